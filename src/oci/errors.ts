@@ -1,0 +1,53 @@
+/** Why an image's platforms could not be found out; the closed catalogue that metrics and Events use. */
+export type ImageErrorCode =
+  | 'denied'
+  | 'not-found'
+  | 'unsupported'
+  | 'malformed'
+  | 'too-large'
+  | 'forbidden-address'
+  | 'rate-limited'
+  | 'unavailable'
+  | 'timeout';
+
+export const IMAGE_ERROR_CODES: readonly ImageErrorCode[] = [
+  'denied',
+  'not-found',
+  'unsupported',
+  'malformed',
+  'too-large',
+  'forbidden-address',
+  'rate-limited',
+  'unavailable',
+  'timeout',
+];
+
+export type ImageErrorDetails = {
+  readonly code: ImageErrorCode;
+  /** Whether asking again soon may give another answer. */
+  readonly temporary: boolean;
+  /** What the registry asked us to wait, in milliseconds, already capped. */
+  readonly retryAfterMs?: number;
+  /** host[:port] of the registry that was asked; never a resolved address. */
+  readonly endpoint?: string;
+};
+
+/**
+ * A failed look-up. The message says what happened and, where there is one, what to do; it holds no body of an answer,
+ * no credential and no resolved address, and is cut and escaped by whoever prints it.
+ */
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
+  readonly code: ImageErrorCode;
+  readonly temporary: boolean;
+  readonly retryAfterMs: number | undefined;
+  readonly endpoint: string | undefined;
+
+  constructor(message: string, details: ImageErrorDetails) {
+    super(message);
+    this.code = details.code;
+    this.temporary = details.temporary;
+    this.retryAfterMs = details.retryAfterMs;
+    this.endpoint = details.endpoint;
+  }
+}
