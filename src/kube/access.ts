@@ -1,0 +1,142 @@
+import { existsSync, readFileSync } from 'node:fs';
+import type { RequestOptions } from 'node:https';
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+
+/** A kubeconfig that cannot be used; the message says which and what to do. */
+export class KubeconfigError extends Error {
+  override readonly name = 'KubeconfigError';
+}
+
+/** TLS material of a connection, as `node:tls` takes it. */
+export type TlsOptions = {
+  readonly ca?: string | Buffer | readonly Buffer[];
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  readonly servername?: string;
+  readonly rejectUnauthorized?: boolean;
+};
+
+/** Where the API server is and how to log in there. */
+export type ClusterAccess = {
+  /** scheme://host[:port], with a path prefix where the kubeconfig has one. */
+  readonly server: string;
+  /** Namespace of the context or of the service account, if any. */
+  readonly namespace: string | undefined;
+  readonly tls: TlsOptions;
+  /** Headers that log in; may read a token file or run an exec plug-in. */
+  readonly authenticate: () => Promise<Readonly<Record<string, string>>>;
+};
+
+const IN_CLUSTER_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+const IN_CLUSTER_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+
+/**
+ * Finds the cluster: the file that was named, else the service account of the pod we run in, else `KUBECONFIG` and
+ * `~/.kube/config` as kubectl does. Throws {@link KubeconfigError} when there is none or it cannot be used.
+ */
+export function findCluster(options: { kubeconfig?: string | undefined; context?: string | undefined }): ClusterAccess {
+  const config = load(options.kubeconfig);
+  if (options.context !== undefined) {
+    const names = config.getContexts().map(({ name }) => name);
+    if (!names.includes(options.context)) {
+      throw new KubeconfigError(
+        `--context: got "${options.context}", expected one of ${names.join(', ') || '(the file has none)'}`,
+      );
+    }
+    config.setCurrentContext(options.context);
+  }
+  const cluster = config.getCurrentCluster();
+  if (!cluster) {
+    throw new KubeconfigError(
+      `kubeconfig: the current context "${config.getCurrentContext()}" names no cluster; choose one with --context`,
+    );
+  }
+  if (!URL.canParse(cluster.server) || !/^https?:/.test(cluster.server)) {
+    throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is no http or https address`);
+  }
+  return {
+    server: cluster.server.replace(/\/+$/, ''),
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace ?? ownNamespace(),
+    tls: readTls(config),
+    authenticate: () => authenticate(config),
+  };
+}
+
+/** The namespace of the pod we run in, or undefined outside a cluster. */
+export function ownNamespace(): string | undefined {
+  return existsSync(IN_CLUSTER_NAMESPACE) ? readFileSync(IN_CLUSTER_NAMESPACE, 'utf8').trim() || undefined : undefined;
+}
+
+function load(path: string | undefined): KubeConfig {
+  const config = new KubeConfig();
+  if (path !== undefined) {
+    if (!existsSync(path)) throw new KubeconfigError(`--kubeconfig: ${path} does not exist`);
+    return read(path, () => config.loadFromFile(path), config);
+  }
+  if (process.env.KUBERNETES_SERVICE_HOST && existsSync(IN_CLUSTER_TOKEN)) {
+    config.loadFromCluster();
+    return config;
+  }
+  read(process.env.KUBECONFIG ?? '~/.kube/config', () => config.loadFromDefault(), config);
+  // With nothing to load it answers with this made-up cluster.
+  if (
+    config.getCurrentContext() === 'loaded-context' &&
+    config.getCurrentCluster()?.server === 'http://localhost:8080'
+  ) {
+    throw new KubeconfigError(
+      'no kubeconfig found: give one with --kubeconfig FILE or KUBECONFIG, or run in a pod with a service account',
+    );
+  }
+  return config;
+}
+
+function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
+  try {
+    parse();
+    return config;
+  } catch (error) {
+    const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    throw new KubeconfigError(`kubeconfig ${path} cannot be read: ${message}`);
+  }
+}
+
+function readTls(config: KubeConfig): TlsOptions {
+  try {
+    const cluster = config.getCurrentCluster();
+    const user = config.getCurrentUser();
+    const ca = material(cluster?.caFile, cluster?.caData);
+    const cert = material(user?.certFile, user?.certData);
+    const key = material(user?.keyFile, user?.keyData);
+    return {
+      ...(ca ? { ca } : {}),
+      ...(cert ? { cert } : {}),
+      ...(key ? { key } : {}),
+      ...(cluster?.tlsServerName ? { servername: cluster.tlsServerName } : {}),
+      ...(cluster?.skipTLSVerify ? { rejectUnauthorized: false } : {}),
+    };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new KubeconfigError(`kubeconfig: certificate or key cannot be read: ${message}`);
+  }
+}
+
+function material(file: string | undefined, base64: string | undefined): Buffer | undefined {
+  if (base64) return Buffer.from(base64, 'base64');
+  return file ? readFileSync(file) : undefined;
+}
+
+async function authenticate(config: KubeConfig): Promise<Record<string, string>> {
+  try {
+    const options: RequestOptions = {};
+    await config.applyToHTTPSOptions(options);
+    const headers: Record<string, string> = {};
+    for (const [name, value] of Object.entries(options.headers ?? {})) {
+      if (typeof value === 'string') headers[name.toLowerCase()] = value;
+    }
+    if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+    return headers;
+  } catch (error) {
+    const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+    throw new KubeconfigError(`kubeconfig: cannot log in: ${message}`);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Clock } from './clock.ts';
+import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
+
+/** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
+export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
+
+/** `againInMs`: reconcile the key again after this time, though nothing may have changed by then. */
+export type Result = { readonly outcome: Outcome; readonly againInMs?: number | undefined };
+
+/**
+ * Brings one object to where it should be. Throwing means: again, with backoff. Must be idempotent: a second run on an
+ * unchanged object sends nothing that writes.
+ */
+export type Reconciler = (key: string, signal: AbortSignal) => Promise<Result>;
+
+export type ControllerOptions = {
+  readonly name: string;
+  readonly workers: number;
+  readonly reconcile: Reconciler;
+  readonly priorityOf: (key: string) => Priority;
+  readonly clock: Clock;
+  /** Called once for each run, with seconds it took. */
+  readonly onOutcome: (key: string, outcome: Outcome | 'error', seconds: number, error?: unknown) => void;
+};
+
+/** Workers over a queue. */
+export type Controller = {
+  readonly name: string;
+  enqueue(key: string): void;
+  enqueueAfter(key: string, ms: number): void;
+  forget(key: string): void;
+  depth(): number;
+  idle(): boolean;
+  /**
+   * Works until `signal` aborts; then takes nothing more, and resolves when what was under way has ended. `kill` is
+   * handed to the reconciler and ends that too.
+   */
+  run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
+};
+
+/** Creates a controller; keys may be added before it runs. */
+export function createController(options: ControllerOptions): Controller {
+  const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
+  const queue: Workqueue = createWorkqueue(clock);
+
+  async function work(signal: AbortSignal, kill: AbortSignal): Promise<void> {
+    for (let key = await queue.take(signal); key !== undefined; key = await queue.take(signal)) {
+      const started = clock.monotonic();
+      let succeeded = false;
+      try {
+        const { outcome, againInMs } = await reconcile(key, kill);
+        succeeded = outcome !== 'conflict';
+        onOutcome(key, outcome, (clock.monotonic() - started) / 1000);
+        if (outcome === 'conflict' && againInMs === undefined) queue.retry(key, priorityOf(key));
+        else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);
+      } catch (error) {
+        if (!kill.aborted) onOutcome(key, 'error', (clock.monotonic() - started) / 1000, error);
+        queue.retry(key, priorityOf(key));
+      } finally {
+        queue.done(key, succeeded);
+      }
+    }
+  }
+
+  return {
+    name,
+    enqueue: (key) => queue.add(key, priorityOf(key)),
+    enqueueAfter: (key, ms) => queue.addAfter(key, priorityOf(key), ms),
+    forget: (key) => queue.forget(key),
+    depth: () => queue.depth(),
+    idle: () => queue.idle(),
+    async run(signal, kill) {
+      await Promise.all(Array.from({ length: workers }, () => work(signal, kill)));
+      queue.close();
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../placement/json.ts';
+
+/** An answer of the API server that is no success: its `Status` object, read. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  /** HTTP status; 0 where there was no answer at all. */
+  readonly status: number;
+  /** `Status.reason`, as `NotFound`, `Expired`, `Invalid`; empty where there was none. */
+  readonly reason: string;
+  /** Whether `Status.details` names causes: a field error or a policy's denial. */
+  readonly hasCauses: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, body: unknown, request: string, retryAfterMs?: number) {
+    const object: JsonObject = isObject(body) ? body : {};
+    super(`${request}: ${status} ${stringAt(object, 'message') ?? stringAt(object, 'reason') ?? 'no message'}`);
+    this.status = status;
+    this.reason = stringAt(object, 'reason') ?? '';
+    this.hasCauses = (listAt(objectAt(object, 'details'), 'causes') ?? []).length > 0;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** A request that got no answer: refused, reset, timed out. The message names the server, not its addresses. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError';
+}
+
+/** Refused here, before anything was sent: the lease is not fresh, so another replica may lead. */
+export class LeaseLostError extends Error {
+  override readonly name = 'LeaseLostError';
+}
+
+/**
+ * Whether a refused JSON Patch failed because the object is no longer as it was read (a `test` failed, 409), so that
+ * reading again and deciding again helps. A failed `test` is a 422 without causes and with this very message.
+ */
+export function isConflict(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  if (error.status === 409) return true;
+  return error.status === 422 && !error.hasCauses && error.message.includes('rejected our request due to an error');
+}
+
+/** Whether the API server refuses this write for good: forbidden, a field error, a policy's denial, a bad request. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof ApiError && [400, 403, 405, 413, 422].includes(error.status) && !isConflict(error);
+}
+
+/** Whether the object is gone. */
+export function isGone(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
+/** Whether a list or watch must start anew: its resource version, or its continue token, is too old. */
+export function isExpired(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
+}

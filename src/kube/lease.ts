@@ -1,0 +1,148 @@
+import { FIELD_MANAGER } from '../names.ts';
+import { isObject, type JsonObject, numberAt, objectAt, stringAt } from '../placement/json.ts';
+import type { ApiClient } from './client.ts';
+import type { Clock } from './clock.ts';
+import { ApiError, isGone } from './errors.ts';
+
+export type LeaseOptions = {
+  readonly client: ApiClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Who we are; unique for each process. */
+  readonly identity: string;
+  readonly durationMs: number;
+  readonly clock: Clock;
+  /** A failed attempt to take or renew it; the next one follows. */
+  readonly onError?: (error: unknown) => void;
+};
+
+/** A `coordination.k8s.io/v1` Lease that one replica holds at a time. There is no fencing: ask `fresh` before every write. */
+export type Lease = {
+  /** Waits until the lease is ours; false where the signal aborted before. */
+  acquire(signal: AbortSignal): Promise<boolean>;
+  /** One attempt: whether it is ours now; otherwise who holds it. */
+  tryAcquire(signal: AbortSignal): Promise<{ held: true } | { held: false; holder: string }>;
+  /** Renews it until the signal aborts or it is lost. */
+  keep(signal: AbortSignal): Promise<void>;
+  /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
+  fresh(): boolean;
+  /** Gives it up, so that another replica need not wait. Call when no write is under way any more. */
+  release(signal: AbortSignal): Promise<void>;
+};
+
+type Observed = { readonly fingerprint: string; readonly at: number };
+
+/** Creates the lease's holder; nothing is sent before `acquire` or `tryAcquire`. */
+export function createLease(options: LeaseOptions): Lease {
+  const { client, namespace, name, identity, durationMs, clock, onError } = options;
+  const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const path = `${collection}/${name}?fieldManager=${FIELD_MANAGER}`;
+  const retryMs = durationMs / 7.5;
+  const renewMs = (durationMs * 2) / 3;
+  let renewed: { monotonic: number; wall: number } | undefined;
+  let observed: Observed | undefined;
+
+  const stamp = () => ({ monotonic: clock.monotonic(), wall: clock.wall() });
+  // A suspended machine stops the monotonic clock, a corrected one moves the wall clock: the larger age counts.
+  const age = () =>
+    renewed === undefined
+      ? Number.POSITIVE_INFINITY
+      : Math.max(clock.monotonic() - renewed.monotonic, clock.wall() - renewed.wall);
+
+  async function tryAcquire(signal: AbortSignal): Promise<{ held: true } | { held: false; holder: string }> {
+    const sent = stamp();
+    const current = await read(signal);
+    const spec = objectAt(current ?? {}, 'spec');
+    const holder = stringAt(spec, 'holderIdentity') ?? '';
+    if (holder !== '' && holder !== identity && !expired(current ?? {})) return { held: false, holder };
+    const transitions = numberAt(spec, 'leaseTransitions') ?? 0;
+    const now = microTime(clock.wall());
+    const next = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { ...objectAt(current ?? {}, 'metadata'), name, namespace },
+      spec: {
+        ...spec,
+        holderIdentity: identity,
+        leaseDurationSeconds: Math.max(1, Math.round(durationMs / 1000)),
+        renewTime: now,
+        acquireTime: holder === identity ? (stringAt(spec, 'acquireTime') ?? now) : now,
+        leaseTransitions: holder === identity || current === undefined ? transitions : transitions + 1,
+      },
+    };
+    try {
+      if (current === undefined) {
+        await client.request('create', `${collection}?fieldManager=${FIELD_MANAGER}`, { body: next, signal });
+      } else await client.request('update', path, { body: next, signal });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 409) throw error;
+      return { held: false, holder: 'another replica' };
+    }
+    renewed = sent;
+    return { held: true };
+  }
+
+  async function read(signal: AbortSignal): Promise<JsonObject | undefined> {
+    try {
+      const lease = await client.request('get', `${collection}/${name}`, { signal });
+      return isObject(lease) ? lease : undefined;
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whether the holder was silent for its duration, counted from when we saw the record change (no clock is compared). */
+  function expired(lease: JsonObject): boolean {
+    const spec = objectAt(lease, 'spec');
+    const fingerprint = JSON.stringify([spec.holderIdentity, spec.renewTime, spec.leaseTransitions]);
+    if (observed?.fingerprint !== fingerprint) observed = { fingerprint, at: clock.monotonic() };
+    const heldMs = (numberAt(spec, 'leaseDurationSeconds') ?? durationMs / 1000) * 1000;
+    return clock.monotonic() - observed.at > heldMs;
+  }
+
+  async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed'> {
+    // An attempt that hangs must end before the lease does.
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(renewMs / 2)]);
+    try {
+      return (await tryAcquire(deadline)).held ? 'held' : 'taken';
+    } catch (error) {
+      if (!signal.aborted) onError?.(error);
+      return 'failed';
+    }
+  }
+
+  return {
+    tryAcquire,
+    fresh: () => age() < renewMs,
+    async acquire(signal) {
+      while (!signal.aborted) {
+        if ((await attempt(signal)) === 'held') return true;
+        await clock.delay(retryMs * (0.9 + 0.2 * clock.random()), signal);
+      }
+      return false;
+    },
+    async keep(signal) {
+      while (!signal.aborted) {
+        await clock.delay(retryMs, signal);
+        if (signal.aborted) return;
+        // Older than this, another replica may hold it: it is lost, even if nobody took it.
+        if (age() >= renewMs || (await attempt(signal)) === 'taken') return;
+      }
+    },
+    async release(signal) {
+      if (renewed === undefined) return;
+      renewed = undefined;
+      const current = await read(signal);
+      if (current === undefined || stringAt(objectAt(current, 'spec'), 'holderIdentity') !== identity) return;
+      // The API server refuses a duration of 0; one second lets the next replica in at once.
+      const spec = { ...objectAt(current, 'spec'), holderIdentity: '', leaseDurationSeconds: 1 };
+      await client.request('update', path, { body: { ...current, spec }, signal });
+    },
+  };
+}
+
+/** A time as the API server's MicroTime wants it: six digits after the second. */
+export function microTime(wall: number): string {
+  return new Date(wall).toISOString().replace('Z', '000Z');
+}

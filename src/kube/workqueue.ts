@@ -1,0 +1,122 @@
+import { backoff, type Clock } from './clock.ts';
+
+/** `urgent`: what waits to be scheduled. `backlog`: everything else, when nothing is urgent. */
+export type Priority = 'urgent' | 'backlog';
+
+/** Keys that want work: each at most once in it, never two workers on one. */
+export type Workqueue = {
+  /** Adds a key; one that is being worked on is taken again afterwards. */
+  add(key: string, priority: Priority): void;
+  /** Adds a key later; the earliest time that was asked for holds. Milliseconds. */
+  addAfter(key: string, priority: Priority, ms: number): void;
+  /** Adds a key that failed, later each time. */
+  retry(key: string, priority: Priority): void;
+  /** The next key, or undefined when the signal aborts. Must be given back with `done`. */
+  take(signal: AbortSignal): Promise<string | undefined>;
+  /** The worker has finished; `succeeded` forgets the failures of the key. */
+  done(key: string, succeeded: boolean): void;
+  /** Drops what is known of a key: times, failures, a place in the queue. */
+  forget(key: string): void;
+  /** Keys that could be taken now. */
+  depth(): number;
+  /** Whether nothing is queued or worked on; times to come do not count. */
+  idle(): boolean;
+  /** Ends all timers. */
+  close(): void;
+};
+
+const RETRY_BASE_MS = 100;
+const RETRY_CAP_MS = 60_000;
+
+/** Creates a queue with two priorities; within one, first come, first served. */
+export function createWorkqueue(clock: Clock): Workqueue {
+  const queues: Record<Priority, Set<string>> = { urgent: new Set(), backlog: new Set() };
+  const working = new Set<string>();
+  const again = new Map<string, Priority>();
+  const failures = new Map<string, number>();
+  const timers = new Map<string, { at: number; timer: NodeJS.Timeout }>();
+  const waiting: (() => void)[] = [];
+
+  function add(key: string, priority: Priority): void {
+    if (working.has(key)) {
+      if (again.get(key) !== 'urgent') again.set(key, priority);
+      return;
+    }
+    if (queues.urgent.has(key)) return;
+    if (priority === 'urgent') queues.backlog.delete(key);
+    queues[priority].add(key);
+    waiting.shift()?.();
+  }
+
+  function addAfter(key: string, priority: Priority, ms: number): void {
+    const at = clock.monotonic() + ms;
+    const planned = timers.get(key);
+    if (planned !== undefined && planned.at <= at) return;
+    clearTimeout(planned?.timer);
+    const timer = setTimeout(() => {
+      timers.delete(key);
+      add(key, priority);
+    }, ms);
+    timers.set(key, { at, timer });
+  }
+
+  function shift(): string | undefined {
+    for (const queue of [queues.urgent, queues.backlog]) {
+      for (const key of queue) {
+        queue.delete(key);
+        return key;
+      }
+    }
+    return undefined;
+  }
+
+  async function take(signal: AbortSignal): Promise<string | undefined> {
+    while (!signal.aborted) {
+      const key = shift();
+      if (key !== undefined) {
+        working.add(key);
+        return key;
+      }
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          signal.removeEventListener('abort', wake);
+          resolve();
+        };
+        waiting.push(wake);
+        signal.addEventListener('abort', wake, { once: true });
+      });
+    }
+    return undefined;
+  }
+
+  return {
+    add,
+    addAfter,
+    retry(key, priority) {
+      const attempt = failures.get(key) ?? 0;
+      failures.set(key, attempt + 1);
+      addAfter(key, priority, backoff(attempt, RETRY_BASE_MS, RETRY_CAP_MS, clock.random));
+    },
+    take,
+    done(key, succeeded) {
+      working.delete(key);
+      if (succeeded) failures.delete(key);
+      const priority = again.get(key);
+      again.delete(key);
+      if (priority !== undefined) add(key, priority);
+    },
+    forget(key) {
+      clearTimeout(timers.get(key)?.timer);
+      timers.delete(key);
+      failures.delete(key);
+      queues.urgent.delete(key);
+      queues.backlog.delete(key);
+    },
+    depth: () => queues.urgent.size + queues.backlog.size,
+    idle: () => queues.urgent.size + queues.backlog.size + working.size === 0,
+    close() {
+      for (const { timer } of timers.values()) clearTimeout(timer);
+      timers.clear();
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { FIELD_MANAGER } from '../names.ts';
+import { isObject, type JsonObject } from '../placement/json.ts';
+import type { Operation } from '../placement/patch.ts';
+import type { ApiClient } from './client.ts';
+import { isConflict, isGone, LeaseLostError } from './errors.ts';
+
+/** The object that is written. */
+export type Target = {
+  readonly kind: 'Pod' | 'Node' | 'DaemonSet';
+  readonly namespace?: string;
+  readonly name: string;
+};
+
+/** What became of a write: the object as it is now, or why it was not written. */
+export type Written =
+  | { readonly kind: 'written'; readonly object: JsonObject }
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'gone' };
+
+/**
+ * Writes one JSON Patch. Throws {@link LeaseLostError} without sending anything where another replica may lead, and
+ * what the client throws for a refusal or a failed connection.
+ */
+export type Writer = (target: Target, patch: readonly Operation[], signal: AbortSignal) => Promise<Written>;
+
+/** The path of an object in the API. */
+export function pathOf({ kind, namespace = '', name }: Target): string {
+  switch (kind) {
+    case 'Pod':
+      return `/api/v1/namespaces/${namespace}/pods/${name}`;
+    case 'Node':
+      return `/api/v1/nodes/${name}`;
+    case 'DaemonSet':
+      return `/apis/apps/v1/namespaces/${namespace}/daemonsets/${name}`;
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** Creates the writer that sends. `mayWrite`: whether the lease is fresh at this moment. */
+export function createWriter(client: ApiClient, mayWrite: () => boolean): Writer {
+  return async (target, patch, signal) => {
+    if (!mayWrite()) throw new LeaseLostError(`not written: ${target.kind} ${target.name}: the lease is not fresh`);
+    try {
+      const object = await client.request('patch', `${pathOf(target)}?fieldManager=${FIELD_MANAGER}`, {
+        body: patch,
+        contentType: 'application/json-patch+json',
+        signal,
+      });
+      return { kind: 'written', object: isObject(object) ? object : {} };
+    } catch (error) {
+      if (isConflict(error)) return { kind: 'conflict' };
+      if (isGone(error)) return { kind: 'gone' };
+      throw error;
+    }
+  };
+}

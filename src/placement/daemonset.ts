@@ -1,0 +1,108 @@
+import { TOLERATIONS_ANNOTATION } from '../names.ts';
+import { isObject, type JsonObject, numberAt, objectAt, parseJson, stringAt, stringsAt } from './json.ts';
+import { type PodTemplate, readTemplate } from './pod.ts';
+import { isSameToleration, lacking, type Toleration } from './tolerations.ts';
+
+/** A DaemonSet, trimmed to what is read of it. */
+export type DaemonSet = {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly generation: number;
+  readonly deleting: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly hasAnnotations: boolean;
+  /** The annotation `archaware.dev/tolerations`, unread. */
+  readonly recorded: string | undefined;
+  readonly template: PodTemplate;
+  /** `OnDelete` or `RollingUpdate`. */
+  readonly updateStrategy: string;
+  /** Whether every daemon pod is of the newest template and available, as the status says of the newest generation. */
+  readonly settled: boolean;
+};
+
+/** What is to become of a template: its whole list of tolerations, and the annotation (undefined: none). */
+export type TemplateDecision =
+  | { readonly kind: 'settled' }
+  | {
+      readonly kind: 'set';
+      readonly tolerations: readonly JsonObject[];
+      readonly recorded: string | undefined;
+      /** Whether the template changes, so that the DaemonSet rolls; otherwise only the annotation does. */
+      readonly rolls: boolean;
+    };
+
+/** Reads a DaemonSet of the API server. Never throws. */
+export function readDaemonSet(object: JsonObject): DaemonSet {
+  const metadata = objectAt(object, 'metadata');
+  const spec = objectAt(object, 'spec');
+  const template = objectAt(spec, 'template');
+  const generation = numberAt(metadata, 'generation') ?? 0;
+  return {
+    namespace: stringAt(metadata, 'namespace') ?? '',
+    name: stringAt(metadata, 'name') ?? '',
+    uid: stringAt(metadata, 'uid') ?? '',
+    resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
+    generation,
+    deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
+    labels: stringsAt(metadata, 'labels'),
+    hasAnnotations: isObject(metadata.annotations),
+    recorded: stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION),
+    template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
+    updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
+    settled: isSettled(objectAt(object, 'status'), generation),
+  };
+}
+
+function isSettled(status: JsonObject, generation: number): boolean {
+  const desired = numberAt(status, 'desiredNumberScheduled') ?? 0;
+  return (
+    (numberAt(status, 'observedGeneration') ?? 0) >= generation &&
+    (numberAt(status, 'updatedNumberScheduled') ?? 0) >= desired &&
+    (numberAt(status, 'numberAvailable') ?? 0) >= desired
+  );
+}
+
+/** Reads the annotation that lists which tolerations are ours; what cannot be read counts as none. */
+export function readRecorded(annotation: string | undefined): Toleration[] {
+  const parsed = annotation === undefined ? undefined : parseJson(annotation);
+  if (!Array.isArray(parsed)) return [];
+  return parsed.filter(isObject).flatMap((entry) => {
+    const { key, value, effect } = {
+      key: stringAt(entry, 'key'),
+      value: stringAt(entry, 'value'),
+      effect: stringAt(entry, 'effect'),
+    };
+    return key && value && effect ? [{ key, operator: 'Equal' as const, value, effect }] : [];
+  });
+}
+
+/**
+ * The template that has exactly the wanted tolerations and its author's own: what of ours is no longer wanted goes, but
+ * for those under a taint that nodes still carry (`liveTaints`, as `key:effect`): taking them would take the running
+ * daemon pods off those nodes at once.
+ */
+export function decideTemplate(
+  daemonSet: Pick<DaemonSet, 'recorded' | 'template'>,
+  wanted: readonly Toleration[],
+  liveTaints: ReadonlySet<string>,
+): TemplateDecision {
+  const present = daemonSet.template.tolerations ?? [];
+  const recorded = readRecorded(daemonSet.recorded);
+  const ours = present.filter((toleration) => recorded.some((entry) => isSameToleration(toleration, entry)));
+  const theirs = present.filter((toleration) => !ours.includes(toleration));
+  const needed = lacking(theirs, wanted);
+  const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
+  const isOther = (toleration: JsonObject) =>
+    !wanted.some(({ key, effect }) => toleration.key === key && toleration.effect === effect);
+  const isLive = (toleration: JsonObject) =>
+    isOther(toleration) && liveTaints.has(`${toleration.key}:${toleration.effect}`);
+  const kept = ours.filter((toleration) => isNeeded(toleration) || isLive(toleration));
+  const added = lacking(kept, needed);
+  const tolerations = [...present.filter((entry) => theirs.includes(entry) || kept.includes(entry)), ...added];
+  const annotation = [...kept, ...added].length === 0 ? undefined : JSON.stringify([...kept, ...added]);
+  const rolls = added.length > 0 || tolerations.length !== present.length;
+  if (!rolls && annotation === daemonSet.recorded) return { kind: 'settled' };
+  return { kind: 'set', tolerations, recorded: annotation, rolls };
+}

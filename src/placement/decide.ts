@@ -1,0 +1,189 @@
+import { isSystemPod, SYSTEM_WAIT_MS } from './eligibility.ts';
+import {
+  answerLocally,
+  type ImageAnswer,
+  intersect,
+  nodeArchitectures,
+  readStatement,
+  withCompatible,
+} from './images.ts';
+import type { PodImage, PodTemplate } from './pod.ts';
+import type { Settings } from './settings.ts';
+
+/** An image with the platforms that were found for it, for the Event and the table that explain a decision. */
+export type ImageSet = { readonly image: string; readonly platforms: readonly string[] };
+
+/** An image whose look-up failed. */
+export type FailedImage = {
+  readonly image: string;
+  readonly code: string;
+  readonly message: string;
+  readonly registry: string;
+};
+
+/** Why the set of a placement is what it is. */
+export type Basis = 'images' | 'statement' | 'cluster' | 'open' | 'fallback' | 'released';
+
+/** What is to become of a pod or a template: an intent, rendered by `patch.ts`. */
+export type Decision =
+  | {
+      readonly kind: 'place';
+      readonly architectures: readonly string[];
+      readonly basis: Basis;
+      /** Whether the set grows when an architecture joins the cluster. */
+      readonly followsCluster: boolean;
+      readonly failed: readonly FailedImage[];
+    }
+  | {
+      readonly kind: 'wait';
+      readonly images: readonly string[];
+      readonly failed: readonly FailedImage[];
+      /** Milliseconds after which time alone may change the decision; undefined: only an answer can. */
+      readonly againInMs: number | undefined;
+    }
+  | { readonly kind: 'hold'; readonly reason: 'no-common-architecture'; readonly images: readonly ImageSet[] };
+
+export type DecisionInput = {
+  readonly template: PodTemplate;
+  readonly namespace: string;
+  readonly settings: Settings;
+  /** Architectures of the cluster's nodes, sorted. */
+  readonly clusterArchitectures: readonly string[];
+  /** Normalised repository of an image (`docker.io/library/nginx`); undefined where it has none. */
+  readonly nameOf: (image: string) => string | undefined;
+  readonly answerOf: (image: PodImage) => ImageAnswer;
+  /** Milliseconds since this process saw the object first. */
+  readonly waitedMs: number;
+};
+
+type Evidence = {
+  sets: string[][];
+  seen: ImageSet[];
+  failed: (FailedImage & { sinceMs: number; retryInMs: number })[];
+  pending: string[];
+};
+
+/**
+ * The decision for a pod or a template that is not left alone: the rules "Platform sets" and "What cannot be known".
+ * Pure; asks `answerOf` for every image that needs a registry, so that one pass starts all look-ups.
+ */
+export function decide(input: DecisionInput): Decision {
+  const { template, settings, clusterArchitectures } = input;
+  const statement = readableStatement(template.statement);
+  if (statement === 'all') {
+    return place(schedulable(clusterArchitectures, settings), 'statement', [], true);
+  }
+  if (statement !== undefined) {
+    const set = schedulable(statement, settings);
+    return set.length > 0
+      ? place(set, 'statement')
+      : hold([{ image: 'archaware.dev/architectures', platforms: statement }]);
+  }
+
+  const evidence = gather(input);
+  const common = intersect(evidence.sets);
+  if (common !== undefined && schedulable(common, settings).length === 0) {
+    return noCommonArchitecture(evidence.seen, input);
+  }
+  if (evidence.pending.length === 0 && evidence.failed.length === 0) {
+    return common === undefined
+      ? place(schedulable(clusterArchitectures, settings), 'cluster', [], true)
+      : place(schedulable(common, settings), 'images');
+  }
+  return unknown(evidence, common, input);
+}
+
+function gather({ template, settings, nameOf, answerOf }: DecisionInput): Evidence {
+  const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
+  for (const image of template.images) {
+    const local = answerLocally(image, nameOf(image.image), settings);
+    if (local === 'not-asked') continue;
+    if (local !== undefined) {
+      evidence.sets.push(withCompatible(new Set(local), settings.compatible));
+      evidence.seen.push({ image: image.image, platforms: local.map((name) => `${template.os}/${name}`) });
+      continue;
+    }
+    const answer = answerOf(image);
+    switch (answer.kind) {
+      case 'known':
+        evidence.sets.push(nodeArchitectures(answer.platforms, template.os, settings.compatible));
+        evidence.seen.push({
+          image: image.image,
+          platforms: [...new Set(answer.platforms.map(({ os, architecture }) => `${os}/${architecture}`))],
+        });
+        break;
+      case 'failed':
+        evidence.failed.push({ image: image.image, ...answer });
+        break;
+      case 'pending':
+        evidence.pending.push(image.image);
+        break;
+      default:
+        answer satisfies never;
+    }
+  }
+  return evidence;
+}
+
+/** Some image is not known (yet): wait, or go by `images.unresolvable`. */
+function unknown(evidence: Evidence, common: string[] | undefined, input: DecisionInput): Decision {
+  const { settings, clusterArchitectures } = input;
+  const failed = evidence.failed.map(({ image, code, message, registry }) => ({ image, code, message, registry }));
+  const patience = patienceLeft(evidence, input);
+  if (patience > 0) {
+    const images = [...evidence.failed.map(({ image }) => image), ...evidence.pending];
+    const retries = evidence.failed.map(({ retryInMs }) => retryInMs);
+    const soonest = Math.min(patience, ...retries);
+    return { kind: 'wait', images, failed, againInMs: Number.isFinite(soonest) ? soonest : undefined };
+  }
+  if (settings.unresolvable === 'fallback' && !isSystemPod(input.template, input.namespace, settings)) {
+    // A fallback that the known images rule out says nothing: what they have in common is the better guess.
+    const within = common && intersect([common, settings.fallback]);
+    const set = schedulable(within?.length === 0 ? (common ?? []) : (within ?? settings.fallback), settings);
+    return place(set, 'fallback', failed);
+  }
+  const open = common === undefined ? clusterArchitectures : common;
+  return place(schedulable(open, settings), 'open', failed, common === undefined);
+}
+
+/** Milliseconds until `images.unresolvable` applies to every image that is not known; 0: now; Infinity: never. */
+function patienceLeft(evidence: Evidence, { template, namespace, settings, waitedMs }: DecisionInput): number {
+  if (isSystemPod(template, namespace, settings)) {
+    return evidence.pending.length === 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
+  }
+  if (settings.unresolvable === 'wait' || evidence.pending.length > 0) return Number.POSITIVE_INFINITY;
+  return Math.max(0, ...evidence.failed.map(({ sinceMs }) => settings.fallbackAfterMs - sinceMs));
+}
+
+function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
+  if (input.settings.noCommonArchitecture === 'hold') return hold(images);
+  return place(schedulable(input.clusterArchitectures, input.settings), 'released', [], true);
+}
+
+function readableStatement(statement: string | undefined): 'all' | string[] | undefined {
+  if (statement === undefined) return undefined;
+  try {
+    return readStatement(statement);
+  } catch {
+    // The caller says so in an Event; the images decide as if it were absent.
+    return undefined;
+  }
+}
+
+function schedulable(architectures: readonly string[], settings: Settings): string[] {
+  if (settings.schedulable.length === 0) return [...architectures];
+  return architectures.filter((architecture) => settings.schedulable.includes(architecture));
+}
+
+function place(
+  architectures: readonly string[],
+  basis: Basis,
+  failed: readonly FailedImage[] = [],
+  followsCluster = false,
+): Decision {
+  return { kind: 'place', architectures, basis, followsCluster, failed };
+}
+
+function hold(images: readonly ImageSet[]): Decision {
+  return { kind: 'hold', reason: 'no-common-architecture', images };
+}

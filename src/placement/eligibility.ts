@@ -1,0 +1,56 @@
+import { IGNORE_LABEL } from '../names.ts';
+import { matchesAnyGlob } from './glob.ts';
+import type { Pod, PodTemplate } from './pod.ts';
+import { matchesSelector } from './selector.ts';
+import type { Settings } from './settings.ts';
+
+/** Why an object is left alone. */
+export type SkipReason =
+  | 'terminal'
+  | 'deleting'
+  | 'mirror'
+  | 'daemon-pod'
+  | 'ignored'
+  | 'namespace-ignored'
+  | 'namespace-excluded'
+  | 'namespace-not-selected'
+  | 'daemonsets-ignored';
+
+/** A namespace, trimmed to what is read of it. */
+export type Namespace = { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+
+/** How long a pod that the cluster itself may need waits for a look-up that has not failed yet, in milliseconds. */
+export const SYSTEM_WAIT_MS = 2_000;
+
+/** Why a pod is left alone, or undefined. A bound daemon pod is decided by its DaemonSet's template. */
+export function skipPod(pod: Pod, namespace: Namespace, settings: Settings): SkipReason | undefined {
+  if (pod.deleting) return 'deleting';
+  if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'terminal';
+  if (pod.mirror) return 'mirror';
+  if (pod.owner?.kind === 'DaemonSet' && pod.nodeName !== undefined) return 'daemon-pod';
+  return skipTemplate(pod, namespace, settings);
+}
+
+/** Why a pod or a template in this namespace is left alone, or undefined. */
+export function skipTemplate(
+  template: Pick<PodTemplate, 'labels'>,
+  namespace: Namespace,
+  settings: Settings,
+): SkipReason | undefined {
+  if (template.labels[IGNORE_LABEL] === 'true') return 'ignored';
+  if (namespace.labels[IGNORE_LABEL] === 'true') return 'namespace-ignored';
+  if (matchesAnyGlob(settings.excludeNamespaces, namespace.name)) return 'namespace-excluded';
+  if (!matchesSelector(settings.namespaceSelector, namespace.labels)) return 'namespace-not-selected';
+  return undefined;
+}
+
+/** Whether the cluster itself may need this pod before any registry can be reached: DNS, the network, proxies. */
+export function isSystemPod(
+  template: Pick<PodTemplate, 'priorityClassName'>,
+  namespace: string,
+  settings: Settings,
+): boolean {
+  return (
+    template.priorityClassName?.startsWith('system-') === true || matchesAnyGlob(settings.systemNamespaces, namespace)
+  );
+}

@@ -1,0 +1,82 @@
+import { matchesGlob } from './glob.ts';
+import { normaliseArchitecture, type Platform } from './platform.ts';
+import type { PodTemplate } from './pod.ts';
+import type { Settings } from './settings.ts';
+
+/** What is known of an image at the moment of a decision. */
+export type ImageAnswer =
+  | { readonly kind: 'known'; readonly platforms: readonly Platform[] }
+  | { readonly kind: 'pending' }
+  | {
+      readonly kind: 'failed';
+      readonly code: string;
+      readonly message: string;
+      readonly registry: string;
+      /** Milliseconds since this process's first failure of it. */
+      readonly sinceMs: number;
+      /** Milliseconds until the next look-up. */
+      readonly retryInMs: number;
+    };
+
+/** Answers that a template's images have without anybody being asked. */
+export type LocalAnswer = 'not-asked' | readonly string[] | undefined;
+
+/**
+ * What needs no registry: `not-asked` for an image that is never pulled (it does not narrow), the architectures of the
+ * first override whose pattern matches its name or its text, else undefined.
+ */
+export function answerLocally(
+  image: { readonly image: string; readonly pullPolicy: string },
+  name: string | undefined,
+  settings: Pick<Settings, 'overrides'>,
+): LocalAnswer {
+  if (image.pullPolicy === 'Never') return 'not-asked';
+  const override = settings.overrides.find(
+    ({ pattern }) => matchesGlob(pattern, image.image) || (name !== undefined && matchesGlob(pattern, name)),
+  );
+  return override?.architectures;
+}
+
+/**
+ * The architectures of nodes on which an image with these platforms runs: those of its platforms for the OS, and those
+ * whose nodes also run one of them (`architectures.compatible`). Sorted, each once.
+ */
+export function nodeArchitectures(
+  platforms: readonly Platform[],
+  os: string,
+  compatible: Settings['compatible'],
+): string[] {
+  const own = new Set(platforms.filter((platform) => platform.os === os).map((platform) => platform.architecture));
+  return withCompatible(own, compatible);
+}
+
+/** A set of architectures and those whose nodes run one of them too. Sorted. */
+export function withCompatible(own: ReadonlySet<string>, compatible: Settings['compatible']): string[] {
+  const all = new Set(own);
+  for (const [node, runs] of Object.entries(compatible)) {
+    if (runs.some((architecture) => own.has(architecture))) all.add(node);
+  }
+  return [...all].sort();
+}
+
+/** The architectures that are in every one of the sets; undefined where there is no set, which narrows nothing. */
+export function intersect(sets: readonly (readonly string[])[]): string[] | undefined {
+  const [first, ...others] = sets;
+  return first?.filter((architecture) => others.every((set) => set.includes(architecture)));
+}
+
+/**
+ * Reads a pod's own statement `amd64,arm64` or `all`. Throws an Error that names the value and what is allowed, for the
+ * Event that says so.
+ */
+export function readStatement(statement: NonNullable<PodTemplate['statement']>): 'all' | string[] {
+  if (statement.trim() === 'all') return 'all';
+  const names = statement.split(',').map((part) => normaliseArchitecture(part));
+  const known = names.flatMap((name) => name ?? []);
+  if (known.length < names.length || known.length === 0) {
+    throw new Error(
+      `got ${JSON.stringify(statement.slice(0, 80))}, expected all or architectures separated by commas (amd64,arm64)`,
+    );
+  }
+  return [...new Set(known)].sort();
+}

@@ -1,0 +1,52 @@
+/** Reading objects whose shape nobody guarantees: what the API server, a registry or an annotation sent. */
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const EMPTY: JsonObject = Object.freeze({});
+
+/** Whether a value is an object with named fields (no array, not null). */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The object at a field, or an empty one. */
+export function objectAt(object: JsonObject, field: string): JsonObject {
+  const value = object[field];
+  return isObject(value) ? value : EMPTY;
+}
+
+/** The objects in the list at a field; what is no object is left out. Undefined where the list itself is absent. */
+export function listAt(object: JsonObject, field: string): readonly JsonObject[] | undefined {
+  const value = object[field];
+  return Array.isArray(value) ? value.filter(isObject) : undefined;
+}
+
+/** The string at a field, or undefined. */
+export function stringAt(object: JsonObject, field: string): string | undefined {
+  const value = object[field];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** The finite number at a field, or undefined. */
+export function numberAt(object: JsonObject, field: string): number | undefined {
+  const value = object[field];
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+/** The string-valued entries of the object at a field, as of `metadata.labels`. */
+export function stringsAt(object: JsonObject, field: string): Readonly<Record<string, string>> {
+  const strings: Record<string, string> = Object.create(null);
+  for (const [key, value] of Object.entries(objectAt(object, field))) {
+    if (typeof value === 'string') strings[key] = value;
+  }
+  return strings;
+}
+
+/** The value of JSON text, or undefined where it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

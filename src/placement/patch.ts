@@ -1,0 +1,94 @@
+import { MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../names.ts';
+import type { DaemonSet, TemplateDecision } from './daemonset.ts';
+import type { JsonObject } from './json.ts';
+import type { Node, NodeDecision } from './node.ts';
+import type { Pod } from './pod.ts';
+import { lacking, type Toleration } from './tolerations.ts';
+
+/** One operation of a JSON Patch (RFC 6902). */
+export type Operation =
+  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+/**
+ * The patch that gives a pod the tolerations it lacks; empty where it lacks none. It fails on another pod of the same
+ * name, and where tolerations or images changed since the pod was read: both raise `metadata.generation`. Servers
+ * before 1.33 do not count a pod's generations; there the list itself is tested.
+ */
+export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
+  const missing = lacking(pod.tolerations ?? [], wanted);
+  if (missing.length === 0) return [];
+  const operations: Operation[] = [test('/metadata/uid', pod.uid)];
+  if (pod.generation !== undefined) operations.push(test('/metadata/generation', pod.generation));
+  if (pod.tolerations === undefined) {
+    // Over a list that came in between this is refused, as it would take entries away.
+    return [...operations, test('/spec/tolerations', null), add('/spec/tolerations', missing)];
+  }
+  if (pod.generation === undefined) operations.push(test('/spec/tolerations', pod.tolerations));
+  return [...operations, ...missing.map((toleration) => add('/spec/tolerations/-', toleration))];
+}
+
+/** The patch that renders a node's decision: taints and annotation at once, tested whole as they were read. */
+export function nodePatch(node: Node, decision: Extract<NodeDecision, { kind: 'set' }>): Operation[] {
+  const operations: Operation[] = [
+    test('/metadata/uid', node.uid),
+    test('/status/nodeInfo/architecture', node.reportedArchitecture),
+  ];
+  const changed = decision.taints !== node.taints && !sameItems(decision.taints, node.taints ?? []);
+  if (changed) {
+    operations.push(test('/spec/taints', node.taints ?? null));
+    if (node.taints === undefined) operations.push(add('/spec/taints', decision.taints));
+    else if (decision.taints.length === 0) operations.push({ op: 'remove', path: '/spec/taints' });
+    else operations.push({ op: 'replace', path: '/spec/taints', value: decision.taints });
+  }
+  return [...operations, ...annotationPatch(MANAGED_ANNOTATION, node.hasAnnotations, node.managed, decision.managed)];
+}
+
+/** The patch that renders a template's decision: tolerations and the annotation that says which are ours. */
+export function daemonSetPatch(
+  daemonSet: DaemonSet,
+  decision: Extract<TemplateDecision, { kind: 'set' }>,
+): Operation[] {
+  const path = '/spec/template/spec/tolerations';
+  const operations: Operation[] = [
+    test('/metadata/uid', daemonSet.uid),
+    test('/metadata/generation', daemonSet.generation),
+  ];
+  if (decision.rolls) {
+    const present = daemonSet.template.tolerations;
+    operations.push(test(path, present ?? null));
+    if (present === undefined) operations.push(add(path, decision.tolerations));
+    else if (decision.tolerations.length === 0) operations.push({ op: 'remove', path });
+    else operations.push({ op: 'replace', path, value: decision.tolerations });
+  }
+  return [
+    ...operations,
+    ...annotationPatch(TOLERATIONS_ANNOTATION, daemonSet.hasAnnotations, daemonSet.recorded, decision.recorded),
+  ];
+}
+
+function annotationPatch(
+  name: string,
+  hasAnnotations: boolean,
+  present: string | undefined,
+  wanted: string | undefined,
+): Operation[] {
+  if (present === wanted) return [];
+  const path = `/metadata/annotations/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  if (wanted === undefined) return [test(path, present), { op: 'remove', path }];
+  if (!hasAnnotations) return [test('/metadata/annotations', null), add('/metadata/annotations', { [name]: wanted })];
+  // A test of a path that is not there fails as a whole, so an absent annotation is added without one.
+  return present === undefined ? [add(path, wanted)] : [test(path, present), add(path, wanted)];
+}
+
+function sameItems(one: readonly JsonObject[], other: readonly JsonObject[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
+function test(path: string, value: unknown): Operation {
+  return { op: 'test', path, value };
+}
+
+function add(path: string, value: unknown): Operation {
+  return { op: 'add', path, value };
+}

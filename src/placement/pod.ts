@@ -1,0 +1,101 @@
+import { ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
+import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
+
+/** An image that a container names, once for each pull policy. */
+export type PodImage = { readonly image: string; readonly pullPolicy: string };
+
+/** What a pod and a pod template have in common, as far as it decides. */
+export type PodTemplate = {
+  readonly labels: Readonly<Record<string, string>>;
+  /** The annotation `archaware.dev/architectures`, unread. */
+  readonly statement: string | undefined;
+  readonly os: string;
+  /** Distinct images of `initContainers` and `containers`, in their order. */
+  readonly images: readonly PodImage[];
+  /** As the API server sent them, every field kept; undefined where the field is absent. */
+  readonly tolerations: readonly JsonObject[] | undefined;
+  readonly priorityClassName: string | undefined;
+  readonly pullSecrets: readonly string[];
+  readonly serviceAccountName: string;
+};
+
+/** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
+export type Owner = { readonly kind: string; readonly apiVersion: string; readonly name: string; readonly uid: string };
+
+/** A pod, trimmed to what is read of it. */
+export type Pod = PodTemplate & {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** Undefined before Kubernetes 1.33, which did not count a pod's generations. */
+  readonly generation: number | undefined;
+  readonly resourceVersion: string;
+  /** `metadata.creationTimestamp` in milliseconds since the epoch. */
+  readonly createdAt: number;
+  readonly deleting: boolean;
+  readonly mirror: boolean;
+  readonly phase: string;
+  readonly nodeName: string | undefined;
+  readonly owner: Owner | undefined;
+};
+
+/** Reads a pod of the API server. Never throws: what is missing or of another type counts as absent. */
+export function readPod(object: JsonObject): Pod {
+  const metadata = objectAt(object, 'metadata');
+  const spec = objectAt(object, 'spec');
+  const annotations = objectAt(metadata, 'annotations');
+  return {
+    ...readTemplate(metadata, spec),
+    namespace: stringAt(metadata, 'namespace') ?? '',
+    name: stringAt(metadata, 'name') ?? '',
+    uid: stringAt(metadata, 'uid') ?? '',
+    generation: numberAt(metadata, 'generation'),
+    resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
+    createdAt: Date.parse(stringAt(metadata, 'creationTimestamp') ?? '') || 0,
+    deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
+    mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
+    phase: stringAt(objectAt(object, 'status'), 'phase') ?? '',
+    nodeName: stringAt(spec, 'nodeName') || undefined,
+    owner: readOwner(metadata),
+  };
+}
+
+/** Reads the deciding part of a pod or of a template: its metadata and its spec. */
+export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplate {
+  return {
+    labels: stringsAt(metadata, 'labels'),
+    statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
+    os: stringAt(objectAt(spec, 'os'), 'name') || stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL) || 'linux',
+    images: readImages(spec),
+    tolerations: listAt(spec, 'tolerations'),
+    priorityClassName: stringAt(spec, 'priorityClassName') || undefined,
+    pullSecrets: (listAt(spec, 'imagePullSecrets') ?? []).flatMap((secret) => stringAt(secret, 'name') || []),
+    serviceAccountName: stringAt(spec, 'serviceAccountName') || 'default',
+  };
+}
+
+function readImages(spec: JsonObject): PodImage[] {
+  const images = new Map<string, PodImage>();
+  for (const field of ['initContainers', 'containers']) {
+    for (const container of listAt(spec, field) ?? []) {
+      const image = stringAt(container, 'image');
+      const pullPolicy = stringAt(container, 'imagePullPolicy') ?? '';
+      // An image may be empty in a template until something fills it in; the API server refuses it in a pod.
+      if (image) images.set(`${pullPolicy} ${image}`, { image, pullPolicy });
+    }
+  }
+  return [...images.values()];
+}
+
+/** The controlling owner of an object's metadata, if it has one. */
+export function readOwner(metadata: JsonObject): Owner | undefined {
+  const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
+  return isObject(reference)
+    ? {
+        kind: stringAt(reference, 'kind') ?? '',
+        apiVersion: stringAt(reference, 'apiVersion') ?? '',
+        name: stringAt(reference, 'name') ?? '',
+        uid: stringAt(reference, 'uid') ?? '',
+      }
+    : undefined;
+}

@@ -1,0 +1,57 @@
+import { FIELD_MANAGER } from '../names.ts';
+import { type DaemonSet, decideTemplate, type TemplateDecision } from './daemonset.ts';
+import { isObject, type JsonObject, listAt, objectAt, parseJson } from './json.ts';
+import { readPod } from './pod.ts';
+import { asOurs, isSameToleration } from './tolerations.ts';
+
+/** The template without anything of ours. */
+export function undoTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
+  return decideTemplate(daemonSet, [], new Set());
+}
+
+/** What `clean` does about a pod that carries our tolerations. */
+export type PodUndo =
+  | { readonly kind: 'none' }
+  /** Its controller brings it back without them. */
+  | { readonly kind: 'replace' }
+  /** A DaemonSet rolls it by itself once its template is restored. */
+  | { readonly kind: 'rolls' }
+  | { readonly kind: 'leave'; readonly reason: string };
+
+const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 'ReplicationController']);
+
+/**
+ * Whether a pod, as the API server sent it, carries tolerations that we wrote, and what can be done about them: they
+ * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were. `daemonTolerations`: those of a
+ * DaemonSet's restored template, by its uid.
+ */
+export function undoPod(
+  object: JsonObject,
+  keys: readonly { readonly key: string; readonly effect: string }[],
+  allPods: boolean,
+  daemonTolerations: (uid: string) => readonly JsonObject[] | undefined,
+): PodUndo {
+  const pod = readPod(object);
+  if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
+  const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
+  if (ours.length === 0) return { kind: 'none' };
+  if (pod.owner?.kind === 'DaemonSet') {
+    // The template is restored before; what it still holds is its author's own.
+    const template = daemonTolerations(pod.owner.uid);
+    const stale = template !== undefined && ours.some((entry) => !template.some((own) => isSameToleration(own, entry)));
+    return { kind: stale ? 'rolls' : 'none' };
+  }
+  if (!wroteTolerations(object)) return { kind: 'none' };
+  if (allPods || BROUGHT_BACK.has(pod.owner?.kind ?? '')) return { kind: 'replace' };
+  if (pod.owner === undefined) return { kind: 'leave', reason: 'bare pod: nothing would bring it back' };
+  if (pod.owner.kind === 'Job') return { kind: 'leave', reason: 'its Job would count it as failed' };
+  return { kind: 'leave', reason: `owned by a ${pod.owner.kind}, which may not bring it back` };
+}
+
+/** Whether `metadata.managedFields` says that we last wrote `spec.tolerations`: the author's own are not ours. */
+function wroteTolerations(object: JsonObject): boolean {
+  return (listAt(objectAt(object, 'metadata'), 'managedFields') ?? []).some((entry) => {
+    const fields = typeof entry.fieldsV1 === 'string' ? parseJson(entry.fieldsV1) : entry.fieldsV1;
+    return entry.manager === FIELD_MANAGER && isObject(fields) && 'f:tolerations' in objectAt(fields, 'f:spec');
+  });
+}
