@@ -1,0 +1,40 @@
+import { at } from './json.ts';
+
+/** A request as the API server's audit log has it. */
+export interface AuditedRequest {
+  /** get, list, watch, create, update, patch, delete, deletecollection */
+  readonly verb: string;
+  readonly user: string;
+  /** With the query. */
+  readonly path: string;
+  /** Of the answer. */
+  readonly status: number;
+  readonly userAgent: string;
+}
+
+/** Reads audit.k8s.io/v1 Events, one a line. A watch is logged once when it starts and not again when it ends. */
+export const parseAuditLog = (log: string): AuditedRequest[] =>
+  log.split('\n').flatMap((line) => {
+    const event: unknown = line === '' ? undefined : parse(line);
+    const stage = at(event, 'stage');
+    // A watch completes when it ends, which may be never; everything else completes.
+    const counted = at(event, 'verb') === 'watch' ? stage === 'ResponseStarted' : stage === 'ResponseComplete';
+    return counted ? [requestOf(event)] : [];
+  });
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    // The line that is being written.
+    return undefined;
+  }
+}
+
+const requestOf = (event: unknown): AuditedRequest => ({
+  verb: String(at(event, 'verb')),
+  user: String(at(event, 'user', 'username')),
+  path: String(at(event, 'requestURI')),
+  status: Number(at(event, 'responseStatus', 'code') ?? 0),
+  userAgent: String(at(event, 'userAgent') ?? ''),
+});

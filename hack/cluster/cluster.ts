@@ -1,0 +1,190 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { request as send } from 'undici';
+import { type AuditedRequest, parseAuditLog } from './audit.ts';
+import { type Client, createClient, expectSuccess, type Request } from './client.ts';
+import { apiServerArgs, controllerManagerArgs, etcdArgs, type Plan, prepare, schedulerArgs } from './control-plane.ts';
+import { emptyDirectory } from './directory.ts';
+import { textAt } from './json.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
+import { type KubectlResult, runKubectl } from './kubectl.ts';
+import { startKwok } from './kwok.ts';
+import { createNode, type NodeOptions, setNodeArchitecture } from './nodes.ts';
+import { freePorts } from './ports.ts';
+import { type Component, startComponent } from './spawn.ts';
+import { waitFor } from './wait.ts';
+
+export interface ClusterOptions {
+  /** For certificates, data and logs. What an earlier cluster left there is removed. Default: a temporary one. */
+  readonly directory?: string;
+  /** Default: free ones. */
+  readonly ports?: { readonly apiServer?: number; readonly etcd?: number };
+  readonly featureGates?: Readonly<Record<string, boolean>>;
+  /** More flags for kube-apiserver; the last one of a name wins. */
+  readonly apiServerArgs?: readonly string[];
+  /** Namespaces whose service accounts' requests are recorded; see `auditedRequests`. */
+  readonly auditNamespaces?: readonly string[];
+  /** Nodes become Ready and bound pods Running. Default true. */
+  readonly kwok?: boolean;
+  /** Default true. */
+  readonly schedulerAndManager?: boolean;
+  /** Ends the start, or stops the cluster. */
+  readonly signal?: AbortSignal;
+}
+
+/** A real control plane on this machine. Stop it, or end the process, and nothing of it is left. */
+export interface Cluster {
+  readonly server: string;
+  /** Path of a kubeconfig with all rights. */
+  readonly kubeconfig: string;
+  readonly adminToken: string;
+  /** Path of the certificate authority, PEM. */
+  readonly caFile: string;
+  readonly directory: string;
+  /** By name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok. */
+  component(name: string): Component;
+  kubectl(args: readonly string[], options?: { input?: string; kubeconfig?: string }): Promise<KubectlResult>;
+  /** `kubectl apply` as admin; throws when something was refused. */
+  apply(yaml: string): Promise<void>;
+  /** Path of a kubeconfig with the account's rights, from a TokenRequest. */
+  serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
+  /** Sends a request as admin over kept-alive connections. */
+  readonly request: Request;
+  createNode(options: NodeOptions): Promise<void>;
+  setNodeArchitecture(name: string, architecture: string): Promise<void>;
+  readonly waitFor: typeof waitFor;
+  /** What the service accounts of `auditNamespaces` have asked for, in order. */
+  auditedRequests(): Promise<AuditedRequest[]>;
+  stopApiServer(): Promise<void>;
+  /** Starts it on the same port and data. */
+  startApiServer(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+// It waits for watches to end, up to a minute: long enough here for answers in flight.
+const graceMs = 1_000;
+
+/** Starts the cluster; resolves when pods can be created in the namespace `default`. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  options.signal?.throwIfAborted();
+  const directory = await emptyDirectory('cluster', options.directory);
+  const plan = await planFor(directory.path, options);
+  const components = new Map<string, Component>();
+  const client = createClient(plan.server, plan.adminToken, plan.authority);
+  const stopAll = async () => {
+    // With all of them gone at once, none waits for another. The data is not used again.
+    await Promise.all([...components.values()].map((component) => component.stop()));
+    await client.close();
+    await directory.remove();
+  };
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= stopAll();
+    return stopped;
+  };
+  try {
+    await startAll(plan, options, components, client.request);
+  } catch (error) {
+    // The error shows the end of the log; a directory of the caller's keeps all of it.
+    await stop();
+    throw error;
+  }
+  options.signal?.addEventListener('abort', () => void stop(), { once: true });
+  return clusterOf(plan, options, components, client, stop);
+}
+
+async function planFor(directory: string, options: ClusterOptions): Promise<Plan> {
+  const [apiServer = 0, etcd = 0, etcdPeer = 0] = await freePorts(3);
+  const { featureGates = {}, apiServerArgs = [], auditNamespaces = [] } = options;
+  const ports = { apiServer, etcd, ...options.ports, etcdPeer };
+  return prepare({ directory, ports, featureGates, apiServerArgs, auditNamespaces });
+}
+
+type Components = Map<string, Component>;
+
+async function startAll(plan: Plan, options: ClusterOptions, components: Components, request: Request): Promise<void> {
+  const { directory } = plan;
+  const add = (component: Component) => components.set(component.name, component);
+  const common = { directory, ...(options.signal ? { signal: options.signal } : {}) };
+  const etcdReady = async () => (await send(`${plan.etcd}/readyz`)).statusCode === 200;
+  add(await startComponent({ ...common, name: 'etcd', args: etcdArgs(plan), ready: etcdReady }));
+  add(await startApiServer(plan, request, options.signal));
+  if (options.schedulerAndManager ?? true) {
+    add(await startComponent({ ...common, name: 'kube-scheduler', args: schedulerArgs(plan) }));
+    add(await startComponent({ ...common, name: 'kube-controller-manager', args: controllerManagerArgs(plan) }));
+  }
+  if (options.kwok ?? true) add(await startKwok(plan.kubeconfig('kwok'), directory, options.signal));
+  if (options.schedulerAndManager ?? true) await defaultServiceAccount(components, request, options.signal);
+}
+
+const startApiServer = (plan: Plan, request: Request, signal?: AbortSignal) =>
+  startComponent({
+    name: 'kube-apiserver',
+    directory: plan.directory,
+    args: apiServerArgs(plan),
+    ready: async () => (await request('GET', '/readyz')).status === 200,
+    ...(signal ? { signal } : {}),
+  });
+
+/** Without its namespace's `default` account a pod is refused; the controller manager creates it. */
+async function defaultServiceAccount(components: Components, request: Request, signal?: AbortSignal): Promise<void> {
+  const path = '/api/v1/namespaces/default/serviceaccounts/default';
+  const found = async () => {
+    const ended = [...components.values()].find(({ running }) => !running);
+    if (ended) return ended;
+    return (await request('GET', path)).status === 200 && 'found';
+  };
+  const result = await waitFor('the service account "default"', found, 30_000, signal);
+  if (result !== 'found') throw new Error(`${result.name} ended right after its start`);
+}
+
+function clusterOf(
+  plan: Plan,
+  options: ClusterOptions,
+  components: Components,
+  { request }: Client,
+  stop: () => Promise<void>,
+): Cluster {
+  const { server, directory, adminToken } = plan;
+  const kubeconfig = plan.kubeconfig('admin');
+  const cacheDirectory = join(directory, 'kubectl-cache');
+  const kubectl: Cluster['kubectl'] = (args, given) => runKubectl(args, { kubeconfig, cacheDirectory, ...given });
+  const component = (name: string) => {
+    const found = components.get(name);
+    if (!found) throw new Error(`this cluster has no ${name}, only ${[...components.keys()].join(', ')}`);
+    return found;
+  };
+  return {
+    server,
+    kubeconfig,
+    adminToken,
+    caFile: join(directory, 'ca.crt'),
+    directory,
+    request,
+    waitFor,
+    kubectl,
+    component,
+    async apply(yaml) {
+      const { code, stderr } = await kubectl(['apply', '-f', '-'], { input: yaml });
+      if (code !== 0) throw new Error(`kubectl apply: ${stderr.trim()}`);
+    },
+    serviceAccountKubeconfig: (namespace, name) => serviceAccountKubeconfig(plan, request, namespace, name),
+    createNode: (node) => createNode(request, node),
+    setNodeArchitecture: (name, architecture) => setNodeArchitecture(request, name, architecture),
+    auditedRequests: async () => parseAuditLog(await readFile(join(directory, 'audit.log'), 'utf8').catch(() => '')),
+    stopApiServer: () => component('kube-apiserver').stop(graceMs),
+    async startApiServer() {
+      components.set('kube-apiserver', await startApiServer(plan, request, options.signal));
+    },
+    stop,
+  };
+}
+
+async function serviceAccountKubeconfig(plan: Plan, request: Request, namespace: string, name: string) {
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+  const wanted = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 86_400 } };
+  const body = expectSuccess(`token of ${namespace}/${name}`, await request('POST', path, wanted));
+  const user = `system:serviceaccount:${namespace}:${name}`;
+  const file = join(plan.directory, `${namespace}-${name}.kubeconfig`);
+  return writeKubeconfig(file, { ...plan, token: textAt(body, 'status', 'token'), user });
+}

@@ -1,0 +1,133 @@
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { createAuthority, generateKey, privatePem } from './certificates.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
+
+/**
+ * The users of the token file. The names are those of a real cluster, because policies and audit logs tell them apart;
+ * all are masters, because the rights of the components are not what is tested.
+ */
+const users = ['admin', 'system:kube-scheduler', 'system:kube-controller-manager', 'kwok'] as const;
+type User = (typeof users)[number];
+
+/** What the components share: files in `directory`, and the addresses. */
+export interface Plan {
+  readonly directory: string;
+  readonly server: string;
+  readonly etcd: string;
+  readonly etcdPeer: string;
+  readonly authority: string;
+  readonly adminToken: string;
+  readonly featureGates: Readonly<Record<string, boolean>>;
+  readonly apiServerArgs: readonly string[];
+  /** Namespaces whose service accounts' requests are recorded. */
+  readonly auditNamespaces: readonly string[];
+  kubeconfig(user: User): string;
+}
+
+export type PlanOptions = Pick<Plan, 'directory' | 'featureGates' | 'apiServerArgs' | 'auditNamespaces'> & {
+  readonly ports: { readonly apiServer: number; readonly etcd: number; readonly etcdPeer: number };
+};
+
+/** Writes the certificates, keys, tokens and kubeconfigs into the directory. */
+export async function prepare({ ports, ...options }: PlanOptions): Promise<Plan> {
+  const file = (name: string) => join(options.directory, name);
+  const server = `https://127.0.0.1:${ports.apiServer}`;
+  const authority = createAuthority('archaware test authority');
+  const serving = authority.issue('kube-apiserver', ['127.0.0.1', 'localhost', 'kubernetes.default.svc', '10.96.0.1']);
+  const accounts = generateKey();
+  const tokens = users.map((user) => ({ user, token: randomBytes(16).toString('hex') }));
+  const kubeconfig = (user: User) => file(`${user.replace('system:', '')}.kubeconfig`);
+  await Promise.all([
+    writeFile(file('ca.crt'), authority.certificate),
+    writeFile(file('serving.crt'), serving.certificate),
+    writeFile(file('serving.key'), serving.key, { mode: 0o600 }),
+    writeFile(file('accounts.pub'), accounts.publicKey.export({ type: 'spki', format: 'pem' })),
+    writeFile(file('accounts.key'), privatePem(accounts.privateKey), { mode: 0o600 }),
+    writeFile(file('tokens.csv'), tokens.map(tokenLine).join(''), { mode: 0o600 }),
+    writeFile(file('audit.yaml'), stringify(auditPolicy(options.auditNamespaces))),
+    ...tokens.map(({ user, token }) =>
+      writeKubeconfig(kubeconfig(user), { server, authority: authority.certificate, token, user }),
+    ),
+  ]);
+  return {
+    ...options,
+    server,
+    etcd: `http://127.0.0.1:${ports.etcd}`,
+    etcdPeer: `http://127.0.0.1:${ports.etcdPeer}`,
+    authority: authority.certificate,
+    adminToken: tokens.find(({ user }) => user === 'admin')?.token ?? '',
+    kubeconfig,
+  };
+}
+
+const tokenLine = ({ user, token }: { user: User; token: string }) => `${token},${user},${user},system:masters\n`;
+
+function auditPolicy(namespaces: readonly string[]) {
+  const groups = namespaces.map((namespace) => `system:serviceaccounts:${namespace}`);
+  const rules = [...(groups.length > 0 ? [{ level: 'Metadata', userGroups: groups }] : []), { level: 'None' }];
+  return { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived'], rules };
+}
+
+const gates = ({ featureGates }: Plan) =>
+  Object.entries(featureGates).map(([name, on]) => `--feature-gates=${name}=${on}`);
+
+export const etcdArgs = ({ directory, etcd, etcdPeer }: Plan): string[] => [
+  `--data-dir=${join(directory, 'etcd')}`,
+  `--listen-client-urls=${etcd}`,
+  `--advertise-client-urls=${etcd}`,
+  `--listen-peer-urls=${etcdPeer}`,
+  `--initial-advertise-peer-urls=${etcdPeer}`,
+  `--initial-cluster=default=${etcdPeer}`,
+  '--unsafe-no-fsync',
+  '--log-level=warn',
+];
+
+export const apiServerArgs = (plan: Plan): string[] => [
+  '--bind-address=127.0.0.1',
+  `--secure-port=${new URL(plan.server).port}`,
+  `--etcd-servers=${plan.etcd}`,
+  `--tls-cert-file=${join(plan.directory, 'serving.crt')}`,
+  `--tls-private-key-file=${join(plan.directory, 'serving.key')}`,
+  `--token-auth-file=${join(plan.directory, 'tokens.csv')}`,
+  '--authorization-mode=Node,RBAC',
+  '--service-account-issuer=https://kubernetes.default.svc',
+  `--service-account-key-file=${join(plan.directory, 'accounts.pub')}`,
+  `--service-account-signing-key-file=${join(plan.directory, 'accounts.key')}`,
+  '--service-cluster-ip-range=10.96.0.0/16',
+  '--allow-privileged=true',
+  '--enable-admission-plugins=NodeRestriction',
+  // A loopback address is refused as an endpoint of the `kubernetes` Service, over and over.
+  '--endpoint-reconciler-type=none',
+  ...(plan.auditNamespaces.length > 0 ? auditArgs(plan) : []),
+  ...gates(plan),
+  ...plan.apiServerArgs,
+];
+
+const auditArgs = ({ directory }: Plan) => [
+  `--audit-policy-file=${join(directory, 'audit.yaml')}`,
+  `--audit-log-path=${join(directory, 'audit.log')}`,
+];
+
+// Without election they start at once; with the default limits they, and not the controller, would be measured.
+const controllerArgs = (plan: Plan, user: User) => [
+  `--kubeconfig=${plan.kubeconfig(user)}`,
+  '--leader-elect=false',
+  '--kube-api-qps=500',
+  '--kube-api-burst=1000',
+  // Nobody asks them for metrics or health.
+  '--secure-port=0',
+  ...gates(plan),
+];
+
+export const schedulerArgs = (plan: Plan): string[] => controllerArgs(plan, 'system:kube-scheduler');
+
+export const controllerManagerArgs = (plan: Plan): string[] => [
+  ...controllerArgs(plan, 'system:kube-controller-manager'),
+  // As kubeadm has it: policies see the DaemonSet controller as its own service account.
+  '--use-service-account-credentials=true',
+  `--service-account-private-key-file=${join(plan.directory, 'accounts.key')}`,
+  `--root-ca-file=${join(plan.directory, 'ca.crt')}`,
+];

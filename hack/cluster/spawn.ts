@@ -1,0 +1,145 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { open, readFile } from 'node:fs/promises';
+import { constants, homedir } from 'node:os';
+import { join } from 'node:path';
+import { waitFor } from './wait.ts';
+
+/** Where `build.sh` puts the binaries. */
+export const binaries = (): string => process.env.ARCHAWARE_BIN ?? join(homedir(), '.cache', 'archaware', 'bin');
+
+export interface ComponentOptions {
+  /** The binary's name, and that of its log. */
+  readonly name: string;
+  readonly args: readonly string[];
+  /** Where `NAME.log` (standard error) and `NAME.out.log` (standard output) are appended to. */
+  readonly directory: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Asked again and again until it answers true; without it the component counts as ready at once. */
+  readonly ready?: () => Promise<boolean>;
+  readonly signal?: AbortSignal;
+}
+
+/** A running process. */
+export interface Component {
+  readonly name: string;
+  readonly pid: number;
+  readonly running: boolean;
+  /** For tests of what happens when a component hangs: SIGSTOP and SIGCONT. */
+  kill(signal: NodeJS.Signals): void;
+  /** Ends it and waits until it is gone. With `graceMs` it may end by itself, on SIGTERM, for that long. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+const startTimeoutMs = 60_000;
+const logLinesShown = 15;
+
+/** Starts a binary and waits until it is ready. Throws with its name and the end of its log if it does not get there. */
+export async function startComponent(options: ComponentOptions): Promise<Component> {
+  const command = join(binaries(), options.name);
+  if (!existsSync(command)) {
+    throw new Error(`${options.name} is not in ${binaries()}: run hack/cluster/build.sh, or set ARCHAWARE_BIN`);
+  }
+  const child = await spawnLogged(command, options);
+  const component = componentOf(options.name, child);
+  try {
+    await becomeReady(component, options);
+    return component;
+  } catch (error) {
+    await component.stop();
+    if (options.signal?.aborted) throw error;
+    throw new Error(await startFailure(options, child, error), { cause: error });
+  }
+}
+
+async function spawnLogged(command: string, { name, args, directory, env }: ComponentOptions): Promise<ChildProcess> {
+  const [out, err] = await Promise.all([
+    open(join(directory, `${name}.out.log`), 'a'),
+    open(logFile(directory, name), 'a'),
+  ]);
+  try {
+    const child = spawn(command, args, { stdio: ['ignore', out.fd, err.fd], env: { ...process.env, ...env } });
+    // A failed spawn shows as a process without id; the listener keeps it from being an unhandled error.
+    child.on('error', () => undefined);
+    if (child.pid === undefined) throw new Error(`${command} cannot be started`);
+    endWithParent(child);
+    return child;
+  } finally {
+    await Promise.all([out.close(), err.close()]);
+  }
+}
+
+const logFile = (directory: string, name: string) => join(directory, `${name}.log`);
+const isRunning = (child: ChildProcess) => child.exitCode === null && child.signalCode === null;
+
+function componentOf(name: string, child: ChildProcess): Component {
+  const gone = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+  });
+  return {
+    name,
+    pid: child.pid ?? 0,
+    get running() {
+      return isRunning(child);
+    },
+    kill: (signal) => void child.kill(signal),
+    async stop(graceMs = 0) {
+      if (!isRunning(child)) return;
+      if (graceMs > 0) child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      await gone;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function becomeReady(component: Component, { name, ready, signal }: ComponentOptions): Promise<void> {
+  const state = await waitFor(
+    `${name} to become ready`,
+    async () => (component.running ? (await ready?.()) !== false && 'ready' : 'ended'),
+    startTimeoutMs,
+    signal,
+  );
+  if (state === 'ended') throw new Error('it ended');
+}
+
+async function startFailure(
+  { directory, name }: ComponentOptions,
+  child: ChildProcess,
+  error: unknown,
+): Promise<string> {
+  // stop() has ended a process that was merely late; only an exit code is the process's own.
+  const how =
+    child.exitCode === null ? (error instanceof Error ? error.message : 'unknown') : `exit code ${child.exitCode}`;
+  const lines = (await readFile(logFile(directory, name), 'utf8')).trimEnd().split('\n').slice(-logLinesShown);
+  return `${name} did not start (${how}); the end of ${name}.log:\n${lines.join('\n')}`;
+}
+
+/** Every child that must not outlive us, however we end (SIGKILL apart). */
+const children = new Set<ChildProcess>();
+const killAll = () => {
+  for (const child of children) child.kill('SIGKILL');
+};
+
+function endWithParent(child: ChildProcess): void {
+  if (children.size === 0) watchParent('on');
+  children.add(child);
+  child.once('exit', () => {
+    children.delete(child);
+    if (children.size === 0) watchParent('off');
+  });
+}
+
+const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+function watchParent(change: 'on' | 'off'): void {
+  // First of all listeners: another one removes the directories.
+  if (change === 'on') process.prependListener('exit', killAll);
+  else process.off('exit', killAll);
+  for (const signal of signals) process[change](signal, onSignal);
+}
+
+/** Having a listener takes the signal's default away. Where ours is the only one, the process ends as it would have. */
+function onSignal(signal: NodeJS.Signals): void {
+  if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
+}

@@ -1,0 +1,34 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+const pauseMs = 50;
+
+/**
+ * Waits until the condition answers something else than false or undefined, and returns that. A condition that throws
+ * is asked again; what it threw last is named when the time is over.
+ */
+export async function waitFor<T>(
+  description: string,
+  condition: () => Promise<T | false | undefined>,
+  timeoutMs = 30_000,
+  signal?: AbortSignal,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  let lastError: unknown;
+  for (;;) {
+    try {
+      const result = await condition();
+      if (result !== false && result !== undefined) return result;
+      lastError = undefined;
+    } catch (error) {
+      lastError = error;
+    }
+    signal?.throwIfAborted();
+    if (performance.now() > deadline) throw timedOut(description, timeoutMs, lastError);
+    await delay(pauseMs, undefined, signal ? { signal } : {});
+  }
+}
+
+function timedOut(description: string, timeoutMs: number, cause: unknown): Error {
+  const reason = cause instanceof Error ? `: ${cause.message}` : '';
+  return new Error(`waited ${timeoutMs / 1000} s in vain for ${description}${reason}`, { cause });
+}
