@@ -9,11 +9,15 @@ export type Target = {
   readonly kind: 'Pod' | 'Node' | 'DaemonSet';
   readonly namespace?: string;
   readonly name: string;
+  /** What the write is for, in one word, for logs and `plan`. */
+  readonly action: 'tolerate' | 'taint' | 'untaint' | 'restore';
 };
 
 /** What became of a write: the object as it is now, or why it was not written. */
 export type Written =
   | { readonly kind: 'written'; readonly object: JsonObject }
+  /** Written down instead of sent, as `plan` does. */
+  | { readonly kind: 'recorded' }
   | { readonly kind: 'conflict' }
   | { readonly kind: 'gone' };
 
@@ -24,7 +28,7 @@ export type Written =
 export type Writer = (target: Target, patch: readonly Operation[], signal: AbortSignal) => Promise<Written>;
 
 /** The path of an object in the API. */
-export function pathOf({ kind, namespace = '', name }: Target): string {
+export function pathOf({ kind, namespace = '', name }: Omit<Target, 'action'>): string {
   switch (kind) {
     case 'Pod':
       return `/api/v1/namespaces/${namespace}/pods/${name}`;

@@ -18,6 +18,8 @@ export type DaemonSet = {
   readonly template: PodTemplate;
   /** `OnDelete` or `RollingUpdate`. */
   readonly updateStrategy: string;
+  /** How many nodes should run a daemon pod, as the status says. */
+  readonly desired: number;
   /** Whether every daemon pod is of the newest template and available, as the status says of the newest generation. */
   readonly settled: boolean;
 };
@@ -51,6 +53,7 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     recorded: stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION),
     template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
+    desired: numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0,
     settled: isSettled(objectAt(object, 'status'), generation),
   };
 }

@@ -33,6 +33,8 @@ export type Decision =
       /** Whether the set grows when an architecture joins the cluster. */
       readonly followsCluster: boolean;
       readonly failed: readonly FailedImage[];
+      /** Images it was made without: failed ones and those still being asked. */
+      readonly unknown: readonly string[];
     }
   | {
       readonly kind: 'wait';
@@ -71,7 +73,7 @@ export function decide(input: DecisionInput): Decision {
   const { template, settings, clusterArchitectures } = input;
   const statement = readableStatement(template.statement);
   if (statement === 'all') {
-    return place(schedulable(clusterArchitectures, settings), 'statement', [], true);
+    return place(schedulable(clusterArchitectures, settings), 'statement', true);
   }
   if (statement !== undefined) {
     const set = schedulable(statement, settings);
@@ -87,10 +89,10 @@ export function decide(input: DecisionInput): Decision {
   }
   if (evidence.pending.length === 0 && evidence.failed.length === 0) {
     return common === undefined
-      ? place(schedulable(clusterArchitectures, settings), 'cluster', [], true)
+      ? place(schedulable(clusterArchitectures, settings), 'cluster', true)
       : place(schedulable(common, settings), 'images');
   }
-  return unknown(evidence, common, input);
+  return withoutKnowing(evidence, common, input);
 }
 
 function gather({ template, settings, nameOf, answerOf }: DecisionInput): Evidence {
@@ -126,24 +128,23 @@ function gather({ template, settings, nameOf, answerOf }: DecisionInput): Eviden
 }
 
 /** Some image is not known (yet): wait, or go by `images.unresolvable`. */
-function unknown(evidence: Evidence, common: string[] | undefined, input: DecisionInput): Decision {
+function withoutKnowing(evidence: Evidence, common: string[] | undefined, input: DecisionInput): Decision {
   const { settings, clusterArchitectures } = input;
   const failed = evidence.failed.map(({ image, code, message, registry }) => ({ image, code, message, registry }));
+  const unknown = [...failed.map(({ image }) => image), ...evidence.pending];
   const patience = patienceLeft(evidence, input);
   if (patience > 0) {
-    const images = [...evidence.failed.map(({ image }) => image), ...evidence.pending];
-    const retries = evidence.failed.map(({ retryInMs }) => retryInMs);
-    const soonest = Math.min(patience, ...retries);
-    return { kind: 'wait', images, failed, againInMs: Number.isFinite(soonest) ? soonest : undefined };
+    const soonest = Math.min(patience, ...evidence.failed.map(({ retryInMs }) => retryInMs));
+    return { kind: 'wait', images: unknown, failed, againInMs: Number.isFinite(soonest) ? soonest : undefined };
   }
   if (settings.unresolvable === 'fallback' && !isSystemPod(input.template, input.namespace, settings)) {
     // A fallback that the known images rule out says nothing: what they have in common is the better guess.
     const within = common && intersect([common, settings.fallback]);
-    const set = schedulable(within?.length === 0 ? (common ?? []) : (within ?? settings.fallback), settings);
-    return place(set, 'fallback', failed);
+    const set = within?.length === 0 ? common : within;
+    return place(schedulable(set ?? settings.fallback, settings), 'fallback', false, failed, unknown);
   }
-  const open = common === undefined ? clusterArchitectures : common;
-  return place(schedulable(open, settings), 'open', failed, common === undefined);
+  const open = schedulable(common ?? clusterArchitectures, settings);
+  return place(open, 'open', common === undefined, failed, unknown);
 }
 
 /** Milliseconds until `images.unresolvable` applies to every image that is not known; 0: now; Infinity: never. */
@@ -157,7 +158,7 @@ function patienceLeft(evidence: Evidence, { template, namespace, settings, waite
 
 function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
   if (input.settings.noCommonArchitecture === 'hold') return hold(images);
-  return place(schedulable(input.clusterArchitectures, input.settings), 'released', [], true);
+  return place(schedulable(input.clusterArchitectures, input.settings), 'released', true);
 }
 
 function readableStatement(statement: string | undefined): 'all' | string[] | undefined {
@@ -178,10 +179,11 @@ function schedulable(architectures: readonly string[], settings: Settings): stri
 function place(
   architectures: readonly string[],
   basis: Basis,
-  failed: readonly FailedImage[] = [],
   followsCluster = false,
+  failed: readonly FailedImage[] = [],
+  unknown: readonly string[] = [],
 ): Decision {
-  return { kind: 'place', architectures, basis, followsCluster, failed };
+  return { kind: 'place', architectures, basis, followsCluster, failed, unknown };
 }
 
 function hold(images: readonly ImageSet[]): Decision {

@@ -1,5 +1,6 @@
 import { IGNORE_LABEL } from '../names.ts';
 import { matchesAnyGlob } from './glob.ts';
+import { type JsonObject, objectAt, stringAt, stringsAt } from './json.ts';
 import type { Pod, PodTemplate } from './pod.ts';
 import { matchesSelector } from './selector.ts';
 import type { Settings } from './settings.ts';
@@ -17,13 +18,33 @@ export type SkipReason =
   | 'daemonsets-ignored';
 
 /** A namespace, trimmed to what is read of it. */
-export type Namespace = { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+export type Namespace = {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly labels: Readonly<Record<string, string>>;
+};
+
+/** Reads a namespace of the API server. Never throws. */
+export function readNamespace(object: JsonObject): Namespace {
+  const metadata = objectAt(object, 'metadata');
+  return {
+    name: stringAt(metadata, 'name') ?? '',
+    uid: stringAt(metadata, 'uid') ?? '',
+    resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
+    labels: stringsAt(metadata, 'labels'),
+  };
+}
 
 /** How long a pod that the cluster itself may need waits for a look-up that has not failed yet, in milliseconds. */
 export const SYSTEM_WAIT_MS = 2_000;
 
 /** Why a pod is left alone, or undefined. A bound daemon pod is decided by its DaemonSet's template. */
-export function skipPod(pod: Pod, namespace: Namespace, settings: Settings): SkipReason | undefined {
+export function skipPod(
+  pod: Pod,
+  namespace: Pick<Namespace, 'name' | 'labels'>,
+  settings: Settings,
+): SkipReason | undefined {
   if (pod.deleting) return 'deleting';
   if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'terminal';
   if (pod.mirror) return 'mirror';
@@ -34,7 +55,7 @@ export function skipPod(pod: Pod, namespace: Namespace, settings: Settings): Ski
 /** Why a pod or a template in this namespace is left alone, or undefined. */
 export function skipTemplate(
   template: Pick<PodTemplate, 'labels'>,
-  namespace: Namespace,
+  namespace: Pick<Namespace, 'name' | 'labels'>,
   settings: Settings,
 ): SkipReason | undefined {
   if (template.labels[IGNORE_LABEL] === 'true') return 'ignored';

@@ -30,7 +30,7 @@ export function openNote(decision: Extract<Decision, { kind: 'place' }>): string
   const why =
     decision.basis === 'released'
       ? 'the images have no architecture in common (placement.noCommonArchitecture: release)'
-      : `not resolved: ${decision.failed.map(({ image, code }) => `${image} (${code})`).join(', ') || 'a look-up takes too long'}`;
+      : `not resolved: ${decision.unknown.join(', ')} (images.unresolvable: ${decision.basis})`;
   return `tolerates ${decision.architectures.join(', ') || 'no architecture, as no node has one'}: ${why}`;
 }
 

@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { isObject } from '../placement/json.ts';
+import { schema } from './schema.ts';
+
+/** One key of the configuration, as a flag, a variable and a path in the file name it. */
+export type Key = {
+  /** `taints.nodeSelector`. */
+  readonly path: string;
+  readonly schema: z.ZodType;
+  /** How a text from a flag or a variable is read. */
+  readonly form: 'text' | 'boolean' | 'number' | 'list' | 'yaml';
+  readonly fallback: unknown;
+  readonly description: string;
+  readonly expected: string;
+};
+
+/** Every key, in the order of the schema. */
+export function allKeys(): Key[] {
+  return keysOf(schema, '');
+}
+
+function keysOf(object: z.ZodObject, prefix: string): Key[] {
+  return Object.entries(object.shape).flatMap(([name, part]) => {
+    const path = `${prefix}${name}`;
+    if (part instanceof z.ZodObject) return keysOf(part, `${path}.`);
+    if (!(part instanceof z.ZodDefault)) throw new Error(`${path} has no default`);
+    const meta: unknown = part.meta();
+    const { description, expected } = isObject(meta) ? meta : {};
+    return {
+      path,
+      schema: part,
+      form: formOf(part.unwrap()),
+      fallback: part.parse(undefined),
+      description: String(description),
+      expected: String(expected),
+    };
+  });
+}
+
+function formOf(schema: unknown): Key['form'] {
+  if (schema instanceof z.ZodBoolean) return 'boolean';
+  if (schema instanceof z.ZodNumber) return 'number';
+  if (schema instanceof z.ZodArray) return schema.element instanceof z.ZodObject ? 'yaml' : 'list';
+  return schema instanceof z.ZodRecord ? 'yaml' : 'text';
+}
+
+/** `taints.nodeSelector` as a variable: `ARCHAWARE_TAINTS__NODE_SELECTOR`. */
+export function variableName(path: string): string {
+  const segments = path.split('.').map((part) => part.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase());
+  return `ARCHAWARE_${segments.join('__')}`;
+}
+
+/** The known name that is nearest to one that is not, if any is near enough to be meant. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
+  const wanted = name.toLowerCase();
+  let best: { name: string; distance: number } | undefined;
+  for (const candidate of known) {
+    const distance = editDistance(wanted, candidate.toLowerCase());
+    if (best === undefined || distance < best.distance) best = { name: candidate, distance };
+  }
+  return best !== undefined && best.distance <= Math.max(2, Math.floor(name.length / 3)) ? best.name : undefined;
+}
+
+/** Levenshtein's distance, one row at a time; the second text is one of our own short names. */
+export function editDistance(one: string, other: string): number {
+  const text = one.slice(0, 100);
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 0; i < text.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < other.length; j++) {
+      const replaced = (row[j] ?? 0) + (text[i] === other[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[other.length] ?? 0;
+}

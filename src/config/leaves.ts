@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { normaliseArchitecture } from '../placement/platform.ts';
+import { parseSelector } from '../placement/selector.ts';
+import { parseDuration } from './duration.ts';
+
+/** What `--help`, the reference and an error line say of a key. */
+export type LeafMeta = {
+  readonly description: string;
+  /** What is allowed, as it follows "expected". */
+  readonly expected: string;
+};
+
+/** Attaches the two texts to the schema of a key. */
+export function leaf<T extends z.ZodType>(schema: T, description: string, expected: string): T {
+  return schema.meta({ description, expected });
+}
+
+/** One of a few words. */
+export function choice<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: T[number],
+  description: string,
+) {
+  return leaf(z.enum(values).default(fallback), description, `one of ${values.join(', ')}`);
+}
+
+/** `true` or `false`. */
+export function flag(fallback: boolean, description: string) {
+  return leaf(z.boolean().default(fallback), description, 'true or false');
+}
+
+/** A whole number between two bounds. */
+export function whole(least: number, most: number, fallback: number, description: string) {
+  const schema = z.int().min(least).max(most).default(fallback);
+  return leaf(schema, description, `a whole number from ${least} to ${most}`);
+}
+
+/** A duration between two bounds, kept as its text. */
+export function duration(least: string, most: string, fallback: string, description: string) {
+  const [low, high] = [parseDuration(least) ?? 0, parseDuration(most) ?? 0];
+  const schema = z
+    .string()
+    .refine((text) => {
+      const ms = parseDuration(text);
+      return ms !== undefined && ms >= low && ms <= high;
+    })
+    .default(fallback);
+  return leaf(schema, description, `a duration from ${least} to ${most}, as 30s or 10m`);
+}
+
+/** A label selector. */
+export function selector(description: string) {
+  const schema = z
+    .string()
+    .refine((text) => {
+      try {
+        parseSelector(text);
+        return true;
+      } catch {
+        return false;
+      }
+    })
+    .default('');
+  return leaf(schema, description, 'a label selector, as key=value,key!=value,key in (a,b),!key, or an empty text');
+}
+
+/** The name of an architecture in the spelling that nodes report. */
+export const architecture = z.string().refine((text) => normaliseArchitecture(text) === text, {
+  error: ({ input }) => {
+    const known = typeof input === 'string' ? normaliseArchitecture(input) : undefined;
+    return `got ${JSON.stringify(input)}, expected the name of an architecture as nodes report it${known ? ` ("${known}")` : ', as amd64'}`;
+  },
+});
+
+/** A list of architectures. */
+export function architectures(description: string) {
+  return leaf(z.array(architecture).default([]), description, 'a list of architectures, as amd64,arm64');
+}
+
+/** A list of texts, each checked by a pattern. */
+export function texts(pattern: RegExp, fallback: string[], description: string, expected: string) {
+  return leaf(z.array(z.string().regex(pattern)).default(fallback), description, expected);
+}
+
+/** `host:port`, `:port`, or nothing for none. */
+export function listenAddress(fallback: string, description: string) {
+  const schema = z
+    .string()
+    .refine(
+      (text) =>
+        text === '' ||
+        (/^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}$/.test(text) &&
+          Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535),
+    )
+    .default(fallback);
+  return leaf(schema, description, 'host:port or :port; empty for none');
+}

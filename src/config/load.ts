@@ -1,0 +1,204 @@
+import { parse as parseYaml } from 'yaml';
+import { isObject } from '../placement/json.ts';
+import type { ConfigFile } from './file.ts';
+import { allKeys, editDistance, type Key, nearest, variableName } from './keys.ts';
+import { ConfigurationError, shown } from './problems.ts';
+import { type Config, LATER_KEYS, LATER_VALUES, schema } from './schema.ts';
+
+/** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
+export type Source = string;
+
+/** A configuration and the source of each key. */
+export type Loaded = { readonly config: Config; readonly sources: ReadonlyMap<string, Source> };
+
+export type Layers = {
+  readonly file?: ConfigFile | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Texts by key, as given after `--key`. */
+  readonly flags: Readonly<Record<string, string>>;
+};
+
+type Given = {
+  readonly value: unknown;
+  readonly source: Source;
+  readonly lineOf?: (path: (string | number)[]) => Source;
+};
+
+/**
+ * Puts the layers together: flag over variable over file over default. Throws {@link ConfigurationError} with every
+ * problem there is; each names the key, the value, what is allowed and where it was given.
+ */
+export function loadConfig({ file, environment, flags }: Layers): Loaded {
+  const keys = allKeys();
+  const problems: string[] = [];
+  const given = new Map<string, Given>();
+  if (file) fromFile(file, keys, given, problems);
+  fromEnvironment(environment, keys, given, problems);
+  for (const [path, text] of Object.entries(flags)) {
+    const key = keys.find((candidate) => candidate.path === path);
+    if (key) fromText(key, text, `--${path}`, given, problems);
+  }
+
+  const config: Record<string, unknown> = {};
+  const sources = new Map<string, Source>();
+  for (const key of keys) {
+    const entry = given.get(key.path);
+    sources.set(key.path, entry?.source ?? 'default');
+    const value = entry === undefined ? key.fallback : check(key, entry, problems);
+    assign(config, key.path, value);
+  }
+  if (problems.length === 0) crossCheck(config, sources, problems);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { config: schema.parse(config), sources };
+}
+
+/** The line for a key that there is not, or not yet. */
+export function unknownKey(path: string, keys: readonly Key[] = allKeys()): string {
+  const later = LATER_KEYS.find((key) => path === key || path.startsWith(`${key}.`));
+  if (later !== undefined) return `${path}: not yet available in this version`;
+  const near = nearest(
+    path,
+    keys.map((key) => key.path),
+  );
+  return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
+}
+
+function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {
+  const where = (path: (string | number)[]) => `${file.name}:${file.lineOf(path)}`;
+  const isGroup = (path: string) => keys.some((key) => key.path.startsWith(`${path}.`));
+  const walk = (value: unknown, path: string[]): void => {
+    const name = path.join('.');
+    if (keys.some((key) => key.path === name)) {
+      given.set(name, { value, source: where(path), lineOf: (rest) => where([...path, ...rest]) });
+    } else if (name !== '' && !isGroup(name)) {
+      problems.push(`${unknownKey(name, keys)} (${where(path)})`);
+    } else if (isObject(value)) {
+      for (const [key, child] of Object.entries(value)) walk(child, [...path, key]);
+    } else if (value !== null) {
+      problems.push(`${name || file.name}: got ${shown(value)}, expected a map of keys (${where(path)})`);
+    }
+  };
+  walk(file.value, []);
+}
+
+function fromEnvironment(
+  environment: Layers['environment'],
+  keys: readonly Key[],
+  given: Map<string, Given>,
+  problems: string[],
+): void {
+  const names = new Map(keys.map((key) => [variableName(key.path), key]));
+  for (const [name, text] of Object.entries(environment)) {
+    if (!name.startsWith('ARCHAWARE_') || text === undefined) continue;
+    const key = names.get(name);
+    if (key) fromText(key, text, name, given, problems);
+    else if (isMeant(name, [...names.keys()])) problems.push(unknownVariable(name, [...names.keys()]));
+  }
+}
+
+/**
+ * Kubernetes sets variables for every Service of the namespace (`ARCHAWARE_METRICS_PORT`), so only what has our
+ * separator, or is nearly one of ours, counts as meant for us.
+ */
+function isMeant(name: string, known: readonly string[]): boolean {
+  return name.includes('__') || known.some((candidate) => editDistance(name, candidate) <= 2);
+}
+
+function unknownVariable(name: string, known: readonly string[]): string {
+  const later = LATER_KEYS.some((key) => name === variableName(key) || name.startsWith(`${variableName(key)}__`));
+  if (later) return `${name}: not yet available in this version`;
+  const near = nearest(name, known);
+  return `${name}: unknown variable${near === undefined ? '' : `; did you mean ${near}?`}`;
+}
+
+function fromText(key: Key, text: string, source: Source, given: Map<string, Given>, problems: string[]): void {
+  const value = readText(key, text);
+  if (value === undefined) problems.push(`${key.path}: got ${shown(text)}, expected ${key.expected} (${source})`);
+  else given.set(key.path, { value, source });
+}
+
+/** A text from a flag or a variable as the value it stands for; undefined where it cannot. */
+function readText({ form }: Key, text: string): unknown {
+  switch (form) {
+    case 'text':
+      return text;
+    case 'boolean':
+      return text === '' || text === 'true' ? true : text === 'false' ? false : undefined;
+    case 'number':
+      return /^-?[0-9]+$/.test(text.trim()) ? Number(text) : undefined;
+    case 'list':
+      return text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== '');
+    case 'yaml':
+      try {
+        return parseYaml(text) ?? undefined;
+      } catch {
+        return undefined;
+      }
+    default:
+      return form satisfies never;
+  }
+}
+
+function check(key: Key, { value, source, lineOf }: Given, problems: string[]): unknown {
+  const later = LATER_VALUES[key.path];
+  if (typeof value === 'string' && later?.includes(value)) {
+    problems.push(`${key.path}: ${shown(value)} is not yet available in this version (${source})`);
+    return key.fallback;
+  }
+  const parsed = key.schema.safeParse(value === null ? undefined : value);
+  if (parsed.success) return parsed.data;
+  for (const issue of parsed.error.issues.slice(0, 5)) {
+    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+    const line = lineOf?.(path) ?? source;
+    const name = path.reduce<string>(
+      (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${part}`),
+      key.path,
+    );
+    if (issue.code === 'unrecognized_keys')
+      problems.push(`${name}: unknown key ${issue.keys.join(', ')}; expected ${key.expected} (${line})`);
+    else if (issue.message.startsWith('got ')) problems.push(`${name}: ${issue.message} (${line})`);
+    else problems.push(`${name}: got ${shown(at(value, path))}, expected ${key.expected} (${line})`);
+  }
+  return key.fallback;
+}
+
+function crossCheck(config: Record<string, unknown>, sources: ReadonlyMap<string, Source>, problems: string[]): void {
+  const { architectures, images } = schema.parse(config);
+  const outside = architectures.fallback.filter(
+    (name) => architectures.schedulable.length > 0 && !architectures.schedulable.includes(name),
+  );
+  if (outside.length > 0) {
+    problems.push(
+      `architectures.fallback: got ${shown(outside)}, expected only architectures of architectures.schedulable ` +
+        `(${architectures.schedulable.join(', ')}) (${sources.get('architectures.fallback')})`,
+    );
+  }
+  if (images.unresolvable === 'fallback' && architectures.fallback.length === 0) {
+    problems.push(
+      `architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ` +
+        `(${sources.get('images.unresolvable')})`,
+    );
+  }
+}
+
+function at(value: unknown, path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>((current, part) => {
+    if (Array.isArray(current)) return current[Number(part)];
+    return isObject(current) ? current[String(part)] : undefined;
+  }, value);
+}
+
+function assign(target: Record<string, unknown>, path: string, value: unknown): void {
+  const [head = '', ...rest] = path.split('.');
+  if (rest.length === 0) {
+    target[head] = value;
+    return;
+  }
+  const child = target[head];
+  const group: Record<string, unknown> = isObject(child) ? { ...child } : {};
+  target[head] = group;
+  assign(group, rest.join('.'), value);
+}

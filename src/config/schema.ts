@@ -1,0 +1,185 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import {
+  architecture,
+  architectures,
+  choice,
+  duration,
+  flag,
+  leaf,
+  listenAddress,
+  selector,
+  texts,
+  whole,
+} from './leaves.ts';
+
+const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+const GLOB = /^[a-z0-9*?.-]+$/;
+const HOST = /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::[0-9]{1,5})?$/;
+
+const globs = (fallback: string[], description: string) =>
+  texts(GLOB, fallback, description, 'a list of namespace names in which * and ? are wildcards, as kube-*');
+
+const networks = (description: string) =>
+  leaf(z.array(z.string().refine(isNetwork)).default([]), description, 'a list of CIDRs, as 10.0.0.0/8,fd00::/8');
+
+/** The one place where a key, its default and its text are decided. Every object refuses keys that it does not know. */
+export const schema = z.strictObject({
+  placement: z.strictObject({
+    mode: choice(['taints'], 'taints', 'How pods are placed.'),
+    noCommonArchitecture: choice(
+      ['hold', 'release'],
+      'hold',
+      'What becomes of a pod whose images have no architecture in common.',
+    ),
+  }),
+  taints: z.strictObject({
+    manage: flag(
+      true,
+      'Whether nodes are tainted; false writes tolerations only, for providers that taint their own nodes.',
+    ),
+    key: leaf(
+      z.string().regex(QUALIFIED).default('supported-arch'),
+      'Key of the taint and of the tolerations.',
+      'a qualified name, as supported-arch or example.com/arch',
+    ),
+    effect: leaf(
+      z.enum(['NoSchedule', 'PreferNoSchedule']).default('NoSchedule'),
+      'Effect of the taint.',
+      'one of NoSchedule, PreferNoSchedule (NoExecute would evict whatever is not served yet)',
+    ),
+    nodeSelector: selector('Nodes that are tainted; empty: all.'),
+  }),
+  architectures: z.strictObject({
+    schedulable: architectures('The only architectures that are ever used; empty: all.'),
+    compatible: leaf(
+      z.record(architecture, z.array(architecture)).default({ amd64: ['386'] }),
+      'What else nodes of an architecture run.',
+      'a map from an architecture to a list of them, as {amd64: ["386"], arm64: [arm]}',
+    ),
+    fallback: architectures('Used with images.unresolvable: fallback.'),
+  }),
+  pods: z.strictObject({
+    excludeNamespaces: globs([], 'Namespaces whose pods and DaemonSets are left alone.'),
+    namespaceSelector: selector('Namespaces that are served, by their labels; empty: all.'),
+    daemonSets: choice(['patch', 'ignore'], 'patch', 'Whether templates of DaemonSets get tolerations.'),
+  }),
+  systemNamespaces: globs(
+    ['kube-*', 'openshift-*', 'hypershift-*', 'calico-system', 'tigera-operator'],
+    'Namespaces whose pods the cluster may need before any registry can be reached: placed openly after the first failure.',
+  ),
+  images: z.strictObject({
+    unresolvable: choice(['open', 'wait', 'fallback'], 'open', 'What becomes of pods whose images cannot be resolved.'),
+    fallbackAfter: duration('0s', '24h', '2m', 'How long after the first failure images.unresolvable applies.'),
+    overrides: leaf(
+      z.array(z.strictObject({ pattern: z.string().min(1), architectures: z.array(architecture).min(1) })).default([]),
+      'Architectures of images that no registry is asked about; the first pattern that matches.',
+      'a list of {pattern: registry.example.com/legacy/*, architectures: [amd64]}',
+    ),
+    cache: z.strictObject({
+      maxEntries: whole(100, 10_000_000, 50_000, 'How many tags and how many digests are remembered.'),
+      tagTtl: duration('1s', '24h', '10m', 'After this a known tag is checked again when a pod names it.'),
+      alwaysTagTtl: duration('1s', '24h', '10s', 'The same for imagePullPolicy: Always.'),
+      failureTtl: duration(
+        '1s',
+        '1h',
+        '30s',
+        'No image that was refused or not found is asked for again within this time.',
+      ),
+    }),
+  }),
+  registries: z.strictObject({
+    insecure: texts(
+      HOST,
+      [],
+      'Registries that speak plain http or show a certificate that cannot be verified; may be loopback addresses.',
+      'a list of host or host:port',
+    ),
+    addresses: z.strictObject({
+      allow: networks('Addresses that may be connected to, over the built-in rules; never cloud metadata.'),
+      deny: networks('Addresses that are never connected to.'),
+    }),
+    maxInFlight: whole(1, 1_000, 8, 'Requests at once to one host.'),
+    timeout: duration('1s', '5m', '15s', 'Limit of one request; a whole look-up gets three times that.'),
+  }),
+  credentials: z.strictObject({
+    pullSecrets: flag(true, "Whether the pods' imagePullSecrets are used."),
+  }),
+  bootstrap: z.strictObject({
+    timeout: duration(
+      '0s',
+      '1h',
+      '2m',
+      'Existing nodes are tainted after this at the latest, whatever pods still wait for.',
+    ),
+  }),
+  leaderElection: z.strictObject({
+    enabled: flag(true, 'Whether replicas elect a leader; false: this process counts as the leader.'),
+    namespace: leaf(
+      z
+        .string()
+        .regex(/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)?$/)
+        .default(''),
+      'Namespace of the Lease; empty: our own, else archaware.',
+      'the name of a namespace',
+    ),
+    name: leaf(
+      z
+        .string()
+        .regex(/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/)
+        .default('archaware-controller'),
+      'Name of the Lease.',
+      'a lower-case DNS name',
+    ),
+    leaseDuration: duration('2s', '10m', '15s', 'How long a leader that fell silent keeps the others out.'),
+  }),
+  loops: leaf(
+    z
+      .array(z.enum(['nodes', 'pods', 'daemonsets', 'labels']))
+      .min(1)
+      .default(['nodes', 'pods', 'daemonsets', 'labels']),
+    'Which loops run.',
+    'a list of nodes, pods, daemonsets, labels',
+  ),
+  workers: whole(1, 256, 16, 'Objects of a kind that are worked on at once.'),
+  metrics: z.strictObject({
+    address: listenAddress(':9090', 'Where /metrics, /healthz and /readyz are served.'),
+  }),
+  log: z.strictObject({
+    level: choice(['debug', 'info', 'warn', 'error'], 'info', 'Least severity that is logged.'),
+    format: choice(['json', 'pretty'], 'json', 'Form of the log on stderr.'),
+  }),
+});
+
+/** The configuration with every default filled in. */
+export type Config = z.infer<typeof schema>;
+
+/** Keys that the design has and this version does not, and values likewise: refused as such, not as unknown. */
+export const LATER_KEYS: readonly string[] = [
+  'policies',
+  'architectures.preferred',
+  'pods.matchNodeLabels',
+  'pods.onWrongNode',
+  'images.cache.file',
+  'registries.mirrors',
+  'registries.private',
+  'registries.containerdConfigDirectory',
+  'registries.caFile',
+  'credentials.dockerConfigFiles',
+  'credentials.directory',
+  'credentials.kubelet',
+  'webhook',
+  'nodeLabels',
+];
+/** Values, by key, that a later version will take. */
+export const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
+  'placement.mode': ['affinity', 'both'],
+  'placement.noCommonArchitecture': ['reject'],
+};
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^[0-9]{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}

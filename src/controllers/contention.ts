@@ -1,0 +1,44 @@
+import type { Clock } from '../kube/clock.ts';
+
+/** Notices when another writer keeps undoing what we write, and stops before a quarrel becomes an outage. */
+export type Contention = {
+  /** Milliseconds to leave the object alone; 0: write. `began`: this call is the one that noticed. */
+  check(key: string, intent: string): { readonly waitMs: number; readonly began: boolean };
+  /** The intent was written. */
+  wrote(key: string, intent: string): void;
+  forget(key: string): void;
+};
+
+const WINDOW_MS = 10 * 60_000;
+const UNDONE = 3;
+const CAP_MS = 24 * 60 * 60_000;
+
+type Record = { intent: string; writes: number[]; blockedUntil: number; blocks: number };
+
+/** Creates the memory of it, by object. */
+export function createContention(clock: Clock): Contention {
+  const records = new Map<string, Record>();
+  return {
+    check(key, intent) {
+      const record = records.get(key);
+      const now = clock.monotonic();
+      if (record === undefined || record.intent !== intent) return { waitMs: 0, began: false };
+      if (record.blockedUntil > now) return { waitMs: record.blockedUntil - now, began: false };
+      record.writes = record.writes.filter((at) => now - at < WINDOW_MS);
+      // Wanting to write the same again means that every earlier write of it was undone.
+      if (record.writes.length < UNDONE) return { waitMs: 0, began: false };
+      const waitMs = Math.min(CAP_MS, WINDOW_MS * 2 ** record.blocks);
+      record.blocks++;
+      record.blockedUntil = now + waitMs;
+      record.writes = record.writes.slice(0, UNDONE - 1);
+      return { waitMs, began: true };
+    },
+    wrote(key, intent) {
+      const record = records.get(key);
+      const now = clock.monotonic();
+      if (record?.intent === intent) record.writes.push(now);
+      else records.set(key, { intent, writes: [now], blockedUntil: 0, blocks: 0 });
+    },
+    forget: (key) => records.delete(key),
+  };
+}

@@ -1,0 +1,193 @@
+import type { Clock } from '../kube/clock.ts';
+import type { Reconciler, Result } from '../kube/controller.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
+import type { Store } from '../kube/store.ts';
+import type { Writer } from '../kube/writer.ts';
+import { type DaemonSet, decideTemplate, readDaemonSet } from '../placement/daemonset.ts';
+import { type Decision, decide } from '../placement/decide.ts';
+import { type Namespace, type SkipReason, skipTemplate } from '../placement/eligibility.ts';
+import { daemonSetPatch } from '../placement/patch.ts';
+import type { Settings } from '../placement/settings.ts';
+import { tolerationsFor } from '../placement/tolerations.ts';
+import { createAnnouncer } from './announce.ts';
+import { createContention } from './contention.ts';
+import type { ImageSource } from './images.ts';
+import { announce, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './pod.ts';
+import { createRolloutTurn } from './rollout.ts';
+import { createWaiting } from './waiting.ts';
+
+export type DaemonSetControllerOptions = {
+  readonly daemonSets: Store<DaemonSet>;
+  readonly namespaces: Store<Namespace>;
+  readonly settings: Settings;
+  readonly clusterArchitectures: () => readonly string[];
+  /** Taints of ours that nodes carry, as `key:effect`. */
+  readonly liveTaints: () => ReadonlySet<string>;
+  /** The pull secrets that admission adds to a pod of this service account. */
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly images: ImageSource;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  readonly onDecided: (key: string) => void;
+};
+
+/** Gathers what a DaemonSet's template needs, decides, writes. */
+export type DaemonSetController = {
+  readonly reconcile: Reconciler;
+  readonly states: ReadonlyMap<string, PlacementState>;
+  waitingFor(image: string): readonly string[];
+  /** The DaemonSets that wait for their turn to roll. */
+  waitingToRoll(): readonly string[];
+};
+
+/** Looks whether its turn has come this often, besides when a DaemonSet changes. */
+const TURN_AGAIN_MS = 15_000;
+
+/** Creates the DaemonSets' half of a controller. Keys are `namespace/name`. */
+export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
+  const { daemonSets, namespaces, settings, images, write, clock } = options;
+  const states = new Map<string, PlacementState>();
+  const firstSeen = new Map<string, number>();
+  const queued = new Set<string>();
+  const waiting = createWaiting();
+  const contention = createContention(clock);
+  const announcer = createAnnouncer(options.events, clock);
+  const turn = createRolloutTurn(daemonSets, clock);
+
+  function forget(key: string): void {
+    for (const memory of [states, firstSeen, queued]) memory.delete(key);
+    waiting.set(key, []);
+    contention.forget(key);
+    announcer.forget(key);
+    options.onDecided(key);
+  }
+
+  function skipReason(daemonSet: DaemonSet, namespace: Namespace): SkipReason | undefined {
+    if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';
+    if (daemonSet.deleting) return 'deleting';
+    return skipTemplate(daemonSet, namespace, settings) ?? skipTemplate(daemonSet.template, namespace, settings);
+  }
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const daemonSet = daemonSets.get(key);
+    if (daemonSet === undefined) {
+      forget(key);
+      return { outcome: 'unchanged' };
+    }
+    if (states.get(key)?.uid !== daemonSet.uid) announcer.forget(key);
+    const namespace = namespaces.get(daemonSet.namespace);
+    if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
+    const skipped = skipReason(daemonSet, namespace);
+    if (skipped !== undefined) {
+      keep(key, daemonSet, { kind: 'skip', reason: skipped });
+      options.onDecided(key);
+      return { outcome: 'unchanged' };
+    }
+    const decision = await decideFor(key, daemonSet, signal);
+    announce(key, regarding(daemonSet), daemonSet.template, decision, settings, announcer);
+    if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
+    const result = await act(key, daemonSet, decision, signal);
+    if (result.outcome !== 'conflict' && result.outcome !== 'waiting') options.onDecided(key);
+    return result;
+  }
+
+  async function decideFor(key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<Decision> {
+    const { template, namespace } = daemonSet;
+    const state = states.get(key);
+    // Images of a template that has not changed are not asked again: a tag may grow old between two events of its status.
+    if (
+      state?.final &&
+      state.uid === daemonSet.uid &&
+      state.read === whatIsRead(daemonSet) &&
+      state.decision.kind !== 'skip'
+    ) {
+      return state.decision;
+    }
+    const seen = firstSeen.get(key) ?? clock.monotonic();
+    firstSeen.set(key, seen);
+    const own = template.pullSecrets;
+    const added =
+      own.length > 0 ? [] : await options.serviceAccountSecrets(namespace, template.serviceAccountName, signal);
+    return decide({
+      template,
+      namespace,
+      settings,
+      clusterArchitectures: options.clusterArchitectures(),
+      nameOf: images.nameOf,
+      answerOf: (image) => images.answer(image, namespace, [...own, ...added]),
+      waitedMs: clock.monotonic() - seen,
+    });
+  }
+
+  function keep(key: string, daemonSet: DaemonSet, decision: PlacementState['decision']): void {
+    const awaited = decision.kind === 'skip' ? [] : imagesAwaited(decision);
+    const final = awaited.length === 0 && !(decision.kind === 'place' && decision.followsCluster);
+    states.set(key, { uid: daemonSet.uid, read: whatIsRead(daemonSet), final, decision });
+    waiting.set(key, awaited.map(images.canonicalOf));
+    queued.delete(key);
+  }
+
+  async function act(key: string, daemonSet: DaemonSet, decision: Decision, signal: AbortSignal): Promise<Result> {
+    if (decision.kind === 'wait') {
+      keep(key, daemonSet, decision);
+      return { outcome: 'waiting', againInMs: decision.againInMs };
+    }
+    if (decision.kind === 'hold') {
+      keep(key, daemonSet, decision);
+      return { outcome: 'held' };
+    }
+    const wanted = tolerationsFor(settings.taints, decision.architectures);
+    const change = decideTemplate(daemonSet, wanted, options.liveTaints());
+    const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
+    if (change.kind === 'settled') {
+      keep(key, daemonSet, decision);
+      return { outcome: 'unchanged', againInMs };
+    }
+    if (change.rolls && !turn.free(key, daemonSet)) {
+      keep(key, daemonSet, decision);
+      queued.add(key);
+      return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
+    }
+    const intent = `${daemonSet.uid} ${change.recorded}`;
+    const { waitMs, began } = contention.check(key, intent);
+    if (began) {
+      announcer.tell(key, {
+        regarding: regarding(daemonSet),
+        type: 'Warning',
+        reason: 'WriteContested',
+        action: 'Placing',
+        note: 'another writer took our tolerations from the template three times in ten minutes: add them at its source',
+      });
+    }
+    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
+    const { namespace, name } = daemonSet;
+    const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
+    const written = await write(target, daemonSetPatch(daemonSet, change), signal);
+    if (written.kind === 'conflict') return { outcome: 'conflict' };
+    if (written.kind === 'gone') return { outcome: 'unchanged' };
+    keep(key, daemonSet, decision);
+    if (written.kind === 'written') {
+      const now = readDaemonSet(written.object);
+      contention.wrote(key, intent);
+      daemonSets.put(key, now);
+      keep(key, now, decision);
+      if (change.rolls && daemonSet.settled && daemonSet.desired > 0 && daemonSet.updateStrategy !== 'OnDelete') {
+        turn.taken(key, now.generation);
+      }
+    }
+    return { outcome: 'written', againInMs };
+  }
+
+  return { reconcile, states, waitingFor: (image) => waiting.keysFor(image), waitingToRoll: () => [...queued] };
+}
+
+/** What of a template decides about its images; its tolerations do not. */
+function whatIsRead({ template }: DaemonSet): string {
+  const { images, os, statement, pullSecrets, serviceAccountName, priorityClassName } = template;
+  return JSON.stringify([images, os, statement, pullSecrets, serviceAccountName, priorityClassName]);
+}
+
+function regarding({ namespace, name, uid }: DaemonSet): Regarding {
+  return { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace, name, uid };
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../kube/clock.ts';
+import type { Reconciler, Result } from '../kube/controller.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Store } from '../kube/store.ts';
+import type { Writer } from '../kube/writer.ts';
+import { decideNode, type Node, readNode } from '../placement/node.ts';
+import { nodePatch } from '../placement/patch.ts';
+import type { Settings } from '../placement/settings.ts';
+import { createAnnouncer } from './announce.ts';
+import { createContention } from './contention.ts';
+
+export type NodeControllerOptions = {
+  readonly nodes: Store<Node>;
+  readonly settings: Settings;
+  /** Whether existing nodes may be tainted. */
+  readonly bootstrapped: () => boolean;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+};
+
+/** The reconciler of nodes: keys are their names. */
+export function createNodeController(options: NodeControllerOptions): Reconciler {
+  const { nodes, settings, bootstrapped, write, clock } = options;
+  const contention = createContention(clock);
+  const announcer = createAnnouncer(options.events, clock);
+
+  return async function reconcile(key, signal): Promise<Result> {
+    const node = nodes.get(key);
+    if (node === undefined) {
+      contention.forget(key);
+      announcer.forget(key);
+      return { outcome: 'unchanged' };
+    }
+    const decision = decideNode(node, settings.taints, bootstrapped());
+    switch (decision.kind) {
+      case 'settled':
+      case 'skip':
+        return { outcome: 'unchanged' };
+      case 'wait':
+        return { outcome: 'waiting' };
+      case 'set':
+        break;
+      default:
+        return decision satisfies never;
+    }
+    const intent = `${node.uid} ${decision.managed}`;
+    const { waitMs, began } = contention.check(key, intent);
+    if (began) {
+      announcer.tell(key, {
+        regarding: { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid },
+        type: 'Warning',
+        reason: 'WriteContested',
+        action: 'Tainting',
+        note: `another writer undid ${decision.managed ?? 'the removal of our taint'} three times in ten minutes`,
+      });
+    }
+    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
+    const action = decision.managed === undefined ? 'untaint' : 'taint';
+    const written = await write({ kind: 'Node', name: node.name, action }, nodePatch(node, decision), signal);
+    if (written.kind === 'conflict') return { outcome: 'conflict' };
+    if (written.kind === 'gone') return { outcome: 'unchanged' };
+    if (written.kind === 'written') {
+      contention.wrote(key, intent);
+      nodes.put(key, readNode(written.object));
+    }
+    return { outcome: 'written' };
+  };
+}

@@ -1,0 +1,239 @@
+import type { Clock } from '../kube/clock.ts';
+import type { Reconciler, Result } from '../kube/controller.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
+import type { Store } from '../kube/store.ts';
+import type { Writer } from '../kube/writer.ts';
+import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
+import { type Decision, decide } from '../placement/decide.ts';
+import { type Namespace, type SkipReason, skipPod } from '../placement/eligibility.ts';
+import { readStatement } from '../placement/images.ts';
+import { podPatch } from '../placement/patch.ts';
+import { type Pod, readPod } from '../placement/pod.ts';
+import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
+import type { Settings } from '../placement/settings.ts';
+import { tolerationsFor } from '../placement/tolerations.ts';
+import { type Announcer, createAnnouncer, RETELL_MS } from './announce.ts';
+import type { ImageSource } from './images.ts';
+import { createWaiting } from './waiting.ts';
+
+/** What came of the last reconciliation of a pod or a DaemonSet. */
+export type PlacementState = {
+  readonly uid: string;
+  /** What the decision read, in short: unchanged, and final, it stands. */
+  readonly read: string;
+  readonly final: boolean;
+  readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
+};
+
+export type PodControllerOptions = {
+  readonly pods: Store<Pod>;
+  readonly namespaces: Store<Namespace>;
+  readonly settings: Settings;
+  readonly clusterArchitectures: () => readonly string[];
+  readonly images: ImageSource;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  /** The pod has had its turn, for the bootstrap. */
+  readonly onDecided: (key: string) => void;
+  /** A toleration was written this many seconds after the pod was created. */
+  readonly onPlaced?: (seconds: number) => void;
+};
+
+/** Gathers what a pod's decision needs, decides, writes. */
+export type PodController = {
+  readonly reconcile: Reconciler;
+  readonly states: ReadonlyMap<string, PlacementState>;
+  /** The pods that wait for an image, by its canonical name. */
+  waitingFor(image: string): readonly string[];
+  /** Makes the next reconciliation decide anew: something besides the pod has changed. */
+  invalidate(key: string): void;
+  /** The pods whose set follows the cluster's architectures. */
+  followers(): readonly string[];
+};
+
+/** Creates the pod's half of a controller; its queue is in `kube/controller`. */
+export function createPodController(options: PodControllerOptions): PodController {
+  const { pods, namespaces, settings, clusterArchitectures, images, write, clock } = options;
+  const states = new Map<string, PlacementState>();
+  const firstSeen = new Map<string, { uid: string; at: number }>();
+  const waiting = createWaiting();
+  const announcer = createAnnouncer(options.events, clock);
+
+  function forget(key: string): void {
+    states.delete(key);
+    firstSeen.delete(key);
+    waiting.set(key, []);
+    announcer.forget(key);
+    options.onDecided(key);
+  }
+
+  function waitedMs(key: string, pod: Pod): number {
+    const seen = firstSeen.get(key);
+    if (seen?.uid === pod.uid) return clock.monotonic() - seen.at;
+    firstSeen.set(key, { uid: pod.uid, at: clock.monotonic() });
+    return 0;
+  }
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const pod = pods.get(key);
+    if (pod === undefined) {
+      forget(key);
+      return { outcome: 'unchanged' };
+    }
+    const read = whatIsRead(pod);
+    const state = states.get(key);
+    if (state?.uid !== pod.uid) announcer.forget(key);
+    else if (state.final && state.read === read) {
+      return retell(key, pod, state, settings, announcer);
+    }
+    const namespace = namespaces.get(pod.namespace);
+    // Its event is on the way: a pod cannot be without one.
+    if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
+    const skipped = skipPod(pod, namespace, settings);
+    if (skipped !== undefined) {
+      states.set(key, { uid: pod.uid, read, final: true, decision: { kind: 'skip', reason: skipped } });
+      waiting.set(key, []);
+      options.onDecided(key);
+      return { outcome: 'unchanged' };
+    }
+    const decision = decide({
+      template: pod,
+      namespace: pod.namespace,
+      settings,
+      clusterArchitectures: clusterArchitectures(),
+      nameOf: images.nameOf,
+      answerOf: (image) => images.answer(image, pod.namespace, pod.pullSecrets),
+      waitedMs: waitedMs(key, pod),
+    });
+    announce(key, regarding(pod), pod, decision, settings, announcer);
+    const result = await act(key, pod, decision, signal);
+    if (result.outcome === 'conflict') return result;
+    if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
+    return result;
+  }
+
+  async function act(key: string, pod: Pod, decision: Decision, signal: AbortSignal): Promise<Result> {
+    const final = decision.kind === 'hold' || (decision.kind === 'place' && decision.unknown.length === 0);
+    const settle = (now: Pod) => {
+      states.set(key, { uid: now.uid, read: whatIsRead(now), final, decision });
+      waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
+    };
+    switch (decision.kind) {
+      case 'wait':
+        settle(pod);
+        return { outcome: 'waiting', againInMs: decision.againInMs };
+      case 'hold':
+        settle(pod);
+        return { outcome: 'held', againInMs: RETELL_MS };
+      case 'place': {
+        const againInMs = final ? undefined : OPEN_AGAIN_MS;
+        const patch = podPatch(pod, tolerationsFor(settings.taints, decision.architectures));
+        if (patch.length === 0) {
+          settle(pod);
+          return { outcome: 'unchanged', againInMs };
+        }
+        const target = { kind: 'Pod', namespace: pod.namespace, name: pod.name, action: 'tolerate' } as const;
+        const written = await write(target, patch, signal);
+        if (written.kind === 'conflict') return { outcome: 'conflict' };
+        if (written.kind === 'gone') {
+          forget(key);
+          return { outcome: 'unchanged' };
+        }
+        if (written.kind === 'recorded') settle(pod);
+        else {
+          const now = readPod(written.object);
+          pods.put(key, now);
+          settle(now);
+          if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
+        }
+        return { outcome: 'written', againInMs };
+      }
+      default:
+        return decision satisfies never;
+    }
+  }
+
+  return {
+    reconcile,
+    states,
+    waitingFor: (image) => waiting.keysFor(image),
+    invalidate: (key) => states.delete(key),
+    followers: () =>
+      [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
+  };
+}
+
+/** An image that failed is asked again by its own times; whoever was placed without it looks at this pace. */
+export const OPEN_AGAIN_MS = 60_000;
+
+/** The images whose end of look-up may change the decision. */
+export function imagesAwaited(decision: Decision): readonly string[] {
+  if (decision.kind === 'wait') return decision.images;
+  return decision.kind === 'place' ? decision.unknown : [];
+}
+
+const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
+
+/** Tells of what an operator should know about a decision. */
+export function announce(
+  key: string,
+  regarding: Regarding,
+  template: Pick<Pod, 'statement' | 'tolerations' | 'os'>,
+  decision: Decision,
+  settings: Settings,
+  announcer: Announcer,
+): void {
+  const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
+    announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  if (template.statement !== undefined) {
+    try {
+      readStatement(template.statement);
+    } catch (error) {
+      warn('ConfigurationRejected', 'Placing', `annotation ${ARCHITECTURES_ANNOTATION}: ${String(error)}`);
+    }
+  }
+  switch (decision.kind) {
+    case 'wait':
+      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
+      return;
+    case 'hold':
+      warn(
+        'NoCommonArchitecture',
+        'Placing',
+        noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+      );
+      return;
+    case 'place':
+      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
+      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', openNote(decision));
+      if (decision.basis === 'images' || decision.basis === 'statement') {
+        const stale = staleTolerations(template.tolerations ?? [], decision.architectures, settings.taints);
+        if (stale.length > 0) {
+          const names = stale.map(({ value }) => value).join(', ');
+          const set = decision.architectures.join(', ');
+          warn('StaleToleration', 'Placing', `still tolerates ${names}, its images run on ${set} only: delete the pod`);
+        }
+      }
+      return;
+    default:
+      decision satisfies never;
+  }
+}
+
+function retell(key: string, pod: Pod, { decision }: PlacementState, settings: Settings, announcer: Announcer): Result {
+  if (decision.kind !== 'hold') return { outcome: 'unchanged' };
+  announce(key, regarding(pod), pod, decision, settings, announcer);
+  return { outcome: 'held', againInMs: RETELL_MS };
+}
+
+/** Spec changes raise the generation (from 1.33 on); the rest of what decides stands beside it. */
+function whatIsRead(pod: Pod): string {
+  const spec = pod.generation ?? JSON.stringify([pod.images, pod.tolerations]);
+  const place = pod.owner?.kind === 'DaemonSet' ? pod.nodeName : '';
+  return [spec, pod.phase, pod.deleting, place, pod.statement, pod.labels[IGNORE_LABEL]].join('|');
+}
+
+function regarding(pod: Pod): Regarding {
+  return { apiVersion: 'v1', kind: 'Pod', namespace: pod.namespace, name: pod.name, uid: pod.uid };
+}

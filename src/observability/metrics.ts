@@ -1,0 +1,101 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+/** What is measured when somebody looks, not when it happens. */
+export type Observed = {
+  readonly queueDepths: () => Readonly<Record<string, number>>;
+  readonly nodes: () => Readonly<Record<string, number>>;
+  readonly pods: () => Readonly<Record<string, number>>;
+  readonly oldestWaitingPodSeconds: () => number;
+  readonly unresolvableImages: () => number;
+  readonly leader: () => boolean;
+};
+
+/** Every metric of the program; the names are documented and do not change. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+/** Hosts are named by whoever writes a pod: more than this many would fill the memory of whoever scrapes. */
+const MAX_REGISTRIES = 100;
+
+/** Creates the metrics. `configured`: registries that the configuration names; they are always told apart. */
+export function createMetrics(version: string, configured: readonly string[] = []) {
+  const registry = new Registry();
+  const registers = [registry];
+  const counter = <T extends string>(name: string, help: string, labelNames: readonly T[]) =>
+    new Counter({ name: `archaware_${name}`, help, labelNames, registers });
+  const histogram = <T extends string>(name: string, help: string, labelNames: readonly T[], buckets: number[]) =>
+    new Histogram({ name: `archaware_${name}`, help, labelNames, buckets, registers });
+  const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
+    new Gauge({ name: `archaware_${name}`, help, labelNames, registers });
+
+  const reconciles = counter('reconcile_total', 'Reconciliations by their end.', ['controller', 'result']);
+  const reconcileSeconds = histogram('reconcile_duration_seconds', 'Time of a reconciliation.', ['controller'], FAST);
+  const placementSeconds = histogram(
+    'pod_placement_seconds',
+    'From the creation of a pod to its tolerations written.',
+    [],
+    SLOW,
+  );
+  const queueDepth = gauge('workqueue_depth', 'Keys that could be worked on now.', ['controller']);
+  const resolutions = counter('image_resolutions_total', 'Look-ups of images: ok, or the code of the error.', [
+    'result',
+  ]);
+  const unresolvable = gauge('unresolvable_images', 'Images whose last look-up failed.');
+  const oldestWaiting = gauge('oldest_waiting_pod_seconds', 'Age of the oldest pod that waits for an image.');
+  const registryRequests = counter('registry_requests_total', 'Requests to registries.', [
+    'registry',
+    'method',
+    'code',
+  ]);
+  const registrySeconds = histogram(
+    'registry_request_duration_seconds',
+    'Time of a request to a registry.',
+    ['registry'],
+    SLOW,
+  );
+  const cache = counter('resolver_cache_total', 'Answers from memory: hit, miss, stale, revalidated.', ['result']);
+  const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
+  const nodes = gauge('nodes', 'Nodes by architecture.', ['architecture']);
+  const pods = gauge('pods', 'Pods by what became of them.', ['outcome']);
+  const leader = gauge('leader', 'Whether this process leads.');
+  const watchRestarts = counter('watch_restarts_total', 'Watches that ended otherwise than by their own time.', [
+    'kind',
+  ]);
+  const buildInfo = gauge('build_info', 'Version of the program and of Node.js.', ['version', 'node_version']);
+  buildInfo.set({ version, node_version: process.version }, 1);
+
+  const names = new Set(configured);
+  const registryLabel = (host: string) => {
+    if (!names.has(host) && names.size < MAX_REGISTRIES + configured.length) names.add(host);
+    return names.has(host) ? host : 'other';
+  };
+
+  return {
+    reconciled(controller: string, result: string, seconds: number) {
+      reconciles.inc({ controller, result });
+      reconcileSeconds.observe({ controller }, seconds);
+    },
+    podPlaced: (seconds: number) => placementSeconds.observe(seconds),
+    imageResolved: (result: string) => resolutions.inc({ result }),
+    cacheAnswered: (result: string) => cache.inc({ result }),
+    registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
+      const label = registryLabel(request.registry);
+      registryRequests.inc({ registry: label, method: request.method, code: request.code });
+      registrySeconds.observe({ registry: label }, request.seconds);
+    },
+    apiAnswered: (request: { verb: string; resource: string; code: string }) => apiRequests.inc({ ...request }),
+    watchRestarted: (kind: string) => watchRestarts.inc({ kind }),
+    /** The text of all metrics, for Prometheus. */
+    async render(observed: Observed): Promise<{ contentType: string; text: string }> {
+      for (const [controller, depth] of Object.entries(observed.queueDepths())) queueDepth.set({ controller }, depth);
+      nodes.reset();
+      for (const [architecture, count] of Object.entries(observed.nodes())) nodes.set({ architecture }, count);
+      for (const [outcome, count] of Object.entries(observed.pods())) pods.set({ outcome }, count);
+      oldestWaiting.set(observed.oldestWaitingPodSeconds());
+      unresolvable.set(observed.unresolvableImages());
+      leader.set(observed.leader() ? 1 : 0);
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
