@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { GUARD_POLICY } from '../../../src/names.ts';
+import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from './json.ts';
+import { managedFields, type Writer } from './managed-fields.ts';
+import { defaultTolerations, preparePod } from './pod-rules.ts';
+import {
+  DAEMON_SETS,
+  findResource,
+  NAMESPACES,
+  PODS,
+  RESOURCES,
+  type Resource,
+  SERVICE_ACCOUNTS,
+} from './resources.ts';
+import { decode, guardDaemonSet, validate, withDefaults } from './rules.ts';
+import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound, stale } from './status.ts';
+import { nameOf, namespaceOf, type Store, uidOf } from './store.ts';
+
+export interface Address {
+  readonly resource: Resource;
+  readonly namespace: string;
+  readonly name: string;
+  /** '' for the object itself, else `status`. */
+  readonly subresource: string;
+}
+
+export interface ApiOptions {
+  /** The admission plug-in DefaultTolerationSeconds. */
+  readonly defaultTolerations: boolean;
+  /** The MutatingAdmissionPolicy `archaware-keep` works where it and its binding exist. */
+  readonly daemonSetGuard: boolean;
+  /** Whether a pod stays Terminating until `remove` is called with a grace period of 0. */
+  readonly holdTermination: () => boolean;
+}
+
+export type Api = ReturnType<typeof createApi>;
+
+/** The verbs of the API server over the store: admission, defaults, validation, versions. Throws `ApiError`. */
+export function createApi(store: Store, options: ApiOptions) {
+  const find = ({ resource, namespace, name }: Address): JsonObject => {
+    const found = store.get(resource, namespace, name);
+    if (!found) throw notFound(resource, name);
+    return found;
+  };
+
+  function create(resource: Resource, namespace: string, body: JsonObject, writer: Writer, dryRun = false): JsonObject {
+    decode(resource, body);
+    const metadata = newMetadata(resource, namespace, object(body.metadata));
+    const name = text(metadata.name);
+    if (resource.namespaced && !store.get(NAMESPACES, '', namespace)) throw notFound(NAMESPACES, namespace);
+    if (store.get(resource, namespace, name)) throw alreadyExists(resource, name);
+    const { status, ...rest } = body;
+    const keepsStatus = !resource.status || resource.plural === 'nodes';
+    const { apiVersion, kind } = resource;
+    const given = { kind, apiVersion, ...rest, metadata, ...(keepsStatus && status ? { status } : {}) };
+    const next = object(normalise(admit(resource, withDefaults(resource, given))));
+    const causes = validate(resource, next, undefined);
+    if (causes.length > 0) throw invalid(resource, name, causes);
+    const owned = owning(undefined, next, writer, '');
+    if (dryRun) return owned;
+    const stored = store.put(resource, owned);
+    if (resource === NAMESPACES) createDefaultAccount(name);
+    return stored;
+  }
+
+  function admit(resource: Resource, item: JsonObject): JsonObject {
+    if (resource.plural === 'nodes') {
+      const taints = list(at(item, 'spec', 'taints'));
+      const notReady = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+      const present = taints.some((taint) => at(taint, 'key') === notReady.key && at(taint, 'effect') === 'NoSchedule');
+      return present ? item : assign(item, ['spec', 'taints'], [...taints, notReady]);
+    }
+    if (resource !== PODS) return item;
+    const account = text(at(item, 'spec', 'serviceAccountName')) || 'default';
+    const found = store.get(SERVICE_ACCOUNTS, namespaceOf(item), account);
+    if (!found) {
+      const where = `${namespaceOf(item)}/${account}: serviceaccount "${account}" not found`;
+      throw forbidden(PODS, nameOf(item), `error looking up service account ${where}`);
+    }
+    const pod = preparePod(item, found.imagePullSecrets);
+    return options.defaultTolerations ? defaultTolerations(pod) : pod;
+  }
+
+  function createDefaultAccount(namespace: string): void {
+    create(SERVICE_ACCOUNTS, namespace, { metadata: { name: 'default' } }, CONTROLLER_MANAGER);
+  }
+
+  /** Reads, lets `change` make the next state out of it, checks that as an update and stores it. */
+  function update(address: Address, change: (current: JsonObject) => JsonObject, writer: Writer, dryRun = false) {
+    const { resource, name, subresource } = address;
+    const previous = find(address);
+    const changed = change(previous);
+    checkIdentity(address, previous, changed);
+    const next = object(normalise(admitUpdate(address, carryOver(address, previous, changed), previous)));
+    const causes = subresource === '' ? validate(resource, next, previous) : [];
+    if (causes.length > 0) throw invalid(resource, name, causes);
+    if (sameContent(previous, next)) return previous;
+    const bumps = resource.generation && subresource === '' && !equal(content(previous), content(next));
+    const generation = Number(at(previous, 'metadata', 'generation') ?? 0) + 1;
+    const counted = bumps ? assign(next, ['metadata', 'generation'], generation) : next;
+    const owned = owning(previous, counted, writer, subresource);
+    if (dryRun) return owned;
+    const isGone = at(owned, 'metadata', 'deletionTimestamp') !== undefined && !held(owned);
+    return isGone && resource !== PODS ? store.remove(resource, owned) : store.put(resource, owned);
+  }
+
+  function admitUpdate({ resource, subresource }: Address, next: JsonObject, previous: JsonObject): JsonObject {
+    if (subresource !== '') return next;
+    const filled = withDefaults(resource, next);
+    if (resource === PODS && options.defaultTolerations) return defaultTolerations(filled);
+    const guarded = resource === DAEMON_SETS && options.daemonSetGuard && guardExists();
+    return guarded ? guardDaemonSet(filled, previous) : filled;
+  }
+
+  function guardExists(): boolean {
+    return ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'].every((plural) => {
+      const resource = findResource('admissionregistration.k8s.io/v1', plural);
+      return resource && store.get(resource, '', GUARD_POLICY);
+    });
+  }
+
+  /** DELETE: at once, or by a time of grace (bound pods), or when finalizers are gone. */
+  function remove(address: Address, deleteOptions: JsonObject, writer: Writer, dryRun = false): JsonObject {
+    const { resource, name } = address;
+    const current = find(address);
+    const uid = text(at(deleteOptions, 'preconditions', 'uid'));
+    if (uid !== '' && uid !== uidOf(current)) throw conflict(resource, name, preconditionFailed(uid, current));
+    const version = text(at(deleteOptions, 'preconditions', 'resourceVersion'));
+    const currentVersion = text(at(current, 'metadata', 'resourceVersion'));
+    if (version !== '' && version !== currentVersion) {
+      const message = `Precondition failed: ResourceVersion in precondition: ${version}, ResourceVersion in object meta: ${currentVersion}`;
+      throw conflict(resource, name, message);
+    }
+    if (dryRun) return current;
+    if (!terminates(resource, current, deleteOptions) && !held(current)) return drop(resource, current);
+    if (at(current, 'metadata', 'deletionTimestamp') !== undefined) return current;
+    const seconds = Number(
+      deleteOptions.gracePeriodSeconds ?? at(current, 'spec', 'terminationGracePeriodSeconds') ?? 0,
+    );
+    const deletion = {
+      ...object(current.metadata),
+      deletionTimestamp: now(seconds * 1000),
+      deletionGracePeriodSeconds: seconds,
+      ...(resource.generation ? { generation: Number(at(current, 'metadata', 'generation') ?? 0) + 1 } : {}),
+    };
+    return store.put(resource, owning(current, { ...current, metadata: deletion }, writer, ''));
+  }
+
+  function terminates(resource: Resource, current: JsonObject, deleteOptions: JsonObject): boolean {
+    if (resource !== PODS || deleteOptions.gracePeriodSeconds === 0) return false;
+    const ended = ['Succeeded', 'Failed'].includes(text(at(current, 'status', 'phase')));
+    const isBound = text(at(current, 'spec', 'nodeName')) !== '';
+    return options.holdTermination() || (isBound && !ended);
+  }
+
+  function drop(resource: Resource, current: JsonObject): JsonObject {
+    if (resource === NAMESPACES) emptyNamespace(nameOf(current));
+    return store.remove(resource, current);
+  }
+
+  function emptyNamespace(namespace: string): void {
+    for (const resource of namespacedResources) {
+      for (const item of store.list(resource, namespace)) store.remove(resource, item);
+    }
+  }
+
+  return { find, create, update, remove };
+}
+
+const namespacedResources = RESOURCES.filter(({ namespaced }) => namespaced);
+const CONTROLLER_MANAGER: Writer = { user: 'system:kube-controller-manager', manager: 'kube-controller-manager' };
+
+const now = (laterMs = 0) => new Date(Date.now() + laterMs).toISOString().replace(/\.\d+Z$/, 'Z');
+const held = (item: JsonObject) => list(at(item, 'metadata', 'finalizers')).length > 0;
+
+export function preconditionFailed(uid: string, current: JsonObject): string {
+  return `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${uidOf(current)}`;
+}
+
+function newMetadata(resource: Resource, namespace: string, given: JsonObject): JsonObject {
+  const { resourceVersion, managedFields: _fields, selfLink: _link, ...rest } = given;
+  if (text(resourceVersion) !== '') throw badRequest('resourceVersion should not be set on objects to be created');
+  if (text(given.namespace) !== '' && given.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  const prefix = text(given.generateName);
+  const name = text(given.name) || (prefix === '' ? '' : `${prefix}${nameSuffix()}`);
+  if (name === '') {
+    const message = 'Required value: name or generateName is required';
+    throw invalid(resource, '', [{ reason: 'FieldValueRequired', field: 'metadata.name', message }]);
+  }
+  return {
+    ...rest,
+    name,
+    ...(resource.namespaced ? { namespace } : {}),
+    uid: randomUUID(),
+    creationTimestamp: now(),
+    ...(resource.generation ? { generation: 1 } : {}),
+  };
+}
+
+const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+let suffixes = Date.now() % 1_000_000;
+
+/** Five characters, each combination once: a counter, scattered by a factor without a common divisor with 27^5. */
+export function nameSuffix(): string {
+  suffixes += 1;
+  let rest = (suffixes * 7_368_787) % ALPHABET.length ** 5;
+  let suffix = '';
+  for (let digit = 0; digit < 5; digit += 1) {
+    suffix += ALPHABET[rest % ALPHABET.length];
+    rest = Math.floor(rest / ALPHABET.length);
+  }
+  return suffix;
+}
+
+function checkIdentity({ resource, name }: Address, previous: JsonObject, changed: JsonObject): void {
+  const metadata = object(changed.metadata);
+  if (metadata.name !== name) {
+    throw badRequest(`the name of the object (${text(metadata.name)}) does not match the name on the URL (${name})`);
+  }
+  const uid = text(metadata.uid);
+  if (uid !== '' && uid !== uidOf(previous)) throw conflict(resource, name, preconditionFailed(uid, previous));
+  const version = text(metadata.resourceVersion);
+  if (version === '' && !resource.unconditional) {
+    const message = 'Invalid value: 0: must be specified for an update';
+    throw invalid(resource, name, [{ reason: 'FieldValueInvalid', field: 'metadata.resourceVersion', message }]);
+  }
+  if (version !== '' && version !== at(previous, 'metadata', 'resourceVersion')) throw stale(resource, name);
+}
+
+/** What a writer cannot change: the server's metadata, the status by the object, the spec by the status. */
+function carryOver({ resource, subresource }: Address, previous: JsonObject, changed: JsonObject): JsonObject {
+  const { apiVersion, kind } = resource;
+  const old = object(previous.metadata);
+  const fixed: JsonObject = {};
+  for (const field of ['namespace', 'uid', 'creationTimestamp', 'generation', 'managedFields', 'resourceVersion']) {
+    if (old[field] !== undefined) fixed[field] = old[field];
+  }
+  for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds']) fixed[field] = old[field];
+  const next: JsonObject = { ...changed, kind, apiVersion, metadata: { ...object(changed.metadata), ...fixed } };
+  if (!resource.status) return next;
+  if (subresource === 'status') return { ...next, spec: previous.spec };
+  return { ...next, status: previous.status };
+}
+
+function content(item: JsonObject): JsonObject {
+  const { metadata: _metadata, status: _status, ...rest } = item;
+  return rest;
+}
+
+function sameContent(previous: JsonObject, next: JsonObject): boolean {
+  const without = (item: JsonObject) =>
+    assign(assign(item, ['metadata', 'managedFields'], undefined), ['metadata', 'resourceVersion'], undefined);
+  return equal(without(previous), without(next));
+}
+
+function owning(previous: JsonObject | undefined, next: JsonObject, writer: Writer, subresource: string): JsonObject {
+  const fields = managedFields(previous, next, writer, subresource, now());
+  return isObject(next.metadata) ? assign(next, ['metadata', 'managedFields'], fields) : next;
+}

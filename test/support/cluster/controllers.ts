@@ -1,0 +1,156 @@
+import type { Address, Api } from './api.ts';
+import { assign, at, equal, type JsonObject, object, objects, text } from './json.ts';
+import type { Writer } from './managed-fields.ts';
+import { PODS, type Resource } from './resources.ts';
+import { ApiError } from './status.ts';
+import { keyOf, nameOf, namespaceOf, type Store, type StoreEvent, uidOf } from './store.ts';
+
+/** One of the cluster's own controllers: what it looks at again after an event, and what it does for a key. */
+export interface Controller {
+  onEvent(event: StoreEvent, enqueue: (key: string) => void): void;
+  reconcile(key: string): void;
+}
+
+/** What controllers work with. They act on the store directly, not over HTTP: no request of theirs is in the log. */
+export interface World {
+  readonly store: Store;
+  readonly api: Api;
+  readonly pods: PodIndex;
+}
+
+/** Done in one turn of the event loop at most, so that HTTP gets its own. */
+const BATCH = 64;
+
+/** Runs the controllers after each change, a moment later, until nothing is left to do. */
+export function runControllers(store: Store, controllers: readonly Controller[]) {
+  const queues = controllers.map((controller) => ({ controller, keys: new Set<string>() }));
+  let scheduled: NodeJS.Immediate | undefined;
+  let running = true;
+
+  const schedule = () => {
+    if (running && !scheduled && queues.some(({ keys }) => keys.size > 0)) scheduled = setImmediate(work);
+  };
+  const work = () => {
+    scheduled = undefined;
+    for (const { controller, keys } of queues) {
+      for (const key of [...keys].slice(0, BATCH)) {
+        keys.delete(key);
+        attempt(controller, key);
+      }
+    }
+    schedule();
+  };
+  const unsubscribe = store.subscribe((event) => {
+    for (const { controller, keys } of queues) controller.onEvent(event, (key) => keys.add(key));
+    schedule();
+  });
+  return {
+    /** Nothing happens in the cluster until `resume`: the API server is away. */
+    pause() {
+      running = false;
+      if (scheduled) clearImmediate(scheduled);
+      scheduled = undefined;
+    },
+    resume() {
+      running = true;
+      schedule();
+    },
+    stop() {
+      this.pause();
+      unsubscribe();
+    },
+  };
+}
+
+function attempt(controller: Controller, key: string): void {
+  try {
+    controller.reconcile(key);
+  } catch (error) {
+    // What the API refuses now (a namespace that went) comes up again with the next event.
+    if (!(error instanceof ApiError)) throw error;
+  }
+}
+
+export type PodIndex = ReturnType<typeof indexPods>;
+
+/** Pods by their controlling owner and by node, kept up to date. */
+export function indexPods(store: Store) {
+  const owned = new Map<string, Map<string, JsonObject>>();
+  const onNode = new Map<string, Map<string, JsonObject>>();
+  const change = (index: typeof owned, group: string, pod: JsonObject, present: boolean) => {
+    if (group === '') return;
+    const members = index.get(group) ?? new Map<string, JsonObject>();
+    index.set(group, members);
+    if (present) members.set(keyOf(pod), pod);
+    else members.delete(keyOf(pod));
+    if (members.size === 0) index.delete(group);
+  };
+  store.subscribe(({ resource, type, object, previous }) => {
+    if (resource !== PODS) return;
+    if (previous) change(owned, ownerUid(previous), previous, false);
+    change(owned, ownerUid(object), object, type !== 'DELETED');
+    change(onNode, text(at(object, 'spec', 'nodeName')), object, type !== 'DELETED');
+  });
+  return {
+    ownedBy: (uid: string): JsonObject[] => [...(owned.get(uid)?.values() ?? [])],
+    onNode: (name: string): JsonObject[] => [...(onNode.get(name)?.values() ?? [])],
+    countOnNode: (name: string): number => onNode.get(name)?.size ?? 0,
+  };
+}
+
+export const ownerOf = (item: JsonObject) =>
+  objects(at(item, 'metadata', 'ownerReferences')).find(({ controller }) => controller === true);
+const ownerUid = (item: JsonObject) => text(ownerOf(item)?.uid);
+
+export const phaseOf = (pod: JsonObject) => text(at(pod, 'status', 'phase'));
+export const isDeleting = (item: JsonObject) => at(item, 'metadata', 'deletionTimestamp') !== undefined;
+export const isTerminal = (pod: JsonObject) => phaseOf(pod) === 'Succeeded' || phaseOf(pod) === 'Failed';
+export const isActive = (pod: JsonObject) => !isDeleting(pod) && !isTerminal(pod);
+export const isReady = (item: JsonObject) =>
+  objects(at(item, 'status', 'conditions')).some(({ type, status }) => type === 'Ready' && status === 'True');
+
+export function addressOf(resource: Resource, item: JsonObject, subresource = ''): Address {
+  return { resource, namespace: namespaceOf(item), name: nameOf(item), subresource };
+}
+
+/** The object of a key `namespace/name`. */
+export function byKey(store: Store, resource: Resource, key: string): JsonObject | undefined {
+  const [namespace = '', name = ''] = key.split('/');
+  return store.get(resource, namespace, name);
+}
+
+/** Writes the status' fields that differ. */
+export function setStatus(api: Api, resource: Resource, item: JsonObject, status: JsonObject, writer: Writer): void {
+  const merged = { ...object(item.status), ...status };
+  if (equal(merged, item.status)) return;
+  api.update(addressOf(resource, item, 'status'), (current) => assign(current, ['status'], merged), writer);
+}
+
+/** A pod (or ReplicaSet) of the owner, made from its template. */
+export function fromTemplate(owner: JsonObject, name: JsonObject, labels: JsonObject, spec?: JsonObject): JsonObject {
+  const template = object(at(owner, 'spec', 'template'));
+  const metadata = object(template.metadata);
+  const { apiVersion, kind } = owner;
+  const reference = {
+    apiVersion,
+    kind,
+    name: nameOf(owner),
+    uid: uidOf(owner),
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+  return {
+    metadata: {
+      ...name,
+      labels: { ...object(metadata.labels), ...labels },
+      ...(metadata.annotations ? { annotations: metadata.annotations } : {}),
+      ownerReferences: [reference],
+    },
+    spec: spec ?? object(template.spec),
+  };
+}
+
+export const CONTROLLER_MANAGER: Writer = {
+  user: 'system:kube-controller-manager',
+  manager: 'kube-controller-manager',
+};

@@ -1,0 +1,41 @@
+/** What tests may ask of a cluster, be it the embedded one or the real one of hack/cluster. */
+export interface TestCluster {
+  readonly server: string;
+  /** Path of a kubeconfig with all rights. */
+  readonly kubeconfig: string;
+  readonly adminToken: string;
+  /** Creates or updates each document; throws when something was refused. */
+  apply(yaml: string): Promise<void>;
+  /** Path of a kubeconfig with the account's rights. */
+  serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
+  /** Sends a request as admin. A status of 400 and more is an answer, not an error. */
+  request(method: Method, path: string, body?: unknown, contentType?: string): Promise<Answer>;
+  /** Resolves when the node takes pods. */
+  createNode(options: NodeOptions): Promise<void>;
+  setNodeArchitecture(name: string, architecture: string): Promise<void>;
+  /** Asks until the answer is something else than false or undefined; throws after the time, 30 s unless told. */
+  waitFor<T>(description: string, condition: () => Promise<T | false | undefined>, timeoutMs?: number): Promise<T>;
+  stopApiServer(): Promise<void>;
+  /** On the same port, with the same data. */
+  startApiServer(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface Answer {
+  readonly status: number;
+  /** Parsed JSON; text if it is none. */
+  readonly body: unknown;
+}
+
+export interface NodeOptions {
+  readonly name: string;
+  /** By Go's names: amd64, arm64, … */
+  readonly architecture: string;
+  /** Default linux. */
+  readonly os?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  readonly waitUntilReady?: boolean;
+}
