@@ -53,7 +53,7 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
 }
 
 /** The line for a key that there is not, or not yet. */
-export function unknownKey(path: string, keys: readonly Key[] = allKeys()): string {
+function unknownKey(path: string, keys: readonly Key[]): string {
   const later = LATER_KEYS.find((key) => path === key || path.startsWith(`${key}.`));
   if (later !== undefined) return `${path}: not yet available in this version`;
   const near = nearest(
@@ -61,6 +61,15 @@ export function unknownKey(path: string, keys: readonly Key[] = allKeys()): stri
     keys.map((key) => key.path),
   );
   return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
+}
+
+/** The line for a flag that there is not, or not yet. */
+export function unknownFlag(name: string, known: readonly string[]): string {
+  if (LATER_KEYS.some((key) => name === key || name.startsWith(`${key}.`))) {
+    return `--${name}: not yet available in this version`;
+  }
+  const near = nearest(name, known);
+  return `--${name}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
 }
 
 function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {

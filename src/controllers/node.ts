@@ -3,7 +3,7 @@ import type { Reconciler, Result } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Store } from '../kube/store.ts';
 import type { Writer } from '../kube/writer.ts';
-import { decideNode, type Node, readNode } from '../placement/node.ts';
+import { decideNode, type Node } from '../placement/node.ts';
 import { nodePatch } from '../placement/patch.ts';
 import type { Settings } from '../placement/settings.ts';
 import { createAnnouncer } from './announce.ts';
@@ -60,10 +60,8 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
     const written = await write({ kind: 'Node', name: node.name, action }, nodePatch(node, decision), signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
-    if (written.kind === 'written') {
-      contention.wrote(key, intent);
-      nodes.put(key, readNode(written.object));
-    }
+    // The store follows by the event of this write, as its listeners compare what was with what is.
+    if (written.kind === 'written') contention.wrote(key, intent);
     return { outcome: 'written' };
   };
 }

@@ -20,6 +20,8 @@ export type TlsOptions = {
 export type ClusterAccess = {
   /** scheme://host[:port], with a path prefix where the kubeconfig has one. */
   readonly server: string;
+  /** Whether we run in a pod of that cluster, by its service account. */
+  readonly inCluster: boolean;
   /** Namespace of the context or of the service account, if any. */
   readonly namespace: string | undefined;
   readonly tls: TlsOptions;
@@ -27,7 +29,8 @@ export type ClusterAccess = {
   readonly authenticate: () => Promise<Readonly<Record<string, string>>>;
 };
 
-const IN_CLUSTER_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+/** The name that `KubeConfig.loadFromCluster` gives its context. */
+const IN_CLUSTER_CONTEXT = 'inClusterContext';
 const IN_CLUSTER_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
@@ -56,15 +59,11 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
   }
   return {
     server: cluster.server.replace(/\/+$/, ''),
-    namespace: config.getContextObject(config.getCurrentContext())?.namespace ?? ownNamespace(),
+    inCluster: config.getCurrentContext() === IN_CLUSTER_CONTEXT,
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace,
     tls: readTls(config),
     authenticate: () => authenticate(config),
   };
-}
-
-/** The namespace of the pod we run in, or undefined outside a cluster. */
-export function ownNamespace(): string | undefined {
-  return existsSync(IN_CLUSTER_NAMESPACE) ? readFileSync(IN_CLUSTER_NAMESPACE, 'utf8').trim() || undefined : undefined;
 }
 
 function load(path: string | undefined): KubeConfig {

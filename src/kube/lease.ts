@@ -20,8 +20,8 @@ export type LeaseOptions = {
 export type Lease = {
   /** Waits until the lease is ours; false where the signal aborted before. */
   acquire(signal: AbortSignal): Promise<boolean>;
-  /** One attempt: whether it is ours now; otherwise who holds it. */
-  tryAcquire(signal: AbortSignal): Promise<{ held: true } | { held: false; holder: string }>;
+  /** One attempt: whether it is ours now; otherwise who holds it, and whether we have seen that holder renew it. */
+  tryAcquire(signal: AbortSignal): Promise<Attempt>;
   /** Renews it until the signal aborts or it is lost. */
   keep(signal: AbortSignal): Promise<void>;
   /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
@@ -30,7 +30,12 @@ export type Lease = {
   release(signal: AbortSignal): Promise<void>;
 };
 
-type Observed = { readonly fingerprint: string; readonly at: number };
+/** How an attempt to take the lease ended. */
+export type Attempt =
+  | { readonly held: true }
+  | { readonly held: false; readonly holder: string; readonly alive: boolean };
+
+type Observed = { readonly fingerprint: string; readonly at: number; readonly changes: number };
 
 /** Creates the lease's holder; nothing is sent before `acquire` or `tryAcquire`. */
 export function createLease(options: LeaseOptions): Lease {
@@ -49,12 +54,14 @@ export function createLease(options: LeaseOptions): Lease {
       ? Number.POSITIVE_INFINITY
       : Math.max(clock.monotonic() - renewed.monotonic, clock.wall() - renewed.wall);
 
-  async function tryAcquire(signal: AbortSignal): Promise<{ held: true } | { held: false; holder: string }> {
+  async function tryAcquire(signal: AbortSignal): Promise<Attempt> {
     const sent = stamp();
     const current = await read(signal);
     const spec = objectAt(current ?? {}, 'spec');
     const holder = stringAt(spec, 'holderIdentity') ?? '';
-    if (holder !== '' && holder !== identity && !expired(current ?? {})) return { held: false, holder };
+    if (holder !== '' && holder !== identity && !expired(current ?? {})) {
+      return { held: false, holder, alive: (observed?.changes ?? 0) > 0 };
+    }
     const transitions = numberAt(spec, 'leaseTransitions') ?? 0;
     const now = microTime(clock.wall());
     const next = {
@@ -76,7 +83,7 @@ export function createLease(options: LeaseOptions): Lease {
       } else await client.request('update', path, { body: next, signal });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409) throw error;
-      return { held: false, holder: 'another replica' };
+      return { held: false, holder: 'another replica', alive: true };
     }
     renewed = sent;
     return { held: true };
@@ -96,7 +103,9 @@ export function createLease(options: LeaseOptions): Lease {
   function expired(lease: JsonObject): boolean {
     const spec = objectAt(lease, 'spec');
     const fingerprint = JSON.stringify([spec.holderIdentity, spec.renewTime, spec.leaseTransitions]);
-    if (observed?.fingerprint !== fingerprint) observed = { fingerprint, at: clock.monotonic() };
+    if (observed?.fingerprint !== fingerprint) {
+      observed = { fingerprint, at: clock.monotonic(), changes: (observed?.changes ?? -1) + 1 };
+    }
     const heldMs = (numberAt(spec, 'leaseDurationSeconds') ?? durationMs / 1000) * 1000;
     return clock.monotonic() - observed.at > heldMs;
   }

@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { createInterface } from 'node:readline/promises';
+import { milliseconds, parseDuration } from '../config/duration.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import {
+  type Inventory,
+  type Left,
+  removeConfigurations,
+  restoreDaemonSets,
+  takeInventory,
+  type UndoOptions,
+  untaintNodes,
+} from '../controllers/undo.ts';
+import { type CarryingPod, findPods, replacePods } from '../controllers/undo-pods.ts';
+import type { ApiClient } from '../kube/client.ts';
+import { systemClock as clock } from '../kube/clock.ts';
+import { isGone } from '../kube/errors.ts';
+import { createLease, type Lease } from '../kube/lease.ts';
+import { createWriter } from '../kube/writer.ts';
+import { ClusterError, connect } from './connect.ts';
+import { type Context, EXIT } from './context.ts';
+import { printValue, table } from './output.ts';
+import { toSettings } from './settings.ts';
+
+/** The flags of `clean`, as they were given. */
+export type CleanFlags = {
+  readonly yes: boolean;
+  readonly dryRun: boolean;
+  readonly pods: string;
+  readonly timeout: string;
+  readonly allPods: boolean;
+};
+
+type Counts = { configurations: number; gates: number; nodes: number; daemonSets: number; pods: number };
+
+/** How often a lease that somebody holds is looked at. */
+const WATCH_MS = 500;
+
+/**
+ * Undoes what `run` did, in the order in which nothing is lost on the way. Exit code 0 when nothing of ours is left, 2
+ * when something is. Throws where a live leader is at work, or what keeps it from starting.
+ */
+export async function clean(context: Context, flags: CleanFlags): Promise<number> {
+  const how = podsFlag(flags.pods);
+  const timeoutMs = parseDuration(flags.timeout);
+  if (timeoutMs === undefined) {
+    throw new ConfigurationError([`--timeout: got "${flags.timeout}", expected a duration, as 30s or 10m`]);
+  }
+  const { config, signal, output } = context;
+  const { client, leaseNamespace } = await connect(context);
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  let lease: Lease | undefined;
+  try {
+    const { taints } = toSettings(config);
+    const look = { client, taints, signal: over, write: createWriter(client, () => false) };
+    const inventory = await takeInventory(look);
+    const pods = await findPods({ client, keys: inventory.keys, allPods: flags.allPods, signal: over });
+    say(describePlan(inventory, pods, how));
+    if (flags.dryRun) {
+      report({ removed: emptyCounts(), left: leftNow(inventory, pods, how, 'dry run') }, output);
+      return EXIT.done;
+    }
+    if (!flags.yes && process.stdin.isTTY && !(await ask('Undo all of this?'))) return EXIT.failed;
+    if (config.leaderElection.enabled) lease = await takeLease(context, client, leaseNamespace, over, end);
+    const mayWrite = () => lease?.fresh() ?? true;
+    const undo: UndoOptions = { ...look, write: createWriter(client, mayWrite) };
+
+    // Looked at again now that nobody else writes: a leader may have gone on until a moment ago.
+    const now = lease === undefined ? inventory : await takeInventory(undo);
+    const left: Left[] = await removeConfigurations(undo, now);
+    say(`admission configurations: ${now.configurations.length} removed`);
+    const nodesLeft = await untaintNodes(undo, now.nodes);
+    say(`nodes: ${now.nodes.length - nodesLeft.length} of ${now.nodes.length} untainted`);
+    const setsLeft = await restoreDaemonSets(undo, now.daemonSets);
+    say(`DaemonSets: ${now.daemonSets.length - setsLeft.length} of ${now.daemonSets.length} restored`);
+    const configurationsLeft = left.length;
+    left.push(...nodesLeft, ...setsLeft);
+
+    const carrying = await findPods({ client, keys: now.keys, allPods: flags.allPods, signal: over });
+    let removed = 0;
+    if (how !== 'keep' && carrying.length > 0) {
+      const go = flags.yes || !process.stdin.isTTY || (await ask(podQuestion(carrying, how)));
+      const replaced = await replacePods(
+        {
+          client,
+          mayWrite,
+          clock,
+          keys: now.keys,
+          how,
+          allPods: flags.allPods,
+          timeoutMs: go ? timeoutMs : 0,
+          onProgress: say,
+          signal: over,
+        },
+        carrying,
+      );
+      removed = replaced.removed;
+      left.push(...replaced.left);
+    }
+    const counts: Counts = {
+      configurations: now.configurations.length - configurationsLeft,
+      gates: 0,
+      nodes: now.nodes.length - nodesLeft.length,
+      daemonSets: now.daemonSets.length - setsLeft.length,
+      pods: removed,
+    };
+    report({ removed: counts, left }, output);
+    return left.length === 0 ? EXIT.done : EXIT.found;
+  } catch (error) {
+    if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
+    if (over.aborted) throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
+    throw error;
+  } finally {
+    end.abort();
+    // Not with the signal that may have ended us: the next leader should not have to wait.
+    await lease?.release(AbortSignal.timeout(5_000)).catch(() => {});
+    await client.close();
+  }
+}
+
+/** Takes the Lease, or says who holds it. A holder that fell silent is given its time to prove that it lives. */
+async function takeLease(
+  { config, signal }: Context,
+  client: ApiClient,
+  namespace: string,
+  over: AbortSignal,
+  end: AbortController,
+): Promise<Lease | undefined> {
+  const { name, leaseDuration } = config.leaderElection;
+  const identity = `clean-${hostname()}-${randomUUID()}`;
+  const lease = createLease({ client, namespace, name, identity, durationMs: milliseconds(leaseDuration), clock });
+  let said = false;
+  for (;;) {
+    signal.throwIfAborted();
+    let attempt: Awaited<ReturnType<Lease['tryAcquire']>>;
+    try {
+      attempt = await lease.tryAcquire(over);
+    } catch (error) {
+      // No namespace for the Lease: no leader can be at work there either.
+      if (isGone(error)) return undefined;
+      throw error;
+    }
+    if (attempt.held) break;
+    if (attempt.alive) {
+      throw new ClusterError(
+        `${attempt.holder} leads (Lease ${namespace}/${name}): stop it first, ` +
+          `as with kubectl -n ${namespace} scale deployment archaware-controller --replicas=0`,
+      );
+    }
+    if (!said) say(`${attempt.holder} holds the lease; waiting up to ${leaseDuration} to see whether it lives`);
+    said = true;
+    await clock.delay(WATCH_MS, over);
+  }
+  void lease.keep(over).then(() => end.abort());
+  return lease;
+}
+
+function podsFlag(text: string): 'evict' | 'delete' | 'keep' {
+  if (text === 'evict' || text === 'delete' || text === 'keep') return text;
+  throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, delete, keep`]);
+}
+
+function describePlan(inventory: Inventory, pods: readonly CarryingPod[], how: string): string {
+  const replaced = pods.filter(({ undo }) => undo.kind === 'replace').length;
+  const rolled = pods.filter(({ undo }) => undo.kind === 'rolls').length;
+  const left = pods.length - replaced - rolled;
+  const verb = how === 'keep' ? 'keep (their tolerations are harmless then)' : how;
+  const rows = [
+    ['1', 'admission configurations', String(inventory.configurations.length), 'delete'],
+    ['2', 'nodes', String(inventory.nodes.length), 'take our taint away'],
+    [
+      '3',
+      'DaemonSets',
+      String(inventory.daemonSets.length),
+      'take our tolerations from the template (this rolls them)',
+    ],
+    ['4', 'pods with our tolerations', String(replaced), verb],
+    ...(rolled > 0 ? [['', '', String(rolled), 'replaced by their DaemonSet']] : []),
+    ...(left > 0 ? [['', '', String(left), 'left, as nothing would bring them back (--all-pods)']] : []),
+  ];
+  return table(['STEP', 'WHAT', 'COUNT', 'DO'], rows).trimEnd();
+}
+
+function podQuestion(pods: readonly CarryingPod[], how: string): string {
+  const count = pods.filter(({ undo }) => undo.kind === 'replace').length;
+  return `Now ${how} ${count} pod(s) whose controllers bring them back without our tolerations?`;
+}
+
+function leftNow(inventory: Inventory, pods: readonly CarryingPod[], how: string, reason: string): Left[] {
+  return [
+    ...inventory.configurations.map(({ kind, name }) => ({ kind, name, reason })),
+    ...inventory.nodes.map(({ name }) => ({ kind: 'Node', name, reason })),
+    ...inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name, reason })),
+    ...(how === 'keep' ? [] : pods.map(({ pod: { namespace, name } }) => ({ kind: 'Pod', namespace, name, reason }))),
+  ];
+}
+
+function emptyCounts(): Counts {
+  return { configurations: 0, gates: 0, nodes: 0, daemonSets: 0, pods: 0 };
+}
+
+function report(result: { removed: Counts; left: readonly Left[] }, output: Context['output']): void {
+  if (output !== 'table') {
+    printValue(result, output);
+    return;
+  }
+  const count = (kind: string) => result.left.filter((entry) => entry.kind === kind).length;
+  const { removed, left } = result;
+  const others = left.length - count('Node') - count('DaemonSet') - count('Pod');
+  process.stdout.write(
+    table(
+      ['WHAT', 'REMOVED', 'LEFT'],
+      [
+        ['admission configurations', String(removed.configurations), String(others)],
+        ['taints of nodes', String(removed.nodes), String(count('Node'))],
+        ['tolerations of DaemonSets', String(removed.daemonSets), String(count('DaemonSet'))],
+        ['pods with tolerations', String(removed.pods), String(count('Pod'))],
+      ],
+    ),
+  );
+  if (left.length === 0) return;
+  const rows = left.map(({ kind, namespace, name, reason }) => [kind, namespace ?? '', name, reason]);
+  process.stdout.write(`\nLeft.\n${table(['KIND', 'NAMESPACE', 'NAME', 'REASON'], rows)}`);
+}
+
+async function ask(question: string): Promise<boolean> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await prompt.question(`${question} [y/N] `)).trim());
+  } finally {
+    prompt.close();
+  }
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

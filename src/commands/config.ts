@@ -1,0 +1,36 @@
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { readConfigFile } from '../config/file.ts';
+import { allKeys } from '../config/keys.ts';
+import { loadConfig } from '../config/load.ts';
+import { schema } from '../config/schema.ts';
+import { isObject } from '../placement/json.ts';
+import { type Context, EXIT } from './context.ts';
+import { printValue, table } from './output.ts';
+
+/** Prints each key with its value and where the value comes from. */
+export function printConfig({ config, sources, output }: Pick<Context, 'config' | 'sources' | 'output'>): number {
+  const rows = allKeys().map(({ path }) => {
+    const value = path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
+    return { key: path, value, source: sources.get(path) ?? 'default' };
+  });
+  if (output === 'table') {
+    const text = rows.map(({ key, value, source }) => [key, JSON.stringify(value), source]);
+    process.stdout.write(table(['KEY', 'VALUE', 'SOURCE'], text));
+  } else printValue(rows, output);
+  return EXIT.done;
+}
+
+/** Prints the JSON Schema of the configuration file. */
+export function printSchema({ output }: Pick<Context, 'output'>): number {
+  const json = z.toJSONSchema(schema, { io: 'input' });
+  process.stdout.write(output === 'yaml' ? stringify(json) : `${JSON.stringify(json, null, 2)}\n`);
+  return EXIT.done;
+}
+
+/** Checks a file alone, without variables and flags. Throws ConfigurationError with every problem. */
+export function validateConfig(name: string): number {
+  loadConfig({ file: readConfigFile(name), environment: {}, flags: {} });
+  process.stdout.write(`${name}: valid\n`);
+  return EXIT.done;
+}

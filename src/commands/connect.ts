@@ -1,0 +1,69 @@
+import { findCluster } from '../kube/access.ts';
+import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts';
+import { systemClock } from '../kube/clock.ts';
+import { isGone } from '../kube/errors.ts';
+import { DEFAULT_NAMESPACE } from '../names.ts';
+import { isObject, stringAt } from '../placement/json.ts';
+import type { Context } from './context.ts';
+import { USER_AGENT } from './version.ts';
+
+/** A connected cluster: its client, and the namespace of our Lease. */
+export type Connection = { readonly client: ApiClient; readonly leaseNamespace: string };
+
+/** The cluster cannot be served; the message says why. */
+export class ClusterError extends Error {
+  override readonly name = 'ClusterError';
+}
+
+const LEAST_MINOR = 30;
+/** Watches, the lease and reads beside the workers' writes. */
+const SPARE_CONNECTIONS = 12;
+
+/**
+ * Connects to the cluster that flags and surroundings name. Throws where there is no kubeconfig, no answer, or a
+ * Kubernetes before 1.30.
+ */
+export async function connect(
+  { config, kubeconfig, context, signal }: Context,
+  onRequest?: (request: ApiRequest) => void,
+): Promise<Connection> {
+  const access = findCluster({ kubeconfig, context });
+  const client = createClient({
+    access,
+    connections: config.workers * 2 + SPARE_CONNECTIONS,
+    userAgent: USER_AGENT,
+    now: systemClock.monotonic,
+    ...(onRequest ? { onRequest } : {}),
+  });
+  try {
+    await checkVersion(client, signal);
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+  const own = config.leaderElection.namespace;
+  return { client, leaseNamespace: own || (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE };
+}
+
+async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<void> {
+  const version = await client.request('get', '/version', { signal });
+  const text = isObject(version) ? (stringAt(version, 'gitVersion') ?? '') : '';
+  const [, major = '', minor = ''] = /^v?([0-9]+)\.([0-9]+)/.exec(text) ?? [];
+  if (major === '') throw new ClusterError(`${client.host} does not say which version of Kubernetes it is`);
+  if (Number(major) === 1 && Number(minor) < LEAST_MINOR) {
+    throw new ClusterError(`${client.host} is Kubernetes ${text}; 1.${LEAST_MINOR} or later is needed`);
+  }
+}
+
+/** Makes sure that the namespace of the Lease exists; otherwise no replica could ever lead. */
+export async function checkLeaseNamespace(client: ApiClient, namespace: string, signal: AbortSignal): Promise<void> {
+  try {
+    await client.request('get', `/api/v1/namespaces/${namespace}`, { signal });
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    throw new ClusterError(
+      `namespace "${namespace}" of the Lease does not exist: apply manifests/archaware-controller.yaml, ` +
+        'name another with --leaderElection.namespace, or switch it off with --leaderElection.enabled=false',
+    );
+  }
+}

@@ -1,0 +1,62 @@
+import { systemClock as clock } from '../kube/clock.ts';
+import { ImageError } from '../oci/errors.ts';
+import type { Resolution, Resolver } from '../oci/resolver.ts';
+import type { Platform } from '../placement/platform.ts';
+import { type Context, EXIT } from './context.ts';
+import { printValue, table } from './output.ts';
+import { resolverFor } from './resolver.ts';
+
+/** What `inspect` prints for an image. */
+type Inspected = {
+  readonly image: string;
+  readonly digest?: string;
+  readonly platforms: readonly Platform[];
+  readonly skipped: Resolution['skipped'];
+  readonly source?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+};
+
+/** Prints the platforms of images as their registries tell them. Exit code 2 where one could not be resolved. */
+export async function inspect({ config, output, signal }: Context, images: readonly string[]): Promise<number> {
+  const end = new AbortController();
+  const resolver = resolverFor(config, clock, {
+    pullSecrets: async () => [],
+    signal: AbortSignal.any([signal, end.signal]),
+  });
+  try {
+    const results = await Promise.all(images.map((image) => inspectOne(resolver, image, signal)));
+    if (output === 'table') process.stdout.write(render(results));
+    else printValue(results, output);
+    return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
+  } finally {
+    end.abort();
+  }
+}
+
+async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {
+  try {
+    const access = { namespace: '', pullSecrets: [], always: false };
+    const { digest, platforms, skipped, source } = await resolver.resolve(image, access, signal);
+    return { image, ...(digest ? { digest } : {}), platforms, skipped, ...(source ? { source } : {}) };
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    return { image, platforms: [], skipped: [], error: { code: error.code, message: error.message } };
+  }
+}
+
+function render(results: readonly Inspected[]): string {
+  const rows = results.map(({ image, digest, platforms, error }) => [
+    image,
+    error ? `error: ${error.code}` : platforms.map(platformText).join(' ') || 'none',
+    error ? error.message : (digest ?? ''),
+  ]);
+  const skipped = results.flatMap((result) =>
+    result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
+  );
+  const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped)}`;
+  return table(['IMAGE', 'PLATFORMS', 'DIGEST'], rows) + left;
+}
+
+function platformText({ os, architecture, variant }: Platform): string {
+  return [os, architecture, ...(variant ? [variant] : [])].join('/');
+}

@@ -1,0 +1,179 @@
+import { createBootstrap } from '../controllers/bootstrap.ts';
+import { createDaemonSetController } from '../controllers/daemonset.ts';
+import type { ImageSource } from '../controllers/images.ts';
+import { changesPlacement } from '../controllers/namespace.ts';
+import { createNodeController } from '../controllers/node.ts';
+import { createPodController, type PlacementState } from '../controllers/pod.ts';
+import type { Clock } from '../kube/clock.ts';
+import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Writer } from '../kube/writer.ts';
+import { architecturesOf, nodeArchitecture, readManaged } from '../placement/node.ts';
+import type { Settings } from '../placement/settings.ts';
+import type { Watches } from './watches.ts';
+
+export type LoopsOptions = {
+  readonly watches: Watches;
+  readonly settings: Settings;
+  readonly loops: readonly string[];
+  readonly workers: number;
+  /** Undefined: existing nodes are tainted without waiting for pods, as `plan` shows it. */
+  readonly bootstrapMs: number | undefined;
+  readonly images: ImageSource;
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  readonly onOutcome: (
+    controller: string,
+    key: string,
+    outcome: Outcome | 'error',
+    seconds: number,
+    error?: unknown,
+  ) => void;
+  readonly onPlaced?: (seconds: number) => void;
+  readonly onBootstrapped?: (open: number) => void;
+};
+
+/** The controllers of one term of leadership, over watches that outlive it. */
+export type Loops = {
+  /** Works until `signal` aborts, then ends what is under way; `kill` ends that too. */
+  run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
+  /** The look-up of an image has ended. */
+  imageSettled(canonical: string): void;
+  idle(): boolean;
+  queueDepths(): Record<string, number>;
+  readonly podStates: ReadonlyMap<string, PlacementState>;
+  readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
+};
+
+/** Wires the controllers to the watches. Nothing runs before `run`. */
+export function createLoops(options: LoopsOptions): Loops {
+  const { watches, settings, clock, images, write, events, workers } = options;
+  const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
+  const runs = (loop: string) => options.loops.includes(loop);
+
+  let architectures: readonly string[] = architecturesOf(nodes.values());
+  let liveTaints: ReadonlySet<string> = new Set();
+  const bootstrap = createBootstrap({
+    timeoutMs: options.bootstrapMs ?? 0,
+    clock,
+    onOver(open) {
+      options.onBootstrapped?.(open);
+      for (const name of nodes.keys()) nodeLoop.enqueue(name);
+    },
+  });
+
+  const common = { settings, images, write, events, clock, namespaces: watches.namespaces.store };
+  const pod = createPodController({
+    ...common,
+    pods,
+    clusterArchitectures: () => architectures,
+    onDecided: (key) => bootstrap.decided(`pod ${key}`),
+    ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
+  });
+  const daemonSet = createDaemonSetController({
+    ...common,
+    daemonSets,
+    clusterArchitectures: () => architectures,
+    liveTaints: () => liveTaints,
+    serviceAccountSecrets: options.serviceAccountSecrets,
+    onDecided: (key) => bootstrap.decided(`daemonset ${key}`),
+  });
+  const bootstrapped = () => options.bootstrapMs === undefined || bootstrap.over();
+  const node = createNodeController({ nodes, settings, bootstrapped, write, events, clock });
+
+  const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean): Controller =>
+    createController({
+      name,
+      workers,
+      reconcile,
+      clock,
+      priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
+      onOutcome: (key, outcome, seconds, error) => options.onOutcome(name, key, outcome, seconds, error),
+    });
+  const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
+  const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
+  const nodeLoop = loop('node', node, () => true);
+  const controllers = [
+    ...(runs('pods') ? [podLoop] : []),
+    ...(runs('daemonsets') ? [daemonSetLoop] : []),
+    ...(runs('nodes') ? [nodeLoop] : []),
+  ];
+
+  function enqueueAll(): void {
+    for (const key of pods.keys()) podLoop.enqueue(key);
+    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+    for (const key of nodes.keys()) nodeLoop.enqueue(key);
+  }
+
+  function nodesChanged(): void {
+    const now = architecturesOf(nodes.values());
+    if (now.join() !== architectures.join()) {
+      architectures = now;
+      for (const key of pod.followers()) {
+        pod.invalidate(key);
+        podLoop.enqueue(key);
+      }
+      for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+    }
+  }
+
+  function taintsChanged(): void {
+    const now = new Set<string>();
+    for (const { managed } of nodes.values()) {
+      for (const { key, effect } of readManaged(managed).taints) now.add(`${key}:${effect}`);
+    }
+    if ([...now].sort().join() === [...liveTaints].sort().join()) return;
+    liveTaints = now;
+    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+  }
+
+  function listen(): void {
+    watches.listeners.pod = ({ key }) => podLoop.enqueue(key);
+    watches.listeners.daemonSet = ({ key }) => {
+      daemonSetLoop.enqueue(key);
+      for (const other of daemonSet.waitingToRoll()) daemonSetLoop.enqueue(other);
+    };
+    watches.listeners.node = ({ key, now, before }) => {
+      nodeLoop.enqueue(key);
+      const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
+      if (architecture(now) !== architecture(before)) nodesChanged();
+      if (now?.managed !== before?.managed) taintsChanged();
+    };
+    watches.listeners.namespace = (change) => {
+      if (!changesPlacement(change)) return;
+      const prefix = `${change.key}/`;
+      for (const key of pods.keys()) {
+        if (!key.startsWith(prefix)) continue;
+        pod.invalidate(key);
+        podLoop.enqueue(key);
+      }
+      for (const key of daemonSets.keys()) if (key.startsWith(prefix)) daemonSetLoop.enqueue(key);
+    };
+  }
+
+  return {
+    podStates: pod.states,
+    daemonSetStates: daemonSet.states,
+    imageSettled(canonical) {
+      for (const key of pod.waitingFor(canonical)) podLoop.enqueue(key);
+      for (const key of daemonSet.waitingFor(canonical)) daemonSetLoop.enqueue(key);
+    },
+    idle: () => controllers.every((controller) => controller.idle()),
+    queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
+    async run(signal, kill) {
+      listen();
+      nodesChanged();
+      taintsChanged();
+      enqueueAll();
+      const turns = [
+        ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
+        ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
+      ];
+      bootstrap.begin(turns, signal);
+      await Promise.all(controllers.map((controller) => controller.run(signal, kill)));
+      for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import type { PlacementState } from '../controllers/pod.ts';
+import type { Observed } from '../observability/metrics.ts';
+import type { Resolver } from '../oci/resolver.ts';
+import { nodeArchitecture } from '../placement/node.ts';
+import type { Loops } from './loops.ts';
+import type { Watches } from './watches.ts';
+
+/** What a pod counts as in `archaware_pods`. */
+type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';
+
+/** Reads the state of a running process for its gauges; nothing is counted twice to keep them. */
+export function observeState(parts: {
+  readonly watches: Watches;
+  readonly resolver: Resolver;
+  readonly loops: () => Loops | undefined;
+  readonly leader: () => boolean;
+  readonly now: () => number;
+}): Observed {
+  const { watches, resolver, loops, leader, now } = parts;
+  return {
+    leader,
+    queueDepths: () => loops()?.queueDepths() ?? {},
+    unresolvableImages: () => resolver.failing(),
+    nodes() {
+      const counts: Record<string, number> = {};
+      for (const node of watches.nodes.store.values()) {
+        const architecture = nodeArchitecture(node) ?? 'unknown';
+        counts[architecture] = (counts[architecture] ?? 0) + 1;
+      }
+      return counts;
+    },
+    pods() {
+      const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
+      for (const state of loops()?.podStates.values() ?? []) counts[outcomeOf(state)]++;
+      return counts;
+    },
+    oldestWaitingPodSeconds() {
+      let oldest = 0;
+      for (const [key, { decision }] of loops()?.podStates ?? []) {
+        const pod = decision.kind === 'wait' ? watches.pods.store.get(key) : undefined;
+        if (pod !== undefined && pod.nodeName === undefined) oldest = Math.max(oldest, (now() - pod.createdAt) / 1000);
+      }
+      return oldest;
+    },
+  };
+}
+
+function outcomeOf({ decision }: PlacementState): PodOutcome {
+  switch (decision.kind) {
+    case 'wait':
+      return 'waiting';
+    case 'hold':
+      return 'held';
+    case 'skip':
+      return 'ignored';
+    case 'place':
+      return decision.unknown.length > 0 || decision.basis === 'released' ? 'open' : 'placed';
+    default:
+      return decision satisfies never;
+  }
+}

@@ -1,0 +1,160 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { createImageSource } from '../controllers/images.ts';
+import type { PlacementState } from '../controllers/pod.ts';
+import { systemClock as clock } from '../kube/clock.ts';
+import type { Writer } from '../kube/writer.ts';
+import type { FailedImage, ImageSet } from '../placement/decide.ts';
+import type { Operation } from '../placement/patch.ts';
+import { describeSets } from '../placement/reasons.ts';
+import { connect } from './connect.ts';
+import { type Context, EXIT } from './context.ts';
+import { createLoops } from './loops.ts';
+import { printValue, table } from './output.ts';
+import { resolverFor } from './resolver.ts';
+import { kindsFor } from './run.ts';
+import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
+import { toSettings } from './settings.ts';
+import { createWatches } from './watches.ts';
+
+type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
+
+/** What `plan` prints. */
+export type Plan = {
+  readonly changes: readonly (Named & { readonly action: string; readonly patch: readonly Operation[] })[];
+  readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
+  readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
+  readonly unresolved: readonly FailedImage[];
+};
+
+/** Prints what `run` would write now: its controllers with a writer that records. Exit code 2 where there are changes. */
+export async function plan(context: Context): Promise<number> {
+  const { config, signal, output } = context;
+  const { client } = await connect(context);
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  try {
+    const changes: (Named & { action: string; patch: readonly Operation[] })[] = [];
+    const record: Writer = async ({ kind, namespace, name, action }, patch) => {
+      changes.push({ kind, ...(namespace === undefined ? {} : { namespace }), name, action, patch });
+      return { kind: 'recorded' };
+    };
+    const watches = createWatches({ client, clock, kinds: kindsFor(config.loops), onRestart: () => {} });
+    const resolver = resolverFor(config, clock, {
+      pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
+      ownAddresses: [client.host],
+      signal: over,
+    });
+    let failure: unknown;
+    const loops = createLoops({
+      watches,
+      settings: toSettings(config),
+      loops: config.loops,
+      workers: config.workers,
+      bootstrapMs: undefined,
+      images: createImageSource(resolver, clock),
+      serviceAccountSecrets: createServiceAccountReader(client, clock),
+      write: record,
+      events: { emit: () => {} },
+      clock,
+      onOutcome: (_controller, _key, outcome, _seconds, error) => {
+        if (outcome === 'error') failure ??= error;
+      },
+    });
+    resolver.onSettled(loops.imageSettled);
+    const watching = watches.run(over);
+    await Promise.race([watches.whenSynced(), watching]);
+    const running = loops.run(over, over);
+    while (!over.aborted && failure === undefined && !(loops.idle() && resolver.pending() === 0)) await wait(10);
+    end.abort();
+    await running;
+    if (failure !== undefined) throw failure;
+    signal.throwIfAborted();
+
+    const result: Plan = { changes, ...summarise(loops.podStates, loops.daemonSetStates) };
+    if (output === 'table') process.stdout.write(render(result));
+    else printValue(result, output);
+    tellLeftAlone(loops.podStates);
+    return changes.length > 0 ? EXIT.found : EXIT.done;
+  } finally {
+    end.abort();
+    await client.close();
+  }
+}
+
+function summarise(
+  pods: ReadonlyMap<string, PlacementState>,
+  daemonSets: ReadonlyMap<string, PlacementState>,
+): Omit<Plan, 'changes'> {
+  const waiting: (Named & { images: readonly string[] })[] = [];
+  const held: (Named & { images: readonly ImageSet[] })[] = [];
+  const unresolved = new Map<string, FailedImage>();
+  for (const [kind, states] of [
+    ['Pod', pods],
+    ['DaemonSet', daemonSets],
+  ] as const) {
+    for (const [key, { decision }] of states) {
+      const [namespace = '', name = ''] = key.split('/');
+      if (decision.kind === 'wait') waiting.push({ kind, namespace, name, images: decision.images });
+      if (decision.kind === 'hold') held.push({ kind, namespace, name, images: decision.images });
+      if (decision.kind === 'wait' || decision.kind === 'place') {
+        for (const failed of decision.failed) unresolved.set(failed.image, failed);
+      }
+    }
+  }
+  return { waiting, held, unresolved: [...unresolved.values()] };
+}
+
+function render({ changes, waiting, held, unresolved }: Plan): string {
+  const named = ({ kind, namespace, name }: Named) => [kind, namespace ?? '', name];
+  const sections = [
+    changes.length === 0
+      ? 'Nothing to change.\n'
+      : table(
+          ['KIND', 'NAMESPACE', 'NAME', 'ACTION', 'DETAIL'],
+          changes.map((change) => [...named(change), change.action, describePatch(change.patch)]),
+        ),
+    section(
+      'Held: their images have no architecture in common.',
+      ['KIND', 'NAMESPACE', 'NAME', 'IMAGES'],
+      held.map((entry) => [...named(entry), describeSets(entry.images)]),
+    ),
+    section(
+      'Waiting for images.',
+      ['KIND', 'NAMESPACE', 'NAME', 'IMAGES'],
+      waiting.map((entry) => [...named(entry), entry.images.join(', ')]),
+    ),
+    section(
+      'Not resolved.',
+      ['IMAGE', 'CODE', 'MESSAGE'],
+      unresolved.map(({ image, code, message }) => [image, code, message]),
+    ),
+  ];
+  return sections.filter((text) => text !== '').join('\n');
+}
+
+function section(title: string, header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return rows.length === 0 ? '' : `${title}\n${table(header, rows)}`;
+}
+
+/** The values that a patch sets, without its tests: `+supported-arch=amd64`. */
+function describePatch(patch: readonly Operation[]): string {
+  const added = patch.flatMap((operation) => {
+    if (operation.op === 'test' || operation.op === 'remove' || operation.path.startsWith('/metadata/')) return [];
+    return Array.isArray(operation.value) ? operation.value : [operation.value];
+  });
+  const texts = added.map(
+    ({ key, value, effect }) => `${key ?? '*'}${value ? `=${value}` : ''}${effect ? `:${effect}` : ''}`,
+  );
+  return texts.join(' ') || 'removes what is ours';
+}
+
+function tellLeftAlone(states: ReadonlyMap<string, PlacementState>): void {
+  const reasons = new Set(['ignored', 'namespace-ignored', 'namespace-excluded', 'namespace-not-selected']);
+  const alone = [...states].filter(([, { decision }]) => decision.kind === 'skip' && reasons.has(decision.reason));
+  if (alone.length === 0) return;
+  const names = alone.slice(0, 5).map(([key]) => key);
+  const more = alone.length > names.length ? ` and ${alone.length - names.length} more` : '';
+  process.stderr.write(
+    `${alone.length} pod(s) are left alone and need a toleration of their own on tainted nodes: ${names.join(', ')}${more}\n`,
+  );
+}

@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { milliseconds } from '../config/duration.ts';
+import { createImageSource } from '../controllers/images.ts';
+import { systemClock as clock } from '../kube/clock.ts';
+import { createEvents, type EventRecorder } from '../kube/events.ts';
+import { createLease, type Lease } from '../kube/lease.ts';
+import { createWriter } from '../kube/writer.ts';
+import { serveHealth } from '../observability/health.ts';
+import { createLog, type Logger } from '../observability/log.ts';
+import { createMetrics, type Metrics } from '../observability/metrics.ts';
+import { checkLeaseNamespace, connect } from './connect.ts';
+import { type Context, EXIT } from './context.ts';
+import { createLoops, type Loops, type LoopsOptions } from './loops.ts';
+import { observeState } from './observed.ts';
+import { resolverFor } from './resolver.ts';
+import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
+import { toSettings } from './settings.ts';
+import { VERSION } from './version.ts';
+import { createWatches } from './watches.ts';
+
+/** Releasing the lease and the last Events get this long when we are told to end. */
+const FAREWELL_MS = 5_000;
+
+/**
+ * Runs the loops until the signal aborts: every replica watches, the one that holds the lease writes. Then it takes no
+ * new work, ends the writes under way and releases the lease. Throws what keeps it from starting.
+ */
+export async function run(context: Context): Promise<number> {
+  const { config, signal } = context;
+  const log = createLog(config.log);
+  const metrics = createMetrics(VERSION, config.registries.insecure);
+  const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
+  // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
+  const end = new AbortController();
+  try {
+    const identity = `${hostname()}-${randomUUID()}`;
+    const { enabled, name, leaseDuration } = config.leaderElection;
+    if (enabled) await checkLeaseNamespace(client, leaseNamespace, signal);
+    const lease = createLease({
+      client,
+      namespace: leaseNamespace,
+      name,
+      identity,
+      durationMs: milliseconds(leaseDuration),
+      clock,
+      onError: (err) => log.warn({ err, lease: `${leaseNamespace}/${name}` }, 'lease not renewed'),
+    });
+    const mayWrite = () => !enabled || lease.fresh();
+    const events = createEvents({
+      client,
+      instance: identity,
+      mayWrite,
+      clock,
+      signal: end.signal,
+      onError: (err) => log.warn({ err }, 'event not written'),
+    });
+    const watches = createWatches({
+      client,
+      clock,
+      kinds: kindsFor(config.loops),
+      onRestart(kind, reason) {
+        metrics.watchRestarted(kind);
+        log.debug({ kind, reason }, 'watch started anew');
+      },
+    });
+    const resolver = resolverFor(config, clock, {
+      pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
+      signal: end.signal,
+      ownAddresses: [client.host],
+      onUnusableSecret: (secret) => tellUnusableSecret(secret, events, log),
+      onRequest: metrics.registryAnswered,
+      onResolution: metrics.imageResolved,
+      onCache: metrics.cacheAnswered,
+    });
+    let loops: Loops | undefined;
+    resolver.onSettled((canonical) => loops?.imageSettled(canonical));
+    const leads = () => loops !== undefined && mayWrite();
+    await startHealth(context, metrics, log, end.signal, {
+      observed: observeState({ watches, resolver, loops: () => loops, leader: leads, now: clock.wall }),
+      notReady: () => watches.notSynced(),
+    });
+
+    const watching = watches.run(end.signal);
+    // A kind that may not be listed ends the process: it could not do its work.
+    await Promise.race([watches.whenSynced(), watching, aborted(signal)]);
+    log.info(
+      { version: VERSION, server: client.host, pods: watches.pods.store.size, nodes: watches.nodes.store.size },
+      'watching',
+    );
+    const options: LoopsOptions = {
+      watches,
+      settings: toSettings(config),
+      loops: config.loops,
+      workers: config.workers,
+      bootstrapMs: milliseconds(config.bootstrap.timeout),
+      images: createImageSource(resolver, clock),
+      serviceAccountSecrets: createServiceAccountReader(client, clock),
+      write: createWriter(client, mayWrite),
+      events,
+      clock,
+      onOutcome: outcomeLog(log, metrics),
+      onPlaced: metrics.podPlaced,
+      onBootstrapped: (open) => log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on'),
+    };
+    const term = async (over: AbortSignal) => {
+      loops = createLoops(options);
+      log.info({ identity }, 'leading');
+      await loops.run(AbortSignal.any([signal, over]), over);
+      loops = undefined;
+    };
+    if (enabled) await leadInTurns(lease, term, signal, log);
+    else await term(end.signal);
+    await sayFarewell(lease, events, enabled, log);
+    log.info('ended');
+    return EXIT.done;
+  } finally {
+    end.abort();
+    await client.close();
+  }
+}
+
+/** Leads whenever the lease is ours, until the signal aborts; writes under way keep their lease until they have ended. */
+async function leadInTurns(
+  lease: Lease,
+  term: (over: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+  log: Logger,
+): Promise<void> {
+  while (await lease.acquire(signal)) {
+    const over = new AbortController();
+    const ended = new AbortController();
+    const keeping = lease.keep(ended.signal).then(() => over.abort());
+    await term(over.signal);
+    ended.abort();
+    await keeping;
+    if (!signal.aborted) log.warn('lease lost: another replica may lead');
+    else return;
+  }
+}
+
+async function sayFarewell(lease: Lease, events: EventRecorder, enabled: boolean, log: Logger): Promise<void> {
+  const deadline = AbortSignal.timeout(FAREWELL_MS);
+  await events.flush(deadline);
+  if (!enabled) return;
+  try {
+    await lease.release(deadline);
+  } catch (err) {
+    log.warn({ err }, 'lease not released: the next leader waits until it runs out');
+  }
+}
+
+async function startHealth(
+  { config }: Context,
+  metrics: Metrics,
+  log: Logger,
+  signal: AbortSignal,
+  state: { observed: Parameters<Metrics['render']>[0]; notReady: () => string[] },
+): Promise<void> {
+  const { address } = config.metrics;
+  if (address === '') return;
+  try {
+    const { port } = await serveHealth(
+      { address, metrics: () => metrics.render(state.observed), notReady: state.notReady },
+      signal,
+    );
+    log.info({ port }, 'serving /metrics, /healthz and /readyz');
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new Error(`metrics.address: cannot listen on "${address}" (${message}); choose another port`);
+  }
+}
+
+function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
+  return (controller, key, outcome, seconds, error) => {
+    metrics.reconciled(controller, outcome, seconds);
+    if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
+    else if (outcome === 'unchanged') log.debug({ controller, key, outcome }, 'reconciled');
+    else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
+    else log.debug({ controller, key, outcome }, 'reconciled');
+  };
+}
+
+function tellUnusableSecret(
+  secret: { namespace: string; name: string; reason: string },
+  events: EventRecorder,
+  log: Logger,
+): void {
+  const { namespace, name, reason } = secret;
+  log.warn({ secret: `${namespace}/${name}`, reason }, 'pull secret passed over');
+  events.emit({
+    regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name, uid: '' },
+    type: 'Warning',
+    reason: 'PullSecretUnusable',
+    action: 'Resolving',
+    note: `pull secret ${namespace}/${name} is passed over: ${reason}`,
+  });
+}
+
+/** The kinds that the loops read: architectures of nodes always, namespaces for whatever lives in one. */
+export function kindsFor(loops: readonly string[]): Set<'pods' | 'nodes' | 'namespaces' | 'daemonsets'> {
+  const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
+  return new Set([
+    'nodes',
+    ...(pods ? (['pods'] as const) : []),
+    ...(daemonsets ? (['daemonsets'] as const) : []),
+    ...(pods || daemonsets ? (['namespaces'] as const) : []),
+  ]);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

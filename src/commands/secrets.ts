@@ -1,0 +1,54 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { ApiError } from '../kube/errors.ts';
+import type { Access, PullSecret } from '../oci/resolver.ts';
+import { isObject, listAt, stringAt, stringsAt } from '../placement/json.ts';
+
+/** A service account's pull secrets change rarely, and a template that missed them is decided again. */
+const KEPT_MS = 60_000;
+
+/** Reads what a look-up may log in with. A 403 means "no secret": reading them is a right of its own. */
+export function createPullSecretReader(client: ApiClient) {
+  return async ({ namespace, pullSecrets }: Access, signal: AbortSignal): Promise<PullSecret[]> =>
+    Promise.all(pullSecrets.map((name) => readSecret(client, namespace, name, signal)));
+}
+
+async function readSecret(
+  client: ApiClient,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<PullSecret> {
+  try {
+    const secret = await client.request('get', `/api/v1/namespaces/${namespace}/secrets/${name}`, { signal });
+    const object = isObject(secret) ? secret : {};
+    return { name, type: stringAt(object, 'type') ?? '', data: stringsAt(object, 'data') };
+  } catch (error) {
+    if (!(error instanceof ApiError) || (error.status !== 403 && error.status !== 404)) throw error;
+    return { name, problem: error.status === 404 ? 'it does not exist' : 'we may not read it' };
+  }
+}
+
+/** Reads the pull secrets that admission gives to pods of a service account; remembers them for a minute. */
+export function createServiceAccountReader(client: ApiClient, clock: Clock) {
+  const kept = new Map<string, { names: readonly string[]; at: number }>();
+  return async (namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]> => {
+    const key = `${namespace}/${name}`;
+    const known = kept.get(key);
+    if (known !== undefined && clock.monotonic() - known.at < KEPT_MS) return known.names;
+    const names = await readNames(client, namespace, name, signal);
+    kept.set(key, { names, at: clock.monotonic() });
+    return names;
+  };
+}
+
+async function readNames(client: ApiClient, namespace: string, name: string, signal: AbortSignal): Promise<string[]> {
+  try {
+    const account = await client.request('get', `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`, { signal });
+    const secrets = listAt(isObject(account) ? account : {}, 'imagePullSecrets') ?? [];
+    return secrets.flatMap((secret) => stringAt(secret, 'name') || []);
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return [];
+    throw error;
+  }
+}

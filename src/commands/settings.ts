@@ -1,0 +1,23 @@
+import { milliseconds } from '../config/duration.ts';
+import type { Config } from '../config/schema.ts';
+import { parseSelector } from '../placement/selector.ts';
+import type { Settings } from '../placement/settings.ts';
+
+/** The part of the configuration that decides, in the form in which the pure functions read it. */
+export function toSettings(config: Config): Settings {
+  const { taints, architectures, placement, pods, images, systemNamespaces } = config;
+  return {
+    taints: { ...taints, nodeSelector: parseSelector(taints.nodeSelector) },
+    schedulable: architectures.schedulable,
+    compatible: architectures.compatible,
+    fallback: architectures.fallback,
+    noCommonArchitecture: placement.noCommonArchitecture,
+    excludeNamespaces: pods.excludeNamespaces,
+    namespaceSelector: parseSelector(pods.namespaceSelector),
+    systemNamespaces,
+    daemonSets: pods.daemonSets,
+    unresolvable: images.unresolvable,
+    fallbackAfterMs: milliseconds(images.fallbackAfter),
+    overrides: images.overrides,
+  };
+}

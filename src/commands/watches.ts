@@ -1,0 +1,75 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { type Change, createReflector, type Reflector } from '../kube/reflector.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
+import { type Namespace, readNamespace } from '../placement/eligibility.ts';
+import type { JsonObject } from '../placement/json.ts';
+import { type Node, readNode } from '../placement/node.ts';
+import { type Pod, readPod } from '../placement/pod.ts';
+
+/** What is watched, and who is told of changes; the listeners may be exchanged. */
+export type Watches = {
+  readonly pods: Reflector<Pod>;
+  readonly nodes: Reflector<Node>;
+  readonly namespaces: Reflector<Namespace>;
+  readonly daemonSets: Reflector<DaemonSet>;
+  readonly listeners: Listeners;
+  /** Kinds whose first list is not complete. */
+  notSynced(): string[];
+  whenSynced(): Promise<void>;
+  /** Lists and watches until the signal aborts; rejects where the first list of a kind is refused. */
+  run(signal: AbortSignal): Promise<void>;
+};
+
+export type Listeners = {
+  pod?: ((change: Change<Pod>) => void) | undefined;
+  node?: ((change: Change<Node>) => void) | undefined;
+  namespace?: ((change: Change<Namespace>) => void) | undefined;
+  daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
+};
+
+/** Creates the four reflectors; only those of `kinds` run, the others count as synced and stay empty. */
+export function createWatches(options: {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly kinds: ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
+  readonly onRestart: (kind: string, reason: string) => void;
+}): Watches {
+  const { client, clock, kinds, onRestart } = options;
+  const listeners: Listeners = {};
+  const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
+    kind: string,
+    path: string,
+    read: (object: JsonObject) => T,
+    keyOf: (object: T) => string,
+    onChange: (change: Change<T>) => void,
+  ) => createReflector({ client, path, read, keyOf, onChange, clock, onRestart: (reason) => onRestart(kind, reason) });
+
+  const namespaced = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
+  const named = ({ name }: { name: string }) => name;
+  const pods = reflect('pods', '/api/v1/pods', readPod, namespaced, (change) => listeners.pod?.(change));
+  const nodes = reflect('nodes', '/api/v1/nodes', readNode, named, (change) => listeners.node?.(change));
+  const namespaces = reflect('namespaces', '/api/v1/namespaces', readNamespace, named, (change) =>
+    listeners.namespace?.(change),
+  );
+  const daemonSets = reflect('daemonsets', '/apis/apps/v1/daemonsets', readDaemonSet, namespaced, (change) =>
+    listeners.daemonSet?.(change),
+  );
+  const all = { pods, nodes, namespaces, daemonsets: daemonSets } as const;
+  const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));
+
+  return {
+    pods,
+    nodes,
+    namespaces,
+    daemonSets,
+    listeners,
+    notSynced: () => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
+    async whenSynced() {
+      await Promise.all(running.map(([, reflector]) => reflector.whenSynced));
+    },
+    async run(signal) {
+      await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { ApiError, LeaseLostError } from '../kube/errors.ts';
+import { listAll } from '../kube/list.ts';
+import { readDaemonSet } from '../placement/daemonset.ts';
+import type { JsonObject } from '../placement/json.ts';
+import { type Pod, readPod } from '../placement/pod.ts';
+import { type PodUndo, undoPod } from '../placement/undo.ts';
+import type { Inventory, Left } from './undo.ts';
+import { reasonOf } from './undo.ts';
+
+export type UndoPodsOptions = {
+  readonly client: ApiClient;
+  readonly mayWrite: () => boolean;
+  readonly clock: Clock;
+  readonly keys: Inventory['keys'];
+  readonly how: 'evict' | 'delete';
+  readonly allPods: boolean;
+  readonly timeoutMs: number;
+  readonly onProgress: (line: string) => void;
+  readonly signal: AbortSignal;
+};
+
+/** A pod that carries our tolerations, and what can be done about it. */
+export type CarryingPod = { readonly pod: Pod; readonly undo: Exclude<PodUndo, { kind: 'none' }> };
+
+/** Between two evictions, so that the controllers that bring pods back keep up. */
+const PACE_MS = 50;
+/** Between two looks at the pods that are left. */
+const ROUND_MS = 1_000;
+
+/** The pods that carry our tolerations now. */
+export async function findPods({
+  client,
+  keys,
+  allPods,
+  signal,
+}: Pick<UndoPodsOptions, 'client' | 'keys' | 'allPods' | 'signal'>): Promise<CarryingPod[]> {
+  const templates = new Map<string, readonly JsonObject[]>();
+  for (const object of await listAll(client, '/apis/apps/v1/daemonsets', signal)) {
+    const { uid, template } = readDaemonSet(object);
+    templates.set(uid, template.tolerations ?? []);
+  }
+  const pods = await listAll(client, '/api/v1/pods', signal);
+  return pods.flatMap((object) => {
+    const undo = undoPod(object, keys, allPods, (uid) => templates.get(uid));
+    return undo.kind === 'none' ? [] : [{ pod: readPod(object), undo }];
+  });
+}
+
+/**
+ * Evicts or deletes the pods that are brought back, waits for those that their DaemonSet rolls, and gives how many went
+ * and what is left. Only pods of `before` count: later ones were made without us.
+ */
+export async function replacePods(
+  options: UndoPodsOptions,
+  before: readonly CarryingPod[],
+): Promise<{ removed: number; left: Left[] }> {
+  const { clock, signal, timeoutMs } = options;
+  const ours = new Set(before.map(({ pod }) => pod.uid));
+  const until = clock.monotonic() + timeoutMs;
+  const blocked = new Map<string, string>();
+  for (;;) {
+    const remaining = (await findPods(options)).filter(({ pod }) => ours.has(pod.uid));
+    const open = remaining.filter(({ undo }) => undo.kind !== 'leave');
+    const removed = ours.size - remaining.length;
+    if (open.length === 0 || clock.monotonic() >= until) {
+      return { removed, left: remaining.map((entry) => describe(entry, blocked.get(entry.pod.uid))) };
+    }
+    options.onProgress(`pods: ${removed} of ${ours.size - remaining.length + open.length} replaced`);
+    for (const { pod, undo } of open) {
+      if (undo.kind !== 'replace' || clock.monotonic() >= until) continue;
+      const reason = await remove(options, pod);
+      if (reason === undefined) blocked.delete(pod.uid);
+      else blocked.set(pod.uid, reason);
+      await clock.delay(PACE_MS, signal);
+      signal.throwIfAborted();
+    }
+    await clock.delay(ROUND_MS, signal);
+    signal.throwIfAborted();
+  }
+}
+
+/** Removes one pod; says what blocks it. The uid keeps a pod of the same name, made meanwhile, out of it. */
+async function remove(options: UndoPodsOptions, { namespace, name, uid }: Pod): Promise<string | undefined> {
+  const { client, how, signal } = options;
+  if (!options.mayWrite()) throw new LeaseLostError('the lease was lost; run clean again');
+  const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+  const preconditions = { uid };
+  try {
+    if (how === 'delete') await client.request('delete', path, { body: { preconditions }, signal });
+    else {
+      const body = {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { name, namespace },
+        deleteOptions: { preconditions },
+      };
+      await client.request('create', `${path}/eviction`, { body, signal });
+    }
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ApiError)) return reasonOf(error, signal);
+    if (error.status === 404 || error.status === 409) return undefined;
+    if (error.status === 429) return 'a PodDisruptionBudget does not allow it';
+    if (error.status === 500) return `cannot be evicted (two PodDisruptionBudgets over it?): ${error.message}`;
+    return reasonOf(error, signal);
+  }
+}
+
+function describe({ pod, undo }: CarryingPod, blocked: string | undefined): Left {
+  const { namespace, name } = pod;
+  switch (undo.kind) {
+    case 'leave':
+      return { kind: 'Pod', namespace, name, reason: undo.reason };
+    case 'rolls':
+      return { kind: 'Pod', namespace, name, reason: 'its DaemonSet has not replaced it yet' };
+    case 'replace':
+      return { kind: 'Pod', namespace, name, reason: blocked ?? 'not gone in time' };
+    default:
+      return undo satisfies never;
+  }
+}

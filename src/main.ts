@@ -1,0 +1,173 @@
+import yargs from 'yargs';
+import { hideBin } from 'yargs/helpers';
+import type { Context } from './commands/context.ts';
+import { VERSION } from './commands/version.ts';
+import { readConfigFile } from './config/file.ts';
+import { allKeys } from './config/keys.ts';
+import { loadConfig, unknownFlag } from './config/load.ts';
+import { ConfigurationError } from './config/problems.ts';
+
+const COMMON = ['kubeconfig', 'context', 'config', 'log-level', 'log-format', 'output', 'help', 'version'];
+/** Flags of one command; they are no keys. */
+const OWN: Readonly<Record<string, readonly string[]>> = {
+  clean: ['yes', 'dry-run', 'pods', 'timeout', 'all-pods'],
+};
+
+const EPILOGUE = `Every configuration key is a flag, and a variable (ARCHAWARE_TAINTS__NODE_SELECTOR); a flag wins over a variable
+over the file over the default. Exit codes: 0 done; 1 failed; 2 plan found changes, inspect could not resolve, clean left
+something; 3 usage, configuration, kubeconfig.`;
+
+async function main(): Promise<number> {
+  const parser = commandLine();
+  const argv = await parser.parse();
+  const [command = 'run', ...operands] = argv._.map(String);
+  const flags = configFlags(argv, command);
+  const form = String(argv.output ?? 'table');
+  if (form !== 'table' && form !== 'json' && form !== 'yaml') {
+    throw new ConfigurationError([`--output: got ${JSON.stringify(form)}, expected one of table, json, yaml`]);
+  }
+  if (command === 'config' && operands[0] === 'validate') {
+    if (operands.length !== 2) throw new ConfigurationError(['config validate: expected one FILE']);
+    return (await import('./commands/config.ts')).validateConfig(operands[1] ?? '');
+  }
+  const file = argv.config === undefined ? undefined : readConfigFile(String(argv.config));
+  const { config, sources } = loadConfig({ file, environment: process.env, flags });
+  const context: Context = {
+    config,
+    sources,
+    kubeconfig: argv.kubeconfig === undefined ? undefined : String(argv.kubeconfig),
+    context: argv.context === undefined ? undefined : String(argv.context),
+    output: form,
+    signal: untilSignalled(),
+  };
+  switch (command) {
+    case 'run':
+      noOperands(command, operands);
+      return (await import('./commands/run.ts')).run(context);
+    case 'plan':
+      noOperands(command, operands);
+      return (await import('./commands/plan.ts')).plan(context);
+    case 'clean':
+      noOperands(command, operands);
+      return (await import('./commands/clean.ts')).clean(context, {
+        yes: argv.yes === true,
+        dryRun: argv['dry-run'] === true,
+        pods: String(argv.pods ?? 'evict'),
+        timeout: String(argv.timeout ?? '10m'),
+        allPods: argv['all-pods'] === true,
+      });
+    case 'inspect':
+      if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
+      return (await import('./commands/inspect.ts')).inspect(context, operands);
+    case 'config': {
+      const { printConfig, printSchema } = await import('./commands/config.ts');
+      if (operands[0] === 'print' && operands.length === 1) return printConfig(context);
+      if (operands[0] === 'schema' && operands.length === 1) return printSchema(context);
+      throw new ConfigurationError([
+        `config: got ${JSON.stringify(operands.join(' '))}, expected print, schema or validate FILE`,
+      ]);
+    }
+    case 'explain':
+      throw new ConfigurationError(['explain: not yet available in this version']);
+    default:
+      throw new ConfigurationError([
+        `unknown command ${JSON.stringify(command)}; expected one of run, clean, plan, inspect, config`,
+      ]);
+  }
+}
+
+function commandLine() {
+  const parser = yargs(hideBin(process.argv))
+    .scriptName('archaware-controller')
+    .usage('$0 [run] | clean | plan | inspect IMAGE… | config print|schema|validate FILE')
+    .parserConfiguration({ 'dot-notation': false, 'camel-case-expansion': false, 'duplicate-arguments-array': true })
+    .command('run', 'Taint nodes, give pods and DaemonSets their tolerations (the default)')
+    .command('clean', 'Undo everything that run did')
+    .command('plan', 'Show what run would write now')
+    .command('inspect', 'Show the platforms of images')
+    .command('config', 'print: each value and where it comes from; schema: JSON Schema; validate FILE')
+    .option('kubeconfig', {
+      type: 'string',
+      group: 'Common:',
+      describe: 'Kubeconfig file; default: the pod we run in, else KUBECONFIG, else ~/.kube/config',
+    })
+    .option('context', { type: 'string', group: 'Common:', describe: 'Context of the kubeconfig' })
+    .option('config', { type: 'string', group: 'Common:', describe: 'Configuration file (YAML)' })
+    .option('log-level', { type: 'string', group: 'Common:', describe: 'The same as --log.level' })
+    .option('log-format', { type: 'string', group: 'Common:', describe: 'The same as --log.format' })
+    .option('output', { type: 'string', group: 'Common:', describe: 'Form on stdout: table, json, yaml' })
+    .option('yes', { type: 'boolean', group: 'clean:', describe: 'Do not ask' })
+    .option('dry-run', { type: 'boolean', group: 'clean:', describe: 'Say what would be done, and stop' })
+    .option('pods', {
+      type: 'string',
+      group: 'clean:',
+      describe: 'Pods that carry our tolerations: evict (default), delete, keep',
+    })
+    .option('timeout', { type: 'string', group: 'clean:', describe: 'How long evictions may take (10m)' })
+    .option('all-pods', { type: 'boolean', group: 'clean:', describe: 'Also pods that nothing brings back' });
+  for (const { path, description, fallback, form } of allKeys()) {
+    const shown = form === 'list' && Array.isArray(fallback) ? fallback.join(',') : fallback;
+    const text = typeof shown === 'string' ? shown : JSON.stringify(shown);
+    parser.option(path, { type: 'string', group: 'Configuration:', describe: `${description} (${text || 'none'})` });
+  }
+  return parser
+    .help()
+    .version(VERSION)
+    .epilogue(EPILOGUE)
+    .wrap(Math.min(120, process.stdout.columns ?? 120))
+    .exitProcess(true)
+    .fail((message, error) => {
+      throw error ?? new ConfigurationError([message]);
+    });
+}
+
+/** The flags that are keys, as texts; refuses every other that neither is common nor belongs to the command. */
+function configFlags(argv: Readonly<Record<string, unknown>>, command: string): Record<string, string> {
+  const keys = allKeys();
+  const paths = keys.map(({ path }) => path);
+  const others = [...COMMON, ...(OWN[command] ?? [])];
+  const flags: Record<string, string> = {};
+  const problems: string[] = [];
+  for (const [name, value] of Object.entries(argv)) {
+    if (name === '_' || name === '$0' || value === undefined) continue;
+    const path = name === 'log-level' ? 'log.level' : name === 'log-format' ? 'log.format' : name;
+    if (paths.includes(path)) flags[path] = Array.isArray(value) ? value.join(',') : String(value);
+    else if (!others.includes(name)) problems.push(unknownFlag(name, [...paths, ...others]));
+    else if (Array.isArray(value)) problems.push(`--${name}: given ${value.length} times, expected once`);
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return flags;
+}
+
+function noOperands(command: string, operands: readonly string[]): void {
+  if (operands.length > 0)
+    throw new ConfigurationError([`${command}: unexpected ${JSON.stringify(operands.join(' '))}`]);
+}
+
+/** Aborts at the first SIGTERM or SIGINT; the second ends the process at once. */
+function untilSignalled(): AbortSignal {
+  const controller = new AbortController();
+  for (const [name, number] of [
+    ['SIGTERM', 15],
+    ['SIGINT', 2],
+  ] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(128 + number);
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: unknown) => {
+    // One line that says what to do; a stack helps nobody at 3 a.m.
+    const message = error instanceof Error ? error.message : String(error);
+    const named = new Set(['ConfigurationError', 'KubeconfigError']);
+    for (const line of message.split('\n')) process.stderr.write(`archaware-controller: ${line}\n`);
+    process.exitCode = error instanceof Error && named.has(error.name) ? 3 : 1;
+  },
+);
