@@ -21,7 +21,7 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
     }
     case 'jobs': {
       const { name, uid } = object(item.metadata);
-      const labels = { 'batch.kubernetes.io/controller-uid': uid, 'batch.kubernetes.io/job-name': name };
+      const labels = { 'batch.kubernetes.io/controller-uid': uid, 'batch.kubernetes.io/job-name': name, 'job-name': name };
       if (isObject(spec.selector)) return withTemplate(item, { parallelism: 1, completions: 1, backoffLimit: 6 });
       const own = object(at(spec, 'template', 'metadata', 'labels'));
       const labelled = assign(item, ['spec', 'template', 'metadata', 'labels'], { ...own, ...labels });

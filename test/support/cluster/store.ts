@@ -38,8 +38,8 @@ export function createStore(historyLimit: number) {
   const order = new Map<string, string[]>();
   const listeners = new Set<(event: StoreEvent) => void>();
   let history: StoreEvent[] = [];
-  let version = 1;
-  let oldest = 1;
+  let version = 100;
+  let oldest = 100;
 
   const table = (resource: Resource) => {
     let found = tables.get(resource.plural);

@@ -1,0 +1,130 @@
+import { expect } from 'chai';
+import { at, type JsonObject, list, objects } from '../support/cluster/json.ts';
+import { type Context, done, NAMESPACE, OURS, PODS, patchFailed } from './context.ts';
+import { taintNodes } from './scheduling.ts';
+
+const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
+const PATH = '/spec/template/spec/tolerations';
+const BOTH = ['amd64', 'arm64'].map((value) => ({ ...OURS, value }));
+const GUARD = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: archaware-keep}
+spec:
+  failurePolicy: Ignore
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [daemonsets]}]
+  matchConditions:
+  - {name: lost, expression: "oldObject.spec.template.spec.?tolerations.orValue([]).exists(t, t.?key.orValue('') == 'supported-arch') && !object.spec.template.spec.?tolerations.orValue([]).exists(t, t.?key.orValue('') == 'supported-arch')"}
+  - {name: notclean, expression: "has(object.metadata.annotations) && 'archaware.dev/tolerations' in object.metadata.annotations"}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        [JSONPatch{op: "add", path: "/spec/template/spec/tolerations", value: dyn(object.spec.template.spec).?tolerations.orValue([])
+        + dyn(oldObject.spec.template.spec).tolerations.filter(t, t.?key.orValue('') == 'supported-arch')}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: archaware-keep}
+spec: {policyName: archaware-keep}
+`;
+
+export function describeDaemonSets(context: () => Context): void {
+  const patch = (name: string, body: unknown, query = '') =>
+    context().client.request('PATCH', `${SETS}/${name}${query}`, body);
+  const get = async (name: string) => done(await context().client.request('GET', `${SETS}/${name}`));
+  const podsOf = async (name: string) =>
+    objects(done(await context().client.request('GET', `${PODS}?labelSelector=app%3D${name}`)).items);
+  const status = (name: string, wanted: JsonObject) =>
+    context().cluster.waitFor(`${name} to have ${JSON.stringify(wanted)}`, async () => {
+      const set = await get(name);
+      const wants = { ...wanted, observedGeneration: at(set, 'metadata', 'generation') };
+      return Object.entries(wants).every(([field, value]) => (at(set, 'status', field) ?? 0) === value);
+    });
+  const create = async (name: string, tolerations: readonly JsonObject[] = [], annotations: JsonObject = {}) => {
+    const labels = { app: name };
+    const containers = [{ name: 'app', image: 'registry.example.com/app:1' }];
+    const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 1, containers, tolerations } };
+    const metadata = { name, annotations };
+    done(
+      await context().client.request('POST', SETS, { metadata, spec: { selector: { matchLabels: labels }, template } }),
+    );
+  };
+  const onNodes = { desiredNumberScheduled: 2, numberAvailable: 2, updatedNumberScheduled: 2, numberMisscheduled: 0 };
+
+  afterEach(async () => {
+    await taintNodes(context(), false);
+  });
+
+  it('has no pod at all on tainted nodes until its template tolerates', async () => {
+    await taintNodes(context(), true);
+    await create('late');
+    await status('late', { desiredNumberScheduled: 0, currentNumberScheduled: 0 });
+    expect(await podsOf('late')).to.deep.equal([]);
+    patchFailed(await patch('late', [{ op: 'add', path: `${PATH}/-`, value: OURS }]));
+    const whole = [
+      { op: 'test', path: PATH, value: null },
+      { op: 'add', path: PATH, value: BOTH },
+    ];
+    expect(at(done(await patch('late', whole)), 'metadata', 'generation')).to.equal(2);
+    await status('late', onNodes);
+  });
+
+  it('keeps its pods on nodes that are tainted later, and loses all with the next change of its template', async () => {
+    await create('early');
+    await status('early', onNodes);
+    const before = (await podsOf('early')).map((pod) => at(pod, 'metadata', 'uid'));
+    await taintNodes(context(), true);
+    await status('early', { desiredNumberScheduled: 0, numberMisscheduled: 2 });
+    expect((await podsOf('early')).map((pod) => at(pod, 'metadata', 'uid'))).to.deep.equal(before);
+    done(await patch('early', [{ op: 'replace', path: '/spec/template/spec/containers/0/image', value: 'other:2' }]));
+    await context().cluster.waitFor('the pods to be gone', async () => (await podsOf('early')).length === 0);
+    await status('early', { desiredNumberScheduled: 0, currentNumberScheduled: 0 });
+  });
+
+  it('may lose tolerations of its template, unlike a pod', async () => {
+    await create('loses', BOTH);
+    const operations = [
+      { op: 'test', path: PATH, value: BOTH },
+      { op: 'remove', path: `${PATH}/1` },
+    ];
+    const set = done(await patch('loses', operations));
+    expect(at(set, 'spec', 'template', 'spec', 'tolerations')).to.deep.equal(BOTH.slice(0, 1));
+  });
+
+  it('counts its generation by its template alone', async () => {
+    await create('counted');
+    const labelled = done(await patch('counted', { metadata: { annotations: { 'archaware.dev/tolerations': '[]' } } }));
+    expect(at(labelled, 'metadata', 'generation')).to.equal(1);
+  });
+
+  it('rolls once for a change, one node at a time', async () => {
+    await create('rolls');
+    await status('rolls', onNodes);
+    done(await patch('rolls', [{ op: 'add', path: PATH, value: BOTH }]));
+    await status('rolls', onNodes);
+    const pods = await podsOf('rolls');
+    expect(
+      pods.every((pod) => list(at(pod, 'spec', 'tolerations')).some((item) => at(item, 'key') === OURS.key)),
+    ).to.equal(true);
+  });
+
+  it('keeps our tolerations where the guard is, unless our annotation goes too', async () => {
+    const { cluster, client } = context();
+    const annotation = 'archaware.dev/tolerations';
+    await create('guarded', [...BOTH, { key: 'own', operator: 'Exists' }], { [annotation]: '[]' });
+    await cluster.apply(GUARD);
+    const drop = [{ op: 'replace', path: PATH, value: [{ key: 'own', operator: 'Exists' }] }];
+    const kept = (set: JsonObject) => list(at(set, 'spec', 'template', 'spec', 'tolerations')).length === 3;
+    await cluster.waitFor('the guard', async () => kept(done(await patch('guarded', drop, '?dryRun=All'))));
+    done(await patch('guarded', drop));
+    expect(kept(await get('guarded'))).to.equal(true);
+    const clean = [{ op: 'remove', path: '/metadata/annotations/archaware.dev~1tolerations' }, ...drop];
+    expect(kept(done(await patch('guarded', clean)))).to.equal(false);
+    for (const plural of ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies']) {
+      done(await client.request('DELETE', `/apis/admissionregistration.k8s.io/v1/${plural}/archaware-keep`));
+    }
+  });
+}

@@ -1,0 +1,6 @@
+import { startEmbeddedCluster } from '../support/cluster/embedded-cluster.ts';
+import { describeContract } from './contract.ts';
+
+describeContract('the embedded cluster', ({ defaultTolerations }) =>
+  startEmbeddedCluster({ defaultTolerations, bookmarkPeriodMs: 100 }),
+);

@@ -1,0 +1,114 @@
+import { expect } from 'chai';
+import type { ContractClient } from './client.ts';
+import { connect } from './client.ts';
+import { type Context, createPod, done, NAMESPACE, NOWHERE, OURS, PODS, refused } from './context.ts';
+
+const USER = `system:serviceaccount:${NAMESPACE}:limited`;
+const ROLES = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: limited, namespace: ${NAMESPACE}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: contract-limited}
+rules:
+- {apiGroups: [""], resources: [pods], verbs: [get, list, watch, patch]}
+- {apiGroups: [""], resources: [pods/eviction], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: contract-limited}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: contract-limited}
+subjects: [{kind: ServiceAccount, name: limited, namespace: ${NAMESPACE}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: contract-lease, namespace: ${NAMESPACE}}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [mine], verbs: [get, update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: contract-lease, namespace: ${NAMESPACE}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: contract-lease}
+subjects: [{kind: ServiceAccount, name: limited, namespace: ${NAMESPACE}}]
+`;
+
+/** RBAC as a service account meets it. */
+export function describeRights(context: () => Context): void {
+  let limited: ContractClient;
+  before(async () => {
+    const { cluster } = context();
+    await cluster.apply(ROLES);
+    limited = await connect(await cluster.serviceAccountKubeconfig(NAMESPACE, 'limited'));
+    await createPod(context(), 'guarded-pod', NOWHERE);
+    await cluster.waitFor('the rights', async () => (await limited.request('GET', '/api/v1/pods')).status === 200);
+    const mine = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/mine`;
+    await cluster.waitFor('the right to the lease', async () => (await limited.request('GET', mine)).status === 404);
+  });
+  after(() => limited.close());
+
+  it('allows what the roles say, and no more', async () => {
+    const path = `${PODS}/guarded-pod`;
+    done(await limited.request('GET', path));
+    done(await limited.request('PATCH', path, [{ op: 'add', path: '/spec/tolerations/-', value: OURS }]));
+    const eviction = {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'guarded-pod', namespace: NAMESPACE },
+    };
+    refused(await limited.request('PATCH', `${path}/status`, []), 403, 'Forbidden');
+    refused(await limited.request('DELETE', path), 403, 'Forbidden');
+    done(await limited.request('POST', `${path}/eviction`, eviction));
+  });
+
+  const where = `in the namespace "${NAMESPACE}"`;
+  const refusals: readonly (readonly ['GET' | 'POST' | 'DELETE' | 'PATCH', string, string])[] = [
+    [
+      'GET',
+      '/api/v1/nodes',
+      `nodes is forbidden: User "${USER}" cannot list resource "nodes" in API group "" at the cluster scope`,
+    ],
+    [
+      'GET',
+      '/api/v1/nodes/x',
+      `nodes "x" is forbidden: User "${USER}" cannot get resource "nodes" in API group "" at the cluster scope`,
+    ],
+    [
+      'DELETE',
+      `${PODS}/x`,
+      `pods "x" is forbidden: User "${USER}" cannot delete resource "pods" in API group "" ${where}`,
+    ],
+    [
+      'POST',
+      `${PODS}/x/binding`,
+      `pods "x" is forbidden: User "${USER}" cannot create resource "pods/binding" in API group "" ${where}`,
+    ],
+    [
+      'PATCH',
+      `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/x`,
+      `daemonsets.apps "x" is forbidden: User "${USER}" cannot patch resource "daemonsets" in API group "apps" ${where}`,
+    ],
+    [
+      'GET',
+      `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/other`,
+      `leases.coordination.k8s.io "other" is forbidden: User "${USER}" cannot get resource "leases" in API group "coordination.k8s.io" ${where}`,
+    ],
+  ];
+  for (const [method, path, message] of refusals) {
+    it(`refuses ${method} ${path}`, async () => {
+      const body = method === 'GET' || method === 'DELETE' ? undefined : method === 'PATCH' ? [] : {};
+      expect(refused(await limited.request(method, path, body), 403, 'Forbidden').message).to.equal(message);
+    });
+  }
+
+  it('knows no other token', async () => {
+    const { cluster } = context();
+    const answer = await limited.request('GET', '/version');
+    expect(answer.status).to.equal(200);
+    const stranger = await connect(await cluster.serviceAccountKubeconfig(NAMESPACE, 'limited'), 'stranger');
+    refused(await stranger.request('GET', PODS), 401, 'Unauthorized');
+    await stranger.close();
+  });
+}

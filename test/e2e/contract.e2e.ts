@@ -1,0 +1,6 @@
+import { startCluster } from '../../hack/cluster/cluster.ts';
+import { describeContract } from '../contract/contract.ts';
+
+describeContract('the real cluster', ({ defaultTolerations }) =>
+  startCluster(defaultTolerations ? {} : { apiServerArgs: ['--disable-admission-plugins=DefaultTolerationSeconds'] }),
+);
