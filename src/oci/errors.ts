@@ -30,6 +30,8 @@ export type ImageErrorDetails = {
   readonly retryAfterMs?: number;
   /** host[:port] of the registry that was asked; never a resolved address. */
   readonly endpoint?: string;
+  /** For debugging; never printed where users read. */
+  readonly cause?: unknown;
 };
 
 /**
@@ -44,10 +46,22 @@ export class ImageError extends Error {
   readonly endpoint: string | undefined;
 
   constructor(message: string, details: ImageErrorDetails) {
-    super(message);
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = details.code;
     this.temporary = details.temporary;
     this.retryAfterMs = details.retryAfterMs;
     this.endpoint = details.endpoint;
   }
+}
+
+/**
+ * A string from outside, made fit for a log line, an Event or a terminal: everything but printable ASCII is escaped as
+ * `\u{…}`, and what is longer than `max` characters is cut and ends in `...`.
+ */
+export function printable(text: string, max = 200): string {
+  // Cut before escaping: the input may be megabytes, and an escape only makes it longer.
+  const cut = text.length > max ? text.slice(0, max) : text;
+  const escaped = cut.replace(/[^\x20-\x7e]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+  const limited = escaped.length > max ? escaped.slice(0, max) : escaped;
+  return text.length > max || escaped.length > max ? `${limited}...` : limited;
 }

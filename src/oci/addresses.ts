@@ -1,0 +1,120 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+// ipaddr.js and not net.BlockList: a list says only yes or no, and unwraps ::ffff: alone; here the bytes are needed,
+// for the IPv4 addresses inside NAT64 and 6to4, and the kind of the match.
+
+/**
+ * What an address is to us. `loopback` may be dialled for hosts that the configuration names; `private` ones are where
+ * registries of companies are; `reserved` (link-local, multicast, metadata services of clouds, ...) never.
+ */
+export type AddressKind = 'public' | 'private' | 'loopback' | 'reserved';
+
+type Cidr = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
+
+/** The first match wins. Metadata services that lie within private or public ranges stand before those. */
+const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
+  ['reserved', ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254']],
+  ['reserved', ['0.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8']],
+  ['loopback', ['127.0.0.0/8', '::1']],
+  ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15']],
+  ['private', ['fc00::/7', 'fec0::/10']],
+];
+
+/** Where IPv6 carries an IPv4 address, and at which byte: what is judged then is the IPv4 address. */
+const EMBEDDED: readonly (readonly [string, number])[] = [
+  ['::ffff:0:0/96', 12],
+  ['64:ff9b::/96', 12],
+  ['2002::/16', 2],
+  ['::/96', 12],
+];
+
+/**
+ * Reads `10.0.0.0/8`, `fd00::/8`, or one address.
+ *
+ * @throws Error naming the text where it is none
+ */
+export function parseCidr(text: string): Cidr {
+  const [address = '', bits] = text.split('/');
+  const version = isIP(address);
+  const length = bits === undefined ? (version === 4 ? 32 : 128) : /^\d{1,3}$/.test(bits) ? Number(bits) : -1;
+  if (version === 0 || length < 0 || length > (version === 4 ? 32 : 128) || text.split('/').length > 2) {
+    throw new Error(`"${text}" is no CIDR such as 10.0.0.0/8 or fd00::/8`);
+  }
+  return [ipaddr.parse(address), length];
+}
+
+const TABLE = KINDS.map(([kind, texts]) => [kind, texts.map(parseCidr)] as const);
+const WRAPPERS = EMBEDDED.map(([text, offset]) => [parseCidr(text), offset] as const);
+
+function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): boolean {
+  if (address instanceof ipaddr.IPv4) return network instanceof ipaddr.IPv4 && address.match(network, bits);
+  return network instanceof ipaddr.IPv6 && address.match(network, bits);
+}
+
+/** The address that packets go to: an IPv4 address taken out of its IPv6 wrapping; `::` and `::1` are themselves. */
+function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
+  if (address instanceof ipaddr.IPv4 || ['::', '::1'].includes(address.toString())) return address;
+  const wrapper = WRAPPERS.find(([cidr]) => within(address, cidr));
+  if (wrapper === undefined) return address;
+  return new ipaddr.IPv4(address.toByteArray().slice(wrapper[1], wrapper[1] + 4));
+}
+
+export type AddressRules = {
+  /** CIDRs over the built-in kinds and over `ownAddresses`; metadata services stay forbidden. */
+  readonly allow?: readonly string[];
+  /** CIDRs that are never dialled; they win over everything. */
+  readonly deny?: readonly string[];
+  /** The API server's addresses: forbidden, except to hosts that the configuration names. */
+  readonly ownAddresses?: readonly string[];
+};
+
+/** For whom an address is judged. */
+export type AddressPolicy =
+  /** A registry that the configuration names as insecure: loopback as well. */
+  | 'configured'
+  /** Any other registry, and where it redirects to. */
+  | 'registry'
+  /** A token service that a registry on a public address named: public addresses only. */
+  | 'public';
+
+/** Judges textual addresses as resolvers and sockets give them; what is no address is forbidden. */
+export type AddressJudge = {
+  /** Undefined where it may be dialled, else why not. */
+  forbidden(address: string, policy: AddressPolicy): AddressKind | 'denied' | 'own' | undefined;
+  isPublic(address: string): boolean;
+};
+
+/** @throws Error for a CIDR that is none */
+export function createAddressJudge(rules: AddressRules): AddressJudge {
+  const allow = (rules.allow ?? []).map(parseCidr);
+  const deny = (rules.deny ?? []).map(parseCidr);
+  const own = (rules.ownAddresses ?? []).map(parseCidr);
+  const read = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined =>
+    isIP(text) === 0 ? undefined : unwrap(ipaddr.parse(text));
+  const kindOf = (address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind =>
+    TABLE.find(([, cidrs]) => cidrs.some((cidr) => within(address, cidr)))?.[0] ?? 'public';
+  const isMetadata = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
+    (TABLE[0]?.[1] ?? []).some((cidr) => within(address, cidr)) || address.toString().startsWith('169.254.');
+
+  return {
+    forbidden(text, policy) {
+      const address = read(text);
+      if (address === undefined) return 'reserved';
+      if (deny.some((cidr) => within(address, cidr))) return 'denied';
+      if (isMetadata(address)) return 'reserved';
+      const kind = kindOf(address);
+      const isOwn = own.some((cidr) => within(address, cidr));
+      // The operator's word opens a range for registries, not for what a public registry points at.
+      if (policy === 'public') return isOwn ? 'own' : kind === 'public' ? undefined : kind;
+      if (allow.some((cidr) => within(address, cidr))) return undefined;
+      if (policy === 'configured') return kind === 'reserved' ? kind : undefined;
+      if (isOwn) return 'own';
+      return kind === 'public' || kind === 'private' ? undefined : kind;
+    },
+    isPublic(text) {
+      const address = read(text);
+      return address === undefined || kindOf(address) === 'public';
+    },
+  };
+}

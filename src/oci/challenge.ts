@@ -1,0 +1,89 @@
+import { ImageError, printable } from './errors.ts';
+
+/** One challenge of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). */
+export type Challenge = {
+  /** Lower case: `basic`, `bearer`. */
+  readonly scheme: string;
+  /** Names in lower case; of a repeated one the first. */
+  readonly parameters: ReadonlyMap<string, string>;
+};
+
+const MAX_HEADER = 8192;
+const MAX_CHALLENGES = 16;
+const MAX_REALM = 2048;
+
+/**
+ * Parses the value of one or several `WWW-Authenticate` headers. Never throws: what follows a syntax error is left out,
+ * as are characters beyond 8 KiB. Linear in the length: every step of the scanner moves forward.
+ */
+export function parseChallenges(header: string | readonly string[] | undefined): Challenge[] {
+  const text = (typeof header === 'string' ? header : (header ?? []).join(', ')).slice(0, MAX_HEADER);
+  const found: { scheme: string; parameters: Map<string, string> }[] = [];
+  const at = (expression: RegExp, from: number): string => {
+    expression.lastIndex = from;
+    return expression.exec(text)?.[0] ?? '';
+  };
+  let position = 0;
+  while (position < text.length && found.length < MAX_CHALLENGES) {
+    position += at(/[ \t,]*/y, position).length;
+    const token = at(/[!#$%&'*+.^_`|~0-9A-Za-z-]+/y, position);
+    if (token === '') break;
+    position += token.length;
+    const gap = at(/[ \t]*/y, position).length;
+    const current = found.at(-1);
+    if (current !== undefined && text[position + gap] === '=') {
+      position += gap + 1;
+      position += at(/[ \t]*/y, position).length;
+      const value = readValue(text, position);
+      if (value === undefined) break;
+      position = value.end;
+      const name = token.toLowerCase();
+      if (!current.parameters.has(name)) current.parameters.set(name, value.text);
+      continue;
+    }
+    found.push({ scheme: token.toLowerCase(), parameters: new Map() });
+    position += gap;
+    // `Negotiate YII=` carries a token68, which looks like a parameter but has no value after its "=".
+    position += at(/[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y, position).length;
+  }
+  return found;
+}
+
+function readValue(text: string, start: number): { text: string; end: number } | undefined {
+  if (text[start] !== '"') {
+    let end = start;
+    while (end < text.length && !' \t,'.includes(text.charAt(end))) end += 1;
+    return end === start ? undefined : { text: text.slice(start, end), end };
+  }
+  const parts: string[] = [];
+  for (let index = start + 1; index < text.length; index += 1) {
+    const character = text.charAt(index);
+    if (character === '"') return { text: parts.join(''), end: index + 1 };
+    if (character === '\\') index += 1;
+    parts.push(text.charAt(index));
+  }
+  return undefined;
+}
+
+/**
+ * The address of a token service, as a registry's own 401 named it: https, or http where the registry is configured as
+ * insecure; no user information, no fragment. Where its addresses may lie is judged when it is dialled.
+ *
+ * @throws ImageError `forbidden-address`, or `malformed` for what is no URL
+ */
+export function acceptRealm(realm: string, registry: { readonly host: string; readonly insecure: boolean }): URL {
+  const refuse = (code: 'forbidden-address' | 'malformed', problem: string): ImageError =>
+    new ImageError(`${registry.host} names a token service that ${problem}`, {
+      code,
+      temporary: false,
+      endpoint: registry.host,
+    });
+  if (realm.length > MAX_REALM || !URL.canParse(realm)) throw refuse('malformed', 'is no absolute URL');
+  const url = new URL(realm);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
+    throw refuse('forbidden-address', `is not https ("${printable(url.protocol, 20)}")`);
+  }
+  if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'holds user information');
+  if (url.hash !== '') throw refuse('malformed', 'holds a fragment');
+  return url;
+}

@@ -1,0 +1,109 @@
+/** Something that a credential store keeps under a registry's pattern. */
+export type Keyed = { readonly pattern: string };
+
+type Key = { readonly key: string; readonly labels: readonly string[]; readonly port: string; readonly path: string };
+
+/** The name under which Docker's clients store Docker Hub's credentials. */
+const HUB_KEY = 'index.docker.io';
+
+/**
+ * The entries that the kubelet would use for an image, in its order: keys in reverse lexicographic order, of one key as
+ * given (pkg/credentialprovider/keyring.go). Docker Hub's old name counts only if nothing else matches.
+ *
+ * @param name normalised, without tag and digest: `docker.io/library/nginx`
+ */
+export function matchCredentials<T extends Keyed>(entries: readonly T[], name: string): T[] {
+  const parsed = entries.flatMap((entry) => {
+    const key = parseKey(entry.pattern);
+    return key === undefined ? [] : [{ entry, key }];
+  });
+  const target = split(name);
+  const matching = parsed
+    .filter(({ key }) => matches(key, target))
+    .sort((a, b) => (a.key.key < b.key.key ? 1 : a.key.key > b.key.key ? -1 : 0));
+  if (matching.length > 0) return matching.map(({ entry }) => entry);
+  if (target.host !== 'docker.io') return [];
+  return parsed.filter(({ key }) => key.key === HUB_KEY).map(({ entry }) => entry);
+}
+
+/** A pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined for what is no URL. */
+function parseKey(pattern: string): Key | undefined {
+  const schemeless = pattern.replace(/^https?:\/\//, '').replace(/[?#].*$/s, '');
+  const slash = schemeless.indexOf('/');
+  const authority = slash < 0 ? schemeless : schemeless.slice(0, slash);
+  const rawPath = slash < 0 ? '' : schemeless.slice(slash);
+  // Only what begins a longer path: `/v2` alone stays, as with the kubelet.
+  const path = /^\/v[12]\//.test(rawPath) ? rawPath.slice(3) : rawPath;
+  const host = authority.slice(authority.lastIndexOf('@') + 1);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what Go's url.Parse refuses
+  if (/[\x00-\x20\x7f\\^`{|}%]/.test(host) || /:(?!\d*$)/.test(host.replace(/^\[[^\]]*\]/, ''))) return undefined;
+  const { labels, port } = split(host);
+  return { key: path === '/' ? host : host + path, labels, port, path: path === '/' ? '' : path };
+}
+
+function split(name: string): Omit<Key, 'key'> & { host: string } {
+  const slash = name.indexOf('/');
+  const host = slash < 0 ? name : name.slice(0, slash);
+  const [, bare = host, port = ''] = /^(\[[^\]]*\]|[^:]*):(\d*)$/.exec(host) ?? [];
+  return { host, labels: bare.split('.'), port, path: slash < 0 ? '' : name.slice(slash) };
+}
+
+function matches(key: Key, target: Omit<Key, 'key'>): boolean {
+  return (
+    key.port === target.port &&
+    key.labels.length === target.labels.length &&
+    // A plain prefix: `/team` matches `/team-b/x` too. That is what the kubelet does.
+    target.path.startsWith(key.path) &&
+    key.labels.every((label, index) => matchesGlob(label, target.labels[index] ?? ''))
+  );
+}
+
+/**
+ * One label against a glob of Go's `path.Match`: `*`, `?` and `[a-z]`, `[^a-z]`. Of time label × glob at most: only the
+ * last star is ever taken up again. A class that does not end matches nothing.
+ */
+function matchesGlob(glob: string, label: string): boolean {
+  let position = 0;
+  let at = 0;
+  let star = -1;
+  let resume = 0;
+  while (at < label.length) {
+    const step = glob[position] === '*' ? undefined : matchOne(glob, position, label.charAt(at));
+    if (glob[position] === '*') {
+      star = position;
+      resume = at;
+      position += 1;
+    } else if (step !== undefined) {
+      position += step;
+      at += 1;
+    } else if (star >= 0) {
+      resume += 1;
+      at = resume;
+      position = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return /^\**$/.test(glob.slice(position));
+}
+
+/** How far the glob's element at a position reaches, where it matches the character. */
+function matchOne(glob: string, position: number, character: string): number | undefined {
+  const element = glob[position];
+  if (element === undefined) return undefined;
+  if (element === '?') return 1;
+  if (element !== '[') return element === character ? 1 : undefined;
+  const end = glob.indexOf(']', position + 2);
+  if (end < 0) return undefined;
+  const isNegated = glob[position + 1] === '^';
+  const members = glob.slice(position + (isNegated ? 2 : 1), end);
+  let isMember = false;
+  for (let index = 0; index < members.length; index += 1) {
+    const low = members.charAt(index);
+    const isRange = members[index + 1] === '-' && index + 2 < members.length;
+    const high = isRange ? members.charAt(index + 2) : low;
+    if (low <= character && character <= high) isMember = true;
+    if (isRange) index += 2;
+  }
+  return isMember === isNegated ? undefined : end - position + 1;
+}

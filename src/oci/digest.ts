@@ -1,0 +1,27 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+
+/** Algorithms of the OCI image-spec's "Registered algorithms" that every implementation has, and their hex lengths. */
+const HEX_LENGTH: ReadonlyMap<string, number> = new Map([
+  ['sha256', 64],
+  ['sha512', 128],
+]);
+
+/** Whether a string is a digest that we can verify: `sha256:` or `sha512:` and lower-case hex of the right length. */
+export function isDigest(text: string): boolean {
+  const colon = text.indexOf(':');
+  const length = colon < 0 ? undefined : HEX_LENGTH.get(text.slice(0, colon));
+  return length !== undefined && text.length === colon + 1 + length && /^[0-9a-f]+$/.test(text.slice(colon + 1));
+}
+
+/** The sha256 digest of a body, `sha256:<hex>`. */
+export function digestOf(body: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(body).digest('hex')}`;
+}
+
+/** Whether a body hashes to a digest. False for what is no digest. */
+export function matchesDigest(body: Uint8Array, digest: string): boolean {
+  if (!isDigest(digest)) return false;
+  const colon = digest.indexOf(':');
+  const actual = createHash(digest.slice(0, colon)).update(body).digest();
+  return timingSafeEqual(actual, Buffer.from(digest.slice(colon + 1), 'hex'));
+}

@@ -1,0 +1,61 @@
+import { LRUCache } from 'lru-cache';
+import type { ImageError } from './errors.ts';
+
+/** An image whose last look-up failed; times in milliseconds, as of `now`. */
+export type Failure = {
+  readonly error: ImageError;
+  /** The first failure since the last success in this process. */
+  readonly firstFailedAt: number;
+  /** Not asked again before this. */
+  readonly retryAt: number;
+  readonly attempts: number;
+};
+
+export type FailuresOptions = {
+  readonly maxEntries: number;
+  /** Milliseconds for which a failure that does not pass by itself is remembered at least. */
+  readonly ttl: number;
+  readonly now: () => number;
+  /** From 0 to 1, 1 excluded. */
+  readonly random: () => number;
+};
+
+/** Remembers failures, and spaces the tries: 1 s, doubling up to 5 min, ±20%; `Retry-After` is honoured. */
+export type Failures = {
+  get(key: string): Failure | undefined;
+  add(key: string, error: ImageError): Failure;
+  remove(key: string): void;
+  /** How many are still wanted: those that nobody asks for any more are not tried again when they are due. */
+  count(): number;
+};
+
+const FIRST = 1000;
+const LONGEST = 300_000;
+
+export function createFailures({ maxEntries, ttl, now, random }: FailuresOptions): Failures {
+  const failures = new LRUCache<string, Failure>({ max: maxEntries });
+  return {
+    get: (key) => failures.get(key),
+    add(key, error) {
+      const before = failures.get(key);
+      const attempts = (before?.attempts ?? 0) + 1;
+      const backoff = Math.min(FIRST * 2 ** Math.min(attempts - 1, 20), LONGEST) * (0.8 + 0.4 * random());
+      const wait = Math.max(backoff, error.retryAfterMs ?? 0, error.temporary ? 0 : ttl);
+      const failure: Failure = {
+        error,
+        firstFailedAt: before?.firstFailedAt ?? now(),
+        retryAt: now() + wait,
+        attempts,
+      };
+      failures.set(key, failure);
+      return failure;
+    },
+    remove: (key) => void failures.delete(key),
+    count() {
+      const oldest = now() - LONGEST;
+      let count = 0;
+      for (const failure of failures.values()) if (failure.retryAt > oldest) count += 1;
+      return count;
+    },
+  };
+}

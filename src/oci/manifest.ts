@@ -1,0 +1,200 @@
+import { normaliseArchitecture, type Platform } from '../placement/platform.ts';
+import { isDigest } from './digest.ts';
+import { ImageError, printable } from './errors.ts';
+import { isObject, type JsonObject, parseObject } from './json.ts';
+
+/** What HEAD and GET of a manifest must both send: without the list types, an amd64 child may answer for its index. */
+export const MANIFEST_ACCEPT = [
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  '*/*',
+].join(', ');
+
+/** Bytes; the OCI distribution-spec asks registries to accept manifests of 4 MiB. */
+export const MAX_MANIFEST = 4 * 1024 * 1024;
+/** Bytes; what containerd reads of a config blob. */
+export const MAX_CONFIG = 8 * 1024 * 1024;
+/** Entries of an index; real ones have some 20. */
+const MAX_ENTRIES = 1000;
+
+/** Something that an index names and that says nothing about where the image runs, with the reason. */
+export type Skipped = { readonly digest?: string; readonly reason: string };
+
+/** A descriptor of the OCI image-spec, as far as we follow it. */
+export type Descriptor = { readonly digest: string; readonly mediaType: string };
+
+/** A manifest's body, understood. */
+export type Manifest =
+  | {
+      readonly kind: 'index';
+      /** Unique, in the index's order. */
+      readonly platforms: readonly Platform[];
+      /** Nested indexes, and images without a platform, which their config blobs answer: both are to be fetched. */
+      readonly children: readonly Descriptor[];
+      readonly skipped: readonly Skipped[];
+    }
+  | { readonly kind: 'image'; readonly config: Descriptor };
+
+const KIND: ReadonlyMap<string, 'index' | 'image' | 'schema1'> = new Map([
+  ['application/vnd.oci.image.index.v1+json', 'index'],
+  ['application/vnd.docker.distribution.manifest.list.v2+json', 'index'],
+  ['application/vnd.oci.image.manifest.v1+json', 'image'],
+  ['application/vnd.docker.distribution.manifest.v2+json', 'image'],
+  ['application/vnd.docker.distribution.manifest.v1+json', 'schema1'],
+  ['application/vnd.docker.distribution.manifest.v1+prettyjws', 'schema1'],
+  // What registries send for schema 1 to those who did not ask for a type.
+  ['text/plain', 'schema1'],
+]);
+
+const IMAGE_CONFIG = new Set([
+  'application/vnd.oci.image.config.v1+json',
+  'application/vnd.docker.container.image.v1+json',
+]);
+/** Pushed for real images by clients of 2016 (github.com/distribution/distribution/issues/1621). */
+const LEGACY_CONFIG = new Set(['application/octet-stream', 'application/json', 'text/html', '']);
+
+function malformed(problem: string): ImageError {
+  return new ImageError(`the manifest ${problem}`, { code: 'malformed', temporary: false });
+}
+
+function unsupported(problem: string): ImageError {
+  return new ImageError(problem, { code: 'unsupported', temporary: false });
+}
+
+/**
+ * Understands a manifest's body by its structure; what its two media types say must agree with that, since a body that
+ * is read differently by two readers is an attack (CVE-2021-41190).
+ *
+ * @param contentType the `Content-Type` header; parameters are ignored, as is what names no manifest
+ * @throws ImageError `malformed`, `too-large`, or `unsupported` for schema 1 and for artifacts that are no images
+ */
+export function parseManifest(body: Uint8Array, contentType: string | undefined): Manifest {
+  if (body.byteLength > MAX_MANIFEST) {
+    throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large', temporary: false });
+  }
+  const manifest = parseObject(body);
+  if (manifest === undefined) throw malformed('is no JSON object');
+  const declared = [mediaType(contentType), mediaType(manifest.mediaType)].map((type) => KIND.get(type));
+  const structure = structureOf(manifest);
+  if (structure === 'schema1' || (structure === undefined && declared.includes('schema1'))) {
+    throw unsupported('the image is of Docker schema 1, which container runtimes no longer run; push it again');
+  }
+  if (structure === undefined) throw malformed('holds neither "manifests" nor "config" and "layers"');
+  const contradiction = declared.find((kind) => kind !== undefined && kind !== 'schema1' && kind !== structure);
+  if (contradiction !== undefined) throw malformed(`says that it is an ${contradiction} and is an ${structure}`);
+  return structure === 'index' ? parseIndex(manifest) : parseImage(manifest);
+}
+
+function structureOf(manifest: JsonObject): 'index' | 'image' | 'schema1' | undefined {
+  const isIndex = 'manifests' in manifest;
+  const isImage = 'layers' in manifest || 'config' in manifest;
+  if (isIndex && isImage) throw malformed('holds both "manifests" and "layers"');
+  if (isIndex) return 'index';
+  if (isImage) return 'image';
+  return manifest.schemaVersion === 1 || 'fsLayers' in manifest ? 'schema1' : undefined;
+}
+
+function parseImage(manifest: JsonObject): Manifest {
+  const config = descriptor(manifest.config);
+  if (config === undefined) throw malformed('names no valid config');
+  const artifact = textOf(manifest.artifactType);
+  if (!IMAGE_CONFIG.has(config.mediaType) && (artifact !== '' || !LEGACY_CONFIG.has(config.mediaType))) {
+    throw unsupported(`this is no image but an artifact of type "${printable(artifact || config.mediaType, 100)}"`);
+  }
+  return { kind: 'image', config };
+}
+
+function parseIndex(index: JsonObject): Manifest {
+  const entries = index.manifests;
+  if (!Array.isArray(entries)) throw malformed('has "manifests" that are no list');
+  if (entries.length > MAX_ENTRIES) {
+    throw new ImageError(`the index has ${entries.length} entries; at most ${MAX_ENTRIES} are read`, {
+      code: 'too-large',
+      temporary: false,
+    });
+  }
+  const platforms: Platform[] = [];
+  const children: Descriptor[] = [];
+  const skipped: Skipped[] = [];
+  for (const entry of entries) {
+    const child = descriptor(entry);
+    if (child === undefined || !isObject(entry)) throw malformed('has an entry without a valid digest');
+    const skip = (reason: string): number => skipped.push({ digest: child.digest, reason });
+    const annotations = isObject(entry.annotations) ? entry.annotations : {};
+    const kind = KIND.get(child.mediaType);
+    const platform = isObject(entry.platform) ? entry.platform : {};
+    const os = textOf(platform.os);
+    const architecture = textOf(platform.architecture);
+    if (annotations['vnd.docker.reference.type'] === 'attestation-manifest') skip('an attestation');
+    else if (kind === 'index') children.push(child);
+    else if (kind === 'schema1') skip('Docker schema 1');
+    else if (kind === undefined && child.mediaType !== '') skip(`of type "${printable(child.mediaType, 100)}"`);
+    else if (textOf(entry.artifactType) !== '' && !IMAGE_CONFIG.has(textOf(entry.artifactType))) {
+      skip(`an artifact of type "${printable(textOf(entry.artifactType), 100)}"`);
+    } else if (os === '' || architecture === '') children.push(child);
+    else {
+      const read = readPlatform(platform);
+      if (typeof read === 'string') skip(read);
+      else platforms.push(read);
+    }
+  }
+  return { kind: 'index', platforms: uniquePlatforms(platforms), children, skipped };
+}
+
+/**
+ * The platform that a config blob names (OCI image-spec, config.md). Without an `os` it is linux, as with Docker.
+ *
+ * @throws ImageError `malformed`, or `unsupported` where it names the platform `unknown`
+ */
+export function parseConfig(body: Uint8Array): Platform {
+  const config = parseObject(body);
+  if (config === undefined) {
+    throw new ImageError('the config blob is no JSON object', { code: 'malformed', temporary: false });
+  }
+  if (textOf(config.architecture) === '') {
+    throw new ImageError('the config blob names no architecture', { code: 'malformed', temporary: false });
+  }
+  const platform = readPlatform(textOf(config.os) === '' ? { ...config, os: 'linux' } : config);
+  if (typeof platform === 'string') throw unsupported(`the config blob names ${platform}`);
+  return platform;
+}
+
+/** Each platform once, in order. Windows variants of one index differ only in `os.version`, which is not ours to judge. */
+export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
+  const seen = new Map<string, Platform>();
+  for (const platform of platforms) {
+    const key = `${platform.os}/${platform.architecture}/${platform.variant ?? ''}`;
+    if (!seen.has(key)) seen.set(key, platform);
+  }
+  return [...seen.values()];
+}
+
+/** The platform, or why it is none. What passes may reach a label or a toleration as it is. */
+function readPlatform(platform: JsonObject): Platform | string {
+  const rawOs = textOf(platform.os);
+  const rawArchitecture = textOf(platform.architecture);
+  const os = rawOs.trim().toLowerCase();
+  const architecture = normaliseArchitecture(rawArchitecture);
+  if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
+    return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"`;
+  }
+  const variant = textOf(platform.variant);
+  return /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/.test(variant) ? { os, architecture, variant } : { os, architecture };
+}
+
+function descriptor(value: unknown): Descriptor | undefined {
+  if (!isObject(value)) return undefined;
+  const digest = textOf(value.digest);
+  return isDigest(digest) ? { digest, mediaType: mediaType(value.mediaType) } : undefined;
+}
+
+function mediaType(value: unknown): string {
+  const [type = ''] = textOf(value).split(';', 1);
+  return type.trim().toLowerCase();
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,129 @@
+import { isDigest } from './digest.ts';
+import { ImageError, printable } from './errors.ts';
+
+/** A parsed image name, normalised as Docker and the kubelet do. */
+export type Reference = {
+  /** As given. */
+  readonly text: string;
+  /** host[:port] in lower case; `docker.io` for Docker Hub under any of its names. */
+  readonly registry: string;
+  /** Without the registry: `library/nginx`. */
+  readonly repository: string;
+  /** Where both a tag and a digest are given the digest decides; with neither, this is `latest`. */
+  readonly tag?: string;
+  readonly digest?: string;
+  /** `docker.io/library/nginx`: what credentials are matched with. */
+  readonly name: string;
+  /** The whole name, with everything that was left out: `docker.io/library/nginx:latest`. */
+  readonly canonical: string;
+  /** host[:port] to send requests to: `registry-1.docker.io` for Docker Hub. */
+  readonly endpoint: string;
+};
+
+const HUB = 'docker.io';
+/** The name of Docker Hub that its clients used to log in to. */
+const HUB_LOGIN = 'index.docker.io';
+const HUB_ENDPOINT = 'registry-1.docker.io';
+
+/** A repository of 255, a host of 255, a tag of 128 and a sha512 digest fit; nothing valid is longer. */
+const MAX_TEXT = 800;
+const MAX_REPOSITORY = 255;
+const MAX_HOST = 255;
+const MAX_TAG = 128;
+
+// Each expression is anchored and has one way to match a text, so that its time is linear.
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+const PATH_COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
+const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
+
+/**
+ * Parses an image's name by the grammar of github.com/distribution/reference, with Docker's defaults (`docker.io`,
+ * `library/`, `latest`).
+ *
+ * @throws ImageError `malformed` with a message that names the problem
+ */
+export function parseReference(text: string): Reference {
+  const refuse = (problem: string): ImageError =>
+    new ImageError(`image "${printable(text, 120)}": ${problem}`, { code: 'malformed', temporary: false });
+
+  if (text === '') throw refuse('the name is empty');
+  if (text.length > MAX_TEXT) throw refuse(`the name is longer than ${MAX_TEXT} characters`);
+
+  const at = text.indexOf('@');
+  const digest = at < 0 ? undefined : text.slice(at + 1);
+  if (digest !== undefined && !isDigest(digest)) {
+    throw refuse('after "@" a digest is expected: sha256: and 64, or sha512: and 128 lower-case hexadecimal digits');
+  }
+  const undigested = at < 0 ? text : text.slice(0, at);
+  const colon = undigested.lastIndexOf(':');
+  // A colon before the last slash belongs to a port or an IPv6 address.
+  const tagged = colon > undigested.lastIndexOf('/') && !undigested.endsWith(']');
+  const tag = tagged ? undigested.slice(colon + 1) : undefined;
+  const path = tagged ? undigested.slice(0, colon) : undigested;
+  if (tag !== undefined && (tag.length > MAX_TAG || !TAG.test(tag))) {
+    throw refuse(`the tag must be 1 to ${MAX_TAG} letters, digits, "_", "." or "-", and not begin with "." or "-"`);
+  }
+
+  const slash = path.indexOf('/');
+  const first = slash < 0 ? '' : path.slice(0, slash);
+  // As Docker decides: a first component that could not be a repository's is a host.
+  const hasHost = /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase();
+  const host = hasHost ? first.toLowerCase() : HUB;
+  const registry = host === HUB_LOGIN ? HUB : host;
+  const hostProblem = checkHost(registry);
+  if (hostProblem !== undefined) throw refuse(hostProblem);
+
+  const rest = hasHost ? path.slice(slash + 1) : path;
+  if (rest === '') throw refuse('the repository is missing');
+  if (!hasHost && /^[0-9a-f]{64}$/.test(rest)) {
+    throw refuse('64 hexadecimal digits are the ID of an image, which no registry knows; name its repository');
+  }
+  if (rest !== rest.toLowerCase()) throw refuse('repository names are lower case');
+  const repository = registry === HUB && !rest.includes('/') ? `library/${rest}` : rest;
+  if (repository.length > MAX_REPOSITORY) throw refuse(`the repository is longer than ${MAX_REPOSITORY} characters`);
+  const wrong = repository.split('/').find((component) => !PATH_COMPONENT.test(component));
+  if (wrong !== undefined) {
+    throw refuse(
+      wrong === ''
+        ? 'a component of the repository is empty'
+        : `"${printable(wrong, 60)}" is no component of a repository: letters and digits, separated by ".", "_", "__" or dashes`,
+    );
+  }
+
+  const name = `${registry}/${repository}`;
+  const effectiveTag = tag ?? (digest === undefined ? 'latest' : undefined);
+  return {
+    text,
+    registry,
+    repository,
+    ...(effectiveTag === undefined ? {} : { tag: effectiveTag }),
+    ...(digest === undefined ? {} : { digest }),
+    name,
+    canonical: `${name}${effectiveTag === undefined ? '' : `:${effectiveTag}`}${digest === undefined ? '' : `@${digest}`}`,
+    endpoint: registry === HUB ? HUB_ENDPOINT : registry,
+  };
+}
+
+/** The canonical form of an image's name, and the name itself where it has none: the key under which it settles. */
+export function canonicalName(text: string): string {
+  try {
+    return parseReference(text).canonical;
+  } catch {
+    return text;
+  }
+}
+
+function checkHost(host: string): string | undefined {
+  const bracketed = /^\[([0-9a-f:.]{2,45})\](?::(\d{1,5}))?$/.exec(host);
+  const colon = host.lastIndexOf(':');
+  const port = bracketed ? bracketed[2] : colon < 0 ? undefined : host.slice(colon + 1);
+  if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65535)) {
+    return 'the port must be a number from 1 to 65535';
+  }
+  if (bracketed) {
+    return URL.canParse(`http://[${bracketed[1] ?? ''}]/`) ? undefined : 'the host is no IPv6 address';
+  }
+  if (host.length > MAX_HOST) return `the host is longer than ${MAX_HOST} characters`;
+  const labels = (colon < 0 ? host : host.slice(0, colon)).split('.');
+  return labels.every((label) => HOST_LABEL.test(label)) ? undefined : 'the host is not valid';
+}

@@ -1,0 +1,274 @@
+import { setMaxListeners } from 'node:events';
+import { LRUCache } from 'lru-cache';
+import type { Platform } from '../placement/platform.ts';
+import { createImageCache, EVERYBODY, type TagEntry } from './cache.ts';
+import { type Access, accessKey, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
+import { ImageError, type ImageErrorCode } from './errors.ts';
+import { createFailures, type Failure } from './failures.ts';
+import { createLimiter } from './limiter.ts';
+import { createLookup } from './lookup.ts';
+import type { Skipped } from './manifest.ts';
+import { parseReference, type Reference } from './reference.ts';
+import { createRegistry, type RegistryOptions } from './registry.ts';
+import { type Credential, withDeadline } from './transport.ts';
+
+/** What a look-up found out. */
+export type Resolution = {
+  /** Of what the name stands for. */
+  readonly digest?: string;
+  readonly platforms: readonly Platform[];
+  readonly skipped: readonly Skipped[];
+  /** host[:port] of the endpoint that answered; absent where the digest was known. */
+  readonly source?: string;
+};
+
+/** A whole look-up gets three times `timeoutMs`, and waits for its turn as long at most. */
+export type ResolverOptions = KeyringOptions &
+  RegistryOptions & {
+    /** Milliseconds: a tag's time to live, the same for `imagePullPolicy: Always`, and for lasting failures. */
+    readonly ttl: { readonly tag: number; readonly always: number; readonly failure: number };
+    /** Look-ups in flight for one host. */
+    readonly maxInFlight: number;
+    /** From 0 to 1, 1 excluded. */
+    readonly random: () => number;
+    /** Ends everything: look-ups, connections, timers. */
+    readonly signal: AbortSignal;
+    /** After each look-up: `ok`, or the error's code. */
+    readonly onResolution?: (result: 'ok' | ImageErrorCode) => void;
+    readonly onCache?: (result: 'hit' | 'miss' | 'stale' | 'revalidated') => void;
+  };
+
+/** What images can run on, from memory or by asking their registries. No method but `resolve` waits. */
+export type Resolver = {
+  /**
+   * From memory: a fresh tag, a known digest, or a tag whose revalidation failed and is not due again. Undefined
+   * otherwise, also for a malformed name.
+   */
+  known(image: string, access: Access): readonly Platform[] | undefined;
+  /** The last look-up's failure, where nothing is known. */
+  failure(image: string, access: Access): Failure | undefined;
+  /** Asks for a look-up. Does nothing while one runs, while the image is known and fresh, and before `retryAt`. */
+  request(image: string, access: Access): void;
+  /** Called after each look-up's end with the image's canonical name (`canonicalName` of reference.ts). */
+  onSettled(listener: (canonical: string) => void): void;
+  /**
+   * Waits for an answer, even before `retryAt`.
+   *
+   * @throws ImageError, or the signal's reason; the look-up then goes on for others
+   */
+  resolve(image: string, access: Access, signal: AbortSignal): Promise<Resolution>;
+  /** Look-ups that run or wait for their turn. */
+  pending(): number;
+  /** Images, per access, whose last look-up failed. */
+  failing(): number;
+};
+
+/** In flight at once for one namespace, and in all; the limit for a host is configured. */
+const PER_NAMESPACE = 32;
+const TOTAL = 64;
+/** How much longer a tag holds where HEAD is of no use, and every revalidation costs a GET that may be counted. */
+const HEADLESS_FACTOR = 6;
+
+/** @throws Error for CIDRs in `addresses` that are none */
+export function createResolver(options: ResolverOptions): Resolver {
+  const { now } = options;
+  const cache = createImageCache(options.maxEntries);
+  const failures = createFailures({ ...options, ttl: options.ttl.failure });
+  const keyring = createKeyring(options);
+  const limiter = createLimiter({ perHost: options.maxInFlight, perNamespace: PER_NAMESPACE, total: TOTAL });
+  const registry = createRegistry(options);
+  const lookup = createLookup({ cache, now, send: registry.send, isConfigured: registry.isConfigured });
+
+  const ended = new AbortController();
+  setMaxListeners(0, ended.signal);
+  const end = (): void => {
+    ended.abort(options.signal.reason);
+    registry.destroy();
+  };
+  if (options.signal.aborted) end();
+  else options.signal.addEventListener('abort', end, { once: true });
+
+  const references = new LRUCache<string, Reference | ImageError>({ max: options.maxEntries });
+  const listeners: ((canonical: string) => void)[] = [];
+  /** By what was asked for: image and access. */
+  const flights = new Map<string, Promise<Resolution>>();
+  /** By what is asked of the registry: image and the credentials that are tried. */
+  const lookups = new Map<string, Promise<Resolution>>();
+
+  function parse(image: string): Reference | ImageError {
+    const known = references.get(image);
+    if (known !== undefined) return known;
+    let parsed: Reference | ImageError;
+    try {
+      parsed = parseReference(image);
+    } catch (error) {
+      if (!(error instanceof ImageError)) throw error;
+      parsed = error;
+    }
+    // Longer texts are refused at once and are not worth the memory.
+    if (image.length <= 1024) references.set(image, parsed);
+    return parsed;
+  }
+
+  function canonicalOf(image: string): string {
+    const parsed = parse(image);
+    return parsed instanceof ImageError ? image : parsed.canonical;
+  }
+
+  const keyOf = (image: string, access: Access): string => `${canonicalOf(image)} ${accessKey(access)}`;
+
+  /** The newest of what this access may know about a tag. */
+  function entryFor(reference: Reference, owners: readonly string[]): TagEntry | undefined {
+    return [EVERYBODY, ...owners]
+      .flatMap((owner) => cache.tag(reference.canonical, owner) ?? [])
+      .sort((a, b) => b.checkedAt - a.checkedAt)[0];
+  }
+
+  function isFresh(entry: TagEntry, access: Access): boolean {
+    const ttl = access.always ? options.ttl.always : options.ttl.tag;
+    return now() - entry.checkedAt < (entry.headless === true ? ttl * HEADLESS_FACTOR : ttl);
+  }
+
+  /** What is known and holds without asking. */
+  function fresh(reference: Reference, access: Access): Resolution | undefined {
+    if (reference.digest !== undefined) {
+      const found = cache.digest(reference.digest);
+      return found === undefined ? undefined : { digest: reference.digest, ...found };
+    }
+    const entry = entryFor(reference, keyring.fingerprints(access, reference.name));
+    return entry !== undefined && isFresh(entry, access) ? resolutionOf(entry) : undefined;
+  }
+
+  /** What was known, while asking again is of no use yet. */
+  function stale(reference: Reference, access: Access): Resolution | undefined {
+    if (reference.digest !== undefined) return undefined;
+    const entry = entryFor(reference, keyring.fingerprints(access, reference.name));
+    const failure = failures.get(keyOf(reference.text, access));
+    return entry !== undefined && failure !== undefined && failure.retryAt > now() ? resolutionOf(entry) : undefined;
+  }
+
+  /** Starts a look-up, or joins the one that runs. The promise never rejects unobserved. */
+  function fly(image: string, access: Access): Promise<Resolution> {
+    const key = keyOf(image, access);
+    const running = flights.get(key);
+    if (running !== undefined) return running;
+    const flight = answer(image, access)
+      .then(
+        (resolution) => {
+          failures.remove(key);
+          options.onResolution?.('ok');
+          return resolution;
+        },
+        (error: unknown) => {
+          // What ends because everything ends is no failure of the image.
+          if (ended.signal.aborted) throw ended.signal.reason;
+          const known = error instanceof ImageError ? error : unexpected(error);
+          failures.add(key, known);
+          options.onResolution?.(known.code);
+          throw known;
+        },
+      )
+      .finally(() => {
+        flights.delete(key);
+        if (!ended.signal.aborted) for (const listener of listeners) listener(canonicalOf(image));
+      });
+    flight.catch(() => undefined);
+    flights.set(key, flight);
+    return flight;
+  }
+
+  async function answer(image: string, access: Access): Promise<Resolution> {
+    ended.signal.throwIfAborted();
+    const reference = parse(image);
+    if (reference instanceof ImageError) throw reference;
+    const credentials = await keyring.read(access, reference.name, ended.signal);
+    // Now that it is clear who asks: somebody with the same credential may have been here.
+    const known = fresh(reference, access);
+    if (known !== undefined) return known;
+    const fingerprints = credentials.map(({ fingerprint }) => fingerprint);
+    const key = [reference.canonical, ...fingerprints].join(' ');
+    const running = lookups.get(key);
+    if (running !== undefined) return running;
+    const started = ask(reference, credentials, access.namespace).finally(() => lookups.delete(key));
+    lookups.set(key, started);
+    return started;
+  }
+
+  async function ask(reference: Reference, credentials: readonly Credential[], namespace: string): Promise<Resolution> {
+    const budget = options.timeoutMs * 3;
+    const late = (problem: string) => (): ImageError =>
+      new ImageError(`${reference.registry} ${problem} within ${budget / 1000} s`, {
+        code: 'timeout',
+        temporary: true,
+        endpoint: reference.registry,
+      });
+    const claim = { host: reference.endpoint, namespace };
+    const release = await withDeadline(budget, ended.signal, late('had no free place'), (signal) =>
+      limiter.acquire(claim, signal),
+    );
+    try {
+      const owners = credentials.map(({ fingerprint }) => fingerprint);
+      const previous = reference.digest === undefined ? entryFor(reference, owners) : undefined;
+      const { entry, owner, outcome } = await withDeadline(budget, ended.signal, late('did not answer'), (signal) =>
+        lookup({ reference, credentials, signal, ...(previous === undefined ? {} : { previous }) }),
+      );
+      options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
+      if (reference.digest === undefined) cache.setTag(reference.canonical, owner, entry);
+      return resolutionOf(entry);
+    } finally {
+      release();
+    }
+  }
+
+  return {
+    known(image, access) {
+      const reference = parse(image);
+      if (reference instanceof ImageError) return undefined;
+      const current = fresh(reference, access);
+      const answered = current ?? stale(reference, access);
+      if (answered !== undefined) options.onCache?.(current === undefined ? 'stale' : 'hit');
+      return answered?.platforms;
+    },
+    failure(image, access) {
+      const reference = parse(image);
+      const isKnown =
+        !(reference instanceof ImageError) && (fresh(reference, access) ?? stale(reference, access)) !== undefined;
+      return isKnown ? undefined : failures.get(keyOf(image, access));
+    },
+    request(image, access) {
+      if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return;
+      const reference = parse(image);
+      if (!(reference instanceof ImageError) && fresh(reference, access) !== undefined) return;
+      void fly(image, access);
+    },
+    onSettled: (listener) => void listeners.push(listener),
+    async resolve(image, access, signal) {
+      signal.throwIfAborted();
+      const reference = parse(image);
+      const known = reference instanceof ImageError ? undefined : fresh(reference, access);
+      return known ?? untilAborted(fly(image, access), signal);
+    },
+    pending: () => flights.size,
+    failing: () => failures.count(),
+  };
+}
+
+function resolutionOf({ digest, found, source }: TagEntry): Resolution {
+  return { digest, platforms: found.platforms, skipped: found.skipped, source };
+}
+
+function unexpected(error: unknown): ImageError {
+  return new ImageError('the look-up failed for a reason of our own; please report it', {
+    code: 'unavailable',
+    temporary: true,
+    cause: error,
+  });
+}
+
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abandon = (): void => reject(signal.reason);
+    signal.addEventListener('abort', abandon, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
+  });
+}

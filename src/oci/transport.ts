@@ -1,0 +1,194 @@
+import { STATUS_CODES } from 'node:http';
+import type { AddressPolicy } from './addresses.ts';
+import { ImageError } from './errors.ts';
+
+/** A user and password, and a name for the pair under which its tokens and answers are kept apart. */
+export type Credential = { readonly username: string; readonly password: string; readonly fingerprint: string };
+
+/** A request on its way down the chain. */
+export type Request = {
+  readonly method: 'GET' | 'HEAD';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The registry's name, for messages and metrics; stays the same over redirects and token requests. */
+  readonly registry: string;
+  readonly policy: AddressPolicy;
+  /** Absent: anonymous. */
+  readonly credential?: Credential;
+  /** What of the body is read at most, in bytes. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+};
+
+export type Response = {
+  readonly status: number;
+  /** Names in lower case; of a repeated header the first value, except for `www-authenticate`, which is joined. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Empty unless the status is 2xx. */
+  readonly body: Uint8Array;
+  /** What answered, after redirects. */
+  readonly url: URL;
+};
+
+export type Send = (request: Request) => Promise<Response>;
+/** One concern of a request: may change it, ask again, or refuse. */
+export type Link = (request: Request, next: Send) => Promise<Response>;
+
+/** One request as it went over the wire, for metrics; `code` is the HTTP status or an ImageError's code. */
+export type RequestRecord = {
+  readonly registry: string;
+  readonly method: string;
+  readonly code: string;
+  readonly seconds: number;
+};
+
+/** The first link sees a request first and its response last. */
+export function chain(links: readonly Link[], send: Send): Send {
+  return links.reduceRight<Send>((next, link) => (request) => link(request, next), send);
+}
+
+/**
+ * Runs work under a deadline of its own and the caller's signal; neither timer nor listener outlives it.
+ *
+ * @throws what the work throws: it is handed a signal whose reason is `expired()` or that of `parent`
+ */
+export async function withDeadline<T>(
+  milliseconds: number,
+  parent: AbortSignal,
+  expired: () => Error,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  parent.throwIfAborted();
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(expired()), milliseconds);
+  const forward = (): void => controller.abort(parent.reason);
+  parent.addEventListener('abort', forward, { once: true });
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    parent.removeEventListener('abort', forward);
+  }
+}
+
+/** A total time for what is below it, redirects and bodies included: undici's own timeouts let a body drip for ever. */
+export function deadline(milliseconds: number): Link {
+  return (request, next) =>
+    withDeadline(
+      milliseconds,
+      request.signal,
+      () =>
+        new ImageError(`${request.registry} did not answer within ${milliseconds / 1000} s`, {
+          code: 'timeout',
+          temporary: true,
+          endpoint: request.registry,
+        }),
+      (signal) => next({ ...request, signal }),
+    );
+}
+
+/** Reports each request that passes. */
+export function measure(report: (record: RequestRecord) => void, now: () => number): Link {
+  return async (request, next) => {
+    const started = now();
+    const done = (code: string): void =>
+      report({ registry: request.registry, method: request.method, code, seconds: (now() - started) / 1000 });
+    try {
+      const response = await next(request);
+      done(String(response.status));
+      return response;
+    } catch (error) {
+      done(error instanceof ImageError ? error.code : 'unavailable');
+      throw error;
+    }
+  };
+}
+
+const MAX_REDIRECTS = 5;
+
+/** Follows redirects: never from https to http, and without credentials to another origin (scheme, host and port). */
+export function followRedirects(): Link {
+  return async (request, next) => {
+    const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
+      new ImageError(`${request.registry} ${problem}`, { code, temporary: false, endpoint: request.registry });
+    let current = request;
+    for (let hop = 0; ; hop += 1) {
+      const response = await next(current);
+      if (![301, 302, 303, 307, 308].includes(response.status)) return response;
+      if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
+      const location = response.headers.location;
+      if (location === undefined || !URL.canParse(location, response.url.href)) {
+        throw refuse('malformed', 'redirects without a valid Location');
+      }
+      const url = new URL(location, response.url);
+      if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+        throw refuse('forbidden-address', 'redirects to something that is no http');
+      }
+      if (url.protocol === 'http:' && response.url.protocol === 'https:') {
+        throw refuse('forbidden-address', 'redirects from https to http');
+      }
+      if (url.username !== '' || url.password !== '') {
+        throw refuse('forbidden-address', 'redirects to an address with user information');
+      }
+      current = url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url);
+    }
+  };
+}
+
+/**
+ * The request, to another origin: without its credential, and without what the configuration allows the first host,
+ * which holds for that host alone.
+ */
+export function elsewhere({ credential: _, ...request }: Request, url: URL): Request {
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
+  );
+  return { ...request, url, headers, policy: request.policy === 'public' ? 'public' : 'registry' };
+}
+
+/** Milliseconds; more than this is not waited for, whatever a registry says. */
+const MAX_RETRY_AFTER = 600_000;
+
+/** `Retry-After` (RFC 9110, section 10.2.3) in both its forms, in milliseconds; undefined for what does not parse. */
+export function parseRetryAfter(value: string | undefined, now: number): number | undefined {
+  const text = value?.trim() ?? '';
+  const wait = /^\d{1,9}$/.test(text)
+    ? Number(text) * 1000
+    : /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)
+      ? Date.parse(text) - now
+      : Number.NaN;
+  return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : undefined;
+}
+
+/** What a status other than 2xx means for a look-up. `what` is what was asked for, as `the manifest`. */
+export function statusError(response: Response, registry: string, what: string, now: number): ImageError {
+  const { status } = response;
+  const answered = `${registry} answers ${status} ${STATUS_CODES[status] ?? ''}`.trim();
+  const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now);
+  const make = (code: ImageError['code'], temporary: boolean, problem: string): ImageError =>
+    new ImageError(`${answered} for ${what}: ${problem}`, {
+      code,
+      temporary,
+      endpoint: registry,
+      ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+    });
+  switch (status) {
+    // 400 is what ECR says to the credentials of somebody else.
+    case 400:
+    case 401:
+    case 403:
+    case 451:
+      return make('denied', false, 'a pull secret that may read it is needed, or it does not exist');
+    case 404:
+    case 410:
+      return make('not-found', false, 'it does not exist, or may be read only with a pull secret');
+    case 408:
+      return make('timeout', true, 'it took too long');
+    case 429:
+      return make('rate-limited', true, 'the limit of requests is reached; credentials may raise it');
+    default:
+      return status >= 500
+        ? make('unavailable', true, 'it is asked again')
+        : make('unsupported', false, 'this is no registry that we understand');
+  }
+}
