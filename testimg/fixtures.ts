@@ -141,6 +141,23 @@ export const FIXTURES: readonly Fixture[] = [
     expected: { platforms: BOTH },
   },
   {
+    tag: 'companion',
+    description: 'OCI index that holds an artifact, which says nothing of a platform, beside its image',
+    build: () =>
+      index([
+        { of: image(AMD64), platform: AMD64 },
+        {
+          of: artifact({
+            configType: MEDIA_TYPES.ociEmpty,
+            layerType: 'text/spdx+json',
+            artifactType: 'text/spdx+json',
+          }),
+        },
+      ]),
+    expected: { platforms: [AMD64] },
+    refusable: 'some registries insist on a platform in each entry',
+  },
+  {
     tag: 'windows-mixed',
     description: 'one tag for Linux and for several versions of Windows',
     build: () => multiPlatform([...BOTH, ...WINDOWS_VERSIONS.map(windows)]),
@@ -181,7 +198,7 @@ export const FIXTURES: readonly Fixture[] = [
     tag: 'no-platform',
     description: 'single manifest whose config blob names no platform',
     build: () => image({}),
-    expected: { error: 'unsupported', message: /platform|architecture/i },
+    expected: { error: 'malformed', message: /names no architecture/ },
     refusable: 'the image specification requires os and architecture',
   },
   {
