@@ -110,7 +110,8 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     return left.length === 0 ? EXIT.done : EXIT.found;
   } catch (error) {
     if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
-    if (over.aborted) throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
+    if (over.aborted)
+      throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
     throw error;
   } finally {
     end.abort();

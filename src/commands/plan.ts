@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createImageSource } from '../controllers/images.ts';
 import type { PlacementState } from '../controllers/pod.ts';
@@ -33,15 +34,18 @@ export async function plan(context: Context): Promise<number> {
   const end = new AbortController();
   const over = AbortSignal.any([signal, end.signal]);
   try {
-    const changes: (Named & { action: string; patch: readonly Operation[] })[] = [];
+    setMaxListeners(0, over);
+    // By object: one that is reconciled twice would be written once.
+    const recorded = new Map<string, Plan['changes'][number]>();
     const record: Writer = async ({ kind, namespace, name, action }, patch) => {
-      changes.push({ kind, ...(namespace === undefined ? {} : { namespace }), name, action, patch });
+      const change = { kind, ...(namespace === undefined ? {} : { namespace }), name, action, patch };
+      recorded.set(JSON.stringify([kind, namespace, name]), change);
       return { kind: 'recorded' };
     };
     const watches = createWatches({ client, clock, kinds: kindsFor(config.loops), onRestart: () => {} });
     const resolver = resolverFor(config, clock, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
-      ownAddresses: [client.host],
+      apiServer: [client.host],
       signal: over,
     });
     let failure: unknown;
@@ -70,6 +74,7 @@ export async function plan(context: Context): Promise<number> {
     if (failure !== undefined) throw failure;
     signal.throwIfAborted();
 
+    const changes = [...recorded.values()];
     const result: Plan = { changes, ...summarise(loops.podStates, loops.daemonSetStates) };
     if (output === 'table') process.stdout.write(render(result));
     else printValue(result, output);

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { milliseconds } from '../config/duration.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kube/clock.ts';
@@ -7,7 +8,8 @@ import { USER_AGENT } from './version.ts';
 /** What differs between the commands that resolve images. */
 export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
   Partial<Pick<ResolverOptions, 'onUnusableSecret' | 'onRequest' | 'onResolution' | 'onCache'>> & {
-    readonly ownAddresses?: readonly string[];
+    /** host[:port] of the API server: whoever writes a pod must not make us ask it. */
+    readonly apiServer?: readonly string[];
   };
 
 /** Creates the resolver that the configuration describes. */
@@ -24,9 +26,15 @@ export function resolverFor(config: Config, clock: Clock, parts: ResolverParts):
     timeoutMs: milliseconds(registries.timeout),
     maxInFlight: registries.maxInFlight,
     insecure: registries.insecure,
-    addresses: registries.addresses,
+    addresses: { ...registries.addresses, ownAddresses: (parts.apiServer ?? []).flatMap(addressOf) },
     userAgent: USER_AGENT,
     now: clock.wall,
     random: clock.random,
   });
+}
+
+/** The address in host[:port]; nothing for a name, whose addresses may change at any time. */
+function addressOf(host: string): string[] {
+  const address = host.replace(/:[0-9]+$/, '').replace(/^\[(.*)\]$/, '$1');
+  return isIP(address) === 0 ? [] : [address];
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import { milliseconds } from '../config/duration.ts';
 import { createImageSource } from '../controllers/images.ts';
@@ -67,7 +68,7 @@ export async function run(context: Context): Promise<number> {
     const resolver = resolverFor(config, clock, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
       signal: end.signal,
-      ownAddresses: [client.host],
+      apiServer: [client.host],
       onUnusableSecret: (secret) => tellUnusableSecret(secret, events, log),
       onRequest: metrics.registryAnswered,
       onResolution: metrics.imageResolved,
@@ -106,6 +107,8 @@ export async function run(context: Context): Promise<number> {
     const term = async (over: AbortSignal) => {
       loops = createLoops(options);
       log.info({ identity }, 'leading');
+      // Every write under way listens to it; that is no leak.
+      setMaxListeners(0, over);
       await loops.run(AbortSignal.any([signal, over]), over);
       loops = undefined;
     };

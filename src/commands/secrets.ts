@@ -1,7 +1,7 @@
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { ApiError } from '../kube/errors.ts';
-import type { Access, PullSecret } from '../oci/resolver.ts';
+import type { Access, ReadSecret } from '../oci/credentials/keyring.ts';
 import { isObject, listAt, stringAt, stringsAt } from '../placement/json.ts';
 
 /** A service account's pull secrets change rarely, and a template that missed them is decided again. */
@@ -9,7 +9,7 @@ const KEPT_MS = 60_000;
 
 /** Reads what a look-up may log in with. A 403 means "no secret": reading them is a right of its own. */
 export function createPullSecretReader(client: ApiClient) {
-  return async ({ namespace, pullSecrets }: Access, signal: AbortSignal): Promise<PullSecret[]> =>
+  return async ({ namespace, pullSecrets }: Access, signal: AbortSignal): Promise<ReadSecret[]> =>
     Promise.all(pullSecrets.map((name) => readSecret(client, namespace, name, signal)));
 }
 
@@ -18,7 +18,7 @@ async function readSecret(
   namespace: string,
   name: string,
   signal: AbortSignal,
-): Promise<PullSecret> {
+): Promise<ReadSecret> {
   try {
     const secret = await client.request('get', `/api/v1/namespaces/${namespace}/secrets/${name}`, { signal });
     const object = isObject(secret) ? secret : {};

@@ -1,6 +1,7 @@
 import type { Clock } from '../kube/clock.ts';
+import type { Access } from '../oci/credentials/keyring.ts';
 import { parseReference } from '../oci/reference.ts';
-import type { Access, Resolver } from '../oci/resolver.ts';
+import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/pod.ts';
 

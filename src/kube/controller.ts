@@ -43,8 +43,8 @@ export function createController(options: ControllerOptions): Controller {
   const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
   const queue: Workqueue = createWorkqueue(clock);
 
-  async function work(signal: AbortSignal, kill: AbortSignal): Promise<void> {
-    for (let key = await queue.take(signal); key !== undefined; key = await queue.take(signal)) {
+  async function work(kill: AbortSignal): Promise<void> {
+    for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
       const started = clock.monotonic();
       let succeeded = false;
       try {
@@ -70,8 +70,9 @@ export function createController(options: ControllerOptions): Controller {
     depth: () => queue.depth(),
     idle: () => queue.idle(),
     async run(signal, kill) {
-      await Promise.all(Array.from({ length: workers }, () => work(signal, kill)));
-      queue.close();
+      if (signal.aborted) queue.close();
+      else signal.addEventListener('abort', () => queue.close(), { once: true });
+      await Promise.all(Array.from({ length: workers }, () => work(kill)));
     },
   };
 }

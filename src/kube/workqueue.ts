@@ -11,8 +11,8 @@ export type Workqueue = {
   addAfter(key: string, priority: Priority, ms: number): void;
   /** Adds a key that failed, later each time. */
   retry(key: string, priority: Priority): void;
-  /** The next key, or undefined when the signal aborts. Must be given back with `done`. */
-  take(signal: AbortSignal): Promise<string | undefined>;
+  /** The next key, or undefined once the queue is closed. Must be given back with `done`. */
+  take(): Promise<string | undefined>;
   /** The worker has finished; `succeeded` forgets the failures of the key. */
   done(key: string, succeeded: boolean): void;
   /** Drops what is known of a key: times, failures, a place in the queue. */
@@ -21,7 +21,7 @@ export type Workqueue = {
   depth(): number;
   /** Whether nothing is queued or worked on; times to come do not count. */
   idle(): boolean;
-  /** Ends all timers. */
+  /** Ends all timers, and gives no key any more. */
   close(): void;
 };
 
@@ -36,6 +36,7 @@ export function createWorkqueue(clock: Clock): Workqueue {
   const failures = new Map<string, number>();
   const timers = new Map<string, { at: number; timer: NodeJS.Timeout }>();
   const waiting: (() => void)[] = [];
+  let closed = false;
 
   function add(key: string, priority: Priority): void {
     if (working.has(key)) {
@@ -49,6 +50,7 @@ export function createWorkqueue(clock: Clock): Workqueue {
   }
 
   function addAfter(key: string, priority: Priority, ms: number): void {
+    if (closed) return;
     const at = clock.monotonic() + ms;
     const planned = timers.get(key);
     if (planned !== undefined && planned.at <= at) return;
@@ -70,21 +72,14 @@ export function createWorkqueue(clock: Clock): Workqueue {
     return undefined;
   }
 
-  async function take(signal: AbortSignal): Promise<string | undefined> {
-    while (!signal.aborted) {
+  async function take(): Promise<string | undefined> {
+    while (!closed) {
       const key = shift();
       if (key !== undefined) {
         working.add(key);
         return key;
       }
-      await new Promise<void>((resolve) => {
-        const wake = () => {
-          signal.removeEventListener('abort', wake);
-          resolve();
-        };
-        waiting.push(wake);
-        signal.addEventListener('abort', wake, { once: true });
-      });
+      await new Promise<void>((resolve) => waiting.push(resolve));
     }
     return undefined;
   }
@@ -115,6 +110,8 @@ export function createWorkqueue(clock: Clock): Workqueue {
     depth: () => queues.urgent.size + queues.backlog.size,
     idle: () => queues.urgent.size + queues.backlog.size + working.size === 0,
     close() {
+      closed = true;
+      for (const wake of waiting.splice(0)) wake();
       for (const { timer } of timers.values()) clearTimeout(timer);
       timers.clear();
     },
