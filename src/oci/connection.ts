@@ -95,8 +95,12 @@ function describe(error: unknown, { registry }: Request): ImageError {
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT')
     return make('could not be connected to in time', 'timeout');
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return make(`has no address in the DNS (${code})`, 'unavailable');
-  if (/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)) {
-    return make(`does not speak proper HTTP (${code})`, 'malformed');
+  // The parser's errors do not all have a code.
+  if (
+    (error instanceof Error && error.name === 'HTTPParserError') ||
+    /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)
+  ) {
+    return make(`does not speak proper HTTP`, 'malformed');
   }
   if (/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) {
     return make(`has a certificate that cannot be verified (${code}); registries.insecure skips that`, 'unavailable');

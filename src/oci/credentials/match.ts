@@ -45,7 +45,13 @@ function split(name: string): Omit<Key, 'key'> & { host: string } {
   const slash = name.indexOf('/');
   const host = slash < 0 ? name : name.slice(0, slash);
   const [, bare = host, port = ''] = /^(\[[^\]]*\]|[^:]*):(\d*)$/.exec(host) ?? [];
-  return { host, labels: bare.split('.'), port, path: slash < 0 ? '' : name.slice(slash) };
+  // An IPv6 address without its brackets, which would be a class of a glob.
+  return {
+    host,
+    labels: bare.replace(/^\[(.*:.*)\]$/, '$1').split('.'),
+    port,
+    path: slash < 0 ? '' : name.slice(slash),
+  };
 }
 
 function matches(key: Key, target: Omit<Key, 'key'>): boolean {

@@ -1,0 +1,103 @@
+import { expect } from 'chai';
+import { ImageError, printable } from '../../src/oci/errors.ts';
+import { canonicalName, parseReference } from '../../src/oci/reference.ts';
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+const LONG_TAG = 't'.repeat(128);
+
+describe('a reference', () => {
+  const accepted: [text: string, canonical: string, name: string, endpoint: string][] = [
+    ['nginx', 'docker.io/library/nginx:latest', 'docker.io/library/nginx', 'registry-1.docker.io'],
+    ['docker.io/nginx', 'docker.io/library/nginx:latest', 'docker.io/library/nginx', 'registry-1.docker.io'],
+    ['index.docker.io/library/nginx:1', 'docker.io/library/nginx:1', 'docker.io/library/nginx', 'registry-1.docker.io'],
+    ['user/app', 'docker.io/user/app:latest', 'docker.io/user/app', 'registry-1.docker.io'],
+    ['quay.io/ns/x:tag', 'quay.io/ns/x:tag', 'quay.io/ns/x', 'quay.io'],
+    [`quay.io/ns/x:tag@${DIGEST}`, `quay.io/ns/x:tag@${DIGEST}`, 'quay.io/ns/x', 'quay.io'],
+    [`x@${DIGEST}`, `docker.io/library/x@${DIGEST}`, 'docker.io/library/x', 'registry-1.docker.io'],
+    [
+      `x@sha512:${'b'.repeat(128)}`,
+      `docker.io/library/x@sha512:${'b'.repeat(128)}`,
+      'docker.io/library/x',
+      'registry-1.docker.io',
+    ],
+    ['localhost/x', 'localhost/x:latest', 'localhost/x', 'localhost'],
+    ['localhost:5000/x:v1', 'localhost:5000/x:v1', 'localhost:5000/x', 'localhost:5000'],
+    ['[::1]:5000/a/b', '[::1]:5000/a/b:latest', '[::1]:5000/a/b', '[::1]:5000'],
+    ['[2001:DB8::1]/a:b', '[2001:db8::1]/a:b', '[2001:db8::1]/a', '[2001:db8::1]'],
+    ['Registry.Example.com/a', 'registry.example.com/a:latest', 'registry.example.com/a', 'registry.example.com'],
+    ['UPPER/a', 'upper/a:latest', 'upper/a', 'upper'],
+    [`x:${LONG_TAG}`, `docker.io/library/x:${LONG_TAG}`, 'docker.io/library/x', 'registry-1.docker.io'],
+    ['a.b/c__d/e---f_g.h', 'a.b/c__d/e---f_g.h:latest', 'a.b/c__d/e---f_g.h', 'a.b'],
+    ['host.example/nginx', 'host.example/nginx:latest', 'host.example/nginx', 'host.example'],
+  ];
+  for (const [text, canonical, name, endpoint] of accepted) {
+    it(`accepts ${text.slice(0, 60)}`, () => {
+      expect(parseReference(text)).to.include({ text, canonical, name, endpoint });
+    });
+  }
+
+  const refused: [text: string, problem: RegExp][] = [
+    ['', /empty/],
+    ['Foo', /image "Foo": repository names are lower case/],
+    ['docker.io/Foo', /lower case/],
+    ['a.b/', /missing/],
+    ['/x', /empty/],
+    ['a//b', /empty/],
+    ['a:', /tag/],
+    [`a:${LONG_TAG}t`, /tag/],
+    ['a:.b', /tag/],
+    ['a@sha256:abc', /digest/],
+    [`a@${DIGEST.toUpperCase()}`, /digest/],
+    [`a@md5:${'a'.repeat(32)}`, /digest/],
+    ['a.b:0/x', /port/],
+    ['a.b:70000/x', /port/],
+    ['a.b:x/y', /port/],
+    ['[::1/x', /host|port/],
+    ['[::g]/x', /host|port/],
+    ['-a.b/x', /host/],
+    ['a..b/x', /host/],
+    ['a___b', /component/],
+    ['a_-b', /component/],
+    ['.a', /component/],
+    ['a b', /component/],
+    ['../../etc', /host|component/],
+    ['a.b/../c', /component/],
+    ['c'.repeat(256), /255/],
+    ['a'.repeat(64), /ID of an image/],
+    ['x'.repeat(100_000), /800/],
+    ['user:pass@a.b/x', /digest/],
+    ['https://a.b/x', /host|port|empty/],
+  ];
+  for (const [text, problem] of refused) {
+    it(`refuses ${JSON.stringify(text.slice(0, 60))}`, () => {
+      expect(() => parseReference(text))
+        .to.throw(ImageError, problem)
+        .that.includes({ code: 'malformed', temporary: false });
+    });
+  }
+
+  it('takes a time that is linear in hostile input', () => {
+    const started = process.hrtime.bigint();
+    for (const part of ['a-', '-', '__', 'a.', '[', ':', '@', '/', 'a_'])
+      expect(() => parseReference(`${part.repeat(399)}!`)).to.throw(ImageError);
+    expect(Number(process.hrtime.bigint() - started) / 1e6).to.be.below(100);
+  });
+
+  it('has a name even where it is malformed', () => {
+    expect(canonicalName('nginx')).to.equal('docker.io/library/nginx:latest');
+    expect(canonicalName('Nope')).to.equal('Nope');
+  });
+});
+
+describe('printable', () => {
+  const rows: [text: string, max: number, printed: string][] = [
+    ['plain', 10, 'plain'],
+    ['a\nb\u001b[31m', 40, 'a\\u{a}b\\u{1b}[31m'],
+    ['ü', 10, '\\u{fc}'],
+    ['x'.repeat(20), 5, 'xxxxx...'],
+    ['\n\n\n', 6, '\\u{a}\\...'],
+  ];
+  for (const [text, max, printed] of rows) {
+    it(`prints ${JSON.stringify(text)}`, () => expect(printable(text, max)).to.equal(printed));
+  }
+});

@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createResolver, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
+
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A registry that says exactly what a test makes it say, and remembers what it was asked. */
+export type ScriptedServer = {
+  /** 127.0.0.1:port */
+  readonly host: string;
+  /** `GET /v2/…`, in order. */
+  readonly asked: string[];
+  readonly headers: IncomingMessage['headers'][];
+  /** Answers a path; `*` answers all others. */
+  on(path: string, answer: Answer): void;
+  /** Puts a manifest or blob under its digest, and under a tag; returns the digest. */
+  put(
+    repository: string,
+    kind: 'manifests' | 'blobs',
+    body: unknown,
+    options?: { tag?: string; type?: string },
+  ): string;
+  stop(): Promise<void>;
+};
+
+export const INDEX = 'application/vnd.oci.image.index.v1+json';
+export const IMAGE = 'application/vnd.oci.image.manifest.v1+json';
+export const CONFIG = 'application/vnd.oci.image.config.v1+json';
+
+export function sha256(body: string): string {
+  return `sha256:${createHash('sha256').update(body).digest('hex')}`;
+}
+
+export function reply(status: number, headers: Record<string, string> = {}, body = ''): Answer {
+  return (request, response) => {
+    response.writeHead(status, { 'content-length': String(Buffer.byteLength(body)), ...headers });
+    response.end(request.method === 'HEAD' ? undefined : body);
+  };
+}
+
+export async function startServer(): Promise<ScriptedServer> {
+  const answers = new Map<string, Answer>();
+  const asked: string[] = [];
+  const headers: IncomingMessage['headers'][] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    headers.push(request.headers);
+    const path = (request.url ?? '').split('?')[0] ?? '';
+    (answers.get(path) ?? answers.get('*') ?? reply(404))(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    host: `127.0.0.1:${port}`,
+    asked,
+    headers,
+    on: (path, answer) => void answers.set(path, answer),
+    put(repository, kind, value, { tag, type = INDEX } = {}) {
+      const body = typeof value === 'string' ? value : JSON.stringify(value);
+      const digest = sha256(body);
+      const answer = reply(200, { 'content-type': type, 'docker-content-digest': digest }, body);
+      for (const target of tag === undefined ? [digest] : [digest, tag]) {
+        answers.set(`/v2/${repository}/${kind}/${target}`, answer);
+      }
+      return digest;
+    },
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** An index of platforms, each `os/architecture[/variant]`. */
+export function indexOf(...platforms: string[]): { schemaVersion: 2; mediaType: string; manifests: unknown[] } {
+  return {
+    schemaVersion: 2,
+    mediaType: INDEX,
+    manifests: platforms.map((platform) => {
+      const [os, architecture, variant] = platform.split('/');
+      return { mediaType: IMAGE, size: 1, digest: sha256(platform), platform: { os, architecture, variant } };
+    }),
+  };
+}
+
+/** Puts a single-platform image; returns its manifest's digest. */
+export function putImage(server: ScriptedServer, repository: string, architecture: string, tag?: string): string {
+  const config = server.put(repository, 'blobs', { architecture, os: 'linux' }, { type: 'application/octet-stream' });
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: IMAGE,
+    config: { mediaType: CONFIG, digest: config, size: 1 },
+    layers: [],
+  };
+  return server.put(repository, 'manifests', manifest, { type: IMAGE, ...(tag === undefined ? {} : { tag }) });
+}
+
+export type Harness = {
+  readonly resolver: Resolver;
+  readonly cached: string[];
+  readonly results: string[];
+  readonly requests: string[];
+  readonly unusable: string[];
+  /** Moves the clock. */
+  advance(milliseconds: number): void;
+  /** Resolves when the next look-up ends. */
+  settled(): Promise<string>;
+  stop(): void;
+};
+
+/** A resolver with a clock of its own, for which the given hosts are insecure. */
+export function startResolver(hosts: readonly string[], overrides: Partial<ResolverOptions> = {}): Harness {
+  const controller = new AbortController();
+  let time = 1_000_000;
+  const cached: string[] = [];
+  const results: string[] = [];
+  const requests: string[] = [];
+  const unusable: string[] = [];
+  const resolver = createResolver({
+    pullSecrets: async () => [],
+    onUnusableSecret: ({ namespace, name, reason }) => unusable.push(`${namespace}/${name}: ${reason}`),
+    maxEntries: 1000,
+    ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
+    timeoutMs: 2000,
+    maxInFlight: 8,
+    insecure: hosts,
+    addresses: {},
+    userAgent: 'archaware-controller/test',
+    now: () => time,
+    random: () => 0.5,
+    signal: controller.signal,
+    onRequest: ({ method, code }) => requests.push(`${method} ${code}`),
+    onResolution: (result) => results.push(result),
+    onCache: (result) => cached.push(result),
+    ...overrides,
+  });
+  const waiting: ((canonical: string) => void)[] = [];
+  resolver.onSettled((canonical) => {
+    for (const resolve of waiting.splice(0)) resolve(canonical);
+  });
+  return {
+    resolver,
+    cached,
+    results,
+    requests,
+    unusable,
+    advance: (milliseconds) => {
+      time += milliseconds;
+    },
+    settled: () => new Promise((resolve) => waiting.push(resolve)),
+    stop: () => controller.abort(new Error('stopped')),
+  };
+}
