@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Agent, request as forwardSecurely } from 'node:https';
+import type { Socket } from 'node:net';
+import { parse, stringify } from 'yaml';
+import type { Cluster } from '../../../hack/cluster/cluster.ts';
+
+/** A request that came through, in the order in which requests came. */
+export type ProxiedRequest = {
+  readonly method: string;
+  readonly path: string;
+  /** Of the answer; 0 until there is one. */
+  readonly status: number;
+  /** The answer is complete; its place among all ends. */
+  readonly endedAs: number;
+};
+
+/** A reverse proxy in front of the API server that one process goes through, so that what it sends can be told apart. */
+export type ApiProxy = {
+  /** The kubeconfig at `path`, but through the proxy; gives the path of the new one. */
+  kubeconfig(path: string): Promise<string>;
+  requests(): ProxiedRequest[];
+  /** Requests that write, those to the Lease apart. */
+  writes(): ProxiedRequest[];
+  leaseWrites(): ProxiedRequest[];
+  /** Holds matching requests back until `release`. */
+  hold(matches: (method: string, path: string) => boolean): { held(): number; release(): void };
+  /** Resets every connection; further ones are reset as well until `mend`. */
+  cut(): void;
+  mend(): void;
+  /** Resets the connections that watch and leaves the others alone; gives how many there were. */
+  resetWatches(): number;
+  close(): Promise<void>;
+};
+
+type Entry = { method: string; path: string; status: number; endedAs: number };
+type Hold = { matches: (method: string, path: string) => boolean; waiting: (() => void)[] };
+
+const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
+const isWrite = ({ method }: ProxiedRequest) => method !== 'GET';
+
+/** Starts a proxy in front of the cluster's API server. It speaks plain HTTP on 127.0.0.1. */
+export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
+  const agent = new Agent({ ca: await readFile(cluster.caFile), keepAlive: true });
+  const entries: Entry[] = [];
+  const sockets = new Set<Socket>();
+  const watches = new Set<Socket>();
+  let holds: Hold[] = [];
+  let ends = 0;
+  let broken = false;
+
+  async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const entry: Entry = { method: incoming.method ?? '', path: incoming.url ?? '', status: 0, endedAs: 0 };
+    entries.push(entry);
+    const hold = holds.find(({ matches }) => matches(entry.method, entry.path));
+    if (hold !== undefined) await new Promise<void>((resolve) => hold.waiting.push(resolve));
+    const target = new URL(entry.path, cluster.server);
+    const secure = target.protocol === 'https:';
+    const upstream = (secure ? forwardSecurely : forward)(target, {
+      method: entry.method,
+      headers: { ...incoming.headers, host: target.host },
+      ...(secure ? { agent } : {}),
+    });
+    const fail = () => incoming.socket.resetAndDestroy();
+    upstream.on('error', fail);
+    upstream.on('response', (answer) => {
+      entry.status = answer.statusCode ?? 0;
+      if (entry.path.includes('watch=true')) watches.add(incoming.socket);
+      outgoing.writeHead(entry.status, answer.headers);
+      outgoing.flushHeaders();
+      answer.on('error', fail);
+      answer.on('end', () => {
+        watches.delete(incoming.socket);
+        entry.endedAs = ++ends;
+      });
+      answer.pipe(outgoing);
+    });
+    outgoing.on('close', () => upstream.destroy());
+    incoming.pipe(upstream);
+  }
+
+  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
+  server.on('connection', (socket) => {
+    if (broken) {
+      socket.resetAndDestroy();
+      return;
+    }
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      watches.delete(socket);
+    });
+  });
+  server.keepAliveTimeout = 120_000;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+
+  return {
+    async kubeconfig(path) {
+      const text = await readFile(path, 'utf8');
+      const file = path.replace(/\.kubeconfig$/, `-${port}.kubeconfig`);
+      const config: { clusters: { cluster: { server: string } }[] } = parse(text);
+      for (const { cluster: entry } of config.clusters) entry.server = `http://127.0.0.1:${port}`;
+      await writeFile(file, stringify(config), { mode: 0o600 });
+      return file;
+    },
+    requests: () => entries.map((entry) => ({ ...entry })),
+    writes: () => entries.filter((entry) => isWrite(entry) && !isLease(entry)).map((entry) => ({ ...entry })),
+    leaseWrites: () => entries.filter((entry) => isWrite(entry) && isLease(entry)).map((entry) => ({ ...entry })),
+    hold(matches) {
+      const hold: Hold = { matches, waiting: [] };
+      holds.push(hold);
+      return {
+        held: () => hold.waiting.length,
+        release() {
+          holds = holds.filter((other) => other !== hold);
+          for (const go of hold.waiting.splice(0)) go();
+        },
+      };
+    },
+    cut() {
+      broken = true;
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
+    mend() {
+      broken = false;
+    },
+    resetWatches() {
+      const count = watches.size;
+      for (const socket of watches) socket.resetAndDestroy();
+      return count;
+    },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      agent.destroy();
+      await closed;
+    },
+  };
+}
