@@ -13,8 +13,8 @@ export const NAMESPACE = 'contract';
 export const NODE_NAMES = ['contract-amd64', 'contract-arm64'] as const;
 export const NODE = `/api/v1/nodes/${NODE_NAMES[0]}`;
 export const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
-/** Keeps a pod Pending. */
-export const NOWHERE = { nodeSelector: { nowhere: 'yes' } };
+/** Keeps a pod Pending, without a scheduler that writes to it. */
+export const NOWHERE = { schedulerName: 'nobody' };
 export const OURS = { key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
 
 export function podOf(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {

@@ -77,6 +77,9 @@ export function describeDaemonSets(context: () => Context): void {
     await status('early', onNodes);
     const before = (await podsOf('early')).map((pod) => at(pod, 'metadata', 'uid'));
     await taintNodes(context(), true);
+    // The taint alone makes the controller look at nothing; another change of the object does, and leaves the pods.
+    expect(at(await get('early'), 'status', 'desiredNumberScheduled')).to.equal(2);
+    done(await patch('early', { metadata: { annotations: { looked: 'at' } } }));
     await status('early', { desiredNumberScheduled: 0, numberMisscheduled: 2 });
     expect((await podsOf('early')).map((pod) => at(pod, 'metadata', 'uid'))).to.deep.equal(before);
     done(await patch('early', [{ op: 'replace', path: '/spec/template/spec/containers/0/image', value: 'other:2' }]));

@@ -68,7 +68,7 @@ export function describeEvictions(context: () => Context): void {
   it('takes the pod that is meant and no other', async () => {
     const pod = await running('meant', { evict: 'meant' });
     const wrong = refused(await evict('meant', { preconditions: { uid: 'other' } }), 409, 'Conflict');
-    expect(wrong.message).to.contain('Precondition failed: UID in precondition: other, UID in object meta:');
+    expect(wrong.message).to.contain('the UID in the precondition (other) does not match the UID in record');
     done(await evict('meant', { preconditions: { uid: at(pod, 'metadata', 'uid') } }));
     await gone('meant');
     refused(await evict('meant'), 404, 'NotFound');

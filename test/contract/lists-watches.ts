@@ -120,31 +120,27 @@ export function describeWatches(context: () => Context): void {
     expect((await events.next()).done).to.equal(true);
   });
 
-  it('sends bookmarks that carry only a version', async () => {
+  it('sends bookmarks that carry only a version, when there is a newer one', async () => {
+    const { client } = context();
     const version = await now(MAPS);
-    const events = context().client.watch(
-      `${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${version}&timeoutSeconds=4`,
-    );
-    const { type, object } = await next(events, () => true);
+    const query = 'watch=1&allowWatchBookmarks=true&timeoutSeconds=5';
+    const events = client.watch(`${MAPS}?${query}&resourceVersion=${version}`);
+    const first = next(events, () => true);
+    const elsewhere = '/api/v1/namespaces/default/configmaps';
+    done(await client.request('POST', elsewhere, { metadata: { name: 'contract' } }));
+    const { type, object } = await first;
     expect([type, object.kind]).to.deep.equal(['BOOKMARK', 'ConfigMap']);
-    expect(Number(versionOf(object))).to.be.at.least(Number(version));
+    expect(Number(versionOf(object))).to.be.greaterThan(Number(version));
     await events.return();
+    done(await client.request('DELETE', `${elsewhere}/contract`));
   });
 
-  it('tells in its stream that a version is too old', async () => {
-    const events = context().client.watch(`${PODS}?watch=1&resourceVersion=1&timeoutSeconds=20`);
-    const { type, object } = await next(events, () => true);
-    expect(type).to.equal('ERROR');
-    expect(object).to.deep.include({ kind: 'Status', code: 410, reason: 'Expired' });
-    await events.return();
-  });
-
-  it('is closed when the server stops, and can go on from its version', async () => {
+  it('ends when the server stops; a version from before that is too old after it, as its stream says', async () => {
     const { client, cluster } = context();
-    const events = client.watch(`${MAPS}?watch=1&resourceVersion=${await now(MAPS)}&timeoutSeconds=60`);
-    const created = { metadata: { name: 'before-the-stop' } };
-    done(await client.request('POST', MAPS, created));
-    const { object } = await next(events, about('before-the-stop'));
+    const before = await now(PODS);
+    await createPod(context(), 'before-the-stop', NOWHERE);
+    const events = client.watch(`${PODS}?watch=1&resourceVersion=${before}&timeoutSeconds=60`);
+    await next(events, about('before-the-stop'));
     const ended = events.next().then(
       ({ done: over }) => over,
       () => true,
@@ -152,14 +148,16 @@ export function describeWatches(context: () => Context): void {
     await cluster.stopApiServer();
     expect(await ended).to.equal(true);
     await cluster.startApiServer();
-    done(await client.request('POST', MAPS, { metadata: { name: 'after-the-stop' } }));
-    const again = client.watch(`${MAPS}?watch=1&resourceVersion=${text(versionOf(object))}&timeoutSeconds=20`);
-    expect((await next(again, about('after-the-stop'))).type).to.equal('ADDED');
+    const again = client.watch(`${PODS}?watch=1&resourceVersion=${before}&timeoutSeconds=20`);
+    const { type, object } = await next(again, () => true);
+    expect(type).to.equal('ERROR');
+    expect(object).to.deep.include({ kind: 'Status', status: 'Failure', code: 410, reason: 'Expired' });
+    expect(object.message).to.match(/^too old resource version: \d+ \(\d+\)$/);
     await again.return();
-    done(await client.request('GET', `${PODS}/present`));
+    done(await client.request('GET', `${PODS}/before-the-stop`));
   });
 
-  it('answers a mirror of what was sent in a dry run, and stores nothing', async () => {
+  it('tells nothing of a dry run, which stores nothing', async () => {
     const { client } = context();
     done(await client.request('POST', `${PODS}?dryRun=All`, podOf('dry')));
     refused(await client.request('GET', `${PODS}/dry`), 404, 'NotFound');

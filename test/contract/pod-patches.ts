@@ -136,7 +136,7 @@ export function describePodPatches(context: () => Context): void {
   it('refuses other changes of the spec', async () => {
     await pending('fixed');
     const [error, ...more] = fieldErrors(
-      await patch('fixed', [{ op: 'add', path: '/spec/nodeSelector/more', value: 'x' }]),
+      await patch('fixed', [{ op: 'add', path: '/spec/nodeSelector', value: { more: 'x' } }]),
     );
     expect(more).to.deep.equal([]);
     expect(error).to.match(/^spec: Forbidden: pod updates may not change fields other than/);
@@ -177,6 +177,8 @@ export function describePodPatches(context: () => Context): void {
     const pod = await pending('conflicts');
     const created = refused(await context().client.request('POST', PODS, podOf('conflicts')), 409, 'AlreadyExists');
     expect(created.message).to.equal('pods "conflicts" already exists');
+    const recreated = { ...pod, metadata: { name: 'conflicts', uid: 'other' } };
+    refused(await context().client.request('PUT', `${PODS}/conflicts`, recreated), 409, 'Conflict');
     done(await patch('conflicts', [ADD]));
     const put = refused(await context().client.request('PUT', `${PODS}/conflicts`, pod), 409, 'Conflict');
     expect(put.message).to.equal(
@@ -209,7 +211,7 @@ export function describePodPatches(context: () => Context): void {
       409,
       'Conflict',
     );
-    expect(wrong.message).to.contain('Precondition failed: UID in precondition: other, UID in object meta:');
+    expect(wrong.message).to.contain('the UID in the precondition (other) does not match the UID in record');
     const uid = at(pod, 'metadata', 'uid');
     done(await client.request('DELETE', `${PODS}/deleted`, { preconditions: { uid } }));
     refused(await client.request('GET', `${PODS}/deleted`), 404, 'NotFound');

@@ -22,13 +22,25 @@ const required = (...terms: readonly JsonObject[]) => ({
   nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
 });
 
-/** Taints the nodes of the contract with their architectures, or takes that away. */
-export async function taintNodes({ client }: Context, tainted: boolean): Promise<void> {
+/** Taints the nodes of the contract with their architectures, or takes that away; resolves when the scheduler knows. */
+export async function taintNodes(context: Context, tainted: boolean): Promise<void> {
+  const { client, cluster } = context;
   for (const name of NODE_NAMES) {
     const taints = tainted ? [{ key: OURS.key, value: name.replace('contract-', ''), effect: 'NoSchedule' }] : [];
     done(await client.request('PATCH', `/api/v1/nodes/${name}`, [{ op: 'add', path: '/spec/taints', value: taints }]));
   }
+  await cluster.waitFor('the scheduler to see the taints', async () => {
+    const probe = `${PODS}/${text(at(await createPod(context, '', {}, { generateName: 'probe-' }), 'metadata', 'name'))}`;
+    const scheduled = await cluster.waitFor('the condition PodScheduled', async () =>
+      conditionOf(done(await client.request('GET', probe))),
+    );
+    done(await client.request('DELETE', `${probe}?gracePeriodSeconds=0`));
+    return scheduled.status === (tainted ? 'False' : 'True');
+  });
 }
+
+const conditionOf = (pod: JsonObject) =>
+  objects(at(pod, 'status', 'conditions')).find(({ type }) => type === 'PodScheduled');
 
 export function describeScheduling(context: () => Context): void {
   const get = async (name: string) => done(await context().client.request('GET', `${PODS}/${name}`));
@@ -42,7 +54,7 @@ export function describeScheduling(context: () => Context): void {
   it('leaves a pod without toleration unscheduled, and binds it when it gets one', async () => {
     await createPod(context(), 'tolerant');
     const condition = await context().cluster.waitFor('the condition PodScheduled', async () =>
-      objects(at(await get('tolerant'), 'status', 'conditions')).find(({ type }) => type === 'PodScheduled'),
+      conditionOf(await get('tolerant')),
     );
     expect(condition).to.deep.include({ status: 'False', reason: 'Unschedulable' });
     done(await patch('tolerant', [{ op: 'add', path: '/spec/tolerations/-', value: { ...OURS, value: 'arm64' } }]));

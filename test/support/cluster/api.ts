@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { GUARD_POLICY } from '../../../src/names.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from './json.ts';
 import { managedFields, type Writer } from './managed-fields.ts';
+import { checkIdentity, checkPreconditions, newMetadata, now } from './metadata.ts';
 import { defaultTolerations, preparePod } from './pod-rules.ts';
 import {
   DAEMON_SETS,
@@ -13,8 +13,8 @@ import {
   SERVICE_ACCOUNTS,
 } from './resources.ts';
 import { decode, guardDaemonSet, validate, withDefaults } from './rules.ts';
-import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound, stale } from './status.ts';
-import { nameOf, namespaceOf, type Store, uidOf } from './store.ts';
+import { alreadyExists, forbidden, invalid, notFound } from './status.ts';
+import { nameOf, namespaceOf, type Store } from './store.ts';
 
 export interface Address {
   readonly resource: Resource;
@@ -53,10 +53,16 @@ export function createApi(store: Store, options: ApiOptions) {
     const keepsStatus = !resource.status || resource.plural === 'nodes';
     const { apiVersion, kind } = resource;
     const given = { kind, apiVersion, ...rest, metadata, ...(keepsStatus && status ? { status } : {}) };
-    const next = object(normalise(admit(resource, withDefaults(resource, given))));
+    const filled = withDefaults(resource, given);
+    const next = object(normalise(admit(resource, filled)));
     const causes = validate(resource, next, undefined);
     if (causes.length > 0) throw invalid(resource, name, causes);
-    const owned = owning(undefined, next, writer, '');
+    // What admission adds is nobody's: the fields of a new object are owned as they were sent, and defaulted.
+    const owned = assign(
+      next,
+      ['metadata', 'managedFields'],
+      managedFields(undefined, object(normalise(filled)), writer, '', now()),
+    );
     if (dryRun) return owned;
     const stored = store.put(resource, owned);
     if (resource === NAMESPACES) createDefaultAccount(name);
@@ -98,7 +104,7 @@ export function createApi(store: Store, options: ApiOptions) {
     const bumps = resource.generation && subresource === '' && !equal(content(previous), content(next));
     const generation = Number(at(previous, 'metadata', 'generation') ?? 0) + 1;
     const counted = bumps ? assign(next, ['metadata', 'generation'], generation) : next;
-    const owned = owning(previous, counted, writer, subresource);
+    const owned = subresource === 'binding' ? counted : owning(previous, counted, writer, subresource);
     if (dryRun) return owned;
     const isGone = at(owned, 'metadata', 'deletionTimestamp') !== undefined && !held(owned);
     return isGone && resource !== PODS ? store.remove(resource, owned) : store.put(resource, owned);
@@ -121,16 +127,9 @@ export function createApi(store: Store, options: ApiOptions) {
 
   /** DELETE: at once, or by a time of grace (bound pods), or when finalizers are gone. */
   function remove(address: Address, deleteOptions: JsonObject, writer: Writer, dryRun = false): JsonObject {
-    const { resource, name } = address;
+    const { resource } = address;
     const current = find(address);
-    const uid = text(at(deleteOptions, 'preconditions', 'uid'));
-    if (uid !== '' && uid !== uidOf(current)) throw conflict(resource, name, preconditionFailed(uid, current));
-    const version = text(at(deleteOptions, 'preconditions', 'resourceVersion'));
-    const currentVersion = text(at(current, 'metadata', 'resourceVersion'));
-    if (version !== '' && version !== currentVersion) {
-      const message = `Precondition failed: ResourceVersion in precondition: ${version}, ResourceVersion in object meta: ${currentVersion}`;
-      throw conflict(resource, name, message);
-    }
+    checkPreconditions(resource, current, object(deleteOptions.preconditions));
     if (dryRun) return current;
     if (!terminates(resource, current, deleteOptions) && !held(current)) return drop(resource, current);
     if (at(current, 'metadata', 'deletionTimestamp') !== undefined) return current;
@@ -170,64 +169,7 @@ export function createApi(store: Store, options: ApiOptions) {
 const namespacedResources = RESOURCES.filter(({ namespaced }) => namespaced);
 const CONTROLLER_MANAGER: Writer = { user: 'system:kube-controller-manager', manager: 'kube-controller-manager' };
 
-const now = (laterMs = 0) => new Date(Date.now() + laterMs).toISOString().replace(/\.\d+Z$/, 'Z');
 const held = (item: JsonObject) => list(at(item, 'metadata', 'finalizers')).length > 0;
-
-export function preconditionFailed(uid: string, current: JsonObject): string {
-  return `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${uidOf(current)}`;
-}
-
-function newMetadata(resource: Resource, namespace: string, given: JsonObject): JsonObject {
-  const { resourceVersion, managedFields: _fields, selfLink: _link, ...rest } = given;
-  if (text(resourceVersion) !== '') throw badRequest('resourceVersion should not be set on objects to be created');
-  if (text(given.namespace) !== '' && given.namespace !== namespace) {
-    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
-  }
-  const prefix = text(given.generateName);
-  const name = text(given.name) || (prefix === '' ? '' : `${prefix}${nameSuffix()}`);
-  if (name === '') {
-    const message = 'Required value: name or generateName is required';
-    throw invalid(resource, '', [{ reason: 'FieldValueRequired', field: 'metadata.name', message }]);
-  }
-  return {
-    ...rest,
-    name,
-    ...(resource.namespaced ? { namespace } : {}),
-    uid: randomUUID(),
-    creationTimestamp: now(),
-    ...(resource.generation ? { generation: 1 } : {}),
-  };
-}
-
-const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-let suffixes = Date.now() % 1_000_000;
-
-/** Five characters, each combination once: a counter, scattered by a factor without a common divisor with 27^5. */
-export function nameSuffix(): string {
-  suffixes += 1;
-  let rest = (suffixes * 7_368_787) % ALPHABET.length ** 5;
-  let suffix = '';
-  for (let digit = 0; digit < 5; digit += 1) {
-    suffix += ALPHABET[rest % ALPHABET.length];
-    rest = Math.floor(rest / ALPHABET.length);
-  }
-  return suffix;
-}
-
-function checkIdentity({ resource, name }: Address, previous: JsonObject, changed: JsonObject): void {
-  const metadata = object(changed.metadata);
-  if (metadata.name !== name) {
-    throw badRequest(`the name of the object (${text(metadata.name)}) does not match the name on the URL (${name})`);
-  }
-  const uid = text(metadata.uid);
-  if (uid !== '' && uid !== uidOf(previous)) throw conflict(resource, name, preconditionFailed(uid, previous));
-  const version = text(metadata.resourceVersion);
-  if (version === '' && !resource.unconditional) {
-    const message = 'Invalid value: 0: must be specified for an update';
-    throw invalid(resource, name, [{ reason: 'FieldValueInvalid', field: 'metadata.resourceVersion', message }]);
-  }
-  if (version !== '' && version !== at(previous, 'metadata', 'resourceVersion')) throw stale(resource, name);
-}
 
 /** What a writer cannot change: the server's metadata, the status by the object, the spec by the status. */
 function carryOver({ resource, subresource }: Address, previous: JsonObject, changed: JsonObject): JsonObject {

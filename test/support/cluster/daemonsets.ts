@@ -1,4 +1,3 @@
-import { nameSuffix } from './api.ts';
 import {
   addressOf,
   byKey,
@@ -12,6 +11,7 @@ import {
   type World,
 } from './controllers.ts';
 import { assign, at, type JsonObject, object, objects, text } from './json.ts';
+import { nameSuffix } from './metadata.ts';
 import { DAEMON_SETS, NODES, PODS } from './resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from './store.ts';
 import { fitsAffinity, untolerated } from './taints.ts';
@@ -116,10 +116,18 @@ export function createDaemonSets({ store, api, pods }: World): Controller {
     setStatus(api, DAEMON_SETS, set, status, CONTROLLER_MANAGER);
   }
 
+  /** A taint that changes nothing but what would be is not looked at: the status stays as it is. */
+  function concerns(node: JsonObject, set: JsonObject): boolean {
+    const { shouldRun, mayStay } = placement(podSpec(set), node);
+    const here = byNode(set).has(nameOf(node));
+    return here ? !mayStay : shouldRun;
+  }
+
   return {
     onEvent(event, enqueue) {
       onEvent(event, enqueue);
-      if (event.resource === NODES) for (const set of store.list(DAEMON_SETS)) enqueue(keyOf(set));
+      if (event.resource !== NODES || event.type === 'DELETED') return;
+      for (const set of store.list(DAEMON_SETS)) if (concerns(event.object, set)) enqueue(keyOf(set));
     },
     reconcile,
   };

@@ -142,7 +142,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
       closeWatches: watches.closeAll,
       stallWatches: (stalled = true) => watches.stall(stalled),
       expireWatches: watches.expireAll,
-      compactHistory: store.compact,
+      compactHistory: () => store.compact(),
     }),
     requests: () => http.log,
     writes: (user) =>
@@ -160,6 +160,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
       await http.stop();
     },
     async startApiServer() {
+      store.forgetHistory();
       await http.start();
       controllers.resume();
     },

@@ -11,10 +11,12 @@ export interface Fault {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: JsonObject;
-  /** End the connection without an answer. */
+  /** End the connection; the work is not done. */
   readonly reset?: boolean;
-  /** Do the work, but never answer; the client has to notice. */
+  /** Neither do the work nor answer; the connection stays open. */
   readonly hang?: boolean;
+  /** Do the work, then end the connection without an answer. */
+  readonly loseAnswer?: boolean;
   /** Answer as usual, this much later. */
   readonly delayMs?: number;
 }

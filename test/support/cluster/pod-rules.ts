@@ -48,11 +48,10 @@ export function preparePod(pod: JsonObject, pullSecrets: unknown): JsonObject {
   return {
     ...pod,
     spec: {
-      enableServiceLinks: true,
       preemptionPolicy: 'PreemptLowerPriority',
       priority: PRIORITIES[text(spec.priorityClassName)] ?? 0,
       ...(list(pullSecrets).length > 0 ? { imagePullSecrets: pullSecrets } : {}),
-      ...defaultPodSpec(spec),
+      ...spec,
       serviceAccountName: account,
       serviceAccount: account,
     },

@@ -6,7 +6,8 @@ import type { Writer } from './managed-fields.ts';
 import { jsonPatch, mergePatch, strategicPatch } from './patch.ts';
 import { bindPod, evictPod } from './pod-actions.ts';
 import type { createRbac } from './rbac.ts';
-import { findResource, RESOURCES, type Resource } from './resources.ts';
+import type { Resource } from './resources.ts';
+import { answerSimple, reply, route, verbOf } from './routes.ts';
 import { undecodable } from './rules.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
 import { type Call, parseBody, type Reply } from './server.ts';
@@ -70,7 +71,7 @@ export function createRest(options: RestOptions) {
     const matches = predicate(resource, query);
     const token = query.get('continue');
     const from = token === null ? undefined : decodeToken(token);
-    if (from && from.version < store.oldest()) {
+    if (from && from.version < store.compacted()) {
       throw expired(
         'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results.',
       );
@@ -194,7 +195,6 @@ function decoded({ resource, subresource }: Address, body: JsonObject): JsonObje
   );
 }
 
-const reply = (status: number, body: JsonObject): Reply => ({ status, json: jsonOf(body) });
 const isDryRun = ({ url }: Call) => url.searchParams.get('dryRun') === 'All';
 
 function writerOf({ url, user, userAgent }: Call): Writer {
@@ -205,38 +205,6 @@ function deleteOptions({ text: source, url }: Call): JsonObject {
   const body = source === '' ? {} : parseBody(source);
   const grace = url.searchParams.get('gracePeriodSeconds');
   return grace === null ? body : { ...body, gracePeriodSeconds: Number(grace) };
-}
-
-function verbOf({ method, url }: Call, name: string): string {
-  switch (method) {
-    case 'GET':
-      return name !== '' ? 'get' : url.searchParams.get('watch') ? 'watch' : 'list';
-    case 'POST':
-      return 'create';
-    case 'PUT':
-      return 'update';
-    case 'PATCH':
-      return 'patch';
-    default:
-      return name === '' ? 'deletecollection' : 'delete';
-  }
-}
-
-/** `/api/v1/…` or `/apis/GROUP/VERSION/…` as an address; undefined for what the table does not have. */
-function route(pathname: string): Address | undefined {
-  const segments = pathname.split('/').slice(1).map(decodeURIComponent);
-  const core = segments[0] === 'api';
-  const apiVersion = core ? segments[1] : segments.slice(1, 3).join('/');
-  const rest = segments.slice(core ? 2 : 3);
-  const inNamespace = rest[0] === 'namespaces' && rest.length >= 3 && rest[2] !== 'status' && rest[2] !== 'finalize';
-  const [plural = '', name = '', subresource = ''] = inNamespace ? rest.slice(2) : rest;
-  const resource = findResource(apiVersion ?? '', plural);
-  if (!resource || resource.namespaced !== inNamespace) {
-    // Every namespaced resource can be listed over all namespaces.
-    if (!resource?.namespaced || name !== '') return undefined;
-  }
-  const named = resource.plural === 'namespaces' ? name : inNamespace ? (rest[1] ?? '') : '';
-  return { resource, namespace: named, name, subresource };
 }
 
 function predicate({ plural }: Resource, query: URLSearchParams): Predicate {
@@ -264,18 +232,4 @@ function itemJson(item: JsonObject): string {
   const head = JSON.stringify({ kind: item.kind, apiVersion: item.apiVersion }).slice(0, -1);
   const json = jsonOf(item);
   return json.startsWith(`${head},`) ? `{${json.slice(head.length + 1)}` : json;
-}
-
-function answerSimple(pathname: string, gitVersion: string): Reply {
-  if (['/healthz', '/readyz', '/livez'].includes(pathname)) return { status: 200, json: 'ok' };
-  if (pathname === '/version') {
-    const [, major, minor] = /^v(\d+)\.(\d+)/.exec(gitVersion) ?? [];
-    return reply(200, { major, minor, gitVersion, platform: 'linux/amd64' });
-  }
-  const group = /^\/(?:api\/(v1)|apis\/([^/]+\/[^/]+))$/.exec(pathname);
-  const groupVersion = group?.[1] ?? group?.[2];
-  const found = RESOURCES.filter(({ apiVersion }) => apiVersion === groupVersion);
-  if (found.length === 0) return undefined;
-  const resources = found.map(({ plural: name, kind, namespaced }) => ({ name, kind, namespaced, verbs: [] }));
-  return reply(200, { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources });
 }

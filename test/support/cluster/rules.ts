@@ -8,6 +8,8 @@ import { badRequest, type Cause, cause } from './status.ts';
 export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject {
   const spec = object(item.spec);
   switch (plural) {
+    case 'pods':
+      return { ...item, spec: { enableServiceLinks: true, ...defaultPodSpec(spec) } };
     case 'deployments':
       return withTemplate(item, { replicas: 1, progressDeadlineSeconds: 600, revisionHistoryLimit: 10 });
     case 'replicasets':
@@ -21,7 +23,11 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
     }
     case 'jobs': {
       const { name, uid } = object(item.metadata);
-      const labels = { 'batch.kubernetes.io/controller-uid': uid, 'batch.kubernetes.io/job-name': name, 'job-name': name };
+      const labels = {
+        'batch.kubernetes.io/controller-uid': uid,
+        'batch.kubernetes.io/job-name': name,
+        'job-name': name,
+      };
       if (isObject(spec.selector)) return withTemplate(item, { parallelism: 1, completions: 1, backoffLimit: 6 });
       const own = object(at(spec, 'template', 'metadata', 'labels'));
       const labelled = assign(item, ['spec', 'template', 'metadata', 'labels'], { ...own, ...labels });

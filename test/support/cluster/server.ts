@@ -61,9 +61,9 @@ export function createHttpServer({ faults, users, answer }: ServerOptions) {
       user = authenticate(users, headers.authorization);
       const fault = await faults.reached({ method, path: target, user });
       if (fault?.delayMs !== undefined) await delay(fault.delayMs, undefined, { ref: false });
-      if (fault?.reset) {
+      if (fault?.reset || fault?.hang) {
         record(0);
-        response.destroy();
+        if (fault.reset) response.destroy();
         return;
       }
       if (fault?.status !== undefined) {
@@ -72,8 +72,9 @@ export function createHttpServer({ faults, users, answer }: ServerOptions) {
       }
       const contentType = (headers['content-type'] ?? '').split(';')[0] ?? '';
       const reply = answer({ method, url, user, userAgent, contentType, text, response });
-      record(fault?.hang ? 0 : (reply?.status ?? 200));
-      if (fault?.hang || !reply) return;
+      record(fault?.loseAnswer ? 0 : (reply?.status ?? 200));
+      if (fault?.loseAnswer) response.destroy();
+      if (fault?.loseAnswer || !reply) return;
       response.writeHead(reply.status, { 'content-type': 'application/json' }).end(reply.json);
     } catch (error) {
       const refusal = error instanceof ApiError ? error : new ApiError(500, 'InternalError', String(error));

@@ -40,6 +40,7 @@ export function createStore(historyLimit: number) {
   let history: StoreEvent[] = [];
   let version = 100;
   let oldest = 100;
+  let compacted = 100;
 
   const table = (resource: Resource) => {
     let found = tables.get(resource.plural);
@@ -110,10 +111,19 @@ export function createStore(historyLimit: number) {
       if (after < oldest) return undefined;
       return history.slice(firstAfter(history, after));
     },
+    /** Watches can begin here or later. */
     oldest: () => oldest,
-    compact() {
+    /** Pages of a list of this version or later can go on. */
+    compacted: () => compacted,
+    /** As after a restart of the API server: its watch cache begins anew. */
+    forgetHistory() {
       history = [];
       oldest = version;
+    },
+    /** As a compaction of etcd: older versions are gone for lists too. */
+    compact() {
+      this.forgetHistory();
+      compacted = version;
     },
     subscribe(listener: (event: StoreEvent) => void): () => void {
       listeners.add(listener);

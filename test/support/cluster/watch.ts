@@ -32,7 +32,12 @@ export function createWatches(store: Store, bookmarkPeriodMs: number) {
     const send = (type: string, json: string) => {
       if (!stalled) response.write(`{"type":"${type}","object":${json}}\n`);
     };
-    const bookmark = () => send('BOOKMARK', bookmarkOf(resource, store.version()));
+    let told = fromNow ? store.version() : Number(resourceVersion);
+    // The real server leaves out a bookmark that says no more than the watch has said.
+    const bookmark = () => {
+      if (store.version() > told) send('BOOKMARK', bookmarkOf(resource, store.version()));
+      told = store.version();
+    };
     const timers: NodeJS.Timeout[] = [];
     const finish = () => {
       unsubscribe();

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { nameSuffix } from './api.ts';
 import {
   addressOf,
   byKey,
@@ -14,6 +13,7 @@ import {
   type World,
 } from './controllers.ts';
 import { assign, at, type JsonObject, object, objects, text } from './json.ts';
+import { nameSuffix } from './metadata.ts';
 import { findKind, PODS, REPLICA_SETS, type Resource, resourceOf } from './resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from './store.ts';
 
