@@ -64,7 +64,8 @@ export function createGuard(options: GuardOptions): Guard {
     });
     return new Agent({
       pipelining: 1,
-      keepAliveTimeout: 15_000,
+      // Below the five seconds after which common servers hang up, so that a request does not meet a closing connection.
+      keepAliveTimeout: 4000,
       maxHeaderSize: 16 * 1024,
       connect: (target, callback) => {
         const host = target.host ?? target.hostname;

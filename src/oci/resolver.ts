@@ -266,6 +266,8 @@ function unexpected(error: unknown): ImageError {
 }
 
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // One signal may wait for many images at once; each listener goes when its image settles.
+  setMaxListeners(0, signal);
   return new Promise((resolve, reject) => {
     const abandon = (): void => reject(signal.reason);
     signal.addEventListener('abort', abandon, { once: true });

@@ -1,0 +1,491 @@
+import { expect } from 'chai';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import {
+  CONFIG,
+  type Harness,
+  IMAGE,
+  INDEX,
+  indexOf,
+  putImage,
+  reply,
+  type ScriptedServer,
+  sha256,
+  startResolver,
+  startServer,
+} from './server.ts';
+
+const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
+const never = new AbortController().signal;
+
+function platformNames(platforms: readonly { os: string; architecture: string }[] | undefined): string[] | undefined {
+  return platforms?.map(({ os, architecture }) => `${os}/${architecture}`);
+}
+
+describe('the resolver', () => {
+  let server: ScriptedServer;
+  let harness: Harness;
+  beforeEach(async () => {
+    server = await startServer();
+    harness = startResolver([server.host]);
+  });
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
+
+  const image = (rest: string): string => `${server.host}/${rest}`;
+  const resolve = (rest: string, access = ANYONE): ReturnType<Harness['resolver']['resolve']> =>
+    harness.resolver.resolve(image(rest), access, never);
+  const failure = async (rest: string, access = ANYONE): Promise<ImageError> => {
+    const error: unknown = await resolve(rest, access).catch((reason: unknown) => reason);
+    return error instanceof ImageError ? error : expect.fail(String(error));
+  };
+  /** What was asked since the last call. */
+  const asked = (): string[] => server.asked.splice(0);
+
+  describe('asks as little as possible', () => {
+    it('for an index one GET, and then nothing', async () => {
+      const digest = server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64/v8'), { tag: 'v1' });
+      const { resolver } = harness;
+      expect(resolver.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      const settled = harness.settled();
+      resolver.request(image('app:v1'), ANYONE);
+      expect(resolver.pending()).to.equal(1);
+      expect(await settled).to.equal(image('app:v1'));
+      expect(resolver.pending()).to.equal(0);
+      expect(platformNames(resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64', 'linux/arm64']);
+      resolver.request(image('app:v1'), ANYONE);
+      expect(await resolve('app:v1')).to.include({ digest, source: server.host });
+      expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1']);
+      expect(harness.results).to.deep.equal(['ok']);
+      expect(harness.cached).to.deep.equal(['miss', 'hit']);
+    });
+
+    it('for a single manifest one GET and its config blob', async () => {
+      putImage(server, 'team/app', 'aarch64', 'latest');
+      expect(platformNames((await resolve('team/app')).platforms)).to.deep.equal(['linux/arm64']);
+      expect(asked().map((line) => line.replace(/sha256:.*/, 'digest'))).to.deep.equal([
+        'GET /v2/team/app/manifests/latest',
+        'GET /v2/team/app/blobs/digest',
+      ]);
+    });
+
+    it('for many at once a single GET', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      const controller = new AbortController();
+      const gone = harness.resolver
+        .resolve(image('app:v1'), ANYONE, controller.signal)
+        .catch((error: unknown) => error);
+      const others = Array.from({ length: 50 }, () => resolve('app:v1'));
+      for (let index = 0; index < 50; index += 1) harness.resolver.request(image('app:v1'), ANYONE);
+      controller.abort(new Error('gone'));
+      expect(String(await gone)).to.equal('Error: gone');
+      await Promise.all(others);
+      expect(asked()).to.have.length(1);
+    });
+
+    it('for a tag that is old a HEAD with the same Accept', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      harness.advance(600_000);
+      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      await resolve('app:v1');
+      expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1', 'HEAD /v2/app/manifests/v1']);
+      expect(server.headers[1]?.accept).to.equal(server.headers[0]?.accept);
+      expect(server.headers[0]?.accept).to.include(INDEX).and.include('*/*');
+      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(harness.cached).to.deep.equal(['miss', 'revalidated', 'hit']);
+    });
+
+    it('for a tag that moved a GET by digest, or nothing where that is known', async () => {
+      const first = server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      const second = server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
+      harness.advance(600_000);
+      asked();
+      expect(platformNames((await resolve('app:v1')).platforms)).to.deep.equal(['linux/arm64']);
+      expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1', `GET /v2/app/manifests/${second}`]);
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      harness.advance(600_000);
+      expect(await resolve('app:v1')).to.include({ digest: first });
+      expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1']);
+    });
+
+    it('for a digest one GET, for ever, whichever name it has', async () => {
+      const digest = server.put('app', 'manifests', indexOf('linux/amd64'));
+      await resolve(`app:v9@${digest}`);
+      harness.advance(1e9);
+      expect(platformNames(harness.resolver.known(image(`app@${digest}`), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(asked()).to.deep.equal([`GET /v2/app/manifests/${digest}`]);
+    });
+
+    it('again sooner where the pull policy is Always', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      harness.advance(10_000);
+      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.have.length(1);
+      expect(harness.resolver.known(image('app:v1'), { ...ANYONE, always: true })).to.equal(undefined);
+    });
+
+    for (const [what, answer] of [
+      ['names no digest', reply(200)],
+      ['names a bad digest', reply(200, { 'docker-content-digest': 'sha256:x' })],
+      ['is not allowed', reply(405)],
+      ['is forbidden', reply(403)],
+    ] as const) {
+      it(`with If-None-Match, and less often, where HEAD ${what}`, async () => {
+        const body = JSON.stringify(indexOf('linux/amd64'));
+        server.on('/v2/app/manifests/v1', (request, response) => {
+          if (request.method === 'HEAD') answer(request, response);
+          else if (request.headers['if-none-match'] === '"tag"') reply(304)(request, response);
+          else reply(200, { etag: '"tag"', 'content-type': INDEX }, body)(request, response);
+        });
+        const methods = (): string[] => asked().map((line) => line.split(' ')[0] ?? '');
+        await resolve('app:v1');
+        harness.advance(600_000);
+        await resolve('app:v1');
+        expect(methods()).to.deep.equal(['GET', 'HEAD', 'GET']);
+        expect(server.headers.at(-1)?.['if-none-match']).to.equal('"tag"');
+        harness.advance(6 * 600_000 - 1);
+        await resolve('app:v1');
+        expect(methods()).to.deep.equal([]);
+        harness.advance(1);
+        await resolve('app:v1');
+        expect(methods()).to.deep.equal(['GET']);
+      });
+    }
+  });
+
+  describe('understands', () => {
+    it('nested indexes, entries without a platform, attestations and children that are missing', async () => {
+      const plain = putImage(server, 'app', 'riscv64');
+      const inner = server.put('app', 'manifests', indexOf('linux/s390x', 'linux/amd64'));
+      const missing = sha256('missing');
+      const chartManifest = { config: { mediaType: 'application/x', digest: missing }, layers: [] };
+      const chart = server.put('app', 'manifests', chartManifest, { type: IMAGE });
+      const index = indexOf('linux/amd64', 'unknown/unknown');
+      index.manifests.push(
+        { mediaType: IMAGE, digest: plain, size: 1 },
+        { mediaType: INDEX, digest: inner, size: 1 },
+        { mediaType: IMAGE, digest: missing, size: 1 },
+        { mediaType: IMAGE, digest: chart, size: 1 },
+      );
+      server.put('app', 'manifests', index, { tag: 'v1' });
+      const { platforms, skipped } = await resolve('app:v1');
+      expect(platformNames(platforms)).to.deep.equal(['linux/amd64', 'linux/riscv64', 'linux/s390x']);
+      expect(skipped.map(({ reason }) => reason)).to.deep.equal([
+        'the platform "unknown/unknown"',
+        'not in the registry',
+        'this is no image but an artifact of type "application/x"',
+      ]);
+    });
+
+    it('a sparse index without asking for its children', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64', 'windows/amd64'), { tag: 'v1' });
+      expect((await resolve('app:v1')).platforms).to.have.length(3);
+      expect(asked()).to.have.length(1);
+    });
+
+    function nest(depth: number): void {
+      let digest = server.put('app', 'manifests', indexOf('linux/amd64'), { tag: `d1` });
+      for (let level = 2; level <= depth; level += 1) {
+        const manifests = [{ mediaType: INDEX, digest, size: 1 }];
+        digest = server.put('app', 'manifests', { schemaVersion: 2, manifests }, { tag: `d${level}` });
+      }
+    }
+    it('indexes to a depth of three, and no deeper', async () => {
+      nest(4);
+      expect(await failure('app:d4')).to.include({ code: 'too-large' });
+      expect((await resolve('app:d3')).platforms).to.have.length(1);
+    });
+
+    it('at most 32 entries without a platform', async () => {
+      const manifests = Array.from({ length: 33 }, (_, index) => ({ mediaType: IMAGE, digest: sha256(String(index)) }));
+      server.put('app', 'manifests', { schemaVersion: 2, manifests }, { tag: 'v1' });
+      expect(await failure('app:v1')).to.include({ code: 'too-large', temporary: false });
+      expect(asked().length).to.be.below(40);
+    });
+
+    it('an index that names itself', async () => {
+      const manifests = [{ mediaType: INDEX, digest: sha256('self') }];
+      const body = JSON.stringify({ schemaVersion: 2, manifests });
+      server.on('*', reply(200, { 'content-type': INDEX }, body));
+      expect(await failure('app:v1')).to.include({ code: 'malformed' });
+    });
+  });
+
+  describe('refuses', () => {
+    const body = JSON.stringify(indexOf('linux/amd64'));
+    it('a body that is not what was asked for by digest', async () => {
+      server.on('*', reply(200, { 'content-type': INDEX }, body));
+      expect(await failure(`app@${sha256('other')}`)).to.include({ code: 'malformed', temporary: false });
+    });
+
+    it('a body that is not what the header says', async () => {
+      server.on('*', reply(200, { 'content-type': INDEX, 'docker-content-digest': sha256('other') }, body));
+      expect(await failure('app:v1')).to.include({ code: 'malformed' });
+    });
+
+    it('a config blob that is another', async () => {
+      const manifest = { config: { mediaType: CONFIG, digest: sha256('x') }, layers: [] };
+      server.put('app', 'manifests', manifest, { tag: 'v1', type: IMAGE });
+      server.on(`/v2/app/blobs/${sha256('x')}`, reply(200, {}, '{"architecture":"amd64"}'));
+      expect(await failure('app:v1')).to.include({ code: 'malformed' });
+    });
+
+    it('an index without an image, saying why', async () => {
+      server.put('app', 'manifests', indexOf('unknown/unknown'), { tag: 'v1' });
+      expect(await failure('app:v1'))
+        .to.include({ code: 'unsupported', temporary: false })
+        .and.property('message')
+        .match(/1 left out, the first is the platform "unknown\/unknown"/);
+    });
+
+    it('loopback that nobody configured, without a request', async () => {
+      const stranger = startResolver([]);
+      const error: unknown = await stranger.resolver
+        .resolve(image('app'), ANYONE, never)
+        .catch((reason: unknown) => reason);
+      expect(error).to.include({ code: 'forbidden-address' });
+      expect(asked()).to.deep.equal([]);
+      stranger.stop();
+    });
+
+    it('malformed names, without a request', async () => {
+      const settled = harness.settled();
+      harness.resolver.request('Nope', ANYONE);
+      expect(await settled).to.equal('Nope');
+      expect(harness.resolver.failure('Nope', ANYONE)?.error).to.include({ code: 'malformed' });
+      expect(harness.resolver.known('Nope', ANYONE)).to.equal(undefined);
+    });
+  });
+
+  describe('remembers failures', () => {
+    it('and spaces its tries, from the first on', async () => {
+      server.on('*', reply(503));
+      const waits: number[] = [];
+      let first: number | undefined;
+      for (let attempt = 1; attempt <= 11; attempt += 1) {
+        const settled = harness.settled();
+        harness.resolver.request(image('app'), ANYONE);
+        await settled;
+        const failed = harness.resolver.failure(image('app'), ANYONE);
+        if (failed === undefined) return expect.fail();
+        expect(failed).to.include({ attempts: attempt });
+        expect(failed.error).to.include({ code: 'unavailable' });
+        first ??= failed.firstFailedAt;
+        expect(failed.firstFailedAt).to.equal(first);
+        expect(harness.resolver.failing()).to.equal(1);
+        const before = server.asked.length;
+        harness.resolver.request(image('app'), ANYONE);
+        expect(harness.resolver.pending()).to.equal(0);
+        expect(server.asked).to.have.length(before);
+        let wait = 0;
+        while (
+          (harness.resolver.failure(image('app'), ANYONE)?.retryAt ?? 0) >
+          1_000_000 + waits.reduce((a, b) => a + b, 0) + wait
+        )
+          wait += 1000;
+        waits.push(wait);
+        harness.advance(wait);
+      }
+      expect(waits.map((wait) => wait / 1000)).to.deep.equal([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
+      await resolve('app');
+      expect(harness.resolver.failure(image('app'), ANYONE)).to.equal(undefined);
+      expect(harness.resolver.failing()).to.equal(0);
+    });
+
+    it('for a while where they will not pass by themselves', async () => {
+      const { code } = await failure('app');
+      const failed = harness.resolver.failure(image('app'), ANYONE);
+      expect(code).to.equal('not-found');
+      expect((failed?.retryAt ?? 0) - (failed?.firstFailedAt ?? 0)).to.equal(30_000);
+    });
+
+    it('as long as the registry asks, and leaves the registry alone for other images too', async () => {
+      server.on('*', reply(429, { 'retry-after': '120' }));
+      expect(await failure('app')).to.include({ code: 'rate-limited', retryAfterMs: 120_000 });
+      harness.advance(60_000);
+      expect(await failure('other')).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
+      expect(asked()).to.have.length(1);
+      server.put('other', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
+      harness.advance(60_000);
+      expect((await resolve('other')).platforms).to.have.length(1);
+    });
+
+    it('and keeps what was known of a tag until the next try', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      server.on('/v2/app/manifests/v1', reply(500));
+      harness.advance(600_000);
+      expect(await failure('app:v1')).to.include({ code: 'unavailable' });
+      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(harness.resolver.failure(image('app:v1'), ANYONE)).to.equal(undefined);
+      expect(harness.cached.at(-1)).to.equal('stale');
+      expect(harness.resolver.failing()).to.equal(1);
+      harness.advance(1000);
+      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.equal(undefined);
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      expect(harness.resolver.failing()).to.equal(0);
+    });
+
+    it('of a tag that is gone, and goes on to use HEAD', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      server.on('/v2/app/manifests/v1', reply(404));
+      harness.advance(600_000);
+      expect(await failure('app:v1')).to.include({ code: 'not-found' });
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      asked();
+      await resolve('app:v1');
+      expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1']);
+    });
+  });
+
+  describe('with pull secrets', () => {
+    const secret = (name: string, auths: Record<string, string>) => ({
+      name,
+      type: 'kubernetes.io/dockerconfigjson',
+      data: {
+        '.dockerconfigjson': Buffer.from(
+          JSON.stringify({
+            auths: Object.fromEntries(
+              Object.entries(auths).map(([host, login]) => [host, { auth: Buffer.from(login).toString('base64') }]),
+            ),
+          }),
+        ).toString('base64'),
+      },
+    });
+    const logins = (): string[] =>
+      server.headers
+        .splice(0)
+        .flatMap(({ authorization }) =>
+          authorization === undefined ? '-' : Buffer.from(authorization.replace('Basic ', ''), 'base64').toString(),
+        );
+    const reads: string[] = [];
+
+    beforeEach(() => {
+      harness.stop();
+      reads.length = 0;
+      harness = startResolver([server.host], {
+        pullSecrets: async ({ namespace, pullSecrets }) => {
+          reads.push(namespace);
+          if (pullSecrets.includes('down')) throw new Error('hunter2');
+          return pullSecrets.map((name) =>
+            name === 'good' || name === 'copy'
+              ? secret(name, { [server.host]: 'me:right' })
+              : name === 'bad'
+                ? secret(name, { [server.host]: 'me:wrong' })
+                : name === 'specific'
+                  ? secret(name, { [`${server.host}/private`]: 'me:specific' })
+                  : name === 'foreign'
+                    ? secret(name, { 'elsewhere.example.com': 'me:right' })
+                    : name === 'opaque'
+                      ? { name, type: 'Opaque', data: {} }
+                      : { name, problem: 'not found' },
+          );
+        },
+      });
+      const body = JSON.stringify(indexOf('linux/arm64'));
+      server.on('/v2/private/app/manifests/latest', (request, response) => {
+        const isAllowed = request.headers.authorization === `Basic ${Buffer.from('me:right').toString('base64')}`;
+        (isAllowed
+          ? reply(200, { 'content-type': INDEX, 'docker-content-digest': sha256(body) }, body)
+          : reply(401, { 'www-authenticate': 'Basic realm="x"' }))(request, response);
+      });
+      server.put('public', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
+    });
+    const access = (namespace: string, ...pullSecrets: string[]): Access => ({ namespace, pullSecrets, always: false });
+
+    it('what one found out answers only who holds the same credential', async () => {
+      const name = image('private/app');
+      const { digest } = await resolve('private/app', access('a', 'good'));
+      expect(platformNames(harness.resolver.known(name, access('a', 'good')))).to.deep.equal(['linux/arm64']);
+      for (const other of [ANYONE, access('b'), access('b', 'bad'), access('a', 'bad'), access('a', 'foreign')]) {
+        expect(harness.resolver.known(name, other)).to.equal(undefined);
+      }
+      asked();
+      expect(harness.resolver.known(name, access('b', 'copy'))).to.equal(undefined);
+      await resolve('private/app', access('b', 'copy'));
+      expect(asked()).to.deep.equal([]);
+      expect(harness.resolver.known(name, access('b', 'copy'))).to.have.length(1);
+      expect(harness.resolver.known(image(`private/app@${digest}`), ANYONE)).to.have.length(1);
+      expect(await failure('private/app')).to.include({ code: 'denied' });
+      expect(await failure('private/app', access('c', 'bad'))).to.include({ code: 'denied' });
+    });
+
+    it('what was found out anonymously answers everybody, without reading a secret', async () => {
+      await resolve('public');
+      expect(harness.resolver.known(image('public'), access('a', 'good'))).to.have.length(1);
+      await resolve('public', access('z', 'bad'));
+      expect(reads).to.deep.equal([]);
+    });
+
+    it('tries them as the kubelet does, and nobody last', async () => {
+      await failure('private/app', access('a', 'bad', 'foreign', 'specific'));
+      expect(logins()).to.deep.equal(['-', 'me:specific', '-', 'me:wrong', '-']);
+      await resolve('private/app', access('a', 'bad', 'good'));
+      expect(logins()).to.deep.equal(['-', 'me:wrong', '-', 'me:right']);
+    });
+
+    it('never sends one to another host, nor answers from it', async () => {
+      await failure('private/app', access('a', 'foreign'));
+      expect(logins()).to.deep.equal(['-']);
+      await resolve('private/app', access('a', 'good'));
+      expect(harness.resolver.known(image('private/app'), access('a', 'foreign'))).to.equal(undefined);
+    });
+
+    it('names those that are of no use, and goes on without them', async () => {
+      await resolve('private/app', access('a', 'gone', 'opaque', 'good'));
+      expect(harness.unusable).to.deep.equal([
+        'a/gone: not found',
+        'a/opaque: its type is neither kubernetes.io/dockerconfigjson nor kubernetes.io/dockercfg',
+      ]);
+    });
+
+    it('that cannot be read fails for the time being', async () => {
+      const error = await failure('public', access('a', 'down'));
+      expect(error).to.include({ code: 'unavailable', temporary: true });
+      expect(error.message).to.not.include('hunter2');
+    });
+
+    it('asks once for pods of many namespaces with the same credential', async () => {
+      const asking = ['a', 'b', 'c', 'd'].map((namespace) => resolve('private/app', access(namespace, 'good')));
+      await Promise.all(asking);
+      expect(asked()).to.have.length(2);
+    });
+  });
+
+  it('is not held up by a registry that never answers', async () => {
+    const silent = await startServer();
+    silent.on('*', () => undefined);
+    const both = startResolver([server.host, silent.host], { maxInFlight: 2, timeoutMs: 300 });
+    server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
+    for (let index = 0; index < 20; index += 1) both.resolver.request(`${silent.host}/app${index}`, ANYONE);
+    const started = Date.now();
+    await both.resolver.resolve(image('app'), ANYONE, never);
+    expect(Date.now() - started).to.be.below(250);
+    while (both.resolver.pending() > 0) await both.settled();
+    expect(both.resolver.failing()).to.equal(20);
+    expect(new Set(both.results)).to.deep.equal(new Set(['ok', 'timeout']));
+    expect(Date.now() - started).to.be.below(3000);
+    both.stop();
+    await silent.stop();
+  });
+
+  it('ends with its signal: nothing pending, nothing failed, nothing asked any more', async () => {
+    server.on('*', () => undefined);
+    const waiting = resolve('app').catch((error: unknown) => error);
+    harness.resolver.request(image('other'), ANYONE);
+    harness.stop();
+    expect(String(await waiting)).to.equal('Error: stopped');
+    await new Promise((done) => setImmediate(done));
+    expect(harness.resolver.pending()).to.equal(0);
+    expect(harness.results).to.deep.equal([]);
+    harness.resolver.request(image('third'), ANYONE);
+    expect(harness.resolver.pending()).to.equal(0);
+  });
+});
