@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { z } from 'zod';
+import * as z from 'zod';
 import { readConfigFile } from '../config/file.ts';
 import { allKeys } from '../config/keys.ts';
 import { loadConfig } from '../config/load.ts';

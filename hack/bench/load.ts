@@ -1,0 +1,120 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { expectSuccess } from '../cluster/client.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+
+const NAMESPACE = 'bench';
+const WRITERS = 16;
+
+/** What became of the pods of one run, in milliseconds. */
+export type Measured = {
+  /** From the first creation that was sent to the last toleration that was seen. */
+  readonly totalMs: number;
+  /** For each pod, from its creation answered to its toleration seen. */
+  readonly delays: readonly number[];
+};
+
+/** Makes sure that the namespace can take pods. */
+export async function prepareNamespace(cluster: Cluster): Promise<void> {
+  await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }));
+  await cluster.waitFor('the default service account', async () => {
+    const { status } = await cluster.request('GET', `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/default`);
+    return status === 200;
+  });
+}
+
+/**
+ * Creates pods that no scheduler looks at, and waits until each has a toleration of ours. `perSecond` undefined: as fast
+ * as the API server takes them.
+ */
+export async function createAndWatch(
+  cluster: Cluster,
+  options: {
+    readonly count: number;
+    readonly images: readonly string[];
+    readonly perSecond?: number;
+    readonly prefix: string;
+  },
+): Promise<Measured> {
+  const tolerated = new Map<string, number>();
+  const end = new AbortController();
+  const watching = watchTolerations(cluster, end.signal, (name) => {
+    if (!tolerated.has(name)) tolerated.set(name, performance.now());
+  });
+  await watching.open;
+  const created = new Map<string, number>();
+  const started = performance.now();
+  let next = 0;
+  const work = async () => {
+    for (let index = next++; index < options.count; index = next++) {
+      if (options.perSecond !== undefined)
+        await delay(started + (index * 1000) / options.perSecond - performance.now());
+      const name = `${options.prefix}-${index}`;
+      const image = options.images[index % options.images.length] ?? '';
+      expectSuccess(name, await cluster.request('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, pod(name, image)));
+      created.set(name, performance.now());
+    }
+  };
+  await Promise.all(Array.from({ length: WRITERS }, work));
+  const deadline = performance.now() + 120_000;
+  while (tolerated.size < options.count && performance.now() < deadline) await delay(5);
+  end.abort();
+  await watching.closed;
+  if (tolerated.size < options.count)
+    throw new Error(`only ${tolerated.size} of ${options.count} pods have a toleration`);
+  const delays = [...created].map(([name, at]) => Math.max(0, (tolerated.get(name) ?? 0) - at));
+  return { totalMs: Math.max(...tolerated.values()) - started, delays };
+}
+
+/** Deletes the pods of a run and waits until they are gone. */
+export async function removePods(cluster: Cluster): Promise<void> {
+  await cluster.request('DELETE', `/api/v1/namespaces/${NAMESPACE}/pods?gracePeriodSeconds=0`);
+  await cluster.waitFor('no pods', async () => {
+    const { body } = await cluster.request('GET', `/api/v1/namespaces/${NAMESPACE}/pods?limit=1`);
+    return JSON.stringify(body).includes('"items":[]');
+  });
+}
+
+function pod(name: string, image: string) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: NAMESPACE },
+    spec: { schedulerName: 'nobody', containers: [{ name: 'main', image, imagePullPolicy: 'IfNotPresent' }] },
+  };
+}
+
+function watchTolerations(cluster: Cluster, signal: AbortSignal, onTolerated: (name: string) => void) {
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, bodyTimeout: 0 });
+  const headers = { authorization: `Bearer ${cluster.adminToken}`, accept: 'application/json' };
+  const open = request(`${cluster.server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`, {
+    headers,
+    dispatcher,
+    signal,
+  });
+  const read = async () => {
+    try {
+      let rest = '';
+      for await (const chunk of (await open).body) {
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          // Cheaper than to parse it: this process must not be what is measured.
+          if (!line.includes('"supported-arch"')) continue;
+          onTolerated(/"metadata":\{"name":"([^"]+)"/.exec(line)?.[1] ?? '');
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      await dispatcher.destroy();
+    }
+  };
+  return { open, closed: read() };
+}
+
+/** The value below which this part of the values lies. */
+export function quantile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+}

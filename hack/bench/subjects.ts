@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { startController } from '../../test/support/controller-process.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+
+/** Something that gives pods tolerations, running. */
+export type Subject = {
+  /** Milliseconds from its start until it was ready. */
+  readonly readyMs: number;
+  /** Memory that it holds now, in MB (VmRSS). */
+  megabytes(): number;
+  stop(): Promise<void>;
+};
+
+/** Starts the controller as it is built. */
+export async function startOurs(cluster: Cluster, registry: string): Promise<Subject> {
+  const started = performance.now();
+  const controller = await startController([
+    '--kubeconfig',
+    cluster.kubeconfig,
+    '--registries.insecure',
+    registry,
+    '--leaderElection.namespace',
+    'default',
+  ]);
+  return {
+    readyMs: performance.now() - started,
+    megabytes: () => residentOf(controller.pid),
+    stop: async () => void (await controller.stop()),
+  };
+}
+
+/** Starts the bare loop. */
+export async function startBare(cluster: Cluster): Promise<Subject> {
+  const script = fileURLToPath(new URL('./bare-loop.ts', import.meta.url));
+  const started = performance.now();
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', script, cluster.server, cluster.adminToken, cluster.caFile],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  const killed = () => child.kill('SIGKILL');
+  process.once('exit', killed);
+  await once(child.stdout, 'data');
+  return {
+    readyMs: performance.now() - started,
+    megabytes: () => residentOf(child.pid ?? 0),
+    async stop() {
+      child.kill('SIGKILL');
+      await once(child, 'close');
+      process.off('exit', killed);
+    },
+  };
+}
+
+function residentOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
+}
