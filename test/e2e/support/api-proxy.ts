@@ -29,8 +29,12 @@ export type ApiProxy = {
   /** Resets every connection; further ones are reset as well until `mend`. */
   cut(): void;
   mend(): void;
+  /** How many watches are open. */
+  watching(): number;
   /** Resets the connections that watch and leaves the others alone; gives how many there were. */
   resetWatches(): number;
+  /** Resets every watch as soon as it is answered, while this is on. */
+  breakWatches(on: boolean): void;
   close(): Promise<void>;
 };
 
@@ -49,6 +53,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
   let holds: Hold[] = [];
   let ends = 0;
   let broken = false;
+  let breaking = false;
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const entry: Entry = { method: incoming.method ?? '', path: incoming.url ?? '', status: 0, endedAs: 0 };
@@ -69,6 +74,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
       if (entry.path.includes('watch=true')) watches.add(incoming.socket);
       outgoing.writeHead(entry.status, answer.headers);
       outgoing.flushHeaders();
+      if (breaking && watches.has(incoming.socket)) fail();
       answer.on('error', fail);
       answer.on('end', () => {
         watches.delete(incoming.socket);
@@ -103,8 +109,10 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
     async kubeconfig(path) {
       const text = await readFile(path, 'utf8');
       const file = path.replace(/\.kubeconfig$/, `-${port}.kubeconfig`);
-      const config: { clusters: { cluster: { server: string } }[] } = parse(text);
-      for (const { cluster: entry } of config.clusters) entry.server = `http://127.0.0.1:${port}`;
+      const config: { clusters: { cluster: unknown }[] } = parse(text);
+      // Kubernetes' own client refuses plain HTTP without the second.
+      const through = { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true };
+      for (const entry of config.clusters) entry.cluster = through;
       await writeFile(file, stringify(config), { mode: 0o600 });
       return file;
     },
@@ -129,10 +137,14 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
     mend() {
       broken = false;
     },
+    watching: () => watches.size,
     resetWatches() {
       const count = watches.size;
       for (const socket of watches) socket.resetAndDestroy();
       return count;
+    },
+    breakWatches(on) {
+      breaking = on;
     },
     async close() {
       const closed = once(server, 'close');

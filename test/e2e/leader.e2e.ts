@@ -1,0 +1,212 @@
+import { expect } from 'chai';
+import { at } from '../../hack/cluster/json.ts';
+import { type RunningController, startController } from '../support/controller-process.ts';
+import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { ours, tolerations } from './support/objects.ts';
+import { deployment } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const LEASE = 'archaware-controller';
+/** What reads every tolerable image of these tests writes to their pods. */
+const BOTH = ours('amd64', 'arm64');
+
+const isPodPatch = (method: string, path: string) => method === 'PATCH' && path.includes('/pods/');
+
+/** A replica and the proxy through which it goes, so that its requests can be told from the other's. */
+type Replica = { readonly controller: RunningController; readonly proxy: ApiProxy };
+
+describe('two replicas', () => {
+  let world: World;
+  let namespaces = 0;
+  let replicas: Replica[] = [];
+
+  before(async () => {
+    world = await startWorld();
+  });
+
+  after(() => world?.stop());
+
+  afterEach(async () => {
+    for (const { controller, proxy } of replicas) {
+      controller.kill('SIGCONT');
+      await controller.stop('SIGKILL');
+      await proxy.close();
+    }
+    replicas = [];
+    // The next test starts with a lease that nobody holds, and nodes that nobody tainted do not matter to it.
+    await world.cluster.request('DELETE', `/apis/coordination.k8s.io/v1/namespaces/archaware/leases/${LEASE}`);
+  });
+
+  async function start(...flags: readonly string[]): Promise<Replica> {
+    const proxy = await startApiProxy(world.cluster);
+    const kubeconfig = await proxy.kubeconfig(world.kubeconfig);
+    try {
+      const common = ['--kubeconfig', kubeconfig, '--registries.insecure', world.registry.host];
+      const replica = { proxy, controller: await startController([...common, ...flags]) };
+      replicas.push(replica);
+      return replica;
+    } catch (error) {
+      await proxy.close();
+      throw error;
+    }
+  }
+
+  const leads = async ({ controller }: Replica) => (await controller.metric('archaware_leader')) === 1;
+  const waiting = ({ controller }: Replica) => controller.metric('archaware_pods', { outcome: 'waiting' });
+  /** Waits for the end of a replica that was told to end; a signal that does nothing, as a second one would end it. */
+  const ended = ({ controller }: Replica) => controller.stop('SIGCONT');
+  const leading = (replica: Replica) => world.eventually('the replica to lead', () => leads(replica));
+  const lease = () => world.get('Lease', 'archaware', LEASE);
+
+  /** Creates pods that need tolerations, in a namespace of their own. */
+  async function demand(count: number, tag = 'multi'): Promise<string> {
+    const namespace = await world.namespace(`leader-${++namespaces}`);
+    await world.create(deployment(namespace, 'app', { images: [world.image(tag)], replicas: count }));
+    return namespace;
+  }
+
+  const placed = (namespace: string, count: number) =>
+    world.eventually(`${count} pods of ${namespace} to tolerate both architectures`, async () => {
+      const pods = await world.pods(namespace, 'app');
+      return pods.length === count && pods.every((pod) => tolerations(pod).join() === BOTH.join());
+    });
+
+  it('elect one leader, and only that one writes', async () => {
+    const first = await start();
+    await leading(first);
+    const second = await start();
+    const namespace = await demand(5);
+    await placed(namespace, 5);
+    expect(await leads(second)).to.equal(false);
+    expect(first.proxy.writes()).to.not.be.empty;
+    expect(second.proxy.writes()).to.deep.equal([]);
+    expect(second.proxy.leaseWrites()).to.deep.equal([]);
+  });
+
+  it('let the other one place pods once the leader was killed and its lease has run out', async () => {
+    const first = await start('--leaderElection.leaseDuration', '3s');
+    await leading(first);
+    const second = await start('--leaderElection.leaseDuration', '3s');
+    first.controller.kill('SIGKILL');
+    const killed = performance.now();
+    const namespace = await demand(3);
+    await placed(namespace, 3);
+    // Three seconds from when it saw the last renewal, a look every 0.4 s, and a machine that others use.
+    expect(performance.now() - killed).to.be.below(15_000);
+    expect(await leads(second)).to.equal(true);
+    expect(second.proxy.writes().every(({ status }) => status < 300)).to.equal(true);
+  });
+
+  it('keep a leader that was paused beyond its lease from writing until it holds the lease again', async () => {
+    const first = await start('--leaderElection.leaseDuration', '3s');
+    await leading(first);
+    await placed(await demand(2), 2);
+    const second = await start('--leaderElection.leaseDuration', '3s');
+
+    first.controller.kill('SIGSTOP');
+    await leading(second);
+    // The one that leads now is paused as well: whoever wakes up first sees pods that nobody has placed.
+    await placed(await demand(2), 2);
+    second.controller.kill('SIGSTOP');
+    const namespace = await demand(10);
+    const [before, leasesBefore] = [first.proxy.writes().length, first.proxy.leaseWrites().length];
+    const seen = first.proxy.requests().length;
+    first.controller.kill('SIGCONT');
+    await placed(namespace, 10);
+
+    const since = first.proxy.requests().slice(seen);
+    const took = since.findIndex(
+      ({ method, path, status }) => method === 'PUT' && path.includes('/leases/') && status === 200,
+    );
+    const wrote = since.findIndex(({ method, path }) => method !== 'GET' && !path.includes('/leases'));
+    expect(first.proxy.leaseWrites().length).to.be.above(leasesBefore);
+    expect(first.proxy.writes().length - before).to.be.at.least(10);
+    expect(took, 'the lease was taken').to.be.at.least(0);
+    expect(wrote, 'a write before the lease was taken').to.be.above(took);
+
+    // The other one wakes up beside a live leader, with pods in its watches that were unplaced when it fell asleep.
+    const [writes, asked] = [second.proxy.writes().length, second.proxy.requests().length];
+    second.controller.kill('SIGCONT');
+    await world.eventually(
+      'the second to look at the lease again',
+      async () =>
+        second.proxy
+          .requests()
+          .slice(asked)
+          .filter(({ method, path }) => method === 'GET' && path.includes('/leases/')).length >= 3,
+    );
+    await placed(await demand(2), 2);
+    expect(second.proxy.writes().length).to.equal(writes);
+    expect(await leads(second)).to.equal(false);
+    expect(second.controller.logs().filter((line) => line.includes('lease lost')).length).to.equal(1);
+  });
+
+  it('hand over at once on SIGTERM: writes under way end, then the lease is released', async () => {
+    const first = await start();
+    await leading(first);
+    const second = await start();
+    const hold = first.proxy.hold(isPodPatch);
+    const namespace = await demand(30);
+    await world.eventually('every worker to write', async () => hold.held() >= 16);
+    const under = hold.held();
+    first.controller.kill('SIGTERM');
+    // It is still there while they are under way: it goes on renewing what it writes under.
+    const renewals = first.proxy.leaseWrites().length;
+    await world.eventually(
+      'the lease to be renewed meanwhile',
+      async () => first.proxy.leaseWrites().length > renewals,
+    );
+    expect(hold.held(), 'no new work').to.equal(under);
+    expect(at(await lease(), 'spec', 'holderIdentity')).to.be.a('string').that.is.not.empty;
+    hold.release();
+    const released = performance.now();
+    expect(await ended(first)).to.equal(0);
+    await placed(namespace, 30);
+    // Fifteen seconds is what a lease that was not released would have taken.
+    expect(performance.now() - released).to.be.below(10_000);
+    const patches = first.proxy.writes().filter(({ method, path }) => isPodPatch(method, path));
+    expect(patches.length).to.equal(under);
+    expect(patches.every(({ status, endedAs }) => status === 200 && endedAs > 0)).to.equal(true);
+    const last = first.proxy.leaseWrites().at(-1);
+    expect(last?.status).to.equal(200);
+    expect(last?.endedAs).to.be.above(Math.max(...patches.map(({ endedAs }) => endedAs)));
+    await leading(second);
+  });
+
+  it('leave a lease without a holder behind, and end promptly though a registry does not answer', async () => {
+    const first = await start();
+    await leading(first);
+    world.registry.kill('SIGSTOP');
+    try {
+      await demand(1, 'wide');
+      await world.eventually('a pod to wait', async () => (await waiting(first)) > 0);
+      const told = performance.now();
+      expect(await first.controller.stop()).to.equal(0);
+      expect(performance.now() - told).to.be.below(3_000);
+    } finally {
+      world.registry.kill('SIGCONT');
+    }
+    expect(at(await lease(), 'spec', 'holderIdentity') ?? '').to.equal('');
+    expect(at(await lease(), 'spec', 'leaseDurationSeconds')).to.equal(1);
+  });
+
+  for (const [signal, code] of [
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const) {
+    it(`end immediately on a second ${signal}, with exit code ${code}`, async () => {
+      const first = await start();
+      await leading(first);
+      const hold = first.proxy.hold(isPodPatch);
+      await demand(2);
+      await world.eventually('writes to be under way', async () => hold.held() >= 2);
+      first.controller.kill(signal);
+      // Two signals of a kind that nobody has taken yet count as one; a process that answers has taken the first.
+      for (let times = 0; times < 3; times++) await first.controller.get('/healthz');
+      const told = performance.now();
+      expect(await first.controller.stop(signal)).to.equal(code);
+      expect(performance.now() - told).to.be.below(2_000);
+      hold.release();
+    });
+  }
+});
