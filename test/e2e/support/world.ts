@@ -34,6 +34,8 @@ export type World = {
   readonly registry: Registry;
   /** Of the service account of our manifest. */
   readonly kubeconfig: string;
+  /** The fixtures that the registry took. */
+  readonly tags: readonly string[];
   /** The reference of a fixture. */
   image(tag: string): string;
   /** Pushes the fixtures into another registry that asks for its account. */
@@ -112,14 +114,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   try {
     const registry = await startRegistry(options.registry);
     try {
-      await fill(registry);
+      const tags = await fill(registry);
       const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
         manifestWithoutDeployment().then(cluster.apply),
       ]);
       const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
-      return worldOf(cluster, registry, kubeconfig);
+      return worldOf(cluster, registry, tags, kubeconfig);
     } catch (error) {
       await registry.remove();
       throw error;
@@ -130,13 +132,14 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   }
 }
 
-async function fill(registry: Registry): Promise<void> {
+async function fill(registry: Registry): Promise<string[]> {
   const { host, account, url } = registry;
   if (url.startsWith('https:')) throw new Error('the pusher does not know a test authority');
-  await pushFixtures({ registry: host, repository: TESTIMG_REPOSITORY, credentials: account, insecure: true });
+  const to = { registry: host, repository: TESTIMG_REPOSITORY, credentials: account, insecure: true };
+  return (await pushFixtures(to)).pushed;
 }
 
-function worldOf(cluster: Cluster, registry: Registry, kubeconfig: string): World {
+function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], kubeconfig: string): World {
   const { request } = cluster;
   const running = new Set<RunningController>();
   const insecure = new Set([registry.host]);
@@ -161,6 +164,7 @@ function worldOf(cluster: Cluster, registry: Registry, kubeconfig: string): Worl
   return {
     cluster,
     registry,
+    tags,
     kubeconfig,
     image: (tag) => `${registry.host}/${TESTIMG_REPOSITORY}:${tag}`,
     async fill(other) {

@@ -1,0 +1,319 @@
+import { expect } from 'chai';
+import { FIXTURES } from '../../testimg/fixtures.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
+import { daemonSet, deployment, job, pod, statefulSet, type WorkloadOptions } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const ARCHITECTURES = ['amd64', 'arm64', 's390x'];
+const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
+
+/** A node's name begins with its architecture. */
+const architectureOf = (node: string | undefined) => node?.split('-')[0] ?? 'none';
+
+describe('placement on the real control plane', () => {
+  let world: World;
+  let controller: RunningController;
+
+  before(async () => {
+    world = await startWorld({ nodes: NODES.map((name) => ({ name, architecture: architectureOf(name) })) });
+    controller = await world.run();
+  });
+  after(() => world?.stop());
+
+  async function eventuallyTainted(): Promise<void> {
+    for (const name of NODES) {
+      await world.eventually(`node ${name} to be tainted`, async () =>
+        taints(await world.node(name)).includes(`supported-arch=${architectureOf(name)}:NoSchedule`),
+      );
+    }
+  }
+
+  /** Where the pods of a workload run, once this many do; each architecture once. */
+  async function eventuallyRunsOn(namespace: string, app: string, count: number): Promise<string[]> {
+    const pods = await world.eventually(`${count} pods of ${app} to run`, async () => {
+      const all = await world.pods(namespace, app);
+      return all.length === count && all.every(runs) && all;
+    });
+    return [...new Set(pods.map((one) => architectureOf(scheduledOn(one))))].sort();
+  }
+
+  it('taints every node with its architecture', eventuallyTainted);
+
+  it('asks a registry once for an index and twice for a single image, for 50 pods', async () => {
+    const namespace = await world.namespace('requests');
+    const asked: Record<string, number> = { multi: 1, 'docker-list': 1, wide: 1, amd64: 2, 'docker-single': 2 };
+    const tags = Object.keys(asked);
+    await world.registry.forgetRequests();
+    const names = Array.from({ length: 50 }, (_, index) => ({
+      name: `pod-${index}`,
+      tag: tags[index % tags.length] ?? '',
+    }));
+    await Promise.all(names.map(({ name, tag }) => world.create(pod(namespace, name, { images: [world.image(tag)] }))));
+    await world.eventually('all 50 pods to run', async () => {
+      const all = await world.list('Pod', namespace);
+      return all.length === 50 && all.every(runs);
+    });
+    const requests = await world.registry.requests();
+    for (const tag of tags) {
+      const manifests = requests.filter(({ path }) => path.endsWith(`/manifests/${tag}`));
+      expect(manifests, tag).to.have.length(1);
+    }
+    const most = Object.values(asked).reduce((sum, count) => sum + count, 0);
+    expect(requests.length, requests.map(({ method, path }) => `${method} ${path}`).join('\n')).to.be.at.most(most);
+  });
+
+  it('gives a pod of every image fixture exactly the architectures of that image', async () => {
+    const namespace = await world.namespace('fixtures');
+    // Those that get nothing last, when there was time to get it wrong.
+    const fixtures = FIXTURES.filter(({ tag }) => world.tags.includes(tag)).sort(
+      (a, b) => Number('error' in a.expected) - Number('error' in b.expected),
+    );
+    for (const { tag } of fixtures) await world.create(pod(namespace, tag, { images: [world.image(tag)] }));
+    for (const { tag, expected } of fixtures) {
+      const platforms = 'platforms' in expected ? expected.platforms : [];
+      const own = platforms.filter(({ os }) => os === 'linux').map(({ architecture }) => architecture);
+      // An amd64 node runs 386 as well.
+      const set = new Set(own.includes('386') ? ['amd64', ...own] : own);
+      const found = await world.eventuallyTolerates(namespace, tag, ours(...set));
+      if (!ARCHITECTURES.some((architecture) => set.has(architecture))) {
+        expect(scheduledOn(found), tag).to.equal(undefined);
+        continue;
+      }
+      const bound = await world.eventually(`pod ${tag} to run`, async () => {
+        const now = await world.get('Pod', namespace, tag);
+        return runs(now) && now;
+      });
+      expect([...set], tag).to.include(architectureOf(scheduledOn(bound)));
+    }
+    expect(world.tags.length).to.be.greaterThan(15);
+  });
+
+  it('reads the platforms of the operating system that a pod asks for', async () => {
+    const namespace = await world.namespace('windows');
+    const images = [world.image('windows-mixed')];
+    const nodeSelector = { 'kubernetes.io/os': 'windows' };
+    await world.create(
+      pod(namespace, 'by-os', { images, spec: { os: { name: 'windows' }, nodeSelector } }),
+      pod(namespace, 'by-selector', { images, spec: { nodeSelector } }),
+      pod(namespace, 'linux', { images }),
+    );
+    await world.eventuallyTolerates(namespace, 'by-os', ours('amd64'));
+    await world.eventuallyTolerates(namespace, 'by-selector', ours('amd64'));
+    await world.eventuallyTolerates(namespace, 'linux', ours('amd64', 'arm64'));
+  });
+
+  const rows: readonly { name: string; tags: Pick<TagOptions, 'images' | 'init' | 'sidecars'>; set: string[] }[] = [
+    { name: 'one image', tags: { images: ['arm64'] }, set: ['arm64'] },
+    { name: 'three images', tags: { images: ['nested', 'multi', 'docker-single'] }, set: ['arm64'] },
+    { name: 'four images', tags: { images: ['wide', 'nested', 'wide', 'multi'] }, set: ['amd64', 'arm64'] },
+    { name: 'an init container', tags: { images: ['nested'], init: ['docker-list'] }, set: ['amd64', 'arm64'] },
+    { name: 'a sidecar', tags: { images: ['nested'], sidecars: ['amd64'] }, set: ['amd64'] },
+    { name: 'both', tags: { images: ['nested'], sidecars: ['multi'], init: ['arm64'] }, set: ['arm64'] },
+  ];
+  type TagOptions = { images: string[]; init?: string[]; sidecars?: string[] };
+  const kinds = [
+    { kind: 'Deployment', build: deployment, count: () => 4 },
+    { kind: 'StatefulSet', build: statefulSet, count: () => 4 },
+    { kind: 'Job', build: job, count: () => 4 },
+    {
+      kind: 'DaemonSet',
+      build: daemonSet,
+      count: (set: readonly string[]) => NODES.filter((node) => set.includes(architectureOf(node))).length,
+    },
+  ] as const;
+  for (const { kind, build, count } of kinds) {
+    it(`runs the pods of a ${kind} where all of their images run, and nowhere else`, async () => {
+      const namespace = await world.namespace(kind.toLowerCase());
+      const toImages = (tags: readonly string[] = []) => tags.map((tag) => world.image(tag));
+      const app = (index: number) => `row-${index}`;
+      for (const [index, { tags }] of rows.entries()) {
+        const options: WorkloadOptions = {
+          images: toImages(tags.images),
+          initImages: toImages(tags.init),
+          sidecarImages: toImages(tags.sidecars),
+          replicas: 4,
+        };
+        await world.create(build(namespace, app(index), options));
+      }
+      for (const [index, { name, set }] of rows.entries()) {
+        const found = await eventuallyRunsOn(namespace, app(index), count(set));
+        expect(set, name).to.include.members(found);
+        if (kind === 'DaemonSet') expect(found, name).to.deep.equal(set);
+        for (const one of await world.pods(namespace, app(index))) {
+          expect(tolerations(one), name).to.deep.equal(ours(...set));
+        }
+      }
+    });
+  }
+
+  it('writes no toleration that a pod has already, in whatever form', async () => {
+    const namespace = await world.namespace('own-tolerations');
+    const images = [world.image('multi')];
+    const own = { key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
+    const rows = {
+      everything: { present: [{ operator: 'Exists' }], after: [':'] },
+      'every-value': { present: [{ key: 'supported-arch', operator: 'Exists' }], after: ['supported-arch:'] },
+      'every-effect': {
+        present: [{ key: 'supported-arch', value: 'arm64' }],
+        after: ['supported-arch=arm64:', 'supported-arch=amd64:NoSchedule'],
+      },
+      one: { present: [own], after: ours('amd64', 'arm64') },
+      'another-effect': {
+        present: [{ ...own, effect: 'NoExecute' }],
+        after: ['supported-arch=amd64:NoExecute', ...ours('amd64', 'arm64')],
+      },
+    };
+    for (const [name, { present }] of Object.entries(rows)) {
+      await world.create(pod(namespace, name, { images, tolerations: present }));
+    }
+    for (const [name, { after }] of Object.entries(rows)) {
+      await world.eventually(`pod ${name} to run`, async () => runs(await world.get('Pod', namespace, name)));
+      await world.eventuallyTolerates(namespace, name, after);
+    }
+    const written = (await world.writesSince(0)).filter((line) => line.includes(`/namespaces/${namespace}/`));
+    expect(written.filter((line) => line.includes('/pods/every'))).to.have.length(1);
+  });
+
+  it('holds a pod whose images have no architecture in common, and says which image runs where', async () => {
+    const namespace = await world.namespace('nothing-in-common');
+    const images = [world.image('multi'), world.image('riscv64'), world.image('docker-single')];
+    await world.create(pod(namespace, 'held', { images }));
+    const note = await world.eventuallyTold(namespace, 'NoCommonArchitecture', /no architecture/);
+    expect(note).to.include(`${images[0]} (linux/amd64, linux/arm64)`);
+    expect(note).to.include(`${images[1]} (linux/riscv64)`);
+    expect(note).to.include(`${images[2]} (linux/arm64)`);
+    const held = await world.get('Pod', namespace, 'held');
+    expect(tolerations(held)).to.deep.equal([]);
+    expect(scheduledOn(held)).to.equal(undefined);
+    expect(await controller.metric('archaware_pods', { outcome: 'held' })).to.be.at.least(1);
+  });
+
+  it('adds what is missing when an image is changed in place', async () => {
+    const namespace = await world.namespace('image-widened');
+    await world.create(pod(namespace, 'changing', { images: [world.image('arm64')] }));
+    await world.eventuallyTolerates(namespace, 'changing', ours('arm64'));
+    await changeImage(namespace, 'changing', 'nested');
+    await world.eventuallyTolerates(namespace, 'changing', ours('amd64', 'arm64', 's390x'));
+  });
+
+  it('tells of a toleration that an image changed in place made wrong, and adds nothing', async () => {
+    const namespace = await world.namespace('image-narrowed');
+    await world.create(pod(namespace, 'changing', { images: [world.image('multi')] }));
+    await world.eventuallyTolerates(namespace, 'changing', ours('amd64', 'arm64'));
+    await changeImage(namespace, 'changing', 'arm64');
+    const note = await world.eventuallyTold(namespace, 'StaleToleration', /amd64/);
+    expect(note).to.match(/arm64 only/);
+    await world.eventuallyTolerates(namespace, 'changing', ours('amd64', 'arm64'));
+  });
+
+  it('follows a StatefulSet whose pods come back under their names with another image', async () => {
+    const namespace = await world.namespace('same-names');
+    await world.create(statefulSet(namespace, 'db', { images: [world.image('amd64')], replicas: 2 }));
+    expect(await eventuallyRunsOn(namespace, 'db', 2)).to.deep.equal(['amd64']);
+    const containers = [{ name: 'main-0', image: world.image('arm64') }];
+    await world.patch('StatefulSet', namespace, 'db', [
+      { op: 'replace', path: '/spec/template/spec/containers', value: containers },
+    ]);
+    for (const name of ['db-0', 'db-1']) {
+      await world.eventually(`${name} to run on arm64`, async () => {
+        const now = await world.get('Pod', namespace, name);
+        return runs(now) && architectureOf(scheduledOn(now)) === 'arm64';
+      });
+      await world.eventuallyTolerates(namespace, name, ours('arm64'));
+    }
+  });
+
+  it('never gives a pod the tolerations of another that had its name', async () => {
+    const namespace = await world.namespace('created-again');
+    const tags = ['amd64', 'arm64', 'multi', 'docker-single', 'companion'];
+    // Bound to no node: kwok deletes by name, and would take the next pod for the one that goes.
+    const spec = { nodeSelector: { 'example.com/nowhere': '' } };
+    for (let round = 0; round < 20; round++) {
+      if (round > 0) await world.remove('Pod', namespace, 'again');
+      await world.create(pod(namespace, 'again', { images: [world.image(tags[round % tags.length] ?? '')], spec }));
+    }
+    // The last image is `companion`: amd64 only.
+    await world.eventuallyTolerates(namespace, 'again', ours('amd64'));
+    await eventuallyIdle();
+    expect(tolerations(await world.get('Pod', namespace, 'again'))).to.deep.equal(ours('amd64'));
+  });
+
+  it('writes nothing and asks nobody when every object of a settled cluster is seen again', async () => {
+    await world.eventually(
+      'the queues to be empty',
+      async () => (await controller.metric('archaware_workqueue_depth')) === 0,
+    );
+    const reconciled = (name: string) => controller.metric('archaware_reconcile_total', { controller: name });
+    const restarts = await controller.metric('archaware_watch_restarts_total');
+    await world.cluster.stopApiServer();
+    await world.cluster.startApiServer();
+    await world.eventually('the watches to be back', async () => {
+      return (await controller.metric('archaware_watch_restarts_total')) >= restarts + 4;
+    });
+    await world.eventually('the lease to be renewed', async () => (await controller.metric('archaware_leader')) === 1);
+    await world.registry.forgetRequests();
+    const from = await world.requestCount();
+    const [pods, daemonSets, nodes] = [
+      await reconciled('pod'),
+      await reconciled('daemonset'),
+      await reconciled('node'),
+    ];
+    await touchEverything();
+    const count = (await podNames()).length;
+    await world.eventually('everything to be looked at again', async () => {
+      const seen = [await reconciled('pod'), await reconciled('daemonset'), await reconciled('node')];
+      const depth = await controller.metric('archaware_workqueue_depth');
+      const [podsSeen = 0, daemonSetsSeen = 0, nodesSeen = 0] = seen;
+      return (
+        depth === 0 && podsSeen >= pods + count && daemonSetsSeen >= daemonSets + 6 && nodesSeen >= nodes + NODES.length
+      );
+    });
+    expect(await world.writesSince(from)).to.deep.equal([]);
+    expect(await world.registry.requests()).to.deep.equal([]);
+  });
+
+  it('writes nothing when it starts again on a settled cluster', async () => {
+    await world.stopControllers();
+    const from = await world.requestCount();
+    controller = await world.run();
+    await world.eventually('everything to be decided', async () => {
+      const all = await controller.metric('archaware_pods');
+      const waiting = await controller.metric('archaware_pods', { outcome: 'waiting' });
+      const unresolvable = await controller.metric('archaware_unresolvable_images');
+      return all === (await podNames()).length && waiting <= unresolvable;
+    });
+    expect(await world.writesSince(from)).to.deep.equal([]);
+  });
+
+  it('lets pods without a common architecture go anywhere where it is told to', async () => {
+    const namespace = await world.namespace('released');
+    await world.create(pod(namespace, 'one', { images: [world.image('amd64'), world.image('arm64')] }));
+    await world.eventuallyTold(namespace, 'NoCommonArchitecture', /no architecture/);
+    await world.stopControllers();
+    controller = await world.run(['--placement.noCommonArchitecture', 'release']);
+    await world.eventuallyTolerates(namespace, 'one', ours(...ARCHITECTURES));
+    await world.eventuallyTold(namespace, 'OpenPlacement', /no architecture in common/);
+  });
+
+  const changeImage = (namespace: string, name: string, tag: string) =>
+    world.patch('Pod', namespace, name, [{ op: 'replace', path: '/spec/containers/0/image', value: world.image(tag) }]);
+
+  const eventuallyIdle = () =>
+    world.eventually(
+      'the queues to be empty',
+      async () => (await controller.metric('archaware_workqueue_depth')) === 0,
+    );
+
+  async function podNames(): Promise<string[]> {
+    const { stdout } = await world.cluster.kubectl(['get', 'pods', '-A', '-o', 'name']);
+    return stdout.split('\n').filter((line) => line !== '');
+  }
+
+  async function touchEverything(): Promise<void> {
+    for (const resource of ['pods', 'daemonsets']) {
+      await world.cluster.kubectl(['annotate', resource, '--all', '-A', 'example.com/touched=1']);
+    }
+    await world.cluster.kubectl(['annotate', 'nodes', '--all', 'example.com/touched=1']);
+  }
+});
