@@ -92,8 +92,7 @@ export function decideTemplate(
   liveTaints: ReadonlySet<string>,
 ): TemplateDecision {
   const present = daemonSet.template.tolerations ?? [];
-  const recorded = readRecorded(daemonSet.recorded);
-  const ours = present.filter((toleration) => recorded.some((entry) => isSameToleration(toleration, entry)));
+  const ours = claim(present, readRecorded(daemonSet.recorded));
   const theirs = present.filter((toleration) => !ours.includes(toleration));
   const needed = lacking(theirs, wanted);
   const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
@@ -108,4 +107,13 @@ export function decideTemplate(
   const rolls = added.length > 0 || tolerations.length !== present.length;
   if (!rolls && annotation === daemonSet.recorded) return { kind: 'settled' };
   return { kind: 'set', tolerations, recorded: annotation, rolls };
+}
+
+/** The tolerations that are recorded as ours, one for each entry: a second one like it is its author's. */
+function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): JsonObject[] {
+  const unclaimed = [...recorded];
+  return present.filter((toleration) => {
+    const index = unclaimed.findIndex((entry) => isSameToleration(toleration, entry));
+    return index >= 0 && unclaimed.splice(index, 1).length > 0;
+  });
 }

@@ -1,3 +1,4 @@
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { isSystemPod, SYSTEM_WAIT_MS } from './eligibility.ts';
 import {
   answerLocally,
@@ -77,9 +78,9 @@ export function decide(input: DecisionInput): Decision {
   }
   if (statement !== undefined) {
     const set = schedulable(statement, settings);
-    return set.length > 0
-      ? place(set, 'statement')
-      : hold([{ image: 'archaware.dev/architectures', platforms: statement }]);
+    if (set.length > 0) return place(set, 'statement');
+    const platforms = statement.map((name) => `${template.os}/${name}`);
+    return noCommonArchitecture([{ image: ARCHITECTURES_ANNOTATION, platforms }], input);
   }
 
   const evidence = gather(input);
@@ -157,7 +158,7 @@ function patienceLeft(evidence: Evidence, { template, namespace, settings, waite
 }
 
 function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
-  if (input.settings.noCommonArchitecture === 'hold') return hold(images);
+  if (input.settings.noCommonArchitecture === 'hold') return { kind: 'hold', reason: 'no-common-architecture', images };
   return place(schedulable(input.clusterArchitectures, input.settings), 'released', true);
 }
 
@@ -184,8 +185,4 @@ function place(
   unknown: readonly string[] = [],
 ): Decision {
   return { kind: 'place', architectures, basis, followsCluster, failed, unknown };
-}
-
-function hold(images: readonly ImageSet[]): Decision {
-  return { kind: 'hold', reason: 'no-common-architecture', images };
 }

@@ -70,10 +70,10 @@ export function intersect(sets: readonly (readonly string[])[]): string[] | unde
  * Event that says so.
  */
 export function readStatement(statement: NonNullable<PodTemplate['statement']>): 'all' | string[] {
-  if (statement.trim() === 'all') return 'all';
   const names = statement.split(',').map((part) => normaliseArchitecture(part));
   const known = names.flatMap((name) => name ?? []);
-  if (known.length < names.length || known.length === 0) {
+  if (known.length === 1 && known[0] === 'all' && names.length === 1) return 'all';
+  if (known.length < names.length || known.includes('all')) {
     throw new Error(
       `got ${JSON.stringify(statement.slice(0, 80))}, expected all or architectures separated by commas (amd64,arm64)`,
     );

@@ -35,11 +35,17 @@ export function numberAt(object: JsonObject, field: string): number | undefined 
 
 /** The string-valued entries of the object at a field, as of `metadata.labels`. */
 export function stringsAt(object: JsonObject, field: string): Readonly<Record<string, string>> {
-  const strings: Record<string, string> = Object.create(null);
-  for (const [key, value] of Object.entries(objectAt(object, field))) {
-    if (typeof value === 'string') strings[key] = value;
-  }
-  return strings;
+  const found = objectAt(object, field);
+  // As good as always, and then nothing needs to be copied.
+  if (areStrings(found)) return found;
+  return Object.fromEntries(
+    Object.entries(found).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+function areStrings(object: JsonObject): object is Readonly<Record<string, string>> {
+  for (const key in object) if (typeof object[key] !== 'string') return false;
+  return true;
 }
 
 /** The value of JSON text, or undefined where it is not JSON. */

@@ -94,10 +94,8 @@ export function isOurTaint(
   managed: Managed,
   settings: Pick<Settings['taints'], 'key' | 'effect'>,
 ): boolean {
-  const key = stringAt(taint, 'key') ?? '';
-  const effect = stringAt(taint, 'effect') ?? '';
-  if (managed.taints.some((ours) => ours.key === key && ours.effect === effect)) return true;
-  return key === settings.key && effect === settings.effect && !isReservedKey(key);
+  if (isRecorded(taint, managed)) return true;
+  return taint.key === settings.key && taint.effect === settings.effect && !isReservedKey(settings.key);
 }
 
 function isReservedKey(key: string): boolean {
@@ -115,18 +113,17 @@ export function decideNode(node: Node, settings: Settings['taints'], bootstrappe
   const present = node.taints ?? [];
   const managed = readManaged(node.managed);
 
-  if (wanted === undefined) {
-    // With `manage: false` the current key belongs to somebody else: only what is recorded is ours then.
-    const taints = present.filter((taint) =>
-      settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
-    );
-    return settle(node, taints, { taints: [] });
-  }
+  if (wanted === undefined) return settle(node, withoutOurs(present, managed, settings), { taints: [] });
   const { key, effect, value } = wanted;
   const foreign = present.find(
     (taint) => taint.key === key && taint.effect === effect && !isOurTaint(taint, managed, settings),
   );
-  if (foreign !== undefined) return { kind: 'skip', reason: 'provider-taint' };
+  if (foreign !== undefined) {
+    // The provider's taint does ours' work: what is recorded of ours under another key or effect goes.
+    const undone = settle(node, withoutOurs(present, managed, settings), { taints: [] });
+    if (undone.kind === 'settled') return { kind: 'skip', reason: 'provider-taint' };
+    return bootstrapped ? undone : { kind: 'wait', reason: 'bootstrap' };
+  }
   const current = present.find((taint) => taint.key === key && taint.effect === effect);
   const others = present.filter((taint) => taint !== current && !isOurTaint(taint, managed, settings));
   const kept = current?.value === value ? current : { ...wanted };
@@ -141,6 +138,13 @@ function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefine
   if (!settings.manage || !matchesSelector(settings.nodeSelector, node.labels)) return undefined;
   const value = nodeArchitecture(node);
   return value === undefined ? 'architecture-unknown' : { key: settings.key, value, effect: settings.effect };
+}
+
+/** With `manage: false` the current key belongs to somebody else: only what is recorded is ours then. */
+function withoutOurs(taints: readonly JsonObject[], managed: Managed, settings: Settings['taints']): JsonObject[] {
+  return taints.filter((taint) =>
+    settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
+  );
 }
 
 function isRecorded(taint: JsonObject, managed: Managed): boolean {
@@ -158,8 +162,5 @@ function settle(node: Node, taints: readonly JsonObject[], managed: Managed): No
 /** What `clean` makes of a node: everything that is ours gone. */
 export function undoNode(node: Node, settings: Settings['taints']): NodeDecision {
   const managed = readManaged(node.managed);
-  const taints = (node.taints ?? []).filter((taint) =>
-    settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
-  );
-  return settle(node, taints, { taints: [] });
+  return settle(node, withoutOurs(node.taints ?? [], managed, settings), { taints: [] });
 }

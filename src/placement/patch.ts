@@ -30,10 +30,11 @@ export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
 
 /** The patch that renders a node's decision: taints and annotation at once, tested whole as they were read. */
 export function nodePatch(node: Node, decision: Extract<NodeDecision, { kind: 'set' }>): Operation[] {
-  const operations: Operation[] = [
-    test('/metadata/uid', node.uid),
-    test('/status/nodeInfo/architecture', node.reportedArchitecture),
-  ];
+  const operations: Operation[] = [test('/metadata/uid', node.uid)];
+  // Before the kubelet reported it, nothing is decided by it, and a test of what is not there fails.
+  if (node.reportedArchitecture !== '') {
+    operations.push(test('/status/nodeInfo/architecture', node.reportedArchitecture));
+  }
   const changed = decision.taints !== node.taints && !sameItems(decision.taints, node.taints ?? []);
   if (changed) {
     operations.push(test('/spec/taints', node.taints ?? null));

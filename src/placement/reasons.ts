@@ -49,10 +49,10 @@ export function staleTolerations(
   });
 }
 
-/** Control characters as escapes, then cut to `max` bytes of UTF-8: for text from outside, in logs, Events and tables. */
+/** Control characters and half characters as escapes, then cut to `max` bytes of UTF-8: for text from outside, in logs, Events and tables. */
 export function printable(text: string, max: number): string {
   const escaped = text.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
   );
   if (Buffer.byteLength(escaped) <= max) return escaped;

@@ -25,7 +25,7 @@ export function tolerates(toleration: JsonObject, taint: Taint): boolean {
   const effect = stringAt(toleration, 'effect') ?? '';
   if (effect !== '' && effect !== taint.effect) return false;
   const key = stringAt(toleration, 'key') ?? '';
-  const operator = stringAt(toleration, 'operator') ?? 'Equal';
+  const operator = stringAt(toleration, 'operator') || 'Equal';
   if (key === '') return operator === 'Exists';
   if (key !== taint.key) return false;
   return operator === 'Exists' || (operator === 'Equal' && (stringAt(toleration, 'value') ?? '') === taint.value);

@@ -1,0 +1,448 @@
+import { expect } from 'chai';
+import { type Decision, type DecisionInput, decide } from '../../src/placement/decide.ts';
+import type { PodTemplate } from '../../src/placement/pod.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { failed, input, known, pending, template } from './objects.ts';
+
+const BOTH = known('linux/amd64,linux/arm64');
+const AMD = known('linux/amd64');
+const ARM = known('linux/arm64');
+
+/** A decision in one line: `place amd64,arm64 (images)`, `wait a,b`, `wait a again in 10s`, `hold`. */
+function told(decision: Decision): string {
+  switch (decision.kind) {
+    case 'place':
+      return `place ${decision.architectures.join(',') || 'nowhere'} (${decision.basis})`;
+    case 'wait': {
+      const again = decision.againInMs === undefined ? '' : ` again in ${decision.againInMs / 1000}s`;
+      return `wait ${decision.images.join(',')}${again}`;
+    }
+    case 'hold':
+      return 'hold';
+    default:
+      return decision satisfies never;
+  }
+}
+
+type Row = readonly [given: string, what: DecisionInput, expected: string];
+
+function check(rows: readonly Row[]): void {
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      expect(told(decide(what))).to.equal(expected);
+    });
+  }
+}
+
+/** A pod that states its architectures; no image may be asked. */
+function stating(statement: string, more: Partial<Settings> = {}): DecisionInput {
+  return input(
+    {},
+    {
+      template: template(['a'], {}, { annotations: { 'archaware.dev/architectures': statement } }),
+      settings: more,
+    },
+  );
+}
+
+function windows(answers: Parameters<typeof input>[0], spec: Record<string, unknown>, more: Partial<Settings> = {}) {
+  return input(answers, { template: template(Object.keys(answers), spec), settings: more });
+}
+
+describe('the decision for a pod whose images are known', () => {
+  const many = known('linux/amd64,linux/arm64,linux/s390x');
+  check([
+    ['one image of one architecture', input({ a: AMD }), 'place amd64 (images)'],
+    ['one image of two', input({ a: BOTH }), 'place amd64,arm64 (images)'],
+    ['a set beyond the cluster is kept', input({ a: many }), 'place amd64,arm64,s390x (images)'],
+    ['two images', input({ a: BOTH, b: ARM }), 'place arm64 (images)'],
+    ['the second and the third of three differ', input({ a: many, b: BOTH, c: ARM }), 'place arm64 (images)'],
+    [
+      'the first meets each other, all have nothing in common',
+      input({ a: BOTH, b: known('linux/amd64,linux/s390x'), c: known('linux/arm64,linux/s390x') }),
+      'hold',
+    ],
+    ['four images', input({ a: many, b: many, c: known('linux/s390x,linux/amd64'), d: BOTH }), 'place amd64 (images)'],
+    [
+      'variants are not decided on',
+      input({ a: known('linux/arm64/v8,linux/arm64/v9'), b: ARM }),
+      'place arm64 (images)',
+    ],
+    ['an image for another OS only', input({ a: known('windows/amd64') }), 'hold'],
+    ['an image without platforms', input({ a: known('') }), 'hold'],
+    [
+      'an init container narrows',
+      input({ a: BOTH, i: ARM }, { template: template(['a'], { initContainers: [{ image: 'i' }] }) }),
+      'place arm64 (images)',
+    ],
+    [
+      'a sidecar narrows',
+      input(
+        { a: BOTH, s: AMD },
+        { template: template(['a'], { initContainers: [{ image: 's', restartPolicy: 'Always' }] }) },
+      ),
+      'place amd64 (images)',
+    ],
+    [
+      'ephemeral containers and image volumes are not asked',
+      input(
+        { a: BOTH },
+        {
+          template: template(['a'], {
+            ephemeralContainers: [{ image: 'debug' }],
+            volumes: [{ name: 'v', image: { reference: 'data' } }],
+          }),
+        },
+      ),
+      'place amd64,arm64 (images)',
+    ],
+  ]);
+
+  it('asks every image once, though an earlier one rules everything out', () => {
+    const asked: string[] = [];
+    const answers = input({ a: AMD, b: ARM, c: pending });
+    decide({
+      ...answers,
+      answerOf: (image) => {
+        asked.push(image.image);
+        return answers.answerOf(image);
+      },
+    });
+    expect(asked).to.deep.equal(['a', 'b', 'c']);
+  });
+
+  it('names each image with its platforms where it holds', () => {
+    const decision = decide(input({ a: known('linux/amd64/v2,linux/amd64,windows/amd64'), b: ARM }));
+    expect(decision).to.deep.equal({
+      kind: 'hold',
+      reason: 'no-common-architecture',
+      images: [
+        { image: 'a', platforms: ['linux/amd64', 'windows/amd64'] },
+        { image: 'b', platforms: ['linux/arm64'] },
+      ],
+    });
+  });
+});
+
+describe('the OS of a pod', () => {
+  const mixed = known('linux/amd64,linux/arm64,windows/amd64');
+  check([
+    ['linux without a word', input({ a: mixed }), 'place amd64,arm64 (images)'],
+    ['windows by spec.os', windows({ a: mixed }, { os: { name: 'windows' } }), 'place amd64 (images)'],
+    [
+      'windows by its selector',
+      windows({ a: mixed }, { nodeSelector: { 'kubernetes.io/os': 'windows' } }),
+      'place amd64 (images)',
+    ],
+    [
+      'spec.os wins over the selector',
+      windows({ a: mixed }, { os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }),
+      'place amd64,arm64 (images)',
+    ],
+    ['windows without an image for it', windows({ a: BOTH }, { os: { name: 'windows' } }), 'hold'],
+    [
+      'an override holds for every OS',
+      windows({ a: BOTH }, { os: { name: 'windows' } }, { overrides: [{ pattern: 'a', architectures: ['arm64'] }] }),
+      'place arm64 (images)',
+    ],
+  ]);
+});
+
+describe('what nodes also run', () => {
+  const old = known('linux/386');
+  check([
+    ['amd64 runs 386', input({ a: old }), 'place 386,amd64 (images)'],
+    ['386 beside amd64', input({ a: old, b: AMD }), 'place amd64 (images)'],
+    ['386 beside arm64', input({ a: old, b: ARM }), 'hold'],
+    ['nothing is compatible', input({ a: old }, { settings: { compatible: {} } }), 'place 386 (images)'],
+    [
+      'arm64 runs arm where configured',
+      input({ a: known('linux/arm/v7') }, { settings: { compatible: { arm64: ['arm'] } } }),
+      'place arm,arm64 (images)',
+    ],
+    [
+      'it is not followed from one to the next',
+      input({ a: known('linux/x') }, { settings: { compatible: { y: ['x'], z: ['y'] } } }),
+      'place x,y (images)',
+    ],
+    [
+      'an override is widened too',
+      input({ a: BOTH }, { settings: { overrides: [{ pattern: 'a', architectures: ['386'] }] } }),
+      'place 386,amd64 (images)',
+    ],
+    ['a statement is taken by its word', stating('386'), 'place 386 (statement)'],
+  ]);
+});
+
+describe('architectures.schedulable', () => {
+  const only = (schedulable: string[], more: Partial<Settings> = {}) => ({ settings: { schedulable, ...more } });
+  check([
+    ['narrows the set', input({ a: BOTH }, only(['arm64'])), 'place arm64 (images)'],
+    ['rules everything out', input({ a: AMD }, only(['arm64'])), 'hold'],
+    ['narrows a placement that nobody asked for', input({}, only(['arm64'])), 'place arm64 (cluster)'],
+    ['narrows an open one', input({ a: failed(300) }, only(['arm64'])), 'place arm64 (open)'],
+    ['narrows a statement', stating('amd64,arm64', { schedulable: ['arm64'] }), 'place arm64 (statement)'],
+    ['narrows the statement all', stating('all', { schedulable: ['arm64'] }), 'place arm64 (statement)'],
+    [
+      'narrows a release',
+      input({ a: AMD }, only(['arm64'], { noCommonArchitecture: 'release' })),
+      'place arm64 (released)',
+    ],
+    ['rules out what is known while another is asked', input({ a: AMD, b: pending }, only(['arm64'])), 'hold'],
+  ]);
+});
+
+describe('images that are not asked', () => {
+  const never = (images: readonly [image: string, policy: string][]): PodTemplate =>
+    template([], { containers: images.map(([image, imagePullPolicy]) => ({ image, imagePullPolicy })) });
+  const override = (pattern: string, ...architectures: string[]) => ({ overrides: [{ pattern, architectures }] });
+  check([
+    [
+      'one that is never pulled does not narrow',
+      input(
+        { a: ARM },
+        {
+          template: never([
+            ['local', 'Never'],
+            ['a', 'Always'],
+          ]),
+        },
+      ),
+      'place arm64 (images)',
+    ],
+    [
+      'all are never pulled',
+      input(
+        {},
+        {
+          template: never([
+            ['x', 'Never'],
+            ['y', 'Never'],
+          ]),
+        },
+      ),
+      'place amd64,arm64 (cluster)',
+    ],
+    [
+      'never pulled wins over an override',
+      input({}, { template: never([['x', 'Never']]), settings: override('x', 'arm64') }),
+      'place amd64,arm64 (cluster)',
+    ],
+    [
+      'the same image, pulled elsewhere in the pod, is asked',
+      input(
+        { x: ARM },
+        {
+          template: never([
+            ['x', 'Never'],
+            ['x', 'IfNotPresent'],
+          ]),
+        },
+      ),
+      'place arm64 (images)',
+    ],
+    [
+      'an override answers by the text',
+      input({ a: AMD }, { settings: override('a', 'arm64') }),
+      'place arm64 (images)',
+    ],
+    [
+      'an override answers by the full name',
+      input({ 'a:1.2': AMD }, { settings: override('docker.io/library/a', 'arm64') }),
+      'place arm64 (images)',
+    ],
+    [
+      'an override answers by a wildcard',
+      input({ 'r.example.com/legacy/x:1': ARM }, { settings: override('r.example.com/legacy/*', 'amd64') }),
+      'place amd64 (images)',
+    ],
+    [
+      'the first override wins',
+      input(
+        { a: AMD },
+        {
+          settings: {
+            overrides: [
+              { pattern: '*', architectures: ['arm64'] },
+              { pattern: 'a', architectures: ['amd64'] },
+            ],
+          },
+        },
+      ),
+      'place arm64 (images)',
+    ],
+    [
+      'an override answers an image without a readable name',
+      input({ '!!': AMD }, { nameOf: () => undefined, settings: override('!!', 'arm64') }),
+      'place arm64 (images)',
+    ],
+    [
+      'an override narrows what another image has',
+      input({ a: BOTH, b: BOTH }, { settings: override('b', 'arm64') }),
+      'place arm64 (images)',
+    ],
+    ['a statement', stating('arm64'), 'place arm64 (statement)'],
+    ['a statement of two, in any spelling', stating(' x86_64, aarch64 ,amd64'), 'place amd64,arm64 (statement)'],
+    ['a statement of all', stating('all'), 'place amd64,arm64 (statement)'],
+    ['a statement of all in capitals', stating(' ALL '), 'place amd64,arm64 (statement)'],
+    ['a statement that is ruled out', stating('amd64', { schedulable: ['arm64'] }), 'hold'],
+    [
+      'a statement that is ruled out, with release',
+      stating('amd64', { schedulable: ['arm64'], noCommonArchitecture: 'release' }),
+      'place arm64 (released)',
+    ],
+    ['a template without images', input({}), 'place amd64,arm64 (cluster)'],
+  ]);
+
+  for (const statement of [
+    '',
+    ',',
+    'amd64,',
+    'unknown',
+    'amd64 arm64',
+    'all,amd64',
+    'arm64/v8',
+    '💥',
+    'a'.repeat(40),
+  ]) {
+    it(`lets the images decide where the statement ${JSON.stringify(statement)} cannot be read`, () => {
+      const metadata = { annotations: { 'archaware.dev/architectures': statement } };
+      expect(told(decide(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal(
+        'place arm64 (images)',
+      );
+    });
+  }
+});
+
+describe('an image that is not known', () => {
+  const fallback: Partial<Settings> = { unresolvable: 'fallback', fallback: ['arm64'] };
+  const waiting: Partial<Settings> = { unresolvable: 'wait' };
+  const two = (settings: Partial<Settings> = {}) => ({ settings });
+  check([
+    ['still asked', input({ a: pending }), 'wait a'],
+    ['still asked, after an hour', input({ a: pending }, { waitedMs: 3_600_000 }), 'wait a'],
+    ['one known, one asked', input({ a: AMD, b: pending }), 'wait b'],
+    ['failed a moment ago', input({ a: failed(1) }), 'wait a again in 10s'],
+    ['about to be opened', input({ a: failed(115) }), 'wait a again in 5s'],
+    ['being asked again', input({ a: failed(1, Number.POSITIVE_INFINITY) }), 'wait a again in 119s'],
+    ['one failed, one asked', input({ a: failed(1), b: pending }), 'wait a,b again in 10s'],
+    ['one failed long ago, one asked', input({ a: failed(300), b: pending }), 'wait a,b again in 10s'],
+    [
+      'one due, one asked: only an answer helps',
+      input({ a: failed(300, Number.POSITIVE_INFINITY), b: pending }),
+      'wait a,b',
+    ],
+    ['the youngest failure counts', input({ a: failed(300), b: failed(60, 90_000) }), 'wait a,b again in 10s'],
+    [
+      'the youngest failure counts, long retries',
+      input({ a: failed(300, 1e6), b: failed(60, 1e6) }),
+      'wait a,b again in 60s',
+    ],
+    ['failed at the limit', input({ a: failed(120) }), 'place amd64,arm64 (open)'],
+    ['failed beyond the limit', input({ a: failed(300) }), 'place amd64,arm64 (open)'],
+    ['no patience', input({ a: failed(0) }, two({ fallbackAfterMs: 0 })), 'place amd64,arm64 (open)'],
+    ['no patience, but no failure yet', input({ a: pending }, two({ fallbackAfterMs: 0 })), 'wait a'],
+    ['what is known narrows the open set', input({ a: failed(300), b: ARM }), 'place arm64 (open)'],
+    [
+      'a known set beyond the cluster is kept',
+      input({ a: failed(300), b: known('linux/s390x') }),
+      'place s390x (open)',
+    ],
+    ['no node yet', input({ a: failed(300) }, { clusterArchitectures: [] }), 'place nowhere (open)'],
+    ['wait: for ever', input({ a: failed(90_000) }, two(waiting)), 'wait a again in 10s'],
+    ['wait: only an answer helps', input({ a: failed(90_000, Number.POSITIVE_INFINITY) }, two(waiting)), 'wait a'],
+    ['fallback: too early', input({ a: failed(1) }, two(fallback)), 'wait a again in 10s'],
+    ['fallback', input({ a: failed(300) }, two(fallback)), 'place arm64 (fallback)'],
+    ['fallback and what is known', input({ a: failed(300), b: BOTH }, two(fallback)), 'place arm64 (fallback)'],
+    ['fallback that the known rules out', input({ a: failed(300), b: AMD }, two(fallback)), 'place amd64 (fallback)'],
+    [
+      'fallback within schedulable',
+      input({ a: failed(300) }, two({ ...fallback, fallback: ['amd64', 'arm64'], schedulable: ['amd64'] })),
+      'place amd64 (fallback)',
+    ],
+    ['nothing in common already', input({ a: AMD, b: ARM, c: pending }), 'hold'],
+    ['nothing in common already, one failed', input({ a: AMD, b: ARM, c: failed(300) }), 'hold'],
+    [
+      'nothing in common, release',
+      input({ a: AMD, b: ARM, c: pending }, two({ noCommonArchitecture: 'release' })),
+      'place amd64,arm64 (released)',
+    ],
+    [
+      'nothing in common, release, nodes of a third architecture',
+      input({ a: AMD, b: ARM }, { ...two({ noCommonArchitecture: 'release' }), clusterArchitectures: ['s390x'] }),
+      'place s390x (released)',
+    ],
+  ]);
+
+  it('names what it was made without, and why', () => {
+    expect(decide(input({ a: failed(300), b: failed(300), c: ARM }))).to.deep.include({
+      unknown: ['a', 'b'],
+      failed: ['a', 'b'].map((image) => ({
+        image,
+        code: 'unavailable',
+        message: 'connection refused',
+        registry: 'registry.example.com',
+      })),
+    });
+  });
+});
+
+describe('a pod that the cluster itself may need', () => {
+  const system = { namespace: 'kube-system' };
+  const critical = (images: string[]) => ({
+    template: template(images, { priorityClassName: 'system-node-critical' }),
+  });
+  check([
+    ['is placed by its images like any other', input({ a: ARM }, system), 'place arm64 (images)'],
+    ['waits two seconds for an answer', input({ a: pending }, system), 'wait a again in 2s'],
+    ['waits the rest of them', input({ a: pending }, { ...system, waitedMs: 1_500 }), 'wait a again in 0.5s'],
+    ['is open after that', input({ a: pending }, { ...system, waitedMs: 2_000 }), 'place amd64,arm64 (open)'],
+    ['is open after the first failure', input({ a: failed(0) }, system), 'place amd64,arm64 (open)'],
+    ['is open by its priority class', input({ a: failed(0) }, critical(['a'])), 'place amd64,arm64 (open)'],
+    ['is narrowed by what is known', input({ a: failed(0), b: ARM }, system), 'place arm64 (open)'],
+    [
+      'spends what is left of them on an image that is still asked',
+      input({ a: failed(0), b: pending }, { ...system, waitedMs: 500 }),
+      'wait a,b again in 1.5s',
+    ],
+    [
+      'is open with unresolvable: wait',
+      input({ a: failed(0) }, { ...system, settings: { unresolvable: 'wait' } }),
+      'place amd64,arm64 (open)',
+    ],
+    [
+      'is open with unresolvable: fallback',
+      input({ a: failed(0) }, { ...system, settings: { unresolvable: 'fallback', fallback: ['arm64'] } }),
+      'place amd64,arm64 (open)',
+    ],
+    ['is held like any other', input({ a: AMD, b: ARM }, system), 'hold'],
+    [
+      'is no pod of a namespace that only sounds like it',
+      input({ a: failed(0) }, { namespace: 'my-kube-system' }),
+      'wait a again in 10s',
+    ],
+    [
+      'is no pod of a priority class that only sounds like it',
+      input({ a: failed(0) }, { template: template(['a'], { priorityClassName: 'my-system-critical' }) }),
+      'wait a again in 10s',
+    ],
+  ]);
+});
+
+describe('a set that follows the cluster', () => {
+  const rows: [given: string, what: DecisionInput, expected: boolean][] = [
+    ['known images', input({ a: BOTH }), false],
+    ['a statement', stating('arm64'), false],
+    ['the statement all', stating('all'), true],
+    ['nothing asked', input({}), true],
+    ['open', input({ a: failed(300) }), true],
+    ['open, narrowed by a known image', input({ a: failed(300), b: ARM }), false],
+    ['fallback', input({ a: failed(300) }, { settings: { unresolvable: 'fallback', fallback: ['arm64'] } }), false],
+    ['released', input({ a: AMD, b: ARM }, { settings: { noCommonArchitecture: 'release' } }), true],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected ? 'grows when an architecture joins' : 'stays'}`, () => {
+      expect(decide(what)).to.include({ kind: 'place', followsCluster: expected });
+    });
+  }
+});

@@ -1,0 +1,111 @@
+import type { DecisionInput } from '../../src/placement/decide.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { type Node, readNode } from '../../src/placement/node.ts';
+import type { Platform } from '../../src/placement/platform.ts';
+import { type PodTemplate, readTemplate } from '../../src/placement/pod.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+
+/** The settings of the default configuration, with what differs. */
+export function settings(given: Partial<Settings> = {}): Settings {
+  return {
+    taints: { manage: true, key: 'supported-arch', effect: 'NoSchedule', nodeSelector: [] },
+    schedulable: [],
+    compatible: { amd64: ['386'] },
+    fallback: [],
+    noCommonArchitecture: 'hold',
+    excludeNamespaces: [],
+    namespaceSelector: [],
+    systemNamespaces: ['kube-*'],
+    daemonSets: 'patch',
+    unresolvable: 'open',
+    fallbackAfterMs: 120_000,
+    overrides: [],
+    ...given,
+  };
+}
+
+/** A template with one container for each image; `spec` and `metadata` as the API server would send them. */
+export function template(images: readonly string[], spec: JsonObject = {}, metadata: JsonObject = {}): PodTemplate {
+  return readTemplate(metadata, { containers: images.map((image) => ({ image })), ...spec });
+}
+
+/** `linux/amd64,linux/arm64` as an answer that is known. */
+export function known(platforms: string): ImageAnswer {
+  return { kind: 'known', platforms: platforms === '' ? [] : platforms.split(',').map(platform) };
+}
+
+function platform(text: string): Platform {
+  const [os = '', architecture = '', variant] = text.split('/');
+  return { os, architecture, ...(variant === undefined ? {} : { variant }) };
+}
+
+export const pending: ImageAnswer = { kind: 'pending' };
+
+/** A failed look-up, this many seconds after its first failure, to be tried again after 10 s. */
+export function failed(sinceSeconds: number, retryInMs = 10_000): ImageAnswer {
+  return {
+    kind: 'failed',
+    code: 'unavailable',
+    message: 'connection refused',
+    registry: 'registry.example.com',
+    sinceMs: sinceSeconds * 1000,
+    retryInMs,
+  };
+}
+
+/** What `decide` is given: answers by image, a cluster of two architectures, a user's namespace. */
+export function input(
+  answers: Readonly<Record<string, ImageAnswer>>,
+  given: Partial<Omit<DecisionInput, 'settings'>> & { settings?: Partial<Settings> } = {},
+): DecisionInput {
+  return {
+    template: template(Object.keys(answers)),
+    namespace: 'shop',
+    clusterArchitectures: ['amd64', 'arm64'],
+    nameOf: (image) => `docker.io/library/${image.split(':')[0]}`,
+    answerOf({ image }) {
+      const answer = answers[image];
+      if (answer === undefined) throw new Error(`${image} was asked for`);
+      return answer;
+    },
+    waitedMs: 0,
+    ...given,
+    settings: settings(given.settings),
+  };
+}
+
+/** `key=value:effect` as the object of a taint; a field of its own in it shows that it is kept as it is. */
+export function taint(text: string, more: JsonObject = {}): JsonObject {
+  const [, key = '', value, effect = ''] = /^([^=:]+)(?:=([^:]*))?:(.+)$/.exec(text) ?? [];
+  return { key, ...(value === undefined ? {} : { value }), effect, ...more };
+}
+
+/** `key=value:effect` as a toleration of the form that we write. */
+export function toleration(text: string) {
+  const [, key = '', value = '', effect = ''] = /^([^=]+)=([^:]*):(.+)$/.exec(text) ?? [];
+  return { key, operator: 'Equal', value, effect } as const;
+}
+
+/** A node as it is read from the API server. */
+export function node(given: {
+  architecture?: string;
+  taints?: readonly JsonObject[];
+  managed?: readonly string[] | string;
+  labels?: JsonObject;
+  deleting?: boolean;
+}): Node {
+  const { managed } = given;
+  const annotation = typeof managed === 'string' ? managed : JSON.stringify({ taints: managed });
+  return readNode({
+    metadata: {
+      name: 'n1',
+      uid: 'u1',
+      labels: given.labels ?? {},
+      ...(managed === undefined ? {} : { annotations: { 'archaware.dev/managed': annotation } }),
+      ...(given.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+    },
+    spec: given.taints === undefined ? {} : { taints: given.taints },
+    status: { nodeInfo: { architecture: given.architecture ?? 'arm64' } },
+  });
+}

@@ -1,0 +1,200 @@
+import { expect } from 'chai';
+import { readDaemonSet } from '../../src/placement/daemonset.ts';
+import { readNamespace } from '../../src/placement/eligibility.ts';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { readNode } from '../../src/placement/node.ts';
+import { readPod } from '../../src/placement/pod.ts';
+
+const POD: JsonObject = {
+  metadata: {
+    namespace: 'shop',
+    name: 'web-1',
+    uid: 'u1',
+    generation: 3,
+    resourceVersion: '42',
+    creationTimestamp: '2026-01-01T00:00:01Z',
+    labels: { app: 'web' },
+    annotations: { 'archaware.dev/architectures': 'amd64', 'kubernetes.io/config.mirror': 'h' },
+    ownerReferences: [
+      { kind: 'Other', name: 'o', uid: 'u0' },
+      { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'u2', controller: true },
+    ],
+    deletionTimestamp: '2026-01-01T01:00:00Z',
+  },
+  spec: {
+    os: { name: 'windows' },
+    nodeName: 'n1',
+    priorityClassName: 'high',
+    serviceAccountName: 'robot',
+    imagePullSecrets: [{ name: 'one' }, {}, { name: 'two' }],
+    initContainers: [{ image: 'init', imagePullPolicy: 'Always' }],
+    containers: [
+      { image: 'a', imagePullPolicy: 'IfNotPresent' },
+      { image: 'a', imagePullPolicy: 'IfNotPresent' },
+    ],
+    tolerations: [{ key: 'x', operator: 'Exists', tolerationSeconds: 300, new: { field: true } }],
+  },
+  status: { phase: 'Pending' },
+};
+
+describe('reading a pod', () => {
+  it('takes what decides, and keeps its tolerations whole', () => {
+    const { labels, ...pod } = readPod(POD);
+    expect({ ...labels }).to.deep.equal({ app: 'web' });
+    expect(pod).to.deep.equal({
+      statement: 'amd64',
+      os: 'windows',
+      images: [
+        { image: 'init', pullPolicy: 'Always' },
+        { image: 'a', pullPolicy: 'IfNotPresent' },
+      ],
+      tolerations: [{ key: 'x', operator: 'Exists', tolerationSeconds: 300, new: { field: true } }],
+      priorityClassName: 'high',
+      pullSecrets: ['one', 'two'],
+      serviceAccountName: 'robot',
+      namespace: 'shop',
+      name: 'web-1',
+      uid: 'u1',
+      generation: 3,
+      resourceVersion: '42',
+      createdAt: Date.UTC(2026, 0, 1, 0, 0, 1),
+      deleting: true,
+      mirror: true,
+      phase: 'Pending',
+      nodeName: 'n1',
+      owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
+    });
+  });
+
+  it('tells an absent list of tolerations from an empty one', () => {
+    expect(readPod({}).tolerations).to.equal(undefined);
+    expect(readPod({ spec: { tolerations: null } }).tolerations).to.equal(undefined);
+    expect(readPod({ spec: { tolerations: [] } }).tolerations).to.deep.equal([]);
+  });
+
+  const os: [spec: JsonObject, expected: string][] = [
+    [{}, 'linux'],
+    [{ os: { name: 'windows' } }, 'windows'],
+    [{ os: { name: '' } }, 'linux'],
+    [{ os: 'windows' }, 'linux'],
+    [{ nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
+    [{ os: {}, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
+    [{ os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'linux'],
+    [{ nodeSelector: { 'beta.kubernetes.io/os': 'windows' } }, 'linux'],
+  ];
+  for (const [spec, expected] of os) {
+    it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {
+      expect(readPod({ spec }).os).to.equal(expected);
+    });
+  }
+
+  it('takes the same image once for each pull policy', () => {
+    const containers = [
+      { image: 'a', imagePullPolicy: 'Never' },
+      { image: 'a', imagePullPolicy: 'Always' },
+      { image: 'a' },
+      { image: 'a', imagePullPolicy: 'Never' },
+      { image: '' },
+      {},
+    ];
+    expect(readPod({ spec: { containers } }).images).to.deep.equal([
+      { image: 'a', pullPolicy: 'Never' },
+      { image: 'a', pullPolicy: 'Always' },
+      { image: 'a', pullPolicy: '' },
+    ]);
+  });
+
+  it('keeps labels that are named like what every object has', () => {
+    const { labels } = readPod({ metadata: JSON.parse('{"labels": {"__proto__": "x", "constructor": "y", "n": 1}}') });
+    expect(Object.entries(labels)).to.deep.equal([
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ]);
+    expect(Object.getPrototypeOf(readPod({}).labels)).to.equal(null);
+  });
+});
+
+describe('objects that nobody should send', () => {
+  const odd: unknown[] = [
+    undefined,
+    null,
+    0,
+    -1,
+    Number.NaN,
+    true,
+    '',
+    'text',
+    [],
+    [null],
+    [[]],
+    {},
+    { a: 1 },
+    [{ a: 1 }],
+  ];
+  const readers = { readPod, readNode, readNamespace, readDaemonSet };
+  const shapes: [where: string, make: (value: unknown) => JsonObject][] = [
+    ['as metadata', (value) => ({ metadata: value })],
+    ['as spec', (value) => ({ spec: value })],
+    ['as status', (value) => ({ status: value })],
+    [
+      'in every field of metadata',
+      (value) => ({
+        metadata: Object.fromEntries(
+          [
+            'name',
+            'namespace',
+            'uid',
+            'generation',
+            'resourceVersion',
+            'creationTimestamp',
+            'deletionTimestamp',
+            'labels',
+            'annotations',
+            'ownerReferences',
+          ].map((field) => [field, value]),
+        ),
+      }),
+    ],
+    [
+      'in every field of spec',
+      (value) => ({
+        spec: Object.fromEntries(
+          [
+            'os',
+            'nodeName',
+            'nodeSelector',
+            'containers',
+            'initContainers',
+            'tolerations',
+            'taints',
+            'imagePullSecrets',
+            'template',
+            'updateStrategy',
+            'priorityClassName',
+          ].map((field) => [field, value]),
+        ),
+      }),
+    ],
+    [
+      'in lists',
+      (value) => ({ spec: { containers: [value], tolerations: [value], taints: [value], imagePullSecrets: [value] } }),
+    ],
+    [
+      'in a template',
+      (value) => ({ spec: { template: { metadata: value, spec: { containers: [value], tolerations: [value] } } } }),
+    ],
+    ['as an owner', (value) => ({ metadata: { ownerReferences: [value, { controller: true, kind: value }] } })],
+    ['as nodeInfo', (value) => ({ status: { nodeInfo: value, phase: value, desiredNumberScheduled: value } })],
+  ];
+  for (const [where, make] of shapes) {
+    it(`are read as far as they can be, with anything ${where}`, () => {
+      for (const value of odd) {
+        for (const read of Object.values(readers)) expect(read(make(value))).to.be.an('object');
+      }
+    });
+  }
+
+  it('leave out of a list what is no object', () => {
+    expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
+  });
+});

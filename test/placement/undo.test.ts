@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { undoPod } from '../../src/placement/undo.ts';
+import { toleration } from './objects.ts';
+
+const OURS = toleration('supported-arch=arm64:NoSchedule');
+const OLD = toleration('arch=arm64:NoSchedule');
+const KEYS = [
+  { key: 'supported-arch', effect: 'NoSchedule' },
+  { key: 'arch', effect: 'NoSchedule' },
+];
+const WRITTEN = [wrote('archaware-controller')];
+
+/** An entry of `metadata.managedFields` about these fields of a pod's spec. */
+function wrote(manager: string, fields: JsonObject = { 'f:tolerations': {} }): JsonObject {
+  return { manager, operation: 'Update', fieldsType: 'FieldsV1', fieldsV1: { 'f:spec': fields } };
+}
+
+type Given = {
+  owner?: string;
+  controls?: boolean;
+  tolerations?: readonly JsonObject[];
+  managedFields?: readonly JsonObject[] | string;
+  metadata?: JsonObject;
+  phase?: string;
+  allPods?: boolean;
+  /** Of the template of its DaemonSet; undefined: there is no such DaemonSet any more. */
+  template?: readonly JsonObject[];
+};
+
+function undo(given: Given) {
+  const { owner, controls = true, tolerations = [OURS], managedFields = WRITTEN, metadata = {}, phase } = given;
+  const ownerReferences = owner === undefined ? [] : [{ kind: owner, name: 'o', uid: 'd1', controller: controls }];
+  const pod = { metadata: { ownerReferences, managedFields, ...metadata }, spec: { tolerations }, status: { phase } };
+  return undoPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? given.template : undefined));
+}
+
+describe('what is done about a pod that carries our tolerations', () => {
+  const rows: [given: string, what: Given, expected: string][] = [
+    ['of a ReplicaSet', { owner: 'ReplicaSet' }, 'replace'],
+    ['of a StatefulSet', { owner: 'StatefulSet' }, 'replace'],
+    ['of a ReplicationController', { owner: 'ReplicationController' }, 'replace'],
+    ['of a Job', { owner: 'Job' }, 'leave: its Job would count it as failed'],
+    ['of something else', { owner: 'Workflow' }, 'leave: owned by a Workflow, which may not bring it back'],
+    ['bare', {}, 'leave: bare pod: nothing would bring it back'],
+    [
+      'owned without being controlled',
+      { owner: 'ReplicaSet', controls: false },
+      'leave: bare pod: nothing would bring it back',
+    ],
+    ['bare, with --all-pods', { allPods: true }, 'replace'],
+    ['of a Job, with --all-pods', { owner: 'Job', allPods: true }, 'replace'],
+    ['under a key of before', { owner: 'ReplicaSet', tolerations: [OLD] }, 'replace'],
+    ['that runs', { owner: 'ReplicaSet', phase: 'Running' }, 'replace'],
+    ['that has succeeded', { owner: 'ReplicaSet', phase: 'Succeeded' }, 'none'],
+    ['that has failed', { owner: 'ReplicaSet', phase: 'Failed' }, 'none'],
+    ['that is being deleted', { owner: 'ReplicaSet', metadata: { deletionTimestamp: 'x' } }, 'none'],
+
+    ['without tolerations', { owner: 'ReplicaSet', tolerations: [] }, 'none'],
+    ['under another key', { owner: 'ReplicaSet', tolerations: [{ ...OURS, key: 'other' }] }, 'none'],
+    ['under another effect', { owner: 'ReplicaSet', tolerations: [{ ...OURS, effect: 'NoExecute' }] }, 'none'],
+    ['in another form', { owner: 'ReplicaSet', tolerations: [{ key: OURS.key, operator: 'Exists' }] }, 'none'],
+    ["of its author's own", { owner: 'ReplicaSet', managedFields: [wrote('kubectl')] }, 'none'],
+    ['of nobody that is known', { owner: 'ReplicaSet', managedFields: [] }, 'none'],
+    [
+      'that we wrote, but other fields of it',
+      { owner: 'ReplicaSet', managedFields: [wrote('archaware-controller', { 'f:affinity': {} })] },
+      'none',
+    ],
+    ['that others wrote besides', { owner: 'ReplicaSet', managedFields: [wrote('kubectl'), ...WRITTEN] }, 'replace'],
+    [
+      'whose managed fields are text',
+      {
+        owner: 'ReplicaSet',
+        managedFields: [{ manager: 'archaware-controller', fieldsV1: '{"f:spec":{"f:tolerations":{}}}' }],
+      },
+      'replace',
+    ],
+    ['whose managed fields are no list', { owner: 'ReplicaSet', managedFields: 'x' }, 'none'],
+    [
+      'whose managed fields are odd',
+      { owner: 'ReplicaSet', managedFields: [{}, { manager: 'archaware-controller', fieldsV1: '{' }, { manager: 1 }] },
+      'none',
+    ],
+
+    ['of a DaemonSet that is restored', { owner: 'DaemonSet', template: [] }, 'rolls'],
+    ['of a DaemonSet, whoever wrote it', { owner: 'DaemonSet', template: [], managedFields: [] }, 'rolls'],
+    ['of a DaemonSet whose author wants it', { owner: 'DaemonSet', template: [OURS] }, 'none'],
+    [
+      'of a DaemonSet whose author wants one of two',
+      { owner: 'DaemonSet', template: [OURS], tolerations: [OURS, OLD] },
+      'rolls',
+    ],
+    ['of a DaemonSet that is gone', { owner: 'DaemonSet' }, 'none'],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const decided = undo(what);
+      expect(decided.kind === 'leave' ? `leave: ${decided.reason}` : decided.kind).to.equal(expected);
+    });
+  }
+});
