@@ -34,9 +34,18 @@ export function parseConfig(name: string, text: string): ConfigFile {
   }
   return {
     name,
-    value: document.toJS({ maxAliasCount: 100 }) ?? {},
+    value: plainValue(name, document),
     lineOf: (path) => lineCounter.linePos(offsetOf(document, path)).line,
   };
+}
+
+/** The document as a plain value. Throws {@link ConfigurationError} for an alias without its anchor, or far too many. */
+function plainValue(name: string, document: Document.Parsed): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 }) ?? {};
+  } catch (error) {
+    throw new ConfigurationError([`${error instanceof Error ? error.message : String(error)} (${name})`]);
+  }
 }
 
 /** Offset of the key at a path, or of the nearest thing above it. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { normaliseArchitecture } from '../placement/platform.ts';
 import { parseSelector } from '../placement/selector.ts';
 import { parseDuration } from './duration.ts';

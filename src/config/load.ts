@@ -36,7 +36,9 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   fromEnvironment(environment, keys, given, problems);
   for (const [path, text] of Object.entries(flags)) {
     const key = keys.find((candidate) => candidate.path === path);
-    if (key) fromText(key, text, `--${path}`, given, problems);
+    // A flag without a value switches on, as `--taints.manage`; an empty variable says nothing.
+    const value = key?.form === 'boolean' && text === '' ? 'true' : text;
+    if (key) fromText(key, value, `--${path}`, given, problems);
   }
 
   const config: Record<string, unknown> = {};
@@ -56,11 +58,14 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
 function unknownKey(path: string, keys: readonly Key[]): string {
   const later = LATER_KEYS.find((key) => path === key || path.startsWith(`${key}.`));
   if (later !== undefined) return `${path}: not yet available in this version`;
-  const near = nearest(
-    path,
-    keys.map((key) => key.path),
-  );
+  const near = nearest(path, [...new Set(keys.flatMap((key) => [key.path, ...groupsOf(key.path)]))]);
   return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
+}
+
+/** The groups that a key is in: `images.cache` and `images` of `images.cache.tagTtl`. */
+function groupsOf(path: string): string[] {
+  const parts = path.split('.');
+  return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'));
 }
 
 /** The line for a flag that there is not, or not yet. */
@@ -82,7 +87,13 @@ function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Giv
     } else if (name !== '' && !isGroup(name)) {
       problems.push(`${unknownKey(name, keys)} (${where(path)})`);
     } else if (isObject(value)) {
-      for (const [key, child] of Object.entries(value)) walk(child, [...path, key]);
+      for (const [key, child] of Object.entries(value)) {
+        if (!key.includes('.')) walk(child, [...path, key]);
+        else
+          problems.push(
+            `${key}: unknown key; in a file the parts of a name are nested maps (${where([...path, key])})`,
+          );
+      }
     } else if (value !== null) {
       problems.push(`${name || file.name}: got ${shown(value)}, expected a map of keys (${where(path)})`);
     }
@@ -101,7 +112,7 @@ function fromEnvironment(
     if (!name.startsWith('ARCHAWARE_') || text === undefined) continue;
     const key = names.get(name);
     if (key) fromText(key, text, name, given, problems);
-    else if (isMeant(name, [...names.keys()])) problems.push(unknownVariable(name, [...names.keys()]));
+    else if (isLater(name) || isMeant(name, [...names.keys()])) problems.push(unknownVariable(name, [...names.keys()]));
   }
 }
 
@@ -113,9 +124,12 @@ function isMeant(name: string, known: readonly string[]): boolean {
   return name.includes('__') || known.some((candidate) => editDistance(name, candidate) <= 2);
 }
 
+function isLater(name: string): boolean {
+  return LATER_KEYS.some((key) => name === variableName(key) || name.startsWith(`${variableName(key)}__`));
+}
+
 function unknownVariable(name: string, known: readonly string[]): string {
-  const later = LATER_KEYS.some((key) => name === variableName(key) || name.startsWith(`${variableName(key)}__`));
-  if (later) return `${name}: not yet available in this version`;
+  if (isLater(name)) return `${name}: not yet available in this version`;
   const near = nearest(name, known);
   return `${name}: unknown variable${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
@@ -132,7 +146,7 @@ function readText({ form }: Key, text: string): unknown {
     case 'text':
       return text;
     case 'boolean':
-      return text === '' || text === 'true' ? true : text === 'false' ? false : undefined;
+      return text === 'true' ? true : text === 'false' ? false : undefined;
     case 'number':
       return /^-?[0-9]+$/.test(text.trim()) ? Number(text) : undefined;
     case 'list':
@@ -168,6 +182,8 @@ function check(key: Key, { value, source, lineOf }: Given, problems: string[]): 
     );
     if (issue.code === 'unrecognized_keys')
       problems.push(`${name}: unknown key ${issue.keys.join(', ')}; expected ${key.expected} (${line})`);
+    else if (issue.code === 'invalid_key')
+      problems.push(`${name}: ${issue.issues[0]?.message ?? 'unknown key'} (${line})`);
     else if (issue.message.startsWith('got ')) problems.push(`${name}: ${issue.message} (${line})`);
     else problems.push(`${name}: got ${shown(at(value, path))}, expected ${key.expected} (${line})`);
   }

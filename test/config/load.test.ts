@@ -1,0 +1,507 @@
+import { expect } from 'chai';
+import { parseConfig } from '../../src/config/file.ts';
+import { allKeys, variableName } from '../../src/config/keys.ts';
+import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
+import { ConfigurationError } from '../../src/config/problems.ts';
+import { schema } from '../../src/config/schema.ts';
+import { isObject } from '../../src/placement/json.ts';
+
+type Given = { file?: string; environment?: Record<string, string>; flags?: Record<string, string> };
+
+function load({ file, environment = {}, flags = {} }: Given): Loaded {
+  return loadConfig({ file: file === undefined ? undefined : parseConfig('config.yaml', file), environment, flags });
+}
+
+function problems(given: Given): readonly string[] {
+  try {
+    load(given);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems;
+    throw error;
+  }
+}
+
+function valueAt({ config }: Loaded, path: string): unknown {
+  return path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
+}
+
+/** A file that sets one key, written as nested maps. */
+function fileWith(path: string, value: string): string {
+  const parts = path.split('.');
+  return parts
+    .map((part, index) => `${'  '.repeat(index)}${part}:${index === parts.length - 1 ? ` ${value}` : ''}`)
+    .join('\n');
+}
+
+describe('the layers of the configuration', () => {
+  const file = 'taints:\n  key: from-file\n';
+  const environment = { ARCHAWARE_TAINTS__KEY: 'from-variable' };
+  const flags = { 'taints.key': 'from-flag' };
+  const rows: [given: string, what: Given, key: string, source: string][] = [
+    ['nothing', {}, 'supported-arch', 'default'],
+    ['an empty file', { file: '' }, 'supported-arch', 'default'],
+    ['a file of comments', { file: '# nothing\n' }, 'supported-arch', 'default'],
+    ['a file that leaves the group empty', { file: 'taints:\n' }, 'supported-arch', 'default'],
+    ['a file', { file }, 'from-file', 'config.yaml:2'],
+    ['a variable', { environment }, 'from-variable', 'ARCHAWARE_TAINTS__KEY'],
+    ['a flag', { flags }, 'from-flag', '--taints.key'],
+    ['a variable over a file', { file, environment }, 'from-variable', 'ARCHAWARE_TAINTS__KEY'],
+    ['a flag over a file', { file, flags }, 'from-flag', '--taints.key'],
+    ['a flag over a variable', { environment, flags }, 'from-flag', '--taints.key'],
+    ['a flag over everything', { file, environment, flags }, 'from-flag', '--taints.key'],
+    ['a file without a value for it', { file: 'taints:\n  key:\n' }, 'supported-arch', 'config.yaml:2'],
+  ];
+  for (const [given, what, key, source] of rows) {
+    it(`${given} gives ${key} from ${source}`, () => {
+      const loaded = load(what);
+      expect(loaded.config.taints.key).to.equal(key);
+      expect(loaded.sources.get('taints.key')).to.equal(source);
+      expect(loaded.sources.get('taints.effect')).to.equal('default');
+    });
+  }
+
+  it('replace a list, and do not merge it', () => {
+    const loaded = load({ file: 'systemNamespaces: [a, b]', flags: { systemNamespaces: 'c' } });
+    expect(loaded.config.systemNamespaces).to.deep.equal(['c']);
+  });
+
+  it('replace a map, and do not merge it', () => {
+    expect(load({ file: 'architectures: {compatible: {arm64: [arm]}}' }).config.architectures.compatible).to.deep.equal(
+      {
+        arm64: ['arm'],
+      },
+    );
+  });
+
+  it('name a source for every key', () => {
+    const { sources } = load({ file, environment: { ARCHAWARE_WORKERS: '3' } });
+    expect([...sources.keys()]).to.deep.equal(allKeys().map(({ path }) => path));
+    expect([...sources].filter(([, source]) => source !== 'default')).to.deep.equal([
+      ['taints.key', 'config.yaml:2'],
+      ['workers', 'ARCHAWARE_WORKERS'],
+    ]);
+  });
+});
+
+describe('every key', () => {
+  /** For each key a text as a flag has it, and the value that it stands for; all unlike the default. */
+  const values: Record<string, [text: string, value: unknown]> = {
+    'placement.mode': ['taints', 'taints'],
+    'placement.noCommonArchitecture': ['release', 'release'],
+    'taints.manage': ['false', false],
+    'taints.key': ['example.com/arch', 'example.com/arch'],
+    'taints.effect': ['PreferNoSchedule', 'PreferNoSchedule'],
+    'taints.nodeSelector': ['a=b,c in (d,e)', 'a=b,c in (d,e)'],
+    'architectures.schedulable': ['amd64,arm64', ['amd64', 'arm64']],
+    'architectures.compatible': ['{arm64: [arm], amd64: ["386"]}', { arm64: ['arm'], amd64: ['386'] }],
+    'architectures.fallback': ['amd64', ['amd64']],
+    'pods.excludeNamespaces': ['a-*, b?', ['a-*', 'b?']],
+    'pods.namespaceSelector': ['!a', '!a'],
+    'pods.daemonSets': ['ignore', 'ignore'],
+    systemNamespaces: ['', []],
+    'images.unresolvable': ['wait', 'wait'],
+    'images.fallbackAfter': ['1h30m', '1h30m'],
+    'images.overrides': [
+      '[{"pattern": "r.example.com/*", "architectures": ["amd64"]}]',
+      [{ pattern: 'r.example.com/*', architectures: ['amd64'] }],
+    ],
+    'images.cache.maxEntries': ['100', 100],
+    'images.cache.tagTtl': ['1m', '1m'],
+    'images.cache.alwaysTagTtl': ['1s', '1s'],
+    'images.cache.failureTtl': ['90s', '90s'],
+    'registries.insecure': ['localhost:5000,[::1]', ['localhost:5000', '[::1]']],
+    'registries.addresses.allow': ['10.0.0.0/8,fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
+    'registries.addresses.deny': ['192.0.2.1', ['192.0.2.1']],
+    'registries.maxInFlight': ['1', 1],
+    'registries.timeout': ['1s', '1s'],
+    'credentials.pullSecrets': ['false', false],
+    'bootstrap.timeout': ['0s', '0s'],
+    'leaderElection.enabled': ['false', false],
+    'leaderElection.namespace': ['ops', 'ops'],
+    'leaderElection.name': ['other', 'other'],
+    'leaderElection.leaseDuration': ['30s', '30s'],
+    loops: ['nodes,pods', ['nodes', 'pods']],
+    workers: ['256', 256],
+    'metrics.address': ['[::1]:0', '[::1]:0'],
+    'log.level': ['debug', 'debug'],
+    'log.format': ['pretty', 'pretty'],
+  };
+
+  it('is in this table', () => {
+    expect(allKeys().map(({ path }) => path)).to.have.members(Object.keys(values));
+  });
+
+  for (const [path, [text, value]] of Object.entries(values)) {
+    it(`${path} is a flag`, () => {
+      expect(valueAt(load({ flags: { [path]: text } }), path)).to.deep.equal(value);
+    });
+    it(`${path} is the variable ${variableName(path)}`, () => {
+      expect(valueAt(load({ environment: { [variableName(path)]: text } }), path)).to.deep.equal(value);
+    });
+    it(`${path} is a key of the file`, () => {
+      const loaded = load({ file: fileWith(path, JSON.stringify(value)) });
+      expect(valueAt(loaded, path)).to.deep.equal(value);
+      expect(loaded.sources.get(path)).to.equal(`config.yaml:${path.split('.').length}`);
+    });
+  }
+
+  it('has a default that the schema accepts, a text, and what it expects', () => {
+    for (const { path, schema: part, fallback, description, expected } of allKeys()) {
+      expect(part.safeParse(fallback).success, path).to.equal(true);
+      expect(description, path).to.match(/^[A-Z].*[.]$/);
+      expect(expected, path).not.to.equal('undefined');
+    }
+    expect(schema.safeParse(load({}).config).success).to.equal(true);
+  });
+
+  it('has the name of a variable that is its own', () => {
+    expect(variableName('taints.nodeSelector')).to.equal('ARCHAWARE_TAINTS__NODE_SELECTOR');
+    expect(variableName('images.cache.alwaysTagTtl')).to.equal('ARCHAWARE_IMAGES__CACHE__ALWAYS_TAG_TTL');
+    expect(variableName('registries.maxInFlight')).to.equal('ARCHAWARE_REGISTRIES__MAX_IN_FLIGHT');
+    const names = allKeys().map(({ path }) => variableName(path));
+    expect(new Set(names).size).to.equal(names.length);
+  });
+});
+
+describe('a key that there is not', () => {
+  const rows: [given: string, what: Given, expected: string[]][] = [
+    [
+      'a typing error',
+      { file: 'taints:\n  efect: NoSchedule\n' },
+      ['taints.efect: unknown key; did you mean taints.effect? (config.yaml:2)'],
+    ],
+    ['another case', { file: 'Taints:\n  key: a\n' }, ['Taints: unknown key; did you mean taints? (config.yaml:1)']],
+    ['a group', { file: 'taint:\n  key: a\n' }, ['taint: unknown key; did you mean taints? (config.yaml:1)']],
+    [
+      'a group within one',
+      { file: 'images:\n  cach: {}\n' },
+      ['images.cach: unknown key; did you mean images.cache? (config.yaml:2)'],
+    ],
+    ['nothing near', { file: 'somethingElse: 1\n' }, ['somethingElse: unknown key (config.yaml:1)']],
+    [
+      'what every object has',
+      { file: 'constructor: 1\n__proto__: 2\n' },
+      ['constructor: unknown key (config.yaml:1)', '__proto__: unknown key (config.yaml:2)'],
+    ],
+    [
+      'a name with dots',
+      { file: 'workers: 1\ntaints.key: a\n' },
+      ['taints.key: unknown key; in a file the parts of a name are nested maps (config.yaml:2)'],
+    ],
+    [
+      'a map below a key',
+      { file: 'workers:\n  count: 1\n' },
+      ['workers: got {"count":1}, expected a whole number from 1 to 256 (config.yaml:1)'],
+    ],
+    [
+      'a typing error in a list',
+      { file: 'images:\n  overrides:\n    - pattern: a\n      architectures: [amd64]\n      arch: x\n' },
+      [
+        'images.overrides[0]: unknown key arch; expected a list of ' +
+          '{pattern: registry.example.com/legacy/*, architectures: [amd64]} (config.yaml:3)',
+      ],
+    ],
+    [
+      'a variable',
+      { environment: { ARCHAWARE_TAINTS__KEYS: 'a' } },
+      ['ARCHAWARE_TAINTS__KEYS: unknown variable; did you mean ARCHAWARE_TAINTS__KEY?'],
+    ],
+    [
+      'a variable with one underscore',
+      { environment: { ARCHAWARE_LOG_LEVEL: 'debug' } },
+      ['ARCHAWARE_LOG_LEVEL: unknown variable; did you mean ARCHAWARE_LOG__LEVEL?'],
+    ],
+    ['a variable, nothing near', { environment: { ARCHAWARE_X__Y__Z: 'a' } }, ['ARCHAWARE_X__Y__Z: unknown variable']],
+    [
+      'variables that Kubernetes sets for a Service',
+      {
+        environment: {
+          ARCHAWARE_METRICS_PORT: 'tcp://10.0.0.1:9090',
+          ARCHAWARE_METRICS_PORT_9090_TCP_ADDR: '10.0.0.1',
+          ARCHAWARE_CONTROLLER_SERVICE_HOST: '10.0.0.1',
+          ARCHAWARE_SERVICE_PORT: '9090',
+          ARCHAWARE: 'x',
+          PATH: '/bin',
+        },
+      },
+      [],
+    ],
+    [
+      'a key of a later version',
+      { file: 'workers: 1\npolicies: []\n' },
+      ['policies: not yet available in this version (config.yaml:2)'],
+    ],
+    [
+      'a group of a later version',
+      { file: 'webhook:\n  enabled: true\n' },
+      ['webhook: not yet available in this version (config.yaml:1)'],
+    ],
+    [
+      'a key of a later version in a group of this one',
+      { file: 'images:\n  cache:\n    file: /tmp/x\n' },
+      ['images.cache.file: not yet available in this version (config.yaml:3)'],
+    ],
+    [
+      'a variable of a later version',
+      { environment: { ARCHAWARE_WEBHOOK__ENABLED: 'true', ARCHAWARE_POLICIES: '[]' } },
+      [
+        'ARCHAWARE_WEBHOOK__ENABLED: not yet available in this version',
+        'ARCHAWARE_POLICIES: not yet available in this version',
+      ],
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected.length === 0 ? 'is not meant for us' : 'is refused'}`, () => {
+      expect(problems(what)).to.deep.equal(expected);
+    });
+  }
+
+  it('is refused as a flag, with the nearest', () => {
+    const known = ['taints.key', 'taints.effect', 'yes'];
+    expect(unknownFlag('taints.kee', known)).to.equal('--taints.kee: unknown flag; did you mean --taints.key?');
+    expect(unknownFlag('yess', known)).to.equal('--yess: unknown flag; did you mean --yes?');
+    expect(unknownFlag('q'.repeat(100_000), known)).to.match(/unknown flag/);
+    expect(unknownFlag('webhook.enabled', known)).to.equal('--webhook.enabled: not yet available in this version');
+  });
+});
+
+describe('a value that is not allowed', () => {
+  const rows: [given: string, what: Given, expected: string[]][] = [
+    [
+      'a word in another case',
+      { file: 'placement: {mode: taints}\ntaints:\n  effect: noschedule\n' },
+      [
+        'taints.effect: got "noschedule", expected one of NoSchedule, PreferNoSchedule ' +
+          '(NoExecute would evict whatever is not served yet) (config.yaml:3)',
+      ],
+    ],
+    [
+      'NoExecute',
+      { flags: { 'taints.effect': 'NoExecute' } },
+      [
+        'taints.effect: got "NoExecute", expected one of NoSchedule, PreferNoSchedule ' +
+          '(NoExecute would evict whatever is not served yet) (--taints.effect)',
+      ],
+    ],
+    [
+      'a value of a later version',
+      { file: 'placement:\n  mode: both\n  noCommonArchitecture: reject\n' },
+      [
+        'placement.mode: "both" is not yet available in this version (config.yaml:2)',
+        'placement.noCommonArchitecture: "reject" is not yet available in this version (config.yaml:3)',
+      ],
+    ],
+    [
+      'a number for a text',
+      { file: 'taints: {key: 5}' },
+      ['taints.key: got 5, expected a qualified name, as supported-arch or example.com/arch (config.yaml:1)'],
+    ],
+    [
+      'a text for a switch',
+      { file: 'taints: {manage: "no"}' },
+      ['taints.manage: got "no", expected true or false (config.yaml:1)'],
+    ],
+    [
+      'a word for a switch',
+      { flags: { 'taints.manage': 'yes' } },
+      ['taints.manage: got "yes", expected true or false (--taints.manage)'],
+    ],
+    [
+      'an empty variable for a switch',
+      { environment: { ARCHAWARE_TAINTS__MANAGE: '' } },
+      ['taints.manage: got "", expected true or false (ARCHAWARE_TAINTS__MANAGE)'],
+    ],
+    [
+      'half a number',
+      { file: 'workers: 1.5' },
+      ['workers: got 1.5, expected a whole number from 1 to 256 (config.yaml:1)'],
+    ],
+    [
+      'a number too large',
+      { flags: { workers: '257' } },
+      ['workers: got 257, expected a whole number from 1 to 256 (--workers)'],
+    ],
+    [
+      'a number below',
+      { flags: { workers: '-1' } },
+      ['workers: got -1, expected a whole number from 1 to 256 (--workers)'],
+    ],
+    [
+      'no number',
+      { flags: { workers: '1e1' } },
+      ['workers: got "1e1", expected a whole number from 1 to 256 (--workers)'],
+    ],
+    [
+      'a duration without a unit',
+      { file: 'bootstrap: {timeout: 30}' },
+      ['bootstrap.timeout: got 30, expected a duration from 0s to 1h, as 30s or 10m (config.yaml:1)'],
+    ],
+    [
+      'a duration too long',
+      { flags: { 'bootstrap.timeout': '61m' } },
+      ['bootstrap.timeout: got "61m", expected a duration from 0s to 1h, as 30s or 10m (--bootstrap.timeout)'],
+    ],
+    [
+      'a selector that cannot be read',
+      { flags: { 'taints.nodeSelector': 'a in b' } },
+      [
+        'taints.nodeSelector: got "a in b", expected a label selector, as key=value,key!=value,key in (a,b),!key, ' +
+          'or an empty text (--taints.nodeSelector)',
+      ],
+    ],
+    [
+      'an architecture in another spelling',
+      { file: 'architectures:\n  schedulable:\n    - amd64\n    - aarch64\n' },
+      [
+        'architectures.schedulable[1]: got "aarch64", expected the name of an architecture as nodes report it ("arm64") ' +
+          '(config.yaml:4)',
+      ],
+    ],
+    [
+      'no architecture',
+      { flags: { 'architectures.schedulable': 'amd64/v2' } },
+      [
+        'architectures.schedulable[0]: got "amd64/v2", expected the name of an architecture as nodes report it, as amd64 ' +
+          '(--architectures.schedulable)',
+      ],
+    ],
+    [
+      'a number for an architecture',
+      { file: 'architectures:\n  compatible:\n    amd64: [386]\n' },
+      [
+        'architectures.compatible.amd64[0]: got 386, expected a map from an architecture to a list of them, ' +
+          'as {amd64: ["386"], arm64: [arm]} (config.yaml:3)',
+      ],
+    ],
+    [
+      'a key of a map in another spelling',
+      { file: 'architectures:\n  compatible:\n    x86_64: ["386"]\n' },
+      [
+        'architectures.compatible.x86_64: got "x86_64", expected the name of an architecture as nodes report it ("amd64") ' +
+          '(config.yaml:3)',
+      ],
+    ],
+    [
+      'a list for a map',
+      { flags: { 'architectures.compatible': '[a]' } },
+      [
+        'architectures.compatible: got ["a"], expected a map from an architecture to a list of them, ' +
+          'as {amd64: ["386"], arm64: [arm]} (--architectures.compatible)',
+      ],
+    ],
+    [
+      'a map that is no YAML',
+      { environment: { ARCHAWARE_ARCHITECTURES__COMPATIBLE: '{a: [' } },
+      [
+        'architectures.compatible: got "{a: [", expected a map from an architecture to a list of them, ' +
+          'as {amd64: ["386"], arm64: [arm]} (ARCHAWARE_ARCHITECTURES__COMPATIBLE)',
+      ],
+    ],
+    [
+      'an override without architectures',
+      { file: 'images:\n  overrides:\n    - pattern: a\n      architectures: []\n' },
+      [
+        'images.overrides[0].architectures: got [], expected a list of ' +
+          '{pattern: registry.example.com/legacy/*, architectures: [amd64]} (config.yaml:4)',
+      ],
+    ],
+    [
+      'no loop',
+      { file: 'loops: []' },
+      ['loops: got [], expected a list of nodes, pods, daemonsets, labels (config.yaml:1)'],
+    ],
+    [
+      'a loop that there is not',
+      { flags: { loops: 'nodes,pod' } },
+      ['loops[1]: got "pod", expected a list of nodes, pods, daemonsets, labels (--loops)'],
+    ],
+    [
+      'networks that are none',
+      { flags: { 'registries.addresses.allow': '10.0.0.0/33,host,10.0.0.0/8/8,::1/129' } },
+      ['10.0.0.0/33', 'host', '10.0.0.0/8/8', '::1/129'].map(
+        (text, index) =>
+          `registries.addresses.allow[${index}]: got "${text}", expected a list of CIDRs, as 10.0.0.0/8,fd00::/8 ` +
+          '(--registries.addresses.allow)',
+      ),
+    ],
+    [
+      'a host with a scheme',
+      { flags: { 'registries.insecure': 'http://localhost' } },
+      ['registries.insecure[0]: got "http://localhost", expected a list of host or host:port (--registries.insecure)'],
+    ],
+    [
+      'an address with too large a port',
+      { flags: { 'metrics.address': ':65536' } },
+      ['metrics.address: got ":65536", expected host:port or :port; empty for none (--metrics.address)'],
+    ],
+    ['a text for a group', { file: 'taints: no\n' }, ['taints: got "no", expected a map of keys (config.yaml:1)']],
+    [
+      'a list for everything',
+      { file: '- taints\n' },
+      ['config.yaml: got ["taints"], expected a map of keys (config.yaml:1)'],
+    ],
+    [
+      'several at once, each told',
+      { file: 'workers: 0\nlogs: {}\n', flags: { 'log.level': 'trace' } },
+      [
+        'logs: unknown key; did you mean log? (config.yaml:2)',
+        'workers: got 0, expected a whole number from 1 to 256 (config.yaml:1)',
+        'log.level: got "trace", expected one of debug, info, warn, error (--log.level)',
+      ],
+    ],
+    [
+      'a very long value, cut',
+      { flags: { 'log.level': 'x'.repeat(10_000) } },
+      [`log.level: got "${'x'.repeat(116)}..., expected one of debug, info, warn, error (--log.level)`],
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: is refused with what is allowed, and where it was given`, () => {
+      expect(problems(what)).to.deep.equal(expected);
+    });
+  }
+
+  it('does not matter where a later layer gives another', () => {
+    expect(problems({ file: 'workers: 0', flags: { workers: '1' } })).to.deep.equal([]);
+  });
+
+  it('may be a flag without a value, which switches on', () => {
+    expect(load({ file: 'taints: {manage: false}', flags: { 'taints.manage': '' } }).config.taints.manage).to.equal(
+      true,
+    );
+  });
+});
+
+describe('values that do not go together', () => {
+  const rows: [given: string, what: Given, expected: string[]][] = [
+    [
+      'a fallback outside of what is schedulable',
+      { file: 'architectures:\n  schedulable: [amd64]\n  fallback: [amd64, arm64]\n' },
+      [
+        'architectures.fallback: got ["arm64"], expected only architectures of architectures.schedulable (amd64) ' +
+          '(config.yaml:3)',
+      ],
+    ],
+    ['a fallback within it', { file: 'architectures: {schedulable: [amd64, arm64], fallback: [arm64]}' }, []],
+    ['a fallback where everything is schedulable', { file: 'architectures: {fallback: [arm64]}' }, []],
+    [
+      'unresolvable: fallback without one',
+      { flags: { 'images.unresolvable': 'fallback' } },
+      [
+        'architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ' +
+          '(--images.unresolvable)',
+      ],
+    ],
+    [
+      'unresolvable: fallback with one',
+      { flags: { 'images.unresolvable': 'fallback', 'architectures.fallback': 'arm64' } },
+      [],
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected.length === 0 ? 'is fine' : 'is refused'}`, () => {
+      expect(problems(what)).to.deep.equal(expected);
+    });
+  }
+});
