@@ -1,0 +1,475 @@
+import { existsSync } from 'node:fs';
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import type { Finished } from '../support/controller-process.ts';
+import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { startCommand } from './support/bundle.ts';
+import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
+import { daemonSet, deployment, job, pod, statefulSet } from './support/workloads.ts';
+import { type Kind, manifestWithoutDeployment, pathOf, startWorld, type World } from './support/world.ts';
+
+const BOTH = ours('amd64', 'arm64');
+const EVERYTHING = 'deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets';
+/** A budget that lets no pod of this workload go. */
+const budget = (namespace: string, app: string) => ({
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  metadata: { name: app, namespace },
+  spec: { maxUnavailable: 0, selector: { matchLabels: { app } } },
+});
+
+/** What `clean --output json` printed; throws with what it said where that is something else. */
+function outcome({ code, stdout, stderr }: Finished) {
+  let printed: unknown;
+  try {
+    printed = JSON.parse(stdout);
+  } catch {
+    throw new Error(`exit code ${code}, no JSON: ${stdout}${stderr}`);
+  }
+  const left = listAt(printed, 'left').map((entry) => ({
+    what: [at(entry, 'kind'), at(entry, 'namespace'), at(entry, 'name')].filter(Boolean).join(' '),
+    reason: String(at(entry, 'reason')),
+  }));
+  return { code, removed: at(printed, 'removed'), left, printed };
+}
+
+describe('clean', () => {
+  let world: World;
+  let manifest: string;
+  let proxy: ApiProxy;
+  let through: string;
+  let ns: string;
+  let namespaces = 0;
+
+  before(async () => {
+    world = await startWorld();
+    manifest = await manifestWithoutDeployment();
+    proxy = await startApiProxy(world.cluster);
+    through = await proxy.kubeconfig(world.kubeconfig);
+  });
+
+  after(async () => {
+    await world?.stop();
+    await proxy?.close();
+  });
+
+  beforeEach(async () => {
+    await world.cluster.apply(manifest);
+    ns = await world.namespace(`clean-${++namespaces}`);
+  });
+
+  afterEach(async () => {
+    await world.stopControllers('SIGTERM');
+    await world.cluster.kubectl(['delete', EVERYTHING, '--all', '-n', ns, '--wait=false']);
+    await world.command(['clean', '--pods', 'keep']);
+    await world.eventually('the pods to be gone', async () => (await world.list('Pod', ns)).length === 0);
+  });
+
+  /** Runs the controller until nodes, pods and DaemonSets have what it gives them, and ends it. */
+  async function settle(flags: readonly string[] = [], end: NodeJS.Signals = 'SIGTERM', key = 'supported-arch') {
+    await world.run(flags);
+    await world.eventually(
+      'everything to be settled',
+      async () => (await nodesTainted(key)) && (await podsTolerate(key)) && settledSets(),
+    );
+    await world.stopControllers(end);
+  }
+
+  const nodesTainted = async (key: string) =>
+    (await world.list('Node', '')).every((node) => taints(node).some((text) => text.startsWith(`${key}=`)));
+  const podsTolerate = async (key: string) => {
+    const pods = await world.list('Pod', ns);
+    return (
+      pods.length > 0 &&
+      pods.every((entry) => !isGoing(entry) && tolerations(entry).some((text) => text.startsWith(`${key}=`)))
+    );
+  };
+  const settledSets = async () =>
+    (await world.list('DaemonSet', ns)).every((entry) => {
+      const status = at(entry, 'status');
+      const desired = at(status, 'desiredNumberScheduled');
+      return (
+        at(status, 'observedGeneration') === at(entry, 'metadata', 'generation') &&
+        at(status, 'updatedNumberScheduled') === desired &&
+        at(status, 'numberAvailable') === desired
+      );
+    });
+  const running = (count: number) =>
+    world.eventually(`${count} pods to run`, async () => {
+      const pods = await world.list('Pod', ns);
+      return pods.length === count && pods.every((entry) => runs(entry) && !isGoing(entry));
+    });
+
+  const clean = async (...flags: readonly string[]) =>
+    outcome(await world.command(['clean', '--output', 'json', ...flags]));
+  /** The same through the proxy, which sees the order. */
+  const watched = (...flags: readonly string[]) => ['clean', '--output', 'json', '--kubeconfig', through, ...flags];
+  const carrying = async () =>
+    (await world.list('Pod', ns))
+      .filter((entry) => !isGoing(entry) && tolerations(entry).length > 0)
+      .map(nameOf)
+      .sort();
+  const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints);
+  const counts = (nodes: number, daemonSets: number, pods: number, configurations = 2) => ({
+    configurations,
+    gates: 0,
+    nodes,
+    daemonSets,
+    pods,
+  });
+  const holder = async () =>
+    at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';
+
+  it('takes everything away in the order in which nothing is lost, and daemon pods never go to none', async () => {
+    await world.create(
+      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+      deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }),
+      statefulSet(ns, 'store', { images: [world.image('arm64')], replicas: 2 }),
+    );
+    await settle();
+    await running(7);
+    expect(await nodeTaints()).to.have.members(BOTH);
+
+    const seen = proxy.writes().length;
+    const command = startCommand(watched());
+    let over = false;
+    const finished = command.ended.finally(() => {
+      over = true;
+    });
+    let least = Number.POSITIVE_INFINITY;
+    while (!over) {
+      const pods = await world.pods(ns, 'agent');
+      least = Math.min(least, pods.filter(runs).length);
+    }
+    const { code, removed, left } = outcome(await finished);
+    expect(left).to.deep.equal([]);
+    expect(code).to.equal(0);
+    // The DaemonSet's own two pods count as well, unless it was quick to roll them.
+    expect(at(removed, 'pods')).to.be.within(5, 7);
+    expect(removed).to.deep.equal(counts(2, 1, Number(at(removed, 'pods'))));
+    expect(least, 'daemon pods at the worst moment').to.be.at.least(1);
+
+    const step = (path: string) =>
+      ['/admissionregistration', '/nodes/', '/daemonsets/', '/eviction'].findIndex((part) => path.includes(part));
+    const steps = proxy
+      .writes()
+      .slice(seen)
+      .map(({ path }) => step(path));
+    expect(steps).to.deep.equal([...steps].sort());
+    expect(steps.filter((entry) => entry === 3).length).to.equal(5);
+    expect(new Set(steps)).to.deep.equal(new Set([0, 1, 2, 3]));
+
+    expect(await nodeTaints()).to.deep.equal([]);
+    for (const node of await world.list('Node', ''))
+      expect(annotation(node, 'archaware.dev/managed')).to.equal(undefined);
+    const set = await world.get('DaemonSet', ns, 'agent');
+    expect(tolerations(at(set, 'spec', 'template'))).to.deep.equal([]);
+    expect(annotation(set, 'archaware.dev/tolerations')).to.equal(undefined);
+    await running(7);
+    expect(await carrying()).to.deep.equal([]);
+    expect(await holder()).to.equal('');
+  });
+
+  it('names bare pods and pods of Jobs and leaves them, until --all-pods; any further run says the same', async () => {
+    // Nowhere to go: kwok would complete it at once, and then it would not matter any more.
+    const stuck = { spec: { nodeSelector: { nowhere: 'yes' } } };
+    await world.create(
+      deployment(ns, 'web', { images: [world.image('multi')] }),
+      pod(ns, 'bare', { images: [world.image('multi')] }),
+      job(ns, 'task', { images: [world.image('multi')], ...stuck, spec: { ...stuck.spec, restartPolicy: 'Never' } }),
+    );
+    await settle();
+    const [task] = (await world.list('Pod', ns)).map(nameOf).filter((name) => name.startsWith('task-'));
+    const left = [
+      { what: `Pod ${ns} bare`, reason: 'bare pod: nothing would bring it back' },
+      { what: `Pod ${ns} ${task}`, reason: 'its Job would count it as failed' },
+    ];
+    const first = await clean();
+    expect(first.printed).to.have.all.keys('removed', 'left');
+    expect(first).to.deep.include({ code: 2, removed: counts(2, 0, 1), left });
+    expect(await clean()).to.deep.include({ code: 2, removed: counts(0, 0, 0, 0), left });
+    expect(await carrying()).to.deep.equal(['bare', task]);
+    const all = await clean('--all-pods');
+    expect(all).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
+    expect(await carrying()).to.deep.equal([]);
+    expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
+  });
+
+  it('honours a PodDisruptionBudget: names the pods it could not evict, and evicts them once it may', async () => {
+    await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
+    await settle();
+    await running(2);
+    const before = (await world.list('Pod', ns)).map(uidOf).sort();
+    const names = await carrying();
+    const blocked = await clean('--timeout', '3s');
+    expect(blocked.code).to.equal(2);
+    expect(blocked.removed).to.deep.equal(counts(2, 0, 0));
+    expect(blocked.left.map(({ what }) => what).sort()).to.deep.equal(names.map((name) => `Pod ${ns} ${name}`));
+    for (const { reason } of blocked.left) expect(reason).to.match(/PodDisruptionBudget/);
+    expect((await world.list('Pod', ns)).map(uidOf).sort()).to.deep.equal(before);
+    expect(await nodeTaints()).to.deep.equal([]);
+
+    await world.remove('PodDisruptionBudget', ns, 'web');
+    expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
+  });
+
+  it('changes nothing with --dry-run, and says what there is', async () => {
+    await world.create(
+      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+      deployment(ns, 'web', { images: [world.image('multi')] }),
+    );
+    await settle();
+    const before = await dump();
+    const seen = proxy.writes().length + proxy.leaseWrites().length;
+    const said = await startCommand(watched('--dry-run')).ended;
+    const { code, removed, left } = outcome(said);
+    expect(proxy.writes().length + proxy.leaseWrites().length).to.equal(seen);
+    expect(await dump()).to.deep.equal(before);
+    expect(code).to.equal(0);
+    expect(removed).to.deep.equal(counts(0, 0, 0, 0));
+    const kinds = left.map(({ what }) => what.split(' ')[0]);
+    expect(kinds).to.include.members([
+      'MutatingAdmissionPolicy',
+      'MutatingAdmissionPolicyBinding',
+      'Node',
+      'DaemonSet',
+      'Pod',
+    ]);
+    expect(said.stderr).to.match(/take our taint away/);
+  });
+
+  it('leaves pods and their harmless tolerations with --pods keep', async () => {
+    await world.create(
+      deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }),
+      pod(ns, 'bare', { images: [world.image('multi')] }),
+    );
+    await settle();
+    const before = (await world.list('Pod', ns)).map(uidOf).sort();
+    expect(await clean('--pods', 'keep')).to.deep.include({ code: 0, removed: counts(2, 0, 0), left: [] });
+    expect((await world.list('Pod', ns)).map(uidOf).sort()).to.deep.equal(before);
+    expect((await carrying()).length).to.equal(3);
+  });
+
+  it('deletes pods with --pods delete whatever their budget says, where the user may', async () => {
+    await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
+    await settle();
+    await running(2);
+    const refused = await clean('--pods', 'delete', '--timeout', '2s');
+    expect(refused.code).to.equal(2);
+    expect(refused.left.length).to.equal(2);
+    for (const { reason } of refused.left) expect(reason).to.match(/forbidden|403/);
+    const admin = ['clean', '--output', 'json', '--kubeconfig', world.cluster.kubeconfig, '--pods', 'delete'];
+    expect(outcome(await startCommand(admin).ended)).to.deep.include({
+      code: 0,
+      removed: counts(0, 0, 2, 0),
+      left: [],
+    });
+  });
+
+  it('does not evict pods whose author gave them the very same tolerations', async () => {
+    const own = (value: string) => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' });
+    await world.create(
+      deployment(ns, 'whole', { images: [world.image('multi')], tolerations: [own('amd64'), own('arm64')] }),
+      deployment(ns, 'half', { images: [world.image('multi')], tolerations: [own('amd64')] }),
+      daemonSet(ns, 'agent', { images: [world.image('multi')], tolerations: [own('arm64')] }),
+    );
+    await settle();
+    await running(4);
+    const [whole] = (await world.pods(ns, 'whole')).map(uidOf);
+    const result = await clean();
+    expect(result.left).to.deep.equal([]);
+    expect(result.code).to.equal(0);
+    expect((await world.pods(ns, 'whole')).map(uidOf)).to.deep.equal([whole]);
+    await running(4);
+    const [half] = await world.pods(ns, 'half');
+    expect(tolerations(half)).to.deep.equal(ours('amd64'));
+    expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal(ours('arm64'));
+    expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
+  });
+
+  it('refuses beside a live leader, names it and touches nothing', async () => {
+    await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
+    const controller = await world.run();
+    await world.eventually(
+      'it to lead',
+      async () => (await controller.metric('archaware_leader')) === 1 && (await nodesTainted('supported-arch')),
+    );
+    const name = String(await holder());
+    const seen = proxy.writes().length + proxy.leaseWrites().length;
+    const { code, stdout, stderr } = await startCommand(watched()).ended;
+    expect(code).to.equal(1);
+    expect(stdout).to.equal('');
+    const line = stderr.split('\n').find((text) => text.startsWith('archaware-controller:'));
+    expect(line)
+      .to.include(name)
+      .and.to.match(/leads.*stop it first.*--replicas=0/);
+    expect(stderr).not.to.match(/\n\s+at /);
+    expect(proxy.writes().length + proxy.leaseWrites().length).to.equal(seen);
+    expect(await nodeTaints()).to.have.members(BOTH);
+  });
+
+  it('waits until the lease of a leader that was killed has run out, and then works', async () => {
+    await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
+    await settle(['--leaderElection.leaseDuration', '3s'], 'SIGKILL');
+    expect(await holder()).not.to.equal('');
+    const finished = await world.command(['clean', '--output', 'json']);
+    expect(finished.stderr).to.match(/holds the lease; waiting/);
+    expect(outcome(finished)).to.deep.include({ code: 0, removed: counts(2, 0, 1), left: [] });
+  });
+
+  it('ends on SIGINT at any point, gives the lease back, and finishes the next time', async () => {
+    await world.create(
+      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+      deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }),
+      budget(ns, 'web'),
+    );
+    await settle();
+    await running(4);
+    for (const part of ['/nodes/arm64-1', '/daemonsets/agent', '/eviction']) {
+      const hold = proxy.hold((method, path) => method !== 'GET' && path.includes(part));
+      const command = startCommand(watched());
+      await world.eventually(`it to write to ${part}`, async () => hold.held() > 0);
+      command.kill('SIGINT');
+      const { code, stderr } = await command.ended;
+      hold.release();
+      expect(code).to.equal(1);
+      expect(stderr).to.match(/archaware-controller: interrupted; clean can be run again/);
+      expect(await holder()).to.equal('');
+    }
+    await world.remove('PodDisruptionBudget', ns, 'web');
+    const { code, left } = await clean();
+    expect(left).to.deep.equal([]);
+    expect(code).to.equal(0);
+    expect(await nodeTaints()).to.deep.equal([]);
+    expect(await carrying()).to.deep.equal([]);
+  });
+
+  it('takes away what an earlier key left, and leaves the taints of others alone', async () => {
+    const foreign = [
+      { key: 'dedicated', value: 'gpu', effect: 'PreferNoSchedule' },
+      { key: 'supported-arch', value: 'of-others', effect: 'PreferNoSchedule' },
+    ];
+    await world.patch('Node', '', 'arm64-1', { spec: { taints: foreign } });
+    try {
+      await world.create(
+        deployment(ns, 'web', { images: [world.image('multi')] }),
+        daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+      );
+      await settle(['--taints.key', 'old.example.com/arch'], 'SIGTERM', 'old.example.com/arch');
+      expect(taints(await world.node('arm64-1'))).to.include('old.example.com/arch=arm64:NoSchedule');
+      const { code, left } = await clean();
+      expect(left).to.deep.equal([]);
+      expect(code).to.equal(0);
+      expect(at(await world.node('arm64-1'), 'spec', 'taints')).to.deep.equal(foreign);
+      expect(taints(await world.node('amd64-1'))).to.deep.equal([]);
+      expect(await carrying()).to.deep.equal([]);
+    } finally {
+      await world.patch('Node', '', 'arm64-1', { spec: { taints: null } });
+    }
+  });
+
+  it('asks on a terminal, before anything and before pods go', async function () {
+    if (!existsSync('/usr/bin/script')) this.skip();
+    await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
+    await settle();
+    const answer = async (...answers: readonly string[]) => {
+      const command = startCommand(['clean', '--kubeconfig', world.kubeconfig], { terminal: true });
+      for (const [index, text] of answers.entries()) {
+        await world.eventually('the question', async () => command.output().split('[y/N]').length > index + 1);
+        command.type(`${text}\n`);
+      }
+      return command.ended;
+    };
+    expect((await answer('n')).code).to.equal(1);
+    expect(await nodeTaints()).to.have.members(BOTH);
+
+    const half = await answer('y', '');
+    expect(half.code).to.equal(2);
+    expect(await nodeTaints()).to.deep.equal([]);
+    expect((await carrying()).length).to.equal(1);
+
+    const whole = await answer('y', 'yes');
+    expect(whole.code).to.equal(0);
+    expect(whole.stdout).to.match(/pods with tolerations +1 +0/);
+    expect(await carrying()).to.deep.equal([]);
+  });
+
+  it('apply, run, clean and delete leave no trace; clean also works when the manifest has gone first', async () => {
+    const deleted = async () => {
+      const { code, stderr } = await world.cluster.kubectl(['delete', '-f', '-', '--ignore-not-found'], {
+        input: manifest,
+      });
+      expect(code, stderr).to.equal(0);
+    };
+    await deleted();
+    await world.create(
+      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+      deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }),
+      statefulSet(ns, 'store', { images: [world.image('arm64')], tolerations: [{ operator: 'Exists' }] }),
+    );
+    await running(5);
+    const before = await dump();
+
+    for (const order of ['clean, then delete', 'delete, then clean'] as const) {
+      await world.cluster.apply(manifest);
+      await world.eventually('the account', () => world.get('ServiceAccount', 'archaware', 'archaware-controller'));
+      const account = await world.cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
+      expect(account).to.equal(world.kubeconfig);
+      await world.run();
+      await world.eventually('the nodes to be tainted', () => nodesTainted('supported-arch'));
+      await world.eventually('the DaemonSet to roll', settledSets);
+      expect(await dump()).to.not.deep.equal(before);
+      await world.stopControllers();
+      const first = order === 'delete, then clean';
+      if (first) await deleted();
+      // Without the manifest there is no account any more.
+      const kubeconfig = first ? world.cluster.kubeconfig : account;
+      const { code, left } = outcome(
+        await startCommand(['clean', '--output', 'json', '--kubeconfig', kubeconfig]).ended,
+      );
+      expect(left, order).to.deep.equal([]);
+      expect(code, order).to.equal(0);
+      if (!first) await deleted();
+      await running(5);
+      expect(await dump(), order).to.deep.equal(before);
+    }
+    await world.cluster.apply(manifest);
+    await world.cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
+  });
+
+  /** All that we may have left anywhere, in a form that compares. */
+  async function dump() {
+    const request = async (path: string) => listAt((await world.cluster.request('GET', path)).body, 'items');
+    const metadata = (object: unknown) => ({
+      name: nameOf(object),
+      labels: at(object, 'metadata', 'labels'),
+      annotations: Object.entries(at(object, 'metadata', 'annotations') ?? {})
+        .filter(([name]) => name !== 'deprecated.daemonset.template.generation')
+        .sort(),
+    });
+    const namesAt = async (path: string) => (await request(path)).map(nameOf).sort();
+    const admission = '/apis/admissionregistration.k8s.io/v1';
+    const rights = '/apis/rbac.authorization.k8s.io/v1';
+    const kinds: readonly Kind[] = ['DaemonSet', 'Deployment', 'StatefulSet'];
+    const workloads = await Promise.all(kinds.map((kind) => request(pathOf(kind, ns))));
+    return {
+      nodes: (await request('/api/v1/nodes')).map((node) => ({ ...metadata(node), spec: at(node, 'spec') })),
+      workloads: workloads.flat().map((object) => ({ ...metadata(object), spec: at(object, 'spec') })),
+      tolerations: (await world.list('Pod', ns))
+        .filter((entry) => !isGoing(entry))
+        .map((entry) => `${at(entry, 'metadata', 'labels', 'app')}: ${tolerations(entry)}`)
+        .sort(),
+      admission: await Promise.all(
+        [
+          'mutatingadmissionpolicies',
+          'mutatingadmissionpolicybindings',
+          'validatingadmissionpolicies',
+          'validatingadmissionpolicybindings',
+          'mutatingwebhookconfigurations',
+        ].map((kind) => namesAt(`${admission}/${kind}`)),
+      ),
+      rights: await Promise.all(['clusterroles', 'clusterrolebindings'].map((kind) => namesAt(`${rights}/${kind}`))),
+      leases: (await request(pathOf('Lease', ''))).map(nameOf).sort(),
+    };
+  }
+});
