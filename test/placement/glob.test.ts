@@ -41,7 +41,7 @@ describe('a pattern', () => {
     it(`${pattern.slice(0, 24)} fails on a million letters at once`, () => {
       const started = performance.now();
       expect(matchesGlob(pattern, text)).to.equal(false);
-      expect(performance.now() - started).to.be.lessThan(1_000);
+      expect(performance.now() - started).to.be.lessThan(3_000);
     });
   }
 });

@@ -1,0 +1,84 @@
+import { expect } from 'chai';
+import { createBootstrap } from '../../src/controllers/bootstrap.ts';
+import { createHandClock } from './hand-clock.ts';
+
+function setUp(timeoutMs = 120_000) {
+  const clock = createHandClock();
+  const controller = new AbortController();
+  const ended: number[] = [];
+  const bootstrap = createBootstrap({ timeoutMs, clock, onOver: (open) => ended.push(open) });
+  return {
+    clock,
+    controller,
+    ended,
+    bootstrap,
+    begin: (...keys: string[]) => bootstrap.begin(keys, controller.signal),
+  };
+}
+
+describe('the bootstrap', () => {
+  it('is not over before it has begun', async () => {
+    const { clock, bootstrap, ended } = setUp();
+    bootstrap.decided('pod a');
+    await clock.advance(600_000);
+    expect(bootstrap.over()).to.equal(false);
+    expect(ended).to.deep.equal([]);
+  });
+
+  it('is over at once where nothing is to have its turn', () => {
+    const { bootstrap, begin, ended } = setUp();
+    begin();
+    expect(bootstrap.over()).to.equal(true);
+    expect(ended).to.deep.equal([0]);
+  });
+
+  it('is over when everything has had its turn', () => {
+    const { bootstrap, begin, ended } = setUp();
+    begin('pod a', 'pod b', 'daemonset a');
+    bootstrap.decided('pod a');
+    bootstrap.decided('daemonset a');
+    expect(bootstrap.over()).to.equal(false);
+    bootstrap.decided('pod b');
+    expect(bootstrap.over()).to.equal(true);
+    expect(ended).to.deep.equal([0]);
+  });
+
+  it('does not count a turn twice, nor that of what came later', () => {
+    const { bootstrap, begin } = setUp();
+    begin('pod a', 'pod b');
+    bootstrap.decided('pod a');
+    bootstrap.decided('pod a');
+    bootstrap.decided('pod c');
+    expect(bootstrap.over()).to.equal(false);
+  });
+
+  it('is over when its time is, and says how many were left', async () => {
+    const { clock, bootstrap, begin, ended } = setUp(120_000);
+    begin('pod a', 'pod b', 'pod c');
+    bootstrap.decided('pod b');
+    await clock.advance(119_999);
+    expect(bootstrap.over()).to.equal(false);
+    await clock.advance(1);
+    expect(bootstrap.over()).to.equal(true);
+    expect(ended).to.deep.equal([2]);
+  });
+
+  it('says so once', async () => {
+    const { clock, bootstrap, begin, ended } = setUp();
+    begin('pod a');
+    bootstrap.decided('pod a');
+    await clock.advance(600_000);
+    bootstrap.decided('pod a');
+    expect(ended).to.deep.equal([0]);
+  });
+
+  it('is not over because everything ends, and leaves nothing waiting', async () => {
+    const { clock, controller, bootstrap, begin, ended } = setUp();
+    begin('pod a');
+    controller.abort();
+    await clock.advance(600_000);
+    expect(bootstrap.over()).to.equal(false);
+    expect(ended).to.deep.equal([]);
+    expect(clock.waiting).to.equal(0);
+  });
+});

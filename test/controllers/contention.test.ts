@@ -1,0 +1,97 @@
+import { expect } from 'chai';
+import { createContention } from '../../src/controllers/contention.ts';
+import { createHandClock } from './hand-clock.ts';
+
+const MINUTE = 60_000;
+const NOTHING = { waitMs: 0, began: false };
+
+/** A contention with what a reconciler does: ask, and write where it may. */
+function quarrel() {
+  const clock = createHandClock();
+  const contention = createContention(clock);
+  const write = (key = 'node', intent = 'taint') => {
+    const checked = contention.check(key, intent);
+    if (checked.waitMs === 0) contention.wrote(key, intent);
+    return checked;
+  };
+  return { clock, contention, write };
+}
+
+/** Writes that are undone at once, until one is refused. */
+function untilRefused(write: () => { waitMs: number; began: boolean }) {
+  for (let writes = 0; writes < 10; writes++) {
+    const checked = write();
+    if (checked.waitMs > 0) return { writes, ...checked };
+  }
+  throw new Error('never refused');
+}
+
+describe('a write that another writer undoes', () => {
+  it('is written three times in ten minutes, and then no more', () => {
+    const { write } = quarrel();
+    expect([write(), write(), write()]).to.deep.equal([NOTHING, NOTHING, NOTHING]);
+    expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: true });
+  });
+
+  it('is told of once for each time that it stops', async () => {
+    const { clock, write } = quarrel();
+    expect(untilRefused(write)).to.include({ began: true });
+    expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: false });
+    await clock.advance(4 * MINUTE);
+    expect(write()).to.deep.equal({ waitMs: 6 * MINUTE, began: false });
+  });
+
+  it('is tried again after ten minutes, and waits twice as long each time', async () => {
+    const { clock, write } = quarrel();
+    const waits: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      const { waitMs } = untilRefused(write);
+      waits.push(waitMs / MINUTE);
+      await clock.advance(waitMs);
+    }
+    expect(waits).to.deep.equal([10, 20, 40, 80, 160]);
+  });
+
+  it('waits a day at most', async () => {
+    const { clock, write } = quarrel();
+    for (let round = 0; round < 40; round++) await clock.advance(untilRefused(write).waitMs);
+    expect(untilRefused(write).waitMs).to.equal(24 * 60 * MINUTE);
+  });
+
+  it('is no quarrel where it is undone more rarely', async () => {
+    const { clock, write } = quarrel();
+    for (let round = 0; round < 20; round++) {
+      expect(write()).to.deep.equal(NOTHING);
+      await clock.advance(5 * MINUTE);
+    }
+  });
+
+  it('is no quarrel where something else is wanted', () => {
+    const { write } = quarrel();
+    for (const intent of ['a', 'b', 'c', 'd', 'e']) expect(write('node', intent)).to.deep.equal(NOTHING);
+  });
+
+  it('is begun anew by another intent', () => {
+    const { write } = quarrel();
+    untilRefused(write);
+    expect(write('node', 'other')).to.deep.equal(NOTHING);
+  });
+
+  it('stops for that object alone', () => {
+    const { write } = quarrel();
+    untilRefused(write);
+    expect(write('other')).to.deep.equal(NOTHING);
+  });
+
+  it('is forgotten with the object', () => {
+    const { contention, write } = quarrel();
+    untilRefused(write);
+    contention.forget('node');
+    expect(write()).to.deep.equal(NOTHING);
+  });
+
+  it('counts only what was written', () => {
+    const { contention } = quarrel();
+    for (let round = 0; round < 10; round++) expect(contention.check('node', 'taint')).to.deep.equal(NOTHING);
+  });
+});

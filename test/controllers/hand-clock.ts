@@ -1,0 +1,44 @@
+import type { Clock } from '../../src/kube/clock.ts';
+
+/** A clock that stands still until it is moved. */
+export type HandClock = Clock & {
+  /** Moves both clocks on; what waited for a time that has come by then goes on. */
+  advance(ms: number): Promise<void>;
+  /** How many wait. */
+  readonly waiting: number;
+};
+
+/** Creates one that begins at 0. */
+export function createHandClock(): HandClock {
+  let now = 0;
+  const waiting = new Set<{ at: number; wake: () => void }>();
+  return {
+    monotonic: () => now,
+    wall: () => now,
+    random: () => 0.5,
+    get waiting() {
+      return waiting.size;
+    },
+    delay(ms, signal) {
+      return new Promise((resolve) => {
+        if (signal.aborted) return resolve();
+        const entry = {
+          at: now + ms,
+          wake() {
+            waiting.delete(entry);
+            signal.removeEventListener('abort', entry.wake);
+            resolve();
+          },
+        };
+        waiting.add(entry);
+        signal.addEventListener('abort', entry.wake, { once: true });
+      });
+    },
+    async advance(ms) {
+      now += ms;
+      for (const entry of [...waiting]) if (entry.at <= now) entry.wake();
+      await Promise.resolve();
+      await Promise.resolve();
+    },
+  };
+}
