@@ -6,23 +6,24 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 /**
  * What is loaded with these packages, is used by nobody here, and costs every start 150 ms and 40 MB: client-node's 800
- * generated API modules (KubeConfig alone is used), and undici's fetch, WebSocket, caches and mocks, which wake a second
+ * generated API modules, fetch and agents (KubeConfig alone is used), and undici's fetch, WebSocket, caches and mocks, which wake a second
  * undici inside Node.js.
  */
 const UNUSED = [
-  { importer: /client-node\/dist\/config\.js$/, path: /^\.\/gen\/index\.js$/ },
+  { importer: /client-node\/dist\/config\.js$/, path: /^(?:\.\/gen\/index\.js|node-fetch|socks-proxy-agent|hpagent)$/ },
   { importer: /\/undici\/index\.js$/, path: /^\.\/lib\/(?:web|mock|cache|interceptor)\// },
 ];
 const withoutUnused = {
   name: 'without-unused',
   setup(build) {
-    build.onResolve({ filter: /^\.\// }, ({ importer, path }) =>
+    build.onResolve({ filter: /./ }, ({ importer, path }) =>
       UNUSED.some((unused) => unused.importer.test(importer) && unused.path.test(path))
         ? { path: 'unused', namespace: 'unused' }
         : undefined,
     );
     build.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({
-      contents: 'module.exports = new Proxy({}, { get: (_, name) => (name === "__esModule" ? undefined : class Unused {}) });',
+      contents:
+        'module.exports = new Proxy({}, { get: (_, name) => (name === "__esModule" ? undefined : class Unused {}) });',
     }));
   },
 };
@@ -35,7 +36,6 @@ await build({
   target: 'node20.19',
   format: 'esm',
   minifySyntax: true,
-  keepNames: true,
   plugins: [withoutUnused],
   legalComments: 'none',
   define: { ARCHAWARE_VERSION: JSON.stringify(version) },

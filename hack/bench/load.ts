@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { expectSuccess } from '../cluster/client.ts';
@@ -84,24 +85,27 @@ function pod(name: string, image: string) {
   };
 }
 
+/** Calls back for each pod whose toleration is seen. The API server drops a watch that is read too slowly: then anew. */
 function watchTolerations(cluster: Cluster, signal: AbortSignal, onTolerated: (name: string) => void) {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, bodyTimeout: 0 });
   const headers = { authorization: `Bearer ${cluster.adminToken}`, accept: 'application/json' };
-  const open = request(`${cluster.server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`, {
-    headers,
-    dispatcher,
-    signal,
-  });
+  // Without a version it begins with what is there, an event for each.
+  const url = `${cluster.server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`;
+  const watch = () => request(url, { headers, dispatcher, signal });
+  const open = watch();
   const read = async () => {
     try {
-      let rest = '';
-      for await (const chunk of (await open).body) {
-        const lines = (rest + chunk).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) {
-          // Cheaper than to parse it: this process must not be what is measured.
-          if (!line.includes('"supported-arch"')) continue;
-          onTolerated(/"metadata":\{"name":"([^"]+)"/.exec(line)?.[1] ?? '');
+      for (let answer = await open; !signal.aborted; answer = await watch()) {
+        const decoder = new StringDecoder('utf8');
+        let rest = '';
+        for await (const chunk of answer.body) {
+          const lines = (rest + decoder.write(chunk)).split('\n');
+          rest = lines.pop() ?? '';
+          for (const line of lines) {
+            // Cheaper than to parse it: this process must not be what is measured.
+            if (!line.includes('"supported-arch"')) continue;
+            onTolerated(/"metadata":\{"name":"([^"]+)"/.exec(line)?.[1] ?? '');
+          }
         }
       }
     } catch (error) {

@@ -13,6 +13,7 @@ import { createMetrics, type Metrics } from '../observability/metrics.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { createLoops, type Loops, type LoopsOptions } from './loops.ts';
+import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
 import { resolverFor } from './resolver.ts';
 import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
@@ -29,7 +30,7 @@ const FAREWELL_MS = 5_000;
  */
 export async function run(context: Context): Promise<number> {
   const { config, signal } = context;
-  const log = createLog(config.log);
+  const log = await createLog(config.log);
   const metrics = createMetrics(VERSION, config.registries.insecure);
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
@@ -89,6 +90,7 @@ export async function run(context: Context): Promise<number> {
       { version: VERSION, server: client.host, pods: watches.pods.store.size, nodes: watches.nodes.store.size },
       'watching',
     );
+    keepHeapSmall();
     const options: LoopsOptions = {
       watches,
       settings: toSettings(config),
@@ -116,6 +118,7 @@ export async function run(context: Context): Promise<number> {
     else await term(end.signal);
     await sayFarewell(lease, events, enabled, log);
     log.info('ended');
+    log.flush();
     return EXIT.done;
   } finally {
     end.abort();
@@ -168,6 +171,7 @@ async function startHealth(
       signal,
     );
     log.info({ port }, 'serving /metrics, /healthz and /readyz');
+    log.flush();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new Error(`metrics.address: cannot listen on "${address}" (${message}); choose another port`);

@@ -1,14 +1,26 @@
 import { destination, type Logger, pino, stdSerializers } from 'pino';
-import pretty from 'pino-pretty';
 
 export type { Logger } from 'pino';
 
+/** Lines are written at once when there are many, and after this long at the latest. */
+const BATCH_BYTES = 4096;
+const BATCH_MS = 100;
+
 /** Creates the log: one line an outcome on stderr, as JSON or for eyes. Machine output has stdout to itself. */
-export function createLog(options: { readonly level: string; readonly format: 'json' | 'pretty' }): Logger {
+export async function createLog(options: {
+  readonly level: string;
+  readonly format: 'json' | 'pretty';
+}): Promise<Logger> {
   const stream =
     options.format === 'pretty'
-      ? pretty({ destination: 2, sync: true, colorize: process.stderr.isTTY === true, ignore: 'pid,hostname' })
-      : destination({ fd: 2, sync: true });
+      ? (await import('pino-pretty')).default({
+          destination: 2,
+          sync: true,
+          colorize: process.stderr.isTTY === true,
+          ignore: 'pid,hostname',
+        })
+      : // A write for each of 2,000 pods would cost more than their patches.
+        destination({ fd: 2, sync: true, minLength: BATCH_BYTES, periodicFlush: BATCH_MS });
   return pino(
     {
       level: options.level,
