@@ -10,6 +10,8 @@ import type { Cluster } from '../../../hack/cluster/cluster.ts';
 export type ProxiedRequest = {
   readonly method: string;
   readonly path: string;
+  /** As it was sent. */
+  readonly body: string;
   /** Of the answer; 0 until there is one. */
   readonly status: number;
   /** The answer is complete; its place among all ends. */
@@ -38,7 +40,7 @@ export type ApiProxy = {
   close(): Promise<void>;
 };
 
-type Entry = { method: string; path: string; status: number; endedAs: number };
+type Entry = { method: string; path: string; body: string; status: number; endedAs: number };
 type Hold = { matches: (method: string, path: string) => boolean; waiting: (() => void)[] };
 
 const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
@@ -56,7 +58,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
   let breaking = false;
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const entry: Entry = { method: incoming.method ?? '', path: incoming.url ?? '', status: 0, endedAs: 0 };
+    const entry: Entry = { method: incoming.method ?? '', path: incoming.url ?? '', body: '', status: 0, endedAs: 0 };
     entries.push(entry);
     const hold = holds.find(({ matches }) => matches(entry.method, entry.path));
     if (hold !== undefined) await new Promise<void>((resolve) => hold.waiting.push(resolve));
@@ -83,6 +85,9 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
       answer.pipe(outgoing);
     });
     outgoing.on('close', () => upstream.destroy());
+    incoming.on('data', (chunk: Buffer) => {
+      entry.body += chunk.toString('utf8');
+    });
     incoming.pipe(upstream);
   }
 

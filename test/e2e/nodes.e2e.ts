@@ -1,0 +1,211 @@
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
+import { keepTainting } from './support/other-writer.ts';
+import { daemonSet, deployment, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const MANAGED = 'archaware.dev/managed';
+const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
+
+describe('taints of nodes on the real control plane', () => {
+  let world: World;
+
+  before(async () => {
+    world = await startWorld({
+      nodes: NODES.map((name) => ({ name, architecture: name.slice(0, 5), labels: { pool: name } })),
+    });
+  });
+  after(() => world?.stop());
+  afterEach(() => world.stopControllers());
+
+  /** The node once its taints, those of Kubernetes apart, are these, and its annotation names ours of them. */
+  const eventuallyTainted = (name: string, wanted: readonly string[], recorded: readonly string[] = wanted) =>
+    world.eventually(`node ${name} to have ${wanted.join(' ') || 'no taint'}`, async () => {
+      const found = await world.node(name);
+      const expected = recorded.length === 0 ? undefined : JSON.stringify({ taints: recorded });
+      if (taints(found).sort().join() === [...wanted].sort().join() && annotation(found, MANAGED) === expected) {
+        return found;
+      }
+      throw new Error(`it has ${taints(found).join(' ')} and records ${String(annotation(found, MANAGED))}`);
+    });
+
+  const architectureOf = (node: string) => node.slice(0, 5);
+
+  async function eventuallyAllTainted(key = 'supported-arch', effect = 'NoSchedule'): Promise<void> {
+    for (const name of NODES) await eventuallyTainted(name, [`${key}=${architectureOf(name)}:${effect}`]);
+  }
+
+  it("keeps others' taints byte for byte while their writer never rests", async () => {
+    const node = 'churned-1';
+    const kept = { key: 'example.com/kept', value: 'a.b-c_d', effect: 'NoSchedule', timeAdded: '2026-01-01T00:00:00Z' };
+    await world.cluster.createNode({ name: node, architecture: 'amd64', taints: [kept] });
+    const writer = keepTainting(world, node);
+    await world.run();
+    // Each change of the architecture makes us write too.
+    for (const architecture of ['arm64', 'amd64', 's390x', 'arm64', 'ppc64le', 'amd64']) {
+      await world.cluster.setNodeArchitecture(node, architecture);
+      const wanted = `supported-arch=${architecture}:NoSchedule`;
+      await world.eventually(`the taint to be ${wanted}`, async () => taints(await world.node(node)).includes(wanted));
+    }
+    const before = writer.writes();
+    await world.eventually('it to go on writing', async () => writer.writes() > before + 20);
+    const { lost, last } = await writer.stop();
+    expect(lost).to.deep.equal([]);
+    const found = listAt(await world.node(node), 'spec', 'taints').filter(
+      (taint) => !String(at(taint, 'key')).startsWith('node.kubernetes.io/'),
+    );
+    const own = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
+    expect(found).to.have.deep.members([kept, last, own]);
+    await world.remove('Node', '', node);
+  });
+
+  it('follows a node whose architecture changes', async () => {
+    await world.run();
+    await world.cluster.createNode({ name: 'reborn-1', architecture: 'amd64' });
+    await eventuallyTainted('reborn-1', ours('amd64'));
+    await world.cluster.setNodeArchitecture('reborn-1', 'aarch64');
+    await eventuallyTainted('reborn-1', ours('arm64'));
+    await world.remove('Node', '', 'reborn-1');
+    await world.cluster.createNode({ name: 'reborn-1', architecture: 's390x' });
+    await eventuallyTainted('reborn-1', ours('s390x'));
+    await world.remove('Node', '', 'reborn-1');
+  });
+
+  it('touches no second taint with our key and another effect', async () => {
+    const foreign = { key: 'supported-arch', value: 'of-the-operator', effect: 'PreferNoSchedule' };
+    await world.cluster.createNode({ name: 'second-1', architecture: 'arm64', taints: [foreign] });
+    await world.run();
+    const both = ['supported-arch=of-the-operator:PreferNoSchedule', ...ours('arm64')];
+    await eventuallyTainted('second-1', both, ours('arm64'));
+    await world.cluster.setNodeArchitecture('second-1', 'amd64');
+    await eventuallyTainted('second-1', [both[0] ?? '', ...ours('amd64')], ours('amd64'));
+    await world.remove('Node', '', 'second-1');
+  });
+
+  it('converges to another key, effect and selector, and no daemon or pod is lost on the way', async () => {
+    const namespace = await world.namespace('converging');
+    const images = [world.image('multi')];
+    await world.create(
+      daemonSet(namespace, 'agent', { images }),
+      daemonSet(namespace, 'other', { images }),
+      deployment(namespace, 'app', { images, replicas: 4 }),
+    );
+    await world.run();
+    await eventuallyAllTainted();
+    await world.eventually('everything to run', async () => {
+      const pods = await world.list('Pod', namespace);
+      return pods.length === 10 && pods.every(runs);
+    });
+    const bound = (await world.pods(namespace, 'app')).map(uidOf).sort();
+
+    // A DaemonSet that rolls is one pod short at a time, and nothing else ever is.
+    const short: string[] = [];
+    let [watching, looks] = [true, 0];
+    const watch = async () => {
+      while (watching) {
+        for (const app of ['agent', 'other']) {
+          const count = (await world.pods(namespace, app)).length;
+          if (count < NODES.length - 1) short.push(`${app}: ${count} pods`);
+        }
+        looks++;
+      }
+    };
+    const watched = watch();
+    const steps = [
+      { key: 'example.com/arch', effect: 'NoSchedule' },
+      { key: 'example.com/arch', effect: 'PreferNoSchedule' },
+      { key: 'supported-arch', effect: 'NoSchedule' },
+    ];
+    for (const { key, effect } of steps) {
+      await world.stopControllers();
+      await world.run(['--taints.key', key, '--taints.effect', effect]);
+      await eventuallyAllTainted(key, effect);
+      const wanted = ['amd64', 'arm64'].map((value) => `${key}=${value}:${effect}`);
+      for (const app of ['agent', 'other']) {
+        await world.eventually(`${app} to tolerate ${key}:${effect} only, on every node`, async () => {
+          const found = await world.get('DaemonSet', namespace, app);
+          const ready = at(found, 'status', 'numberReady') === NODES.length;
+          return ready && tolerations(at(found, 'spec', 'template')).join() === wanted.join();
+        });
+      }
+    }
+    await world.stopControllers();
+    await world.run(['--taints.nodeSelector', 'pool in (amd64-2,arm64-1)']);
+    await eventuallyTainted('amd64-1', []);
+    await eventuallyTainted('amd64-2', ours('amd64'));
+    await eventuallyTainted('arm64-1', ours('arm64'));
+    // The label of a node decides, also when it changes later.
+    await world.patch('Node', '', 'amd64-2', { metadata: { labels: { pool: 'other' } } });
+    await eventuallyTainted('amd64-2', []);
+    await world.patch('Node', '', 'amd64-2', { metadata: { labels: { pool: 'amd64-2' } } });
+    await eventuallyTainted('amd64-2', ours('amd64'));
+
+    watching = false;
+    await watched;
+    expect(looks).to.be.greaterThan(10);
+    expect(short).to.deep.equal([]);
+    expect((await world.pods(namespace, 'app')).map(uidOf).sort()).to.deep.equal(bound);
+  });
+
+  it('writes tolerations only with taints.manage: false, and takes its own taints back', async () => {
+    await world.run();
+    await eventuallyAllTainted();
+    await world.stopControllers();
+    const namespace = await world.namespace('unmanaged');
+    await world.run(['--taints.manage=false']);
+    for (const name of NODES) await eventuallyTainted(name, []);
+    await world.create(pod(namespace, 'one', { images: [world.image('arm64')] }));
+    await world.eventuallyTolerates(namespace, 'one', ours('arm64'));
+  });
+
+  for (const manage of [false, true]) {
+    it(`serves a provider's own taint and leaves it where it is, with taints.manage: ${manage}`, async () => {
+      const node = `provided-${manage}`;
+      const taint = { key: 'kubernetes.io/arch', value: 's390x', effect: 'NoSchedule' };
+      await world.cluster.createNode({ name: node, architecture: 's390x', taints: [taint] });
+      const namespace = await world.namespace(`provider-${manage}`);
+      const from = await world.requestCount();
+      await world.run([`--taints.manage=${manage}`, '--taints.key', 'kubernetes.io/arch']);
+      const images = [world.image('nested')];
+      const spec = { nodeSelector: { 'kubernetes.io/arch': 's390x' } };
+      await world.create(pod(namespace, 'one', { images, spec }), daemonSet(namespace, 'agent', { images, spec }));
+      const wanted = ['amd64', 'arm64', 's390x'].map((value) => `kubernetes.io/arch=${value}:NoSchedule`);
+      await world.eventuallyTolerates(namespace, 'one', wanted);
+      await world.eventually('both to run there', async () => {
+        const pods = await world.list('Pod', namespace);
+        return pods.length === 2 && pods.every((one) => runs(one) && scheduledOn(one) === node);
+      });
+      await eventuallyTainted(node, ['kubernetes.io/arch=s390x:NoSchedule'], []);
+      await world.stopControllers();
+      const written = await world.writesSince(from);
+      expect(written.filter((line) => line.includes(`/nodes/${node}`))).to.deep.equal([]);
+      // The taint is theirs: a run with another key does not take it for one of ours that is out of date.
+      await world.run();
+      await eventuallyTainted(node, ['kubernetes.io/arch=s390x:NoSchedule', ...ours('s390x')], ours('s390x'));
+      await world.remove('Node', '', node);
+    });
+  }
+
+  it('taints a node that joins under load before a pod can land there wrongly', async () => {
+    await world.run();
+    await eventuallyAllTainted();
+    const namespace = await world.namespace('joining');
+    // More pods than the nodes of their architecture take: the rest is waiting for whatever node comes.
+    const spec = { containers: [{ name: 'main', image: world.image('amd64'), resources: { requests: { cpu: '4' } } }] };
+    await world.create(deployment(namespace, 'app', { images: [], spec, replicas: 60 }));
+    const bound = async () => (await world.pods(namespace, 'app')).flatMap((one) => scheduledOn(one) ?? []);
+    await world.eventually('the nodes to be full', async () => (await bound()).length === 32);
+    // Ready at once, as no real node is: a start-up taint stands for what a provider does until then.
+    const starting = { key: 'node.cloudprovider.kubernetes.io/uninitialized', value: 'true', effect: 'NoSchedule' };
+    const join = async (name: string) => {
+      await world.cluster.createNode({ name, architecture: 'arm64', taints: [starting] });
+      await world.cluster.kubectl(['taint', 'nodes', name, `${starting.key}-`]);
+    };
+    await Promise.all(['wrong-1', 'wrong-2', 'wrong-3'].map(join));
+    for (const name of ['wrong-1', 'wrong-2', 'wrong-3']) await eventuallyTainted(name, ours('arm64'));
+    await Promise.all(['right-1', 'right-2'].map((name) => world.cluster.createNode({ name, architecture: 'amd64' })));
+    await world.eventually('all to be bound', async () => (await bound()).length === 60);
+    expect(new Set(await bound())).to.deep.equal(new Set(['amd64-1', 'amd64-2', 'right-1', 'right-2']));
+  });
+});

@@ -1,0 +1,183 @@
+import { expect } from 'chai';
+import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
+import { pushFixtures } from '../../testimg/push.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { ours, runs, tolerations } from './support/objects.ts';
+import { daemonSet, deployment, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+describe('images that nothing is known of, on the real control plane', () => {
+  let world: World;
+  let controller: RunningController;
+
+  before(async () => {
+    world = await startWorld();
+  });
+  after(() => world?.stop());
+
+  describe('with images.unresolvable: open', () => {
+    before(async () => {
+      const flags = ['--images.fallbackAfter', '3s', '--images.cache.tagTtl', '1s', '--images.cache.failureTtl', '1s'];
+      controller = await world.run(flags);
+    });
+    after(() => world.stopControllers());
+
+    it('says which image was not found and why, and holds the pod no longer than images.fallbackAfter', async () => {
+      const namespace = await world.namespace('not-found');
+      const created = performance.now();
+      await world.create(pod(namespace, 'missing', { images: [world.image('nope')] }));
+      const note = await world.eventuallyTold(namespace, 'ImageUnresolvable', /not-found/);
+      expect(note).to.include(world.image('nope')).and.to.include(world.registry.host);
+      await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64'));
+      expect(performance.now() - created).to.be.within(3_000, 20_000);
+      const open = await world.eventuallyTold(namespace, 'OpenPlacement', /not resolved/);
+      expect(open).to.include(world.image('nope'));
+      expect(await controller.metric('archaware_pods', { outcome: 'open' })).to.be.at.least(1);
+      expect(await controller.metric('archaware_unresolvable_images')).to.be.at.least(1);
+    });
+
+    it('stays within what the other images run on', async () => {
+      const namespace = await world.namespace('half-known');
+      await world.create(pod(namespace, 'half', { images: [world.image('nope'), world.image('arm64')] }));
+      await world.eventuallyTolerates(namespace, 'half', ours('arm64'));
+    });
+
+    it('gives up on a malformed name and on what is no image alike', async () => {
+      const namespace = await world.namespace('no-images');
+      const names = { malformed: 'Registry.example.com/UPPER/Case', chart: world.image('helm-chart') };
+      for (const [name, image] of Object.entries(names)) await world.create(pod(namespace, name, { images: [image] }));
+      for (const name of Object.keys(names)) await world.eventuallyTolerates(namespace, name, ours('amd64', 'arm64'));
+      await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(malformed\)/);
+      await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(unsupported\)/);
+    });
+
+    it('lets open pods and templates follow when an architecture joins the cluster', async () => {
+      const namespace = await world.namespace('joining');
+      const spec = { nodeSelector: { 'kubernetes.io/arch': 's390x' } };
+      await world.create(
+        pod(namespace, 'missing', { images: [world.image('nope')], spec }),
+        daemonSet(namespace, 'agent', { images: [world.image('nope')] }),
+      );
+      await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64'));
+      await world.cluster.createNode({ name: 's390x-1', architecture: 's390x' });
+      await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64', 's390x'));
+      await world.eventually('the pod to run on the new node', async () =>
+        runs(await world.get('Pod', namespace, 'missing')),
+      );
+      await world.eventually('the daemon to run on all three', async () => {
+        const pods = await world.pods(namespace, 'agent');
+        return pods.length === 3 && pods.every(runs);
+      });
+    });
+
+    it('goes by what it knew of an image while the registry is away', async () => {
+      const namespace = await world.namespace('stale');
+      await world.create(pod(namespace, 'before', { images: [world.image('docker-list')] }));
+      await world.eventuallyTolerates(namespace, 'before', ours('amd64', 'arm64'));
+      await world.registry.stop();
+      let count = 0;
+      await world.eventually('an answer that is stale', async () => {
+        const name = `pod-${count++}`;
+        await world.create(pod(namespace, name, { images: [world.image('docker-list')] }));
+        await world.eventuallyTolerates(namespace, name, ours('amd64', 'arm64'));
+        return (await controller.metric('archaware_resolver_cache_total', { result: 'stale' })) > 0;
+      });
+      expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
+      await world.registry.start();
+    });
+  });
+
+  describe('before images.fallbackAfter is over', () => {
+    before(async () => {
+      await world.registry.start();
+      controller = await world.run(['--images.fallbackAfter', '1h', '--images.cache.failureTtl', '1s']);
+    });
+    after(() => world.stopControllers());
+
+    it('does not hold up the pods of a system namespace or class', async () => {
+      const namespace = await world.namespace('critical');
+      const images = [world.image('nope')];
+      await world.create(
+        pod('kube-system', 'dns', { images }),
+        pod(namespace, 'network', { images, spec: { priorityClassName: 'system-cluster-critical' } }),
+        pod(namespace, 'ordinary', { images }),
+      );
+      await world.eventuallyTolerates('kube-system', 'dns', ours('amd64', 'arm64', 's390x'));
+      await world.eventuallyTolerates(namespace, 'network', ours('amd64', 'arm64', 's390x'));
+      await world.eventuallyTold(namespace, 'ImageUnresolvable', /nope/);
+      expect(tolerations(await world.get('Pod', namespace, 'ordinary'))).to.deep.equal([]);
+    });
+
+    it('lets a system pod go when its registry does not answer at all', async () => {
+      world.registry.kill('SIGSTOP');
+      try {
+        await world.create(pod('kube-system', 'proxy', { images: [world.image('windows-mixed')] }));
+        const created = performance.now();
+        await world.eventuallyTolerates('kube-system', 'proxy', ours('amd64', 'arm64', 's390x'));
+        expect(performance.now() - created).to.be.below(10_000);
+      } finally {
+        world.registry.kill('SIGCONT');
+      }
+    });
+
+    it('serves the pods that waited as soon as the registry is back', async () => {
+      const namespace = await world.namespace('registry-down');
+      await world.registry.stop();
+      await world.create(
+        pod(namespace, 'one', { images: [world.image('nested')] }),
+        pod(namespace, 'two', { images: [world.image('untyped'), world.image('arm64')] }),
+        deployment(namespace, 'three', { images: [world.image('nested')], replicas: 3 }),
+        daemonSet(namespace, 'four', { images: [world.image('attestations')] }),
+      );
+      await world.eventuallyTold(namespace, 'ImageUnresolvable', /nested could not be resolved \(unavailable\)/);
+      await world.eventuallyTold(namespace, 'ImageUnresolvable', /untyped/);
+      const waiting = () => controller.metric('archaware_pods', { outcome: 'waiting' });
+      await world.eventually('five pods to wait', async () => (await waiting()) >= 5);
+      await world.registry.start();
+      await world.eventuallyTolerates(namespace, 'one', ours('amd64', 'arm64', 's390x'));
+      await world.eventuallyTolerates(namespace, 'two', ours('arm64'));
+      await world.eventually('every pod to run', async () => {
+        const pods = await world.list('Pod', namespace);
+        return pods.length === 7 && pods.every(runs);
+      });
+      expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
+    });
+  });
+
+  it('waits as long as it takes with images.unresolvable: wait', async () => {
+    const flags = ['--images.unresolvable', 'wait', '--images.fallbackAfter', '0s', '--images.cache.failureTtl', '1s'];
+    controller = await world.run(flags);
+    const namespace = await world.namespace('patient');
+    await world.create(pod(namespace, 'missing', { images: [world.image('late')] }));
+    const failures = () => controller.metric('archaware_image_resolutions_total', { result: 'not-found' });
+    const before = await failures();
+    await world.eventually('it to be asked again', async () => (await failures()) >= before + 3);
+    expect(tolerations(await world.get('Pod', namespace, 'missing'))).to.deep.equal([]);
+    expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
+    const fixtures = FIXTURES.filter(({ tag }) => tag === 'multi').map((fixture) => ({ ...fixture, tag: 'late' }));
+    await pushFixtures({ registry: world.registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
+    await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64'));
+    await world.stopControllers();
+  });
+
+  it('falls back to the architectures that the operator named', async () => {
+    const flags = [
+      '--images.unresolvable',
+      'fallback',
+      '--architectures.fallback',
+      'arm64',
+      '--images.fallbackAfter',
+      '1s',
+    ];
+    controller = await world.run(flags);
+    const namespace = await world.namespace('falling-back');
+    await world.create(
+      pod(namespace, 'missing', { images: [world.image('nope')] }),
+      pod(namespace, 'ruled-out', { images: [world.image('nope'), world.image('amd64')] }),
+    );
+    await world.eventuallyTolerates(namespace, 'missing', ours('arm64'));
+    await world.eventuallyTolerates(namespace, 'ruled-out', ours('amd64'));
+    expect(await world.eventuallyTold(namespace, 'OpenPlacement', /fallback/)).to.include(world.image('nope'));
+    await world.stopControllers();
+  });
+});
