@@ -165,9 +165,17 @@ main().then(
   },
   (error: unknown) => {
     // One line that says what to do; a stack helps nobody at 3 a.m.
-    const message = error instanceof Error ? error.message : String(error);
+    for (const line of describe(error).split('\n')) process.stderr.write(`archaware-controller: ${line}\n`);
     const named = new Set(['ConfigurationError', 'KubeconfigError']);
-    for (const line of message.split('\n')) process.stderr.write(`archaware-controller: ${line}\n`);
     process.exitCode = error instanceof Error && named.has(error.name) ? 3 : 1;
   },
 );
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'AbortError') return 'interrupted';
+  const status = error.name === 'ApiError' && 'status' in error ? error.status : undefined;
+  if (status === 403) return `${error.message}; grant it the roles in manifests/archaware-controller.yaml`;
+  if (status === 401) return `${error.message}; log in again, or name other credentials with --kubeconfig or --context`;
+  return error.message;
+}

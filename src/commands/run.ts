@@ -29,6 +29,16 @@ const FAREWELL_MS = 5_000;
  * new work, ends the writes under way and releases the lease. Throws what keeps it from starting.
  */
 export async function run(context: Context): Promise<number> {
+  try {
+    return await runToTheEnd(context);
+  } catch (error) {
+    // Told to end before it had started: what broke off is no failure.
+    if (context.signal.aborted) return EXIT.done;
+    throw error;
+  }
+}
+
+async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
   const metrics = createMetrics(VERSION, config.registries.insecure);

@@ -1,0 +1,361 @@
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { FIXTURES } from '../../testimg/fixtures.ts';
+import { type Finished, runBundle } from '../support/controller-process.ts';
+import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { startCommand } from './support/bundle.ts';
+import { ours, tolerations } from './support/objects.ts';
+import { daemonSet, deployment, pod, statefulSet } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** What the design lists, less what comes with the webhook, gates and reloading. */
+const METRICS = [
+  'api_requests_total',
+  'build_info',
+  'image_resolutions_total',
+  'leader',
+  'nodes',
+  'oldest_waiting_pod_seconds',
+  'pod_placement_seconds',
+  'pods',
+  'reconcile_duration_seconds',
+  'reconcile_total',
+  'registry_request_duration_seconds',
+  'registry_requests_total',
+  'resolver_cache_total',
+  'unresolvable_images',
+  'watch_restarts_total',
+  'workqueue_depth',
+];
+
+describe('the commands', () => {
+  let world: World;
+  let proxy: ApiProxy;
+  let through: string;
+  let directory: string;
+
+  before(async () => {
+    world = await startWorld();
+    proxy = await startApiProxy(world.cluster);
+    through = await proxy.kubeconfig(world.kubeconfig);
+    directory = await mkdtemp(join(tmpdir(), 'archaware-commands-'));
+  });
+
+  after(async () => {
+    await world?.stop();
+    await proxy?.close();
+    if (directory !== undefined) await rm(directory, { recursive: true });
+  });
+
+  afterEach(() => world.stopControllers());
+
+  const insecure = () => ['--registries.insecure', world.registry.host];
+  const inspect = (...args: readonly string[]) => runBundle(['inspect', ...insecure(), ...args]);
+
+  /** One line on stderr, in our name and without a stack, nothing on stdout, and this code. */
+  function saysInOneLine({ code, stdout, stderr }: Finished, expected: number, words: RegExp): void {
+    expect(stderr).to.match(words);
+    expect(stderr.trimEnd().split('\n'), stderr).to.have.lengthOf(1);
+    expect(stderr).to.match(/^archaware-controller: /);
+    expect(stderr).not.to.match(/\bat .*\.(js|ts):\d+/);
+    expect(stdout).to.equal('');
+    expect(code).to.equal(expected);
+  }
+
+  describe('plan', () => {
+    it('says exactly what run then writes, writes nothing itself, and has nothing to say afterwards', async () => {
+      const ns = await world.namespace('planned');
+      const ignored = await world.namespace('planned-ignored', { 'archaware.dev/ignore': 'true' });
+      await world.create(
+        deployment(ns, 'both', { images: [world.image('multi')], replicas: 3 }),
+        statefulSet(ns, 'arm', { images: [world.image('wide')], initImages: [world.image('arm64')] }),
+        daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+        pod(ns, 'held', { images: [world.image('amd64'), world.image('arm64')] }),
+        pod(ns, 'unknown', { images: [world.image('nowhere')] }),
+        pod(ignored, 'alone', { images: [world.image('multi')] }),
+      );
+      await world.eventually('all pods', async () => (await world.list('Pod', ns)).length === 8);
+      await world.eventually('the DaemonSet to be settled', async () => {
+        return at(await world.get('DaemonSet', ns, 'agent'), 'status', 'numberAvailable') === 2;
+      });
+
+      const args = ['plan', '--kubeconfig', through, '--output', 'json', ...insecure()];
+      const planned = await runBundle(args);
+      expect(planned.stderr).to.match(/1 pod\(s\) are left alone.*planned-ignored\/alone/);
+      expect(planned.code).to.equal(2);
+      expect([...proxy.writes(), ...proxy.leaseWrites()]).to.deep.equal([]);
+      const plan: unknown = JSON.parse(planned.stdout);
+      expect(plan).to.have.all.keys('changes', 'waiting', 'held', 'unresolved');
+      const changes = listAt(plan, 'changes').map(written);
+      expect(listAt(plan, 'held').map((entry) => at(entry, 'name'))).to.deep.equal(['held']);
+      expect(listAt(plan, 'waiting').map((entry) => at(entry, 'name'))).to.deep.equal(['unknown']);
+      expect(listAt(plan, 'unresolved').map((entry) => [at(entry, 'image'), at(entry, 'code')])).to.deep.equal([
+        [world.image('nowhere'), 'not-found'],
+      ]);
+
+      const controller = startCommand(['run', '--kubeconfig', through, '--metrics.address', '', ...insecure()]);
+      const isDaemonPod = (text: string) => text.includes('/pods/agent-');
+      const wrote = () =>
+        proxy
+          .writes()
+          .filter(({ method, status }) => method === 'PATCH' && status === 200)
+          .map(({ path, body }) => `${path.split('?')[0]} ${body}`);
+      await world.eventually('everything planned to be written', async () => {
+        const done = new Set(wrote());
+        return changes.every((change) => done.has(change) || isDaemonPod(change));
+      });
+      await world.eventually('nothing more to be planned', async () => (await runBundle(args)).code === 0);
+      controller.kill('SIGTERM');
+      expect((await controller.ended).code).to.equal(0);
+      // A daemon pod may be replaced before its turn comes: its DaemonSet was planned, too.
+      expect(wrote().filter((text) => !changes.includes(text))).to.deep.equal([]);
+      expect(new Set(wrote()).size).to.equal(wrote().length);
+
+      const settled = await runBundle(['plan', '--kubeconfig', through, ...insecure()]);
+      expect(settled.code).to.equal(0);
+      expect(settled.stdout)
+        .to.match(/^Nothing to change\./)
+        .and.to.match(/planned +held/);
+      expect(tolerations(await world.get('Pod', ns, 'held'))).to.deep.equal([]);
+      expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal(
+        ours('amd64', 'arm64'),
+      );
+    });
+
+    /** A change as the request that makes it: path and body. */
+    function written(change: unknown): string {
+      const kind = String(at(change, 'kind'));
+      const groups: Readonly<Record<string, string>> = { Pod: 'api/v1', Node: 'api/v1', DaemonSet: 'apis/apps/v1' };
+      const namespace = at(change, 'namespace');
+      const scope = namespace === undefined ? '' : `/namespaces/${namespace}`;
+      const path = `/${groups[kind]}${scope}/${kind.toLowerCase()}s/${at(change, 'name')}`;
+      return `${path} ${JSON.stringify(at(change, 'patch'))}`;
+    }
+  });
+
+  describe('inspect', () => {
+    it('says of every fixture in a real registry what the table says', async () => {
+      const { code, stdout } = await inspect('--output', 'json', ...FIXTURES.map(({ tag }) => world.image(tag)));
+      expect(code).to.equal(2);
+      const printed: unknown = JSON.parse(stdout);
+      let compared = 0;
+      for (const [index, { tag, expected, refusable }] of FIXTURES.entries()) {
+        const found = at(printed, index);
+        expect(at(found, 'image')).to.equal(world.image(tag));
+        const error = at(found, 'error', 'code');
+        // This registry did not take it.
+        if (refusable !== undefined && error === 'not-found') continue;
+        compared++;
+        if ('error' in expected) {
+          expect(error, tag).to.equal(expected.error);
+          expect(at(found, 'error', 'message'), tag).to.match(expected.message);
+        } else {
+          expect(error, tag).to.equal(undefined);
+          const texts = (platforms: readonly unknown[]) =>
+            [
+              ...new Set(
+                platforms.map((platform) =>
+                  ['os', 'architecture', 'variant'].map((field) => at(platform, field) ?? '').join('/'),
+                ),
+              ),
+            ].sort();
+          expect(texts(listAt(found, 'platforms')), tag).to.deep.equal(texts(expected.platforms));
+          expect(at(found, 'digest'), tag).to.match(/^sha256:[0-9a-f]{64}$/);
+        }
+      }
+      expect(compared).to.be.above(12);
+    });
+
+    it('exits with 0 where all are resolved, and prints a table or YAML', async () => {
+      const table = await inspect(world.image('multi'), world.image('arm64'));
+      expect(table.code).to.equal(0);
+      expect(table.stdout).to.match(/^IMAGE +PLATFORMS +DIGEST\n.*:multi +linux\/amd64 linux\/arm64 +sha256:/);
+      const yaml = await inspect('--output', 'yaml', world.image('multi'));
+      expect(yaml.stdout).to.match(/^- image: .*:multi\n/);
+    });
+
+    it('says in a line what is wrong with a malformed name, and asks nobody', async () => {
+      await world.registry.forgetRequests();
+      const { code, stdout, stderr } = await inspect(`${world.registry.host}/Upper:tag`, 'a b');
+      expect(code).to.equal(2);
+      expect(stdout.trimEnd().split('\n')).to.have.lengthOf(3);
+      expect(stdout.match(/error: malformed/g)).to.have.lengthOf(2);
+      expect(stderr).to.equal('');
+      expect(await world.registry.requests()).to.deep.equal([]);
+    });
+
+    it('says what a registry answered, and that it cannot be reached', async () => {
+      const missing = await inspect(world.image('nowhere'));
+      expect(missing.code).to.equal(2);
+      expect(missing.stdout).to.match(/error: not-found/);
+      const away = await runBundle(['inspect', '--registries.insecure', '127.0.0.1:1', '127.0.0.1:1/a:b']);
+      expect(away.code).to.equal(2);
+      expect(away.stdout).to.match(/error: unavailable +.*127\.0\.0\.1:1/);
+    });
+  });
+
+  describe('errors', () => {
+    for (const command of ['run', 'plan', 'clean']) {
+      it(`${command} says that there is no kubeconfig`, async () => {
+        saysInOneLine(await runBundle([command]), 3, /no kubeconfig found: give one with --kubeconfig FILE/);
+        saysInOneLine(
+          await runBundle([command, '--kubeconfig', '/nowhere']),
+          3,
+          /--kubeconfig: \/nowhere does not exist/,
+        );
+      });
+
+      it(`${command} says that the API server cannot be reached`, async () => {
+        const file = join(directory, 'away.kubeconfig');
+        await writeFile(file, kubeconfigFor('https://127.0.0.1:1', 'a'));
+        saysInOneLine(
+          await runBundle([command, '--kubeconfig', file]),
+          1,
+          /cannot reach the API server at 127\.0\.0\.1:1.*ECONNREFUSED/,
+        );
+      });
+
+      it(`${command} says what an account without rights is to be given`, async () => {
+        const none = await world.cluster.serviceAccountKubeconfig('default', 'default');
+        saysInOneLine(
+          await runBundle([command, '--kubeconfig', none]),
+          1,
+          /forbidden.*; grant it the roles in manifests\/archaware-controller\.yaml/,
+        );
+      });
+
+      it(`${command} says that a token is not accepted`, async () => {
+        const file = join(directory, 'token.kubeconfig');
+        await writeFile(file, kubeconfigFor(world.cluster.server, 'wrong'));
+        saysInOneLine(await runBundle([command, '--kubeconfig', file]), 1, /401 Unauthorized; log in again/);
+      });
+    }
+
+    it('run says that the namespace of its Lease does not exist', async () => {
+      const finished = await world.command([
+        'run',
+        '--metrics.address',
+        '127.0.0.1:0',
+        '--leaderElection.namespace',
+        'nowhere',
+      ]);
+      const last = finished.stderr.trimEnd().split('\n').at(-1) ?? '';
+      saysInOneLine(
+        { ...finished, stderr: last },
+        1,
+        /namespace "nowhere" of the Lease does not exist: apply .*--leaderElection\.namespace/,
+      );
+    });
+
+    it('run says that its port is taken', async () => {
+      const controller = await world.run();
+      const finished = await world.command(['run', '--metrics.address', `127.0.0.1:${controller.port}`]);
+      const last = finished.stderr.trimEnd().split('\n').at(-1) ?? '';
+      saysInOneLine({ ...finished, stderr: last }, 1, /metrics\.address: cannot listen on .* choose another port/);
+    });
+
+    for (const [args, words] of [
+      [['run', '--taints.effect', 'noschedule'], /taints\.effect: got "noschedule", expected one of NoSchedule/],
+      [['run', '--taints.efect', 'NoSchedule'], /--taints\.efect.*taints\.effect/],
+      [['plan', '--config', '/nowhere.yaml'], /\/nowhere\.yaml/],
+      [['clean', '--pods', 'all'], /--pods: got "all", expected one of evict, delete, keep/],
+      [['clean', '--timeout', 'soon'], /--timeout: got "soon", expected a duration/],
+      [['plan', '--output', 'xml'], /--output: got "xml", expected one of table, json, yaml/],
+      [['inspect'], /inspect: expected at least one IMAGE/],
+      [['frobnicate'], /unknown command "frobnicate"; expected one of run, clean, plan, inspect, config/],
+      [['plan', '--dry-run'], /--dry-run/],
+    ] as const) {
+      it(`${args.join(' ')} is refused with exit code 3`, async () => {
+        saysInOneLine(await runBundle(args), 3, words);
+      });
+    }
+
+    function kubeconfigFor(server: string, token: string): string {
+      const cluster = { server, 'certificate-authority': world.cluster.caFile };
+      return JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'c',
+        clusters: [{ name: 'c', cluster }],
+        users: [{ name: 'c', user: { token } }],
+        contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+      });
+    }
+  });
+
+  describe('run', () => {
+    it('serves health, readiness and the metrics that the design lists', async () => {
+      const ns = await world.namespace('observed');
+      await world.create(deployment(ns, 'app', { images: [world.image('multi')] }));
+      const controller = await world.run();
+      await world.eventually(
+        'a pod to be placed',
+        async () => (await controller.metric('archaware_pod_placement_seconds_count')) >= 1,
+      );
+      expect(await controller.get('/healthz')).to.deep.equal({ status: 200, text: 'ok\n' });
+      expect(await controller.get('/readyz')).to.deep.equal({ status: 200, text: 'ok\n' });
+      expect((await controller.get('/nowhere')).status).to.equal(404);
+      const { status, text } = await controller.get('/metrics');
+      expect(status).to.equal(200);
+      const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name).sort();
+      expect(names).to.deep.equal(METRICS.map((name) => `archaware_${name}`));
+      expect(await controller.metric('archaware_nodes', { architecture: 'arm64' })).to.equal(1);
+      expect(await controller.metric('archaware_build_info')).to.equal(1);
+    });
+
+    it('is not ready, but alive, before its caches are filled; a SIGTERM then ends it with 0', async () => {
+      const hold = proxy.hold((_method, path) => path.startsWith('/api/v1/pods?'));
+      const command = startCommand(['run', '--kubeconfig', through, '--metrics.address', '127.0.0.1:0', ...insecure()]);
+      const port = await world.eventually('its port', async () => /"port":(\d+)/.exec(command.output())?.[1]);
+      const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+      await world.eventually(
+        'the other kinds to be listed',
+        async () => (await (await get('/readyz')).text()) === 'not ready: pods\n',
+      );
+      expect((await get('/readyz')).status).to.equal(503);
+      expect((await get('/healthz')).status).to.equal(200);
+      command.kill('SIGTERM');
+      const { code, stderr } = await command.ended;
+      hold.release();
+      expect(code, stderr).to.equal(0);
+      expect(stderr).not.to.match(/\n\s+at /);
+    });
+
+    it('ends with 0 by a SIGTERM while the API server has not answered at all', async () => {
+      const hold = proxy.hold((_method, path) => path === '/version');
+      const command = startCommand(['run', '--kubeconfig', through, '--metrics.address', '', ...insecure()]);
+      await world.eventually('it to ask for the version', async () => hold.held() > 0);
+      command.kill('SIGTERM');
+      const { code, stdout, stderr } = await command.ended;
+      hold.release();
+      expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: '', stderr: '' });
+    });
+
+    it('plan says that it was interrupted', async () => {
+      const hold = proxy.hold((_method, path) => path.startsWith('/api/v1/pods?'));
+      const command = startCommand(['plan', '--kubeconfig', through, ...insecure()]);
+      await world.eventually('it to list pods', async () => hold.held() > 0);
+      command.kill('SIGINT');
+      const finished = await command.ended;
+      hold.release();
+      saysInOneLine(finished, 1, /interrupted/);
+    });
+
+    it('needs nothing beside its one file', async () => {
+      const bundle = join(directory, 'main.js');
+      await copyFile(BUNDLE, bundle);
+      const alone = (...args: readonly string[]) => runBundle(args, { bundle, cwd: directory });
+      expect((await alone('--version')).stdout).to.match(/^\d+\.\d+\.\d+\n$/);
+      expect((await alone('--help')).stdout).to.match(/--taints\.key/);
+      expect((await alone('inspect', ...insecure(), world.image('multi'))).code).to.equal(0);
+      expect((await alone('plan', '--kubeconfig', world.kubeconfig, ...insecure())).code).to.be.oneOf([0, 2]);
+      expect((await alone('clean', '--kubeconfig', world.kubeconfig, '--dry-run')).code).to.equal(0);
+    });
+  });
+});
