@@ -54,7 +54,8 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   let lease: Lease | undefined;
   try {
     const { taints } = toSettings(config);
-    const look = { client, taints, signal: over, write: createWriter(client, () => false) };
+    const nothing = () => false;
+    const look = { client, taints, signal: over, mayWrite: nothing, write: createWriter(client, nothing) };
     const inventory = await takeInventory(look);
     const pods = await findPods({ client, keys: inventory.keys, allPods: flags.allPods, signal: over });
     say(describePlan(inventory, pods, how));
@@ -64,50 +65,14 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     }
     if (!flags.yes && process.stdin.isTTY && !(await ask('Undo all of this?'))) return EXIT.failed;
     if (config.leaderElection.enabled) lease = await takeLease(context, client, leaseNamespace, over, end);
-    const mayWrite = () => lease?.fresh() ?? true;
-    const undo: UndoOptions = { ...look, write: createWriter(client, mayWrite) };
-
+    const held = lease;
+    const mayWrite = () => held?.fresh() ?? true;
+    const undo: UndoOptions = { ...look, mayWrite, write: createWriter(client, mayWrite) };
     // Looked at again now that nobody else writes: a leader may have gone on until a moment ago.
     const now = lease === undefined ? inventory : await takeInventory(undo);
-    const left: Left[] = await removeConfigurations(undo, now);
-    say(`admission configurations: ${now.configurations.length} removed`);
-    const nodesLeft = await untaintNodes(undo, now.nodes);
-    say(`nodes: ${now.nodes.length - nodesLeft.length} of ${now.nodes.length} untainted`);
-    const setsLeft = await restoreDaemonSets(undo, now.daemonSets);
-    say(`DaemonSets: ${now.daemonSets.length - setsLeft.length} of ${now.daemonSets.length} restored`);
-    const configurationsLeft = left.length;
-    left.push(...nodesLeft, ...setsLeft);
-
-    const carrying = await findPods({ client, keys: now.keys, allPods: flags.allPods, signal: over });
-    let removed = 0;
-    if (how !== 'keep' && carrying.length > 0) {
-      const go = flags.yes || !process.stdin.isTTY || (await ask(podQuestion(carrying, how)));
-      const replaced = await replacePods(
-        {
-          client,
-          mayWrite,
-          clock,
-          keys: now.keys,
-          how,
-          allPods: flags.allPods,
-          timeoutMs: go ? timeoutMs : 0,
-          onProgress: say,
-          signal: over,
-        },
-        carrying,
-      );
-      removed = replaced.removed;
-      left.push(...replaced.left);
-    }
-    const counts: Counts = {
-      configurations: now.configurations.length - configurationsLeft,
-      gates: 0,
-      nodes: now.nodes.length - nodesLeft.length,
-      daemonSets: now.daemonSets.length - setsLeft.length,
-      pods: removed,
-    };
-    report({ removed: counts, left }, output);
-    return left.length === 0 ? EXIT.done : EXIT.found;
+    const result = await undoAll(undo, now, { how, timeoutMs, flags });
+    report(result, output);
+    return result.left.length === 0 ? EXIT.done : EXIT.found;
   } catch (error) {
     if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
     if (over.aborted)
@@ -119,6 +84,57 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     await lease?.release(AbortSignal.timeout(5_000)).catch(() => {});
     await client.close();
   }
+}
+
+/** The steps in their order; what a step must not follow is left, and said to be. */
+async function undoAll(
+  undo: UndoOptions,
+  now: Inventory,
+  { how, timeoutMs, flags }: { how: 'evict' | 'delete' | 'keep'; timeoutMs: number; flags: CleanFlags },
+): Promise<{ removed: Counts; left: Left[] }> {
+  const { client, mayWrite, signal } = undo;
+  const find = () => findPods({ client, keys: now.keys, allPods: flags.allPods, signal });
+  const left = await removeConfigurations(undo, now);
+  const removed = { ...emptyCounts(), configurations: now.configurations.length - left.length };
+  say(`admission configurations: ${removed.configurations} removed`);
+
+  const nodesLeft = await untaintNodes(undo, now.nodes);
+  removed.nodes = now.nodes.length - nodesLeft.length;
+  say(`nodes: ${removed.nodes} of ${now.nodes.length} untainted`);
+  left.push(...nodesLeft);
+  if (nodesLeft.length > 0) {
+    // Without their tolerations daemon pods would go from those nodes at once, and pods could not come back to them.
+    const rest = { ...now, configurations: [], nodes: [] };
+    left.push(...leftNow(rest, await find(), how, 'not touched while nodes are still tainted; run clean again'));
+    return { removed, left };
+  }
+
+  const setsLeft = await restoreDaemonSets(undo, now.daemonSets);
+  removed.daemonSets = now.daemonSets.length - setsLeft.length;
+  say(`DaemonSets: ${removed.daemonSets} of ${now.daemonSets.length} restored`);
+  left.push(...setsLeft);
+
+  const carrying = how === 'keep' ? [] : await find();
+  if (how !== 'keep' && carrying.length > 0) {
+    const go = flags.yes || !process.stdin.isTTY || (await ask(podQuestion(carrying, how)));
+    const replaced = await replacePods(
+      {
+        client,
+        mayWrite,
+        clock,
+        keys: now.keys,
+        how,
+        allPods: flags.allPods,
+        timeoutMs: go ? timeoutMs : 0,
+        onProgress: say,
+        signal,
+      },
+      carrying,
+    );
+    removed.pods = replaced.removed;
+    left.push(...replaced.left);
+  }
+  return { removed, left };
 }
 
 /** Takes the Lease, or says who holds it. A holder that fell silent is given its time to prove that it lives. */

@@ -1,9 +1,8 @@
 import { stringify } from 'yaml';
-import * as z from 'zod';
 import { readConfigFile } from '../config/file.ts';
+import { jsonSchema } from '../config/json-schema.ts';
 import { allKeys } from '../config/keys.ts';
 import { loadConfig } from '../config/load.ts';
-import { schema } from '../config/schema.ts';
 import { isObject } from '../placement/json.ts';
 import { type Context, EXIT } from './context.ts';
 import { printValue, table } from './output.ts';
@@ -23,7 +22,7 @@ export function printConfig({ config, sources, output }: Pick<Context, 'config' 
 
 /** Prints the JSON Schema of the configuration file. */
 export function printSchema({ output }: Pick<Context, 'output'>): number {
-  const json = z.toJSONSchema(schema, { io: 'input' });
+  const json = jsonSchema();
   process.stdout.write(output === 'yaml' ? stringify(json) : `${JSON.stringify(json, null, 2)}\n`);
   return EXIT.done;
 }

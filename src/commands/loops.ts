@@ -54,7 +54,8 @@ export function createLoops(options: LoopsOptions): Loops {
   const runs = (loop: string) => options.loops.includes(loop);
 
   let architectures: readonly string[] = architecturesOf(nodes.values());
-  let liveTaints: ReadonlySet<string> = new Set();
+  /** How many nodes carry each of our taints, by `key:effect`. */
+  const liveTaints = new Map<string, number>();
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
@@ -76,7 +77,7 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     daemonSets,
     clusterArchitectures: () => architectures,
-    liveTaints: () => liveTaints,
+    liveTaints: () => new Set(liveTaints.keys()),
     serviceAccountSecrets: options.serviceAccountSecrets,
     onDecided: (key) => bootstrap.decided(`daemonset ${key}`),
   });
@@ -119,14 +120,17 @@ export function createLoops(options: LoopsOptions): Loops {
     }
   }
 
-  function taintsChanged(): void {
-    const now = new Set<string>();
-    for (const { managed } of nodes.values()) {
-      for (const { key, effect } of readManaged(managed).taints) now.add(`${key}:${effect}`);
+  /** Counts a node's taints of ours in or out; true where a taint appeared in the cluster or went from it. */
+  function countTaints(managed: string | undefined, step: 1 | -1): boolean {
+    let changed = false;
+    for (const { key, effect } of readManaged(managed).taints) {
+      const name = `${key}:${effect}`;
+      const before = liveTaints.get(name) ?? 0;
+      if (before + step > 0) liveTaints.set(name, before + step);
+      else liveTaints.delete(name);
+      changed ||= before === 0 || before + step === 0;
     }
-    if ([...now].sort().join() === [...liveTaints].sort().join()) return;
-    liveTaints = now;
-    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+    return changed;
   }
 
   function listen(): void {
@@ -139,7 +143,10 @@ export function createLoops(options: LoopsOptions): Loops {
       nodeLoop.enqueue(key);
       const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
       if (architecture(now) !== architecture(before)) nodesChanged();
-      if (now?.managed !== before?.managed) taintsChanged();
+      if (now?.managed === before?.managed) return;
+      const appeared = countTaints(now?.managed, 1);
+      const went = countTaints(before?.managed, -1);
+      if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
     };
     watches.listeners.namespace = (change) => {
       if (!changesPlacement(change)) return;
@@ -165,7 +172,7 @@ export function createLoops(options: LoopsOptions): Loops {
     async run(signal, kill) {
       listen();
       nodesChanged();
-      taintsChanged();
+      for (const { managed } of nodes.values()) countTaints(managed, 1);
       enqueueAll();
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),

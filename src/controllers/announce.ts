@@ -9,7 +9,7 @@ export type Announcer = {
 };
 
 /** Events expire after an hour by default: what still holds is told again before that. */
-export const RETELL_MS = 30 * 60_000;
+const RETELL_MS = 30 * 60_000;
 
 /** Creates the announcer. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {

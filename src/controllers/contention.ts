@@ -24,13 +24,17 @@ export function createContention(clock: Clock): Contention {
       const now = clock.monotonic();
       if (record === undefined || record.intent !== intent) return { waitMs: 0, began: false };
       if (record.blockedUntil > now) return { waitMs: record.blockedUntil - now, began: false };
-      record.writes = record.writes.filter((at) => now - at < WINDOW_MS);
+      const quietMs = now - (record.writes.at(-1) ?? now);
+      if (quietMs > WINDOW_MS * 2 ** record.blocks) record.blocks = 0;
+      // Once it has been a quarrel, one more undone write shows that it still is.
+      const allowed = record.blocks === 0 ? UNDONE : 1;
+      if (record.blocks === 0) record.writes = record.writes.filter((at) => now - at < WINDOW_MS);
       // Wanting to write the same again means that every earlier write of it was undone.
-      if (record.writes.length < UNDONE) return { waitMs: 0, began: false };
+      if (record.writes.length < allowed) return { waitMs: 0, began: false };
       const waitMs = Math.min(CAP_MS, WINDOW_MS * 2 ** record.blocks);
       record.blocks++;
       record.blockedUntil = now + waitMs;
-      record.writes = record.writes.slice(0, UNDONE - 1);
+      record.writes = [];
       return { waitMs, began: true };
     },
     wrote(key, intent) {

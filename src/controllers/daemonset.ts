@@ -2,8 +2,8 @@ import type { Clock } from '../kube/clock.ts';
 import type { Reconciler, Result } from '../kube/controller.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { Store } from '../kube/store.ts';
-import type { Writer } from '../kube/writer.ts';
-import { type DaemonSet, decideTemplate, readDaemonSet } from '../placement/daemonset.ts';
+import type { Writer, Written } from '../kube/writer.ts';
+import { type DaemonSet, decideTemplate, readDaemonSet, type TemplateDecision } from '../placement/daemonset.ts';
 import { type Decision, decide } from '../placement/decide.ts';
 import { type Namespace, type SkipReason, skipTemplate } from '../placement/eligibility.ts';
 import { daemonSetPatch } from '../placement/patch.ts';
@@ -12,7 +12,7 @@ import { tolerationsFor } from '../placement/tolerations.ts';
 import { createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
-import { announce, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './pod.ts';
+import { announce, HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './pod.ts';
 import { createRolloutTurn } from './rollout.ts';
 import { createWaiting } from './waiting.ts';
 
@@ -48,7 +48,7 @@ const TURN_AGAIN_MS = 15_000;
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
   const { daemonSets, namespaces, settings, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
-  const firstSeen = new Map<string, number>();
+  const firstSeen = new Map<string, { id: string; at: number }>();
   const queued = new Set<string>();
   const waiting = createWaiting();
   const contention = createContention(clock);
@@ -85,7 +85,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       return { outcome: 'unchanged' };
     }
     const decision = await decideFor(key, daemonSet, signal);
-    announce(key, regarding(daemonSet), daemonSet.template, decision, settings, announcer);
+    // What a template tolerates too much is mended, not told.
+    const template = { ...daemonSet.template, tolerations: undefined };
+    announce(key, regarding(daemonSet), template, decision, settings, announcer);
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
     const result = await act(key, daemonSet, decision, signal);
     if (result.outcome !== 'conflict' && result.outcome !== 'waiting') options.onDecided(key);
@@ -96,15 +98,19 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const { template, namespace } = daemonSet;
     const state = states.get(key);
     // Images of a template that has not changed are not asked again: a tag may grow old between two events of its status.
+    const again = state?.decision.kind === 'hold' && clock.monotonic() - state.at >= HELD_AGAIN_MS;
     if (
       state?.final &&
+      !again &&
       state.uid === daemonSet.uid &&
       state.read === whatIsRead(daemonSet) &&
       state.decision.kind !== 'skip'
     ) {
       return state.decision;
     }
-    const seen = firstSeen.get(key) ?? clock.monotonic();
+    const id = `${daemonSet.uid} ${whatIsRead(daemonSet)}`;
+    const known = firstSeen.get(key);
+    const seen = known?.id === id ? known : { id, at: clock.monotonic() };
     firstSeen.set(key, seen);
     const own = template.pullSecrets;
     const added =
@@ -116,14 +122,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       clusterArchitectures: options.clusterArchitectures(),
       nameOf: images.nameOf,
       answerOf: (image) => images.answer(image, namespace, [...own, ...added]),
-      waitedMs: clock.monotonic() - seen,
+      waitedMs: clock.monotonic() - seen.at,
     });
   }
 
   function keep(key: string, daemonSet: DaemonSet, decision: PlacementState['decision']): void {
     const awaited = decision.kind === 'skip' ? [] : imagesAwaited(decision);
     const final = awaited.length === 0 && !(decision.kind === 'place' && decision.followsCluster);
-    states.set(key, { uid: daemonSet.uid, read: whatIsRead(daemonSet), final, decision });
+    states.set(key, { uid: daemonSet.uid, read: whatIsRead(daemonSet), final, at: clock.monotonic(), decision });
     waiting.set(key, awaited.map(images.canonicalOf));
     queued.delete(key);
   }
@@ -135,7 +141,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     if (decision.kind === 'hold') {
       keep(key, daemonSet, decision);
-      return { outcome: 'held' };
+      return { outcome: 'held', againInMs: HELD_AGAIN_MS };
     }
     const wanted = tolerationsFor(settings.taints, decision.architectures);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints());
@@ -143,11 +149,6 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (change.kind === 'settled') {
       keep(key, daemonSet, decision);
       return { outcome: 'unchanged', againInMs };
-    }
-    if (change.rolls && !turn.free(key, daemonSet)) {
-      keep(key, daemonSet, decision);
-      queued.add(key);
-      return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
     }
     const intent = `${daemonSet.uid} ${change.recorded}`;
     const { waitMs, began } = contention.check(key, intent);
@@ -161,9 +162,12 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       });
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const { namespace, name } = daemonSet;
-    const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
-    const written = await write(target, daemonSetPatch(daemonSet, change), signal);
+    if (change.rolls && !turn.take(key, daemonSet)) {
+      keep(key, daemonSet, decision);
+      queued.add(key);
+      return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
+    }
+    const written = await writeOrGiveBack(key, daemonSet, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     keep(key, daemonSet, decision);
@@ -172,11 +176,26 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       contention.wrote(key, intent);
       daemonSets.put(key, now);
       keep(key, now, decision);
-      if (change.rolls && daemonSet.settled && daemonSet.desired > 0 && daemonSet.updateStrategy !== 'OnDelete') {
-        turn.taken(key, now.generation);
-      }
     }
     return { outcome: 'written', againInMs };
+  }
+
+  async function writeOrGiveBack(
+    key: string,
+    daemonSet: DaemonSet,
+    change: Extract<TemplateDecision, { kind: 'set' }>,
+    signal: AbortSignal,
+  ): Promise<Written> {
+    const { namespace, name } = daemonSet;
+    const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
+    let rolls = false;
+    try {
+      const written = await write(target, daemonSetPatch(daemonSet, change), signal);
+      rolls = written.kind === 'written';
+      return written;
+    } finally {
+      if (!rolls) turn.giveBack(key);
+    }
   }
 
   return { reconcile, states, waitingFor: (image) => waiting.keysFor(image), waitingToRoll: () => [...queued] };

@@ -38,9 +38,10 @@ export function createImageSource(resolver: Resolver, clock: Clock): ImageSource
     answer({ image, pullPolicy }, namespace, pullSecrets) {
       const access: Access = { namespace, pullSecrets, always: pullPolicy === 'Always' };
       const platforms = resolver.known(image, access);
+      // Also where something is known: a stale answer is checked again when it is due, and nothing is sent otherwise.
+      resolver.request(image, access);
       if (platforms !== undefined) return { kind: 'known', platforms };
       const failure = resolver.failure(image, access);
-      resolver.request(image, access);
       if (failure === undefined) return { kind: 'pending' };
       const now = clock.wall();
       return {

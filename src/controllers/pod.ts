@@ -12,7 +12,7 @@ import { type Pod, readPod } from '../placement/pod.ts';
 import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
-import { type Announcer, createAnnouncer, RETELL_MS } from './announce.ts';
+import { type Announcer, createAnnouncer } from './announce.ts';
 import type { ImageSource } from './images.ts';
 import { createWaiting } from './waiting.ts';
 
@@ -22,6 +22,8 @@ export type PlacementState = {
   /** What the decision read, in short: unchanged, and final, it stands. */
   readonly read: string;
   readonly final: boolean;
+  /** When it was decided, by the monotonic clock. */
+  readonly at: number;
   readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
 };
 
@@ -56,7 +58,7 @@ export type PodController = {
 export function createPodController(options: PodControllerOptions): PodController {
   const { pods, namespaces, settings, clusterArchitectures, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
-  const firstSeen = new Map<string, { uid: string; at: number }>();
+  const firstSeen = new Map<string, { id: string; at: number }>();
   const waiting = createWaiting();
   const announcer = createAnnouncer(options.events, clock);
 
@@ -69,9 +71,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
   }
 
   function waitedMs(key: string, pod: Pod): number {
+    const id = `${pod.uid} ${JSON.stringify(pod.images)}`;
     const seen = firstSeen.get(key);
-    if (seen?.uid === pod.uid) return clock.monotonic() - seen.at;
-    firstSeen.set(key, { uid: pod.uid, at: clock.monotonic() });
+    if (seen?.id === id) return clock.monotonic() - seen.at;
+    firstSeen.set(key, { id, at: clock.monotonic() });
     return 0;
   }
 
@@ -85,14 +88,23 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const state = states.get(key);
     if (state?.uid !== pod.uid) announcer.forget(key);
     else if (state.final && state.read === read) {
-      return retell(key, pod, state, settings, announcer);
+      if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
+      // A tag may have been mended meanwhile: a pod that is held is decided anew from time to time.
+      const sinceMs = clock.monotonic() - state.at;
+      if (sinceMs < HELD_AGAIN_MS) return { outcome: 'held', againInMs: HELD_AGAIN_MS - sinceMs };
     }
     const namespace = namespaces.get(pod.namespace);
     // Its event is on the way: a pod cannot be without one.
     if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) {
-      states.set(key, { uid: pod.uid, read, final: true, decision: { kind: 'skip', reason: skipped } });
+      states.set(key, {
+        uid: pod.uid,
+        read,
+        final: true,
+        at: clock.monotonic(),
+        decision: { kind: 'skip', reason: skipped },
+      });
       waiting.set(key, []);
       options.onDecided(key);
       return { outcome: 'unchanged' };
@@ -116,7 +128,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   async function act(key: string, pod: Pod, decision: Decision, signal: AbortSignal): Promise<Result> {
     const final = decision.kind === 'hold' || (decision.kind === 'place' && decision.unknown.length === 0);
     const settle = (now: Pod) => {
-      states.set(key, { uid: now.uid, read: whatIsRead(now), final, decision });
+      states.set(key, { uid: now.uid, read: whatIsRead(now), final, at: clock.monotonic(), decision });
       waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
     };
     switch (decision.kind) {
@@ -125,7 +137,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
         return { outcome: 'waiting', againInMs: decision.againInMs };
       case 'hold':
         settle(pod);
-        return { outcome: 'held', againInMs: RETELL_MS };
+        return { outcome: 'held', againInMs: HELD_AGAIN_MS };
       case 'place': {
         const againInMs = final ? undefined : OPEN_AGAIN_MS;
         const patch = podPatch(pod, tolerationsFor(settings.taints, decision.architectures));
@@ -167,6 +179,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
 /** An image that failed is asked again by its own times; whoever was placed without it looks at this pace. */
 export const OPEN_AGAIN_MS = 60_000;
 
+/** A pod that is held is decided anew this often. */
+export const HELD_AGAIN_MS = 10 * 60_000;
+
 /** The images whose end of look-up may change the decision. */
 export function imagesAwaited(decision: Decision): readonly string[] {
   if (decision.kind === 'wait') return decision.images;
@@ -190,7 +205,11 @@ export function announce(
     try {
       readStatement(template.statement);
     } catch (error) {
-      warn('ConfigurationRejected', 'Placing', `annotation ${ARCHITECTURES_ANNOTATION}: ${String(error)}`);
+      warn(
+        'ConfigurationRejected',
+        'Placing',
+        `annotation ${ARCHITECTURES_ANNOTATION}: ${error instanceof Error ? error.message : error}`,
+      );
     }
   }
   switch (decision.kind) {
@@ -219,12 +238,6 @@ export function announce(
     default:
       decision satisfies never;
   }
-}
-
-function retell(key: string, pod: Pod, { decision }: PlacementState, settings: Settings, announcer: Announcer): Result {
-  if (decision.kind !== 'hold') return { outcome: 'unchanged' };
-  announce(key, regarding(pod), pod, decision, settings, announcer);
-  return { outcome: 'held', againInMs: RETELL_MS };
 }
 
 /** Spec changes raise the generation (from 1.33 on); the rest of what decides stands beside it. */

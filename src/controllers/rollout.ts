@@ -4,10 +4,13 @@ import type { DaemonSet } from '../placement/daemonset.ts';
 
 /** One DaemonSet at a time rolls because of us: a mistake must not take every daemon of a cluster at once. */
 export type RolloutTurn = {
-  /** Whether this DaemonSet may be written now. */
-  free(key: string, daemonSet: DaemonSet): boolean;
-  /** It was written and rolls, up to this generation. */
-  taken(key: string, generation: number): void;
+  /**
+   * Whether this DaemonSet may be written now; if so, and if it will roll, the turn is its own from this moment on, so that
+   * nobody else takes it while the write is under way.
+   */
+  take(key: string, daemonSet: DaemonSet): boolean;
+  /** Nothing was written: the turn goes back. */
+  giveBack(key: string): void;
 };
 
 /** The next one waits no longer than this for the one before. */
@@ -24,14 +27,16 @@ export function createRolloutTurn(daemonSets: Store<DaemonSet>, clock: Clock): R
   }
 
   return {
-    free(key, daemonSet) {
-      // Rolling anyway, or with nothing to roll: our change adds no disruption, and its pods may depend on it.
-      if (!daemonSet.settled || daemonSet.desired === 0 || daemonSet.updateStrategy === 'OnDelete') return true;
-      if (turn?.key === key || over()) return true;
-      return false;
+    take(key, daemonSet) {
+      // With nothing to roll, or about to roll for a change that its controller has not seen yet, our change adds no
+      // disruption, and its pods may depend on it.
+      if (daemonSet.desired === 0 || !daemonSet.observed || daemonSet.updateStrategy === 'OnDelete') return true;
+      if (turn?.key !== key && !over()) return false;
+      turn = { key, generation: daemonSet.generation + 1, at: clock.monotonic() };
+      return true;
     },
-    taken(key, generation) {
-      turn = { key, generation, at: clock.monotonic() };
+    giveBack(key) {
+      if (turn?.key === key) turn = undefined;
     },
   };
 }

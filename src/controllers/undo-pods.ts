@@ -2,8 +2,7 @@ import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { ApiError, LeaseLostError } from '../kube/errors.ts';
 import { listAll } from '../kube/list.ts';
-import { readDaemonSet } from '../placement/daemonset.ts';
-import type { JsonObject } from '../placement/json.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
 import { type Pod, readPod } from '../placement/pod.ts';
 import { type PodUndo, undoPod } from '../placement/undo.ts';
 import type { Inventory, Left } from './undo.ts';
@@ -36,14 +35,14 @@ export async function findPods({
   allPods,
   signal,
 }: Pick<UndoPodsOptions, 'client' | 'keys' | 'allPods' | 'signal'>): Promise<CarryingPod[]> {
-  const templates = new Map<string, readonly JsonObject[]>();
+  const daemonSets = new Map<string, DaemonSet>();
   for (const object of await listAll(client, '/apis/apps/v1/daemonsets', signal)) {
-    const { uid, template } = readDaemonSet(object);
-    templates.set(uid, template.tolerations ?? []);
+    const daemonSet = readDaemonSet(object);
+    daemonSets.set(daemonSet.uid, daemonSet);
   }
   const pods = await listAll(client, '/api/v1/pods', signal);
   return pods.flatMap((object) => {
-    const undo = undoPod(object, keys, allPods, (uid) => templates.get(uid));
+    const undo = undoPod(object, keys, allPods, (uid) => daemonSets.get(uid));
     return undo.kind === 'none' ? [] : [{ pod: readPod(object), undo }];
   });
 }

@@ -1,5 +1,5 @@
 import type { ApiClient } from '../kube/client.ts';
-import { isGone } from '../kube/errors.ts';
+import { isGone, LeaseLostError } from '../kube/errors.ts';
 import { listAll } from '../kube/list.ts';
 import { pathOf, type Writer } from '../kube/writer.ts';
 import { GUARD_POLICY } from '../names.ts';
@@ -21,6 +21,7 @@ export type Left = {
 export type UndoOptions = {
   readonly client: ApiClient;
   readonly write: Writer;
+  readonly mayWrite: () => boolean;
   readonly taints: Settings['taints'];
   readonly signal: AbortSignal;
 };
@@ -66,10 +67,14 @@ export async function takeInventory({ client, taints, signal }: UndoOptions): Pr
 }
 
 /** Takes away what would put our tolerations back while they are being removed. */
-export async function removeConfigurations({ client, signal }: UndoOptions, inventory: Inventory): Promise<Left[]> {
+export async function removeConfigurations(
+  { client, mayWrite, signal }: UndoOptions,
+  inventory: Inventory,
+): Promise<Left[]> {
   const left: Left[] = [];
   for (const { kind, path, name } of inventory.configurations) {
     try {
+      if (!mayWrite()) throw new LeaseLostError('the lease was lost');
       await client.request('delete', path, { signal });
     } catch (error) {
       if (!isGone(error)) left.push({ kind, name, reason: reasonOf(error, signal) });

@@ -41,11 +41,6 @@ export function isConflict(error: unknown): boolean {
   return error.status === 422 && !error.hasCauses && error.message.includes('rejected our request due to an error');
 }
 
-/** Whether the API server refuses this write for good: forbidden, a field error, a policy's denial, a bad request. */
-export function isRefused(error: unknown): boolean {
-  return error instanceof ApiError && [400, 403, 405, 413, 422].includes(error.status) && !isConflict(error);
-}
-
 /** Whether the object is gone. */
 export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;

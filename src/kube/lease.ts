@@ -136,7 +136,11 @@ export function createLease(options: LeaseOptions): Lease {
         await clock.delay(retryMs, signal);
         if (signal.aborted) return;
         // Older than this, another replica may hold it: it is lost, even if nobody took it.
-        if (age() >= renewMs || (await attempt(signal)) === 'taken') return;
+        if (age() >= renewMs) return;
+        if ((await attempt(signal)) === 'taken') {
+          renewed = undefined;
+          return;
+        }
       }
     },
     async release(signal) {

@@ -36,6 +36,8 @@ export type Reflector<T> = {
 const PAGE = 500;
 const WATCH_SECONDS = 300;
 const IDLE_MS = 90_000;
+/** After this many watches in a row that gave nothing the version itself may be the fault (a restored etcd): list anew. */
+const RELIST_AFTER = 5;
 /** A watch that ends sooner than this counts as failed, so that a server that closes at once is not asked in a loop. */
 const SHORT_MS = 1_000;
 
@@ -128,7 +130,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
           synced = true;
           markSynced();
         }
-        version = await watch(version, signal);
+        version = failures < RELIST_AFTER ? await watch(version, signal) : undefined;
       } catch (error) {
         if (signal.aborted) return;
         if (!synced && error instanceof ApiError && [401, 403, 404].includes(error.status)) throw error;

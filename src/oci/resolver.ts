@@ -41,8 +41,8 @@ export type ResolverOptions = KeyringOptions &
 /** What images can run on, from memory or by asking their registries. No method but `resolve` waits. */
 export type Resolver = {
   /**
-   * From memory: a fresh tag, a known digest, or a tag whose revalidation failed and is not due again. Undefined
-   * otherwise, also for a malformed name.
+   * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed (`request` asks again when it is
+   * due). Undefined otherwise, also for a malformed name.
    */
   known(image: string, access: Access): readonly Platform[] | undefined;
   /** The last look-up's failure, where nothing is known. */
@@ -139,12 +139,12 @@ export function createResolver(options: ResolverOptions): Resolver {
     return entry !== undefined && isFresh(entry, access) ? resolutionOf(entry) : undefined;
   }
 
-  /** What was known, while asking again is of no use yet. */
+  /** What was known, where the last attempt to revalidate it failed: it holds until one succeeds. */
   function stale(reference: Reference, access: Access): Resolution | undefined {
     if (reference.digest !== undefined) return undefined;
     const entry = entryFor(reference, keyring.fingerprints(access, reference.name));
     const failure = failures.get(keyOf(reference.text, access));
-    return entry !== undefined && failure !== undefined && failure.retryAt > now() ? resolutionOf(entry) : undefined;
+    return entry !== undefined && failure !== undefined ? resolutionOf(entry) : undefined;
   }
 
   /** Starts a look-up, or joins the one that runs. The promise never rejects unobserved. */

@@ -20,6 +20,8 @@ export type DaemonSet = {
   readonly updateStrategy: string;
   /** How many nodes should run a daemon pod, as the status says. */
   readonly desired: number;
+  /** Whether the DaemonSet controller has seen the newest generation. */
+  readonly observed: boolean;
   /** Whether every daemon pod is of the newest template and available, as the status says of the newest generation. */
   readonly settled: boolean;
 };
@@ -54,6 +56,7 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired: numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0,
+    observed: (numberAt(objectAt(object, 'status'), 'observedGeneration') ?? 0) >= generation,
     settled: isSettled(objectAt(object, 'status'), generation),
   };
 }

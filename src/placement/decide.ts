@@ -151,7 +151,7 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
 /** Milliseconds until `images.unresolvable` applies to every image that is not known; 0: now; Infinity: never. */
 function patienceLeft(evidence: Evidence, { template, namespace, settings, waitedMs }: DecisionInput): number {
   if (isSystemPod(template, namespace, settings)) {
-    return evidence.pending.length === 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
+    return evidence.failed.length > 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
   }
   if (settings.unresolvable === 'wait' || evidence.pending.length > 0) return Number.POSITIVE_INFINITY;
   return Math.max(0, ...evidence.failed.map(({ sinceMs }) => settings.fallbackAfterMs - sinceMs));

@@ -48,7 +48,10 @@ export function skipPod(
   if (pod.deleting) return 'deleting';
   if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'terminal';
   if (pod.mirror) return 'mirror';
-  if (pod.owner?.kind === 'DaemonSet' && pod.nodeName !== undefined) return 'daemon-pod';
+  if (pod.owner?.kind === 'DaemonSet') {
+    if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';
+    if (pod.nodeName !== undefined) return 'daemon-pod';
+  }
   return skipTemplate(pod, namespace, settings);
 }
 

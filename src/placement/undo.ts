@@ -2,7 +2,7 @@ import { FIELD_MANAGER } from '../names.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from './daemonset.ts';
 import { isObject, type JsonObject, listAt, objectAt, parseJson } from './json.ts';
 import { readPod } from './pod.ts';
-import { asOurs, isSameToleration } from './tolerations.ts';
+import { asOurs, isSameToleration, type Toleration } from './tolerations.ts';
 
 /** The template without anything of ours. */
 export function undoTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
@@ -22,30 +22,38 @@ const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 
 
 /**
  * Whether a pod, as the API server sent it, carries tolerations that we wrote, and what can be done about them: they
- * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were. `daemonTolerations`: those of a
- * DaemonSet's restored template, by its uid.
+ * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were. `daemonSetOf`: a DaemonSet
+ * as it is after its template was restored, by its uid.
  */
 export function undoPod(
   object: JsonObject,
   keys: readonly { readonly key: string; readonly effect: string }[],
   allPods: boolean,
-  daemonTolerations: (uid: string) => readonly JsonObject[] | undefined,
+  daemonSetOf: (uid: string) => DaemonSet | undefined,
 ): PodUndo {
   const pod = readPod(object);
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
   const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
   if (ours.length === 0) return { kind: 'none' };
-  if (pod.owner?.kind === 'DaemonSet') {
-    // The template is restored before; what it still holds is its author's own.
-    const template = daemonTolerations(pod.owner.uid);
-    const stale = template !== undefined && ours.some((entry) => !template.some((own) => isSameToleration(own, entry)));
-    return { kind: stale ? 'rolls' : 'none' };
-  }
+  if (pod.owner?.kind === 'DaemonSet') return undoDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
   if (!wroteTolerations(object)) return { kind: 'none' };
   if (allPods || BROUGHT_BACK.has(pod.owner?.kind ?? '')) return { kind: 'replace' };
   if (pod.owner === undefined) return { kind: 'leave', reason: 'bare pod: nothing would bring it back' };
   if (pod.owner.kind === 'Job') return { kind: 'leave', reason: 'its Job would count it as failed' };
   return { kind: 'leave', reason: `owned by a ${pod.owner.kind}, which may not bring it back` };
+}
+
+/** What of our tolerations its restored template still holds is its author's own. */
+function undoDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | undefined, allPods: boolean): PodUndo {
+  // Without its DaemonSet it is collected as garbage.
+  if (daemonSet === undefined) return { kind: 'none' };
+  const template = daemonSet.template.tolerations ?? [];
+  if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
+  if (daemonSet.settled) return { kind: 'replace' };
+  if (daemonSet.updateStrategy !== 'OnDelete') return { kind: 'rolls' };
+  return allPods
+    ? { kind: 'replace' }
+    : { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
 }
 
 /** Whether `metadata.managedFields` says that we last wrote `spec.tolerations`: the author's own are not ours. */

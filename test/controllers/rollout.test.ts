@@ -29,8 +29,9 @@ function turns() {
   const put = (subject: DaemonSet) => store.put(subject.name, subject);
   /** The first was written: it rolls to its second generation. */
   function firstRolls(): void {
+    put(daemonSet('first'));
+    turn.take('first', daemonSet('first'));
     put(daemonSet('first', { generation: 2, observed: 1 }));
-    turn.taken('first', 2);
   }
   return { clock, store, turn, put, firstRolls };
 }
@@ -38,68 +39,91 @@ function turns() {
 describe('the turn of a DaemonSet to roll', () => {
   it('comes at once where none rolls', () => {
     const { turn } = turns();
-    expect(turn.free('first', daemonSet('first'))).to.equal(true);
+    expect(turn.take('first', daemonSet('first'))).to.equal(true);
   });
 
   it('waits for the one before', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
-    expect(turn.free('second', daemonSet('second'))).to.equal(false);
+    expect(turn.take('second', daemonSet('second'))).to.equal(false);
   });
 
   it('comes when the one before has rolled', () => {
     const { turn, put, firstRolls } = turns();
     firstRolls();
     put(daemonSet('first', { generation: 2, available: 2 }));
-    expect(turn.free('second', daemonSet('second'))).to.equal(false);
+    expect(turn.take('second', daemonSet('second'))).to.equal(false);
     put(daemonSet('first', { generation: 2 }));
-    expect(turn.free('second', daemonSet('second'))).to.equal(true);
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
   it('does not come by what the one before was like before it was written', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
-    turn.taken('first', 2);
-    expect(turn.free('second', daemonSet('second'))).to.equal(false);
+    turn.take('first', daemonSet('first'));
+    expect(turn.take('second', daemonSet('second'))).to.equal(false);
   });
 
   it('comes when the one before is gone', () => {
     const { turn, store, firstRolls } = turns();
     firstRolls();
     store.delete('first');
-    expect(turn.free('second', daemonSet('second'))).to.equal(true);
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
   it('comes after five minutes, whatever became of the one before', async () => {
     const { clock, turn, firstRolls } = turns();
     firstRolls();
     await clock.advance(5 * MINUTE);
-    expect(turn.free('second', daemonSet('second'))).to.equal(false);
+    expect(turn.take('second', daemonSet('second'))).to.equal(false);
     await clock.advance(1);
-    expect(turn.free('second', daemonSet('second'))).to.equal(true);
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
   it('is still that of the one that rolls', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
-    expect(turn.free('first', daemonSet('first', { generation: 2 }))).to.equal(true);
+    expect(turn.take('first', daemonSet('first', { generation: 2 }))).to.equal(true);
   });
 
   it('is not asked for by one without pods, or one that only its owner rolls', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
-    expect(turn.free('second', daemonSet('second', { desired: 0 }))).to.equal(true);
-    expect(turn.free('third', daemonSet('third', { strategy: 'OnDelete' }))).to.equal(true);
+    expect(turn.take('second', daemonSet('second', { desired: 0 }))).to.equal(true);
+    expect(turn.take('third', daemonSet('third', { strategy: 'OnDelete' }))).to.equal(true);
+  });
+
+  it('is not asked for by one that is about to roll for a change of its owner', () => {
+    const { turn, firstRolls } = turns();
+    firstRolls();
+    expect(turn.take('second', daemonSet('second', { generation: 4, observed: 3 }))).to.equal(true);
+  });
+
+  it('is waited for by one that is not settled, as with a dead node none ever is', () => {
+    const { turn, firstRolls } = turns();
+    firstRolls();
+    expect(turn.take('second', daemonSet('second', { available: 2 }))).to.equal(false);
+  });
+
+  it('goes back where nothing was written', () => {
+    const { turn, put } = turns();
+    put(daemonSet('first'));
+    turn.take('first', daemonSet('first'));
+    turn.giveBack('second');
+    expect(turn.take('second', daemonSet('second'))).to.equal(false);
+    turn.giveBack('first');
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
   it('passes from one to the next', () => {
     const { turn, put, firstRolls } = turns();
     firstRolls();
     put(daemonSet('first', { generation: 2 }));
+    put(daemonSet('second', { generation: 4 }));
+    expect(turn.take('second', daemonSet('second', { generation: 4 }))).to.equal(true);
     put(daemonSet('second', { generation: 5, observed: 4 }));
-    turn.taken('second', 5);
-    expect(turn.free('third', daemonSet('third'))).to.equal(false);
+    expect(turn.take('third', daemonSet('third'))).to.equal(false);
     put(daemonSet('second', { generation: 6 }));
-    expect(turn.free('third', daemonSet('third'))).to.equal(true);
+    expect(turn.take('third', daemonSet('third'))).to.equal(true);
   });
 });

@@ -401,9 +401,9 @@ describe('a pod that the cluster itself may need', () => {
     ['is open by its priority class', input({ a: failed(0) }, critical(['a'])), 'place amd64,arm64 (open)'],
     ['is narrowed by what is known', input({ a: failed(0), b: ARM }, system), 'place arm64 (open)'],
     [
-      'spends what is left of them on an image that is still asked',
+      'is open after the first failure, though another image is still asked',
       input({ a: failed(0), b: pending }, { ...system, waitedMs: 500 }),
-      'wait a,b again in 1.5s',
+      'place amd64,arm64 (open)',
     ],
     [
       'is open with unresolvable: wait',

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { type DaemonSet, readDaemonSet } from '../../src/placement/daemonset.ts';
 import type { JsonObject } from '../../src/placement/json.ts';
 import { undoPod } from '../../src/placement/undo.ts';
 import { toleration } from './objects.ts';
@@ -26,13 +27,25 @@ type Given = {
   allPods?: boolean;
   /** Of the template of its DaemonSet; undefined: there is no such DaemonSet any more. */
   template?: readonly JsonObject[];
+  /** Whether that DaemonSet has no pod left to replace. */
+  settled?: boolean;
+  strategy?: string;
 };
 
 function undo(given: Given) {
   const { owner, controls = true, tolerations = [OURS], managedFields = WRITTEN, metadata = {}, phase } = given;
   const ownerReferences = owner === undefined ? [] : [{ kind: owner, name: 'o', uid: 'd1', controller: controls }];
   const pod = { metadata: { ownerReferences, managedFields, ...metadata }, spec: { tolerations }, status: { phase } };
-  return undoPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? given.template : undefined));
+  return undoPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined));
+}
+
+function daemonSetOf({ template, settled = false, strategy }: Given): DaemonSet | undefined {
+  if (template === undefined) return undefined;
+  return readDaemonSet({
+    metadata: { generation: 2 },
+    spec: { updateStrategy: { type: strategy }, template: { spec: { tolerations: template } } },
+    status: { observedGeneration: settled ? 2 : 1 },
+  });
 }
 
 describe('what is done about a pod that carries our tolerations', () => {
@@ -92,6 +105,17 @@ describe('what is done about a pod that carries our tolerations', () => {
       'rolls',
     ],
     ['of a DaemonSet that is gone', { owner: 'DaemonSet' }, 'none'],
+    ['of a DaemonSet that has rolled without it', { owner: 'DaemonSet', template: [], settled: true }, 'replace'],
+    [
+      'of a DaemonSet that replaces none by itself',
+      { owner: 'DaemonSet', template: [], strategy: 'OnDelete' },
+      'leave: its DaemonSet replaces pods only when they are deleted',
+    ],
+    [
+      'of a DaemonSet that replaces none by itself, with --all-pods',
+      { owner: 'DaemonSet', template: [], strategy: 'OnDelete', allPods: true },
+      'replace',
+    ],
   ];
   for (const [given, what, expected] of rows) {
     it(`${given}: ${expected}`, () => {
