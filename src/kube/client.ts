@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Pool } from 'undici';
 import { parseJson } from '../placement/json.ts';
 import type { ClusterAccess } from './access.ts';
@@ -48,9 +49,18 @@ export type ClientOptions = {
 export function createClient({ access, connections, userAgent, now, onRequest }: ClientOptions): ApiClient {
   const url = new URL(access.server);
   const prefix = url.pathname.replace(/\/$/, '');
+  // Destroying the pool leaves a socket that is still connecting to its time-out: the process would wait for it.
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
   const pool = new Pool(url.origin, {
     connections,
-    connect: { ...access.tls, ca: access.tls.ca as Buffer | undefined, timeout: 10_000, keepAlive: true },
+    connect: {
+      ...access.tls,
+      ca: access.tls.ca as Buffer | undefined,
+      timeout: 10_000,
+      keepAlive: true,
+      signal: ending.signal,
+    },
     headersTimeout: ANSWER_MS,
     keepAliveTimeout: 60_000,
     // A watch may be silent for longer than any fixed time; the reflector judges that.
@@ -69,7 +79,7 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
     const { body, contentType = 'application/json', signal } = options;
     const logged = await headers(fresh);
     try {
-      return await pool.request({
+      const answer = pool.request({
         method: METHODS[verb],
         path: prefix + path,
         headers: {
@@ -81,6 +91,7 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
         body: body === undefined ? null : apiJson(body),
         signal: signal ?? null,
       });
+      return await (signal ? untilAborted(answer, signal) : answer);
     } catch (error) {
       onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
       if (signal?.aborted) throw error;
@@ -129,9 +140,22 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
       return response.body;
     },
     async close() {
+      ending.abort();
       await pool.destroy();
     },
   };
+}
+
+/** undici looks at a signal only once it has a connection; without one, nothing was sent and nothing will be. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // Many requests may listen to one signal; each listener goes with its request.
+  setMaxListeners(0, signal);
+  return new Promise((resolve, reject) => {
+    const abandon = (): void => reject(signal.reason);
+    if (signal.aborted) abandon();
+    else signal.addEventListener('abort', abandon, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
+  });
 }
 
 /** JSON as the API server's own encoder writes it: a `test` compares strings as they were escaped there. */

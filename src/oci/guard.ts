@@ -1,4 +1,5 @@
 import { lookup as systemLookup } from 'node:dns';
+import { setMaxListeners } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
@@ -42,10 +43,14 @@ export function createGuard(options: GuardOptions): Guard {
   // Once public stays public: else an attacker's name could turn private between its challenge and the token request.
   const publicHosts = new LRUCache<string, boolean>({ max: 10_000 });
   const lookup = sharedLookup(options.lookup ?? systemLookup);
+  // Destroying an agent leaves a socket that is still connecting to its time-out: the process would wait for it.
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
 
   function agent(policy: AddressPolicy): Agent {
     const connect = buildConnector({
       timeout: options.connectTimeoutMs,
+      signal: ending.signal,
       autoSelectFamily: true,
       // Literals never come here. Every address is judged: which of them is dialled is not ours to say.
       lookup: (hostname, lookupOptions, callback) => {
@@ -99,6 +104,7 @@ export function createGuard(options: GuardOptions): Guard {
     isConfigured: (host) => insecure.has(host),
     isPublic: (host) => publicHosts.get(host) ?? true,
     destroy() {
+      ending.abort();
       for (const each of Object.values(agents)) void each.destroy().catch(() => undefined);
     },
   };

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -66,6 +68,18 @@ describe('the commands', () => {
     expect(stderr).not.to.match(/\bat .*\.(js|ts):\d+/);
     expect(stdout).to.equal('');
     expect(code).to.equal(expected);
+  }
+
+  function kubeconfigFor(server: string, token: string): string {
+    const cluster = { server, 'certificate-authority': world.cluster.caFile };
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'c',
+      clusters: [{ name: 'c', cluster }],
+      users: [{ name: 'c', user: { token } }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+    });
   }
 
   describe('plan', () => {
@@ -275,18 +289,6 @@ describe('the commands', () => {
         saysInOneLine(await runBundle(args), 3, words);
       });
     }
-
-    function kubeconfigFor(server: string, token: string): string {
-      const cluster = { server, 'certificate-authority': world.cluster.caFile };
-      return JSON.stringify({
-        apiVersion: 'v1',
-        kind: 'Config',
-        'current-context': 'c',
-        clusters: [{ name: 'c', cluster }],
-        users: [{ name: 'c', user: { token } }],
-        contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
-      });
-    }
   });
 
   describe('run', () => {
@@ -336,6 +338,30 @@ describe('the commands', () => {
       hold.release();
       expect({ code, stdout, stderr }).to.deep.equal({ code: 0, stdout: '', stderr: '' });
     });
+
+    for (const [who, args] of [
+      ['the API server', (_host: string, file: string) => ['run', '--kubeconfig', file, '--metrics.address', '']],
+      ['a registry', (host: string, _file: string) => ['inspect', '--registries.insecure', host, `${host}/a:b`]],
+    ] as const) {
+      it(`ends promptly though ${who} takes a connection and never says a word`, async () => {
+        const connections: Socket[] = [];
+        const silent = createServer((socket) => void connections.push(socket.on('error', () => undefined)));
+        silent.listen(0, '127.0.0.1');
+        await once(silent, 'listening');
+        const address = silent.address();
+        const host = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+        const file = join(directory, 'silent.kubeconfig');
+        await writeFile(file, kubeconfigFor(`https://${host}`, 'a'));
+        const command = startCommand(args(host, file));
+        await world.eventually('a connection', async () => connections.length > 0);
+        const told = performance.now();
+        command.kill('SIGTERM');
+        await command.ended;
+        expect(performance.now() - told).to.be.below(3_000);
+        for (const socket of connections) socket.destroy();
+        silent.close();
+      });
+    }
 
     it('plan says that it was interrupted', async () => {
       const hold = proxy.hold((_method, path) => path.startsWith('/api/v1/pods?'));

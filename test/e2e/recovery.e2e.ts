@@ -172,12 +172,12 @@ describe('recovery', () => {
       'the pods that went to be forgotten',
       async () => (await controller.metric('archaware_pods', { outcome: 'placed' })) === known - 2,
     );
-    const expired = controller.logs().filter((line) => line.includes('"reason":"expired"'));
-    for (const kind of KINDS)
-      expect(
-        expired.some((line) => line.includes(`"kind":"${kind}"`)),
-        kind,
-      ).to.equal(true);
+    for (const kind of KINDS) {
+      // Lines are written in batches.
+      await world.eventually(`the watch of ${kind} to be told that it is expired`, async () =>
+        controller.logs().some((line) => line.includes(`"kind":"${kind}","reason":"expired"`)),
+      );
+    }
     expect(proxy.requests().filter(isList).length).to.be.above(lists);
   });
 });
