@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { pushFixtures } from '../../testimg/push.ts';
 import type { RunningController } from '../support/controller-process.ts';
-import { ours, runs, tolerations } from './support/objects.ts';
+import { ours, runs, taints, tolerations } from './support/objects.ts';
 import { daemonSet, deployment, pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
 
@@ -14,6 +14,47 @@ describe('images that nothing is known of, on the real control plane', () => {
     world = await startWorld();
   });
   after(() => world?.stop());
+
+  describe('at the first start', () => {
+    const tainted = async () => (await Promise.all(['amd64-1', 'arm64-1'].map(world.node))).flatMap(taints).length;
+    const stillWaiting = () =>
+      world.eventually('the log to say that bootstrap is over', async () => {
+        const line = controller.logs().find((text) => text.includes('bootstrap over'));
+        return line !== undefined && Number(/"stillWaiting":(\d+)/.exec(line)?.[1]);
+      });
+    afterEach(() => world.stopControllers());
+
+    it('taints no node before bootstrap.timeout is over while a look-up is under way', async () => {
+      const namespace = await world.namespace('bootstrap');
+      const spec = { nodeSelector: { 'example.com/nowhere': '' } };
+      await world.create(pod(namespace, 'hanging', { images: [world.image('wide')], spec }));
+      world.registry.kill('SIGSTOP');
+      try {
+        const started = performance.now();
+        controller = await world.run(['--bootstrap.timeout', '4s']);
+        await world.eventually('the nodes to be tainted', async () => (await tainted()) === 2);
+        expect(performance.now() - started).to.be.at.least(4_000);
+        expect(await stillWaiting()).to.equal(1);
+      } finally {
+        world.registry.kill('SIGCONT');
+      }
+      // It follows as backlog.
+      await world.eventually('the pod to be served', async () =>
+        tolerations(await world.get('Pod', namespace, 'hanging')).includes('supported-arch=s390x:NoSchedule'),
+      );
+      await world.cluster.kubectl(['taint', 'nodes', '--all', 'supported-arch:NoSchedule-']);
+      await world.cluster.kubectl(['annotate', 'nodes', '--all', 'archaware.dev/managed-']);
+    });
+
+    it('taints nodes as soon as every look-up has had one outcome, be it a failure', async () => {
+      const namespace = await world.namespace('bootstrap-failed');
+      await world.create(pod(namespace, 'missing', { images: [world.image('nope')] }));
+      controller = await world.run(['--bootstrap.timeout', '1h', '--images.fallbackAfter', '1h']);
+      await world.eventually('the nodes to be tainted', async () => (await tainted()) === 2);
+      expect(await stillWaiting()).to.equal(0);
+      await world.remove('Pod', namespace, 'missing');
+    });
+  });
 
   describe('with images.unresolvable: open', () => {
     before(async () => {
@@ -144,40 +185,49 @@ describe('images that nothing is known of, on the real control plane', () => {
     });
   });
 
-  it('waits as long as it takes with images.unresolvable: wait', async () => {
-    const flags = ['--images.unresolvable', 'wait', '--images.fallbackAfter', '0s', '--images.cache.failureTtl', '1s'];
-    controller = await world.run(flags);
-    const namespace = await world.namespace('patient');
-    await world.create(pod(namespace, 'missing', { images: [world.image('late')] }));
-    const failures = () => controller.metric('archaware_image_resolutions_total', { result: 'not-found' });
-    const before = await failures();
-    await world.eventually('it to be asked again', async () => (await failures()) >= before + 3);
-    expect(tolerations(await world.get('Pod', namespace, 'missing'))).to.deep.equal([]);
-    expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
-    const fixtures = FIXTURES.filter(({ tag }) => tag === 'multi').map((fixture) => ({ ...fixture, tag: 'late' }));
-    await pushFixtures({ registry: world.registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
-    await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64'));
-    await world.stopControllers();
-  });
+  describe('as the operator wishes', () => {
+    afterEach(() => world.stopControllers());
 
-  it('falls back to the architectures that the operator named', async () => {
-    const flags = [
-      '--images.unresolvable',
-      'fallback',
-      '--architectures.fallback',
-      'arm64',
-      '--images.fallbackAfter',
-      '1s',
-    ];
-    controller = await world.run(flags);
-    const namespace = await world.namespace('falling-back');
-    await world.create(
-      pod(namespace, 'missing', { images: [world.image('nope')] }),
-      pod(namespace, 'ruled-out', { images: [world.image('nope'), world.image('amd64')] }),
-    );
-    await world.eventuallyTolerates(namespace, 'missing', ours('arm64'));
-    await world.eventuallyTolerates(namespace, 'ruled-out', ours('amd64'));
-    expect(await world.eventuallyTold(namespace, 'OpenPlacement', /fallback/)).to.include(world.image('nope'));
-    await world.stopControllers();
+    it('waits as long as it takes with images.unresolvable: wait', async () => {
+      const flags = [
+        '--images.unresolvable',
+        'wait',
+        '--images.fallbackAfter',
+        '0s',
+        '--images.cache.failureTtl',
+        '1s',
+      ];
+      controller = await world.run(flags);
+      const namespace = await world.namespace('patient');
+      await world.create(pod(namespace, 'missing', { images: [world.image('late')] }));
+      const failures = () => controller.metric('archaware_image_resolutions_total', { result: 'not-found' });
+      const before = await failures();
+      await world.eventually('it to be asked again', async () => (await failures()) >= before + 3);
+      expect(tolerations(await world.get('Pod', namespace, 'missing'))).to.deep.equal([]);
+      expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
+      const fixtures = FIXTURES.filter(({ tag }) => tag === 'multi').map((fixture) => ({ ...fixture, tag: 'late' }));
+      await pushFixtures({ registry: world.registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
+      await world.eventuallyTolerates(namespace, 'missing', ours('amd64', 'arm64'));
+    });
+
+    it('falls back to the architectures that the operator named', async () => {
+      const flags = [
+        '--images.unresolvable',
+        'fallback',
+        '--architectures.fallback',
+        'arm64',
+        '--images.fallbackAfter',
+        '1s',
+      ];
+      controller = await world.run(flags);
+      const namespace = await world.namespace('falling-back');
+      await world.create(
+        pod(namespace, 'missing', { images: [world.image('nope')] }),
+        pod(namespace, 'ruled-out', { images: [world.image('nope'), world.image('amd64')] }),
+      );
+      await world.eventuallyTolerates(namespace, 'missing', ours('arm64'));
+      await world.eventuallyTolerates(namespace, 'ruled-out', ours('amd64'));
+      expect(await world.eventuallyTold(namespace, 'OpenPlacement', /fallback/)).to.include(world.image('nope'));
+    });
   });
 });

@@ -170,6 +170,8 @@ function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], 
     async fill(other) {
       await fill(other);
       insecure.add(other.host);
+      // A loopback address as well, which has to be configured on its own.
+      if (other.tokenServer) insecure.add(new URL(other.tokenServer.realm).host);
     },
     async run(flags = [], processOptions = {}) {
       const hosts = ['--registries.insecure', [...insecure].join(',')];

@@ -1,0 +1,256 @@
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
+import { daemonSet, pod } from './support/workloads.ts';
+import { pathOf, startWorld, type World } from './support/world.ts';
+
+const RECORDED = 'archaware.dev/tolerations';
+const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
+const architectureOf = (node: string) => node.split('-')[0] ?? '';
+
+describe('DaemonSets on the real control plane', () => {
+  let world: World;
+  let controller: RunningController;
+
+  before(async () => {
+    world = await startWorld({ nodes: NODES.map((name) => ({ name, architecture: architectureOf(name) })) });
+  });
+  after(() => world?.stop());
+
+  /** The DaemonSet once every daemon pod is ready, of the newest template, and on exactly these nodes. */
+  const eventuallyRunsOn = (namespace: string, name: string, nodes: readonly string[]) =>
+    world.eventually(`${name} to run on ${nodes.join(' ') || 'no node'}`, async () => {
+      const found = await world.get('DaemonSet', namespace, name);
+      const pods = await world.pods(namespace, name);
+      const names = pods.filter(runs).map((one) => scheduledOn(one) ?? '');
+      const done = isRolledOut(found) && at(found, 'status', 'desiredNumberScheduled') === nodes.length;
+      return done && names.sort().join() === [...nodes].sort().join() && found;
+    });
+
+  const template = async (namespace: string, name: string) =>
+    at(await world.get('DaemonSet', namespace, name), 'spec', 'template');
+
+  const eventuallyTemplate = (namespace: string, name: string, wanted: readonly string[]) =>
+    world.eventually(`the template of ${name} to tolerate ${wanted.join(' ')}`, async () => {
+      const found = tolerations(await template(namespace, name)).join(' ');
+      if (found === wanted.join(' ')) return true;
+      throw new Error(`it tolerates ${found}`);
+    });
+
+  async function uids(namespace: string, name: string): Promise<string[]> {
+    return (await world.pods(namespace, name)).map(uidOf).sort();
+  }
+
+  it('patches templates and places pods before it taints a node, and no daemon is lost', async () => {
+    const namespace = await world.namespace('bootstrap');
+    const images = [world.image('nested')];
+    await world.create(
+      daemonSet(namespace, 'one', { images }),
+      daemonSet(namespace, 'two', { images, workload: { updateStrategy: { type: 'OnDelete' } } }),
+      pod(namespace, 'nowhere', { images, spec: { nodeSelector: { 'example.com/nowhere': '' } } }),
+    );
+    await eventuallyRunsOn(namespace, 'one', NODES);
+    await eventuallyRunsOn(namespace, 'two', NODES);
+    const before = await uids(namespace, 'two');
+    const watch = watchLeast(namespace, 'one');
+    controller = await world.run();
+    for (const name of NODES) {
+      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
+    }
+    await eventuallyRunsOn(namespace, 'one', NODES);
+    expect(await watch.stop()).to.be.at.least(NODES.length - 1);
+    const written = await world.writesSince(0);
+    const firstTaint = written.findIndex((line) => line.includes('/nodes/'));
+    const earlier = written.slice(0, firstTaint).join('\n');
+    expect(earlier).to.include('/daemonsets/one').and.to.include('/daemonsets/two').and.to.include('/pods/nowhere');
+    // Nothing rolls a DaemonSet that its owner rolls by hand: its pods stay, under taints that they do not tolerate.
+    expect(await uids(namespace, 'two')).to.deep.equal(before);
+    const found = await world.get('DaemonSet', namespace, 'one');
+    expect(tolerations(at(found, 'spec', 'template'))).to.deep.equal(ours('amd64', 'arm64', 's390x'));
+    expect(JSON.parse(String(annotation(found, RECORDED)))).to.have.length(3);
+  });
+
+  it("gives a template exactly its set, keeps its author's tolerations, and narrows with its image", async () => {
+    const namespace = await world.namespace('narrowing');
+    const own = { key: 'example.com/own', operator: 'Exists' };
+    await world.create(daemonSet(namespace, 'agent', { images: [world.image('nested')], tolerations: [own] }));
+    await eventuallyRunsOn(namespace, 'agent', NODES);
+    await eventuallyTemplate(namespace, 'agent', ['example.com/own:', ...ours('amd64', 'arm64', 's390x')]);
+    await setImage(namespace, 'agent', 'multi');
+    await eventuallyTemplate(namespace, 'agent', ['example.com/own:', ...ours('amd64', 'arm64')]);
+    await eventuallyRunsOn(namespace, 'agent', ['amd64-1', 'amd64-2', 'arm64-1']);
+    await setImage(namespace, 'agent', 'arm64');
+    await eventuallyTemplate(namespace, 'agent', ['example.com/own:', ...ours('arm64')]);
+    const found = await eventuallyRunsOn(namespace, 'agent', ['arm64-1']);
+    expect(JSON.parse(String(annotation(found, RECORDED)))).to.have.length(1);
+    await setImage(namespace, 'agent', 'nested');
+    await eventuallyRunsOn(namespace, 'agent', NODES);
+  });
+
+  it('leaves a template alone that tolerates everything already', async () => {
+    const namespace = await world.namespace('tolerant');
+    const everything = [{ operator: 'Exists' }];
+    await world.create(daemonSet(namespace, 'agent', { images: [world.image('multi')], tolerations: everything }));
+    // It is its author's wish: also where its image does not run.
+    const found = await eventuallyRunsOn(namespace, 'agent', NODES);
+    expect(annotation(found, RECORDED)).to.equal(undefined);
+    expect(at(found, 'metadata', 'generation')).to.equal(1);
+  });
+
+  it('says which images of a template have no architecture in common', async () => {
+    const namespace = await world.namespace('impossible');
+    await world.create(daemonSet(namespace, 'agent', { images: [world.image('amd64'), world.image('arm64')] }));
+    const note = await world.eventuallyTold(namespace, 'NoCommonArchitecture', /no architecture/);
+    expect(note).to.include('linux/amd64').and.to.include('linux/arm64');
+    await eventuallyRunsOn(namespace, 'agent', []);
+  });
+
+  it('rolls one DaemonSet after the other', async () => {
+    await world.stopControllers();
+    await untaintAll();
+    const namespace = await world.namespace('in-turn');
+    const slow = { images: [world.image('nested')], workload: { minReadySeconds: 1 } };
+    const names = ['first', 'second', 'third'];
+    for (const name of names) await world.create(daemonSet(namespace, name, slow));
+    for (const name of names) await eventuallyRunsOn(namespace, name, NODES);
+    const order: string[] = [];
+    const early: string[] = [];
+    controller = await world.run();
+    await world.eventually('all to be patched', async () => {
+      const found = await Promise.all(names.map((name) => world.get('DaemonSet', namespace, name)));
+      for (const [index, name] of names.entries()) {
+        if (annotation(found[index], RECORDED) === undefined || order.includes(name)) continue;
+        // It may have been patched since the first was read: those before it are read again, and stay done.
+        for (const other of order) {
+          if (!isRolledOut(await world.get('DaemonSet', namespace, other))) early.push(`${name} before ${other}`);
+        }
+        order.push(name);
+      }
+      return order.length === names.length;
+    });
+    expect(early).to.deep.equal([]);
+    for (const name of names) await eventuallyRunsOn(namespace, name, NODES);
+    for (const name of NODES) {
+      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
+    }
+  });
+
+  for (const running of [true, false]) {
+    const when = running ? 'runs' : 'is down';
+    it(`loses no daemon when an update drops our tolerations, while the controller ${when}`, async () => {
+      const namespace = await world.namespace(running ? 'dropped' : 'dropped-alone');
+      const author = daemonSet(namespace, 'agent', { images: [world.image('nested')] });
+      await world.create(author);
+      await eventuallyRunsOn(namespace, 'agent', NODES);
+      const before = await uids(namespace, 'agent');
+      if (!running) await world.stopControllers();
+
+      // A GitOps tool puts the template back as it is written down: nothing else changes, so nothing may roll.
+      const found = await world.get('DaemonSet', namespace, 'agent');
+      const template = { op: 'replace', path: '/spec/template/spec/tolerations', value: [] };
+      await world.patch('DaemonSet', namespace, 'agent', [template]);
+      await eventuallyTemplate(namespace, 'agent', ours('amd64', 'arm64', 's390x'));
+      const after = await eventuallyRunsOn(namespace, 'agent', NODES);
+      expect(await uids(namespace, 'agent')).to.deep.equal(before);
+      expect(at(after, 'metadata', 'generation')).to.equal(at(found, 'metadata', 'generation'));
+
+      // A new version of it rolls, one node at a time.
+      const watch = watchLeast(namespace, 'agent');
+      const labels = { metadata: { labels: { app: 'agent', version: '2' } } };
+      const body = { spec: { template: { ...labels, spec: { tolerations: null } } } };
+      await world.patch('DaemonSet', namespace, 'agent', body);
+      await eventuallyRunsOn(namespace, 'agent', NODES);
+      expect(await watch.stop()).to.be.at.least(NODES.length - 1);
+      expect(await uids(namespace, 'agent')).to.not.include.members(before);
+      if (!running) controller = await world.run();
+    });
+  }
+
+  it('stops writing where another writer keeps taking its tolerations away, and says so', async () => {
+    const namespace = await world.namespace('contested');
+    await world.create(daemonSet(namespace, 'agent', { images: [world.image('nested')] }));
+    const path = pathOf('DaemonSet', namespace, 'agent');
+    let [reverting, reverts] = [true, 0];
+    const revert = async () => {
+      while (reverting) {
+        const found = await world.get('DaemonSet', namespace, 'agent');
+        if (annotation(found, RECORDED) === undefined) continue;
+        const body = {
+          metadata: { annotations: { [RECORDED]: null } },
+          spec: { template: { spec: { tolerations: null } } },
+        };
+        await world.cluster.request('PATCH', path, body);
+        reverts++;
+      }
+    };
+    const reverted = revert();
+    await world.eventuallyTold(namespace, 'WriteContested', /three times/);
+    const writes = async () =>
+      (await world.writesSince(0)).filter((line) => line.includes(`/namespaces/${namespace}/daemonsets/`));
+    const counted = (await writes()).length;
+    // It is looked at again at each of its events, and left alone.
+    const conflicts = () =>
+      controller.metric('archaware_reconcile_total', { controller: 'daemonset', result: 'conflict' });
+    for (let touch = 0; touch < 5; touch++) {
+      const before = await conflicts();
+      await world.patch('DaemonSet', namespace, 'agent', { metadata: { labels: { touch: String(touch) } } });
+      await world.eventually('it to be looked at', async () => (await conflicts()) > before);
+    }
+    reverting = false;
+    await reverted;
+    expect(reverts).to.equal(3);
+    expect((await writes()).length).to.equal(counted);
+    expect(await world.events(namespace, 'WriteContested')).to.have.length(1);
+    expect(tolerations(await template(namespace, 'agent'))).to.deep.equal([]);
+  });
+
+  it('writes nothing to DaemonSets that have what they need', async () => {
+    const from = await world.requestCount();
+    const reconciled = () => controller.metric('archaware_reconcile_total', { controller: 'daemonset' });
+    const before = await reconciled();
+    const { stdout } = await world.cluster.kubectl([
+      ...['annotate', 'daemonsets', '--all', '-A', 'example.com/touched=1', '-o', 'name'],
+    ]);
+    const count = stdout.split('\n').length - 1;
+    await world.eventually('all to be looked at', async () => (await reconciled()) >= before + count);
+    expect(await world.writesSince(from)).to.deep.equal([]);
+  });
+
+  const setImage = (namespace: string, name: string, tag: string) =>
+    world.patch('DaemonSet', namespace, name, [
+      { op: 'replace', path: '/spec/template/spec/containers/0/image', value: world.image(tag) },
+    ]);
+
+  async function untaintAll(): Promise<void> {
+    await world.cluster.kubectl(['taint', 'nodes', '--all', 'supported-arch:NoSchedule-']);
+    await world.cluster.kubectl(['annotate', 'nodes', '--all', 'archaware.dev/managed-']);
+  }
+
+  /** Counts daemon pods until it is stopped; gives the fewest that it saw. */
+  function watchLeast(namespace: string, name: string): { stop(): Promise<number> } {
+    let [watching, least] = [true, Number.POSITIVE_INFINITY];
+    const watch = async () => {
+      while (watching) least = Math.min(least, (await world.pods(namespace, name)).length);
+    };
+    const watched = watch();
+    return {
+      async stop() {
+        watching = false;
+        await watched;
+        return least;
+      },
+    };
+  }
+});
+
+function isRolledOut(found: unknown): boolean {
+  const status = (field: string) => Number(at(found, 'status', field) ?? 0);
+  const desired = status('desiredNumberScheduled');
+  return (
+    status('observedGeneration') >= Number(at(found, 'metadata', 'generation')) &&
+    status('updatedNumberScheduled') === desired &&
+    status('numberAvailable') === desired &&
+    listAt(found, 'spec', 'template', 'spec', 'containers').length > 0
+  );
+}
