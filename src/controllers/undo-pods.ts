@@ -59,6 +59,7 @@ export async function replacePods(
   const ours = new Set(before.map(({ pod }) => pod.uid));
   const until = clock.monotonic() + timeoutMs;
   const blocked = new Map<string, string>();
+  let said = '';
   for (;;) {
     const remaining = (await findPods(options)).filter(({ pod }) => ours.has(pod.uid));
     const open = remaining.filter(({ undo }) => undo.kind !== 'leave');
@@ -66,7 +67,9 @@ export async function replacePods(
     if (open.length === 0 || clock.monotonic() >= until) {
       return { removed, left: remaining.map((entry) => describe(entry, blocked.get(entry.pod.uid))) };
     }
-    options.onProgress(`pods: ${removed} of ${ours.size - remaining.length + open.length} replaced`);
+    const progress = `pods: ${removed} of ${removed + open.length} replaced`;
+    if (progress !== said) options.onProgress(progress);
+    said = progress;
     for (const { pod, undo } of open) {
       if (undo.kind !== 'replace' || clock.monotonic() >= until) continue;
       const reason = await remove(options, pod);

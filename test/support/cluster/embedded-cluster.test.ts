@@ -214,6 +214,12 @@ spec:
     expect((await ours.request('GET', `${PODS}/a`)).status).to.equal(200);
   });
 
+  it('reads a namespace that was created', async () => {
+    await start();
+    const { status, body } = await cluster.request('GET', '/api/v1/namespaces/ours');
+    expect([status, at(body, 'metadata', 'name')]).to.deep.equal([200, 'ours']);
+  });
+
   it('writes a kubeconfig for a token', async () => {
     await start();
     const directory = await mkdtemp(join(tmpdir(), 'archaware-test-'));

@@ -63,7 +63,9 @@ export function createRest(options: RestOptions) {
     if (call.user === options.adminUser) return;
     const { resource, namespace, name, subresource } = address;
     const verb = verbOf(call, name);
-    options.rbac.check({ user: call.user, verb, resource, subresource, namespace, name });
+    // To RBAC a namespace lies in itself: a Role in it may grant reading it.
+    const within = resource.plural === 'namespaces' ? name : namespace;
+    options.rbac.check({ user: call.user, verb, resource, subresource, namespace: within, name });
   }
 
   function list({ resource, namespace }: Address, url: URL): Reply {

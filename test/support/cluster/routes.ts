@@ -36,8 +36,7 @@ export function route(pathname: string): Address | undefined {
     // Every namespaced resource can be listed over all namespaces.
     if (!resource?.namespaced || name !== '') return undefined;
   }
-  const named = resource.plural === 'namespaces' ? name : inNamespace ? (rest[1] ?? '') : '';
-  return { resource, namespace: named, name, subresource };
+  return { resource, namespace: inNamespace ? (rest[1] ?? '') : '', name, subresource };
 }
 
 /** What is no resource: health, version, discovery. */

@@ -18,8 +18,10 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
     case 'statefulsets':
       return withTemplate(item, { replicas: 1, podManagementPolicy: 'OrderedReady', serviceName: '' });
     case 'daemonsets': {
-      const updateStrategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } };
-      return withTemplate(item, { revisionHistoryLimit: 10, updateStrategy });
+      const { type = 'RollingUpdate', rollingUpdate } = object(spec.updateStrategy);
+      const rolling = { rollingUpdate: { maxSurge: 0, maxUnavailable: 1, ...object(rollingUpdate) } };
+      const updateStrategy = { type, ...(type === 'RollingUpdate' ? rolling : {}) };
+      return withTemplate(assign(item, ['spec', 'updateStrategy'], updateStrategy), { revisionHistoryLimit: 10 });
     }
     case 'jobs': {
       const { name, uid } = object(item.metadata);
