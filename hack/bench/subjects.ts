@@ -9,6 +9,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 export type Subject = {
   /** Milliseconds from its start until it was ready. */
   readonly readyMs: number;
+  processId(): number;
   /** Memory that it holds now, in MB (VmRSS). */
   megabytes(): number;
   stop(): Promise<void>;
@@ -27,6 +28,7 @@ export async function startOurs(cluster: Cluster, registry: string): Promise<Sub
   ]);
   return {
     readyMs: performance.now() - started,
+    processId: () => controller.pid,
     megabytes: () => residentOf(controller.pid),
     stop: async () => void (await controller.stop()),
   };
@@ -48,6 +50,7 @@ export async function startBare(cluster: Cluster): Promise<Subject> {
   await once(child.stdout, 'data');
   return {
     readyMs: performance.now() - started,
+    processId: () => child.pid ?? 0,
     megabytes: () => residentOf(child.pid ?? 0),
     async stop() {
       child.kill('SIGKILL');

@@ -8,7 +8,7 @@ import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
-import { architecturesOf, nodeArchitecture, readManaged } from '../placement/node.ts';
+import { architecturesOf, type Node, nodeArchitecture, readManaged } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 
@@ -21,6 +21,7 @@ export type LoopsOptions = {
   readonly bootstrapMs: number | undefined;
   readonly images: ImageSource;
   readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly fetchNode: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
@@ -82,7 +83,7 @@ export function createLoops(options: LoopsOptions): Loops {
     onDecided: (key) => bootstrap.decided(`daemonset ${key}`),
   });
   const bootstrapped = () => options.bootstrapMs === undefined || bootstrap.over();
-  const node = createNodeController({ nodes, settings, bootstrapped, write, events, clock });
+  const node = createNodeController({ nodes, settings, bootstrapped, fetch: options.fetchNode, write, events, clock });
 
   const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean): Controller =>
     createController({
@@ -134,7 +135,9 @@ export function createLoops(options: LoopsOptions): Loops {
   }
 
   function listen(): void {
-    watches.listeners.pod = ({ key }) => podLoop.enqueue(key);
+    watches.listeners.pod = ({ key, now }) => {
+      if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
+    };
     watches.listeners.daemonSet = ({ key }) => {
       daemonSetLoop.enqueue(key);
       for (const other of daemonSet.waitingToRoll()) daemonSetLoop.enqueue(other);

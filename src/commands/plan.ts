@@ -15,7 +15,7 @@ import { resolverFor } from './resolver.ts';
 import { kindsFor } from './run.ts';
 import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
-import { createWatches } from './watches.ts';
+import { createNodeFetcher, createWatches } from './watches.ts';
 
 type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
 
@@ -57,6 +57,7 @@ export async function plan(context: Context): Promise<number> {
       bootstrapMs: undefined,
       images: createImageSource(resolver, clock),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
+      fetchNode: createNodeFetcher(client),
       write: record,
       events: { emit: () => {} },
       clock,

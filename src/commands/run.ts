@@ -19,7 +19,7 @@ import { resolverFor } from './resolver.ts';
 import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
 import { VERSION } from './version.ts';
-import { createWatches } from './watches.ts';
+import { createNodeFetcher, createWatches } from './watches.ts';
 
 /** Releasing the lease and the last Events get this long when we are told to end. */
 const FAREWELL_MS = 5_000;
@@ -109,6 +109,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       images: createImageSource(resolver, clock),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
+      fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite),
       events,
       clock,

@@ -1,9 +1,11 @@
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
+import { isGone } from '../kube/errors.ts';
 import { type Change, createReflector, type Reflector } from '../kube/reflector.ts';
+import { pathOf } from '../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
-import type { JsonObject } from '../placement/json.ts';
+import { isObject, type JsonObject } from '../placement/json.ts';
 import { type Node, readNode } from '../placement/node.ts';
 import { type Pod, readPod } from '../placement/pod.ts';
 
@@ -71,5 +73,18 @@ export function createWatches(options: {
     async run(signal) {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
+  };
+}
+
+/** Reads one node past the watch, for a write that met another writer. */
+export function createNodeFetcher(client: ApiClient) {
+  return async (name: string, signal: AbortSignal): Promise<Node | undefined> => {
+    try {
+      const object = await client.request('get', pathOf({ kind: 'Node', name }), { signal });
+      return isObject(object) ? readNode(object) : undefined;
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
+    }
   };
 }

@@ -14,10 +14,15 @@ export type NodeControllerOptions = {
   readonly settings: Settings;
   /** Whether existing nodes may be tainted. */
   readonly bootstrapped: () => boolean;
+  /** The node as it is on the server now; undefined where it is gone. */
+  readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
 };
+
+/** How often a write is tried anew on the node as it is then, before the queue takes over. */
+const ATTEMPTS = 5;
 
 /** The reconciler of nodes: keys are their names. */
 export function createNodeController(options: NodeControllerOptions): Reconciler {
@@ -25,13 +30,7 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
 
-  return async function reconcile(key, signal): Promise<Result> {
-    const node = nodes.get(key);
-    if (node === undefined) {
-      contention.forget(key);
-      announcer.forget(key);
-      return { outcome: 'unchanged' };
-    }
+  async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
     const decision = decideNode(node, settings.taints, bootstrapped());
     switch (decision.kind) {
       case 'settled':
@@ -63,5 +62,22 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
     // The store follows by the event of this write, as its listeners compare what was with what is.
     if (written.kind === 'written') contention.wrote(key, intent);
     return { outcome: 'written' };
+  }
+
+  return async function reconcile(key, signal) {
+    let node = nodes.get(key);
+    if (node === undefined) {
+      contention.forget(key);
+      announcer.forget(key);
+      return { outcome: 'unchanged' };
+    }
+    // A node that joins gets and loses taints within milliseconds, and until ours is there any pod may land on it: a
+    // conflict is not left to the queue.
+    for (let attempt = 1; ; attempt++) {
+      const result = await reconcileOnce(key, node, signal);
+      if (result.outcome !== 'conflict' || result.againInMs !== undefined || attempt === ATTEMPTS) return result;
+      node = await options.fetch(key, signal);
+      if (node === undefined) return { outcome: 'unchanged' };
+    }
   };
 }

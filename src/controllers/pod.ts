@@ -8,7 +8,7 @@ import { type Decision, decide } from '../placement/decide.ts';
 import { type Namespace, type SkipReason, skipPod } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
 import { podPatch } from '../placement/patch.ts';
-import { type Pod, readPod } from '../placement/pod.ts';
+import { type Pod, podAfter } from '../placement/pod.ts';
 import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
@@ -48,6 +48,11 @@ export type PodController = {
   readonly states: ReadonlyMap<string, PlacementState>;
   /** The pods that wait for an image, by its canonical name. */
   waitingFor(image: string): readonly string[];
+  /**
+   * Whether an event shows nothing that is not decided: a status that changed, or the tolerations that we are writing at
+   * this moment, whose event is often faster than the answer.
+   */
+  settled(key: string, now: Pod): boolean;
   /** Makes the next reconciliation decide anew: something besides the pod has changed. */
   invalidate(key: string): void;
   /** The pods whose set follows the cluster's architectures. */
@@ -59,6 +64,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const { pods, namespaces, settings, clusterArchitectures, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
+  const writing = new Map<string, { uid: string; read: string }>();
   const waiting = createWaiting();
   const announcer = createAnnouncer(options.events, clock);
 
@@ -140,13 +146,17 @@ export function createPodController(options: PodControllerOptions): PodControlle
         return { outcome: 'held', againInMs: HELD_AGAIN_MS };
       case 'place': {
         const againInMs = final ? undefined : OPEN_AGAIN_MS;
-        const patch = podPatch(pod, tolerationsFor(settings.taints, decision.architectures));
+        const wanted = tolerationsFor(settings.taints, decision.architectures);
+        const patch = podPatch(pod, wanted);
         if (patch.length === 0) {
           settle(pod);
           return { outcome: 'unchanged', againInMs };
         }
         const target = { kind: 'Pod', namespace: pod.namespace, name: pod.name, action: 'tolerate' } as const;
-        const written = await write(target, patch, signal);
+        if (pod.generation !== undefined) {
+          writing.set(key, { uid: pod.uid, read: whatIsRead({ ...pod, generation: pod.generation + 1 }) });
+        }
+        const written = await write(target, patch, signal).finally(() => writing.delete(key));
         if (written.kind === 'conflict') return { outcome: 'conflict' };
         if (written.kind === 'gone') {
           forget(key);
@@ -154,7 +164,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
         }
         if (written.kind === 'recorded') settle(pod);
         else {
-          const now = readPod(written.object);
+          const now = podAfter(pod, wanted, written.object);
           pods.put(key, now);
           settle(now);
           if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
@@ -170,6 +180,13 @@ export function createPodController(options: PodControllerOptions): PodControlle
     reconcile,
     states,
     waitingFor: (image) => waiting.keysFor(image),
+    settled(key, now) {
+      const read = whatIsRead(now);
+      const state = states.get(key);
+      if (state?.final && state.uid === now.uid && state.read === read) return true;
+      const ours = writing.get(key);
+      return ours !== undefined && ours.uid === now.uid && ours.read === read;
+    },
     invalidate: (key) => states.delete(key),
     followers: () =>
       [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),

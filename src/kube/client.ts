@@ -12,6 +12,8 @@ export type RequestOptions = {
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string;
+  /** Answer with the object's metadata alone (`PartialObjectMetadata`): for writes that need no more. */
+  readonly metadataOnly?: boolean;
 };
 
 /** A JSON client of the API server over one keep-alive pool. */
@@ -35,6 +37,7 @@ const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch:
 /** A token read from a file or a plug-in is good for at least this long; a 401 ends it earlier. */
 const LOGIN_MS = 60_000;
 const ANSWER_MS = 30_000;
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 export type ClientOptions = {
   readonly access: ClusterAccess;
@@ -76,7 +79,7 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
   }
 
   async function send(verb: ApiVerb, path: string, options: RequestOptions, fresh = false) {
-    const { body, contentType = 'application/json', signal } = options;
+    const { body, contentType = 'application/json', metadataOnly = false, signal } = options;
     const logged = await headers(fresh);
     try {
       const answer = pool.request({
@@ -84,7 +87,7 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
         path: prefix + path,
         headers: {
           ...logged,
-          accept: 'application/json',
+          accept: metadataOnly ? METADATA_ONLY : 'application/json',
           'user-agent': userAgent,
           ...(body === undefined ? {} : { 'content-type': contentType }),
         },

@@ -13,7 +13,7 @@ export type Target = {
   readonly action: 'tolerate' | 'taint' | 'untaint' | 'restore';
 };
 
-/** What became of a write: the object as it is now, or why it was not written. */
+/** What became of a write: the object as it is now (of a pod its metadata alone), or why it was not written. */
 export type Written =
   | { readonly kind: 'written'; readonly object: JsonObject }
   /** Written down instead of sent, as `plan` does. */
@@ -49,6 +49,8 @@ export function createWriter(client: ApiClient, mayWrite: () => boolean): Writer
       const object = await client.request('patch', `${pathOf(target)}?fieldManager=${FIELD_MANAGER}`, {
         body: patch,
         contentType: 'application/json-patch+json',
+        // Pods are many, and what was written to one is known.
+        metadataOnly: target.kind === 'Pod',
         signal,
       });
       return { kind: 'written', object: isObject(object) ? object : {} };

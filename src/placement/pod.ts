@@ -1,5 +1,6 @@
 import { ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
+import { lacking, type Toleration } from './tolerations.ts';
 
 /** An image that a container names, once for each pull policy. */
 export type PodImage = { readonly image: string; readonly pullPolicy: string };
@@ -98,4 +99,16 @@ export function readOwner(metadata: JsonObject): Owner | undefined {
         uid: stringAt(reference, 'uid') ?? '',
       }
     : undefined;
+}
+
+/** The pod as it is after its patch was answered with the metadata of the new version. */
+export function podAfter(before: Pod, wanted: readonly Toleration[], answer: JsonObject): Pod {
+  const metadata = objectAt(answer, 'metadata');
+  const present = before.tolerations ?? [];
+  return {
+    ...before,
+    generation: numberAt(metadata, 'generation'),
+    resourceVersion: stringAt(metadata, 'resourceVersion') ?? before.resourceVersion,
+    tolerations: [...present, ...lacking(present, wanted)],
+  };
 }
