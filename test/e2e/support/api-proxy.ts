@@ -28,9 +28,6 @@ export type ApiProxy = {
   leaseWrites(): ProxiedRequest[];
   /** Holds matching requests back until `release`. */
   hold(matches: (method: string, path: string) => boolean): { held(): number; release(): void };
-  /** Resets every connection; further ones are reset as well until `mend`. */
-  cut(): void;
-  mend(): void;
   /** How many watches are open. */
   watching(): number;
   /** Resets the connections that watch and leaves the others alone; gives how many there were. */
@@ -50,11 +47,9 @@ const isWrite = ({ method }: ProxiedRequest) => method !== 'GET';
 export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
   const agent = new Agent({ ca: await readFile(cluster.caFile), keepAlive: true });
   const entries: Entry[] = [];
-  const sockets = new Set<Socket>();
   const watches = new Set<Socket>();
   let holds: Hold[] = [];
   let ends = 0;
-  let broken = false;
   let breaking = false;
 
   async function handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
@@ -93,16 +88,8 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
 
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
   server.on('connection', (socket) => {
-    if (broken) {
-      socket.resetAndDestroy();
-      return;
-    }
-    sockets.add(socket);
     socket.on('error', () => undefined);
-    socket.on('close', () => {
-      sockets.delete(socket);
-      watches.delete(socket);
-    });
+    socket.on('close', () => watches.delete(socket));
   });
   server.keepAliveTimeout = 120_000;
   server.listen(0, '127.0.0.1');
@@ -134,13 +121,6 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
           for (const go of hold.waiting.splice(0)) go();
         },
       };
-    },
-    cut() {
-      broken = true;
-      for (const socket of sockets) socket.resetAndDestroy();
-    },
-    mend() {
-      broken = false;
     },
     watching: () => watches.size,
     resetWatches() {
