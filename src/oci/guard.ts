@@ -115,9 +115,10 @@ function refusal(host: string, reason: string): ImageError {
   const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
   if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
     return new ImageError(
-      `${host} is each node's own localhost, which the controller cannot reach; name where that registry is found with ` +
-        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or, where it is this host's own, ` +
-        `registries.insecure: ["${host}"]`,
+      `${host} is each node's own localhost, which the controller cannot reach; say what its images run on with ` +
+        `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, where it is this host's own, ` +
+        `registries.insecure: ["${host}"]; a later version will take ` +
+        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}`,
       details,
     );
   }
