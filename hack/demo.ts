@@ -1,10 +1,8 @@
 // Shows on a simulated cluster what happens without the controller, with it, and after clean. Needs Node.js, nothing else.
 // Usage: npm run demo
-import { readFile } from 'node:fs/promises';
-import { parseAllDocuments } from 'yaml';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../test/support/cluster/embedded-cluster.ts';
-import { object } from '../test/support/cluster/json.ts';
 import { runBundle, startController } from '../test/support/controller-process.ts';
+import { manifestWithoutDeployment } from '../test/support/manifest.ts';
 import { startTestRegistry, type TestRegistry } from '../test/support/registry.ts';
 import { differences, isCalm, listOf, taintsSeen, traces, type WorkloadSeen, workloadsSeen } from './demo/observe.ts';
 import { type Cell, command, heading, type Piece, paint, say, table, wrapped } from './demo/terminal.ts';
@@ -23,7 +21,6 @@ import {
 
 /** Everything below is there in a second; a machine under load gets more. */
 const DEADLINE_MS = 20_000;
-const MANIFEST = new URL('../manifests/archaware-controller.yaml', import.meta.url);
 
 /** Something is not as the demo says; the message is all that there is to say. */
 class Unexpected extends Error {}
@@ -89,11 +86,7 @@ async function showWithout(cluster: EmbeddedCluster, registry: TestRegistry): Pr
 /** Applies the manifest and gives the flags that run a command with the rights of its service account. */
 async function install(cluster: EmbeddedCluster, registry: TestRegistry): Promise<string[]> {
   // Its Deployment would pull the image that this process stands in for.
-  const documents = parseAllDocuments(await readFile(MANIFEST, 'utf8'));
-  await deploy(
-    cluster,
-    documents.map((document) => object(document.toJS())).filter(({ kind }) => kind !== 'Deployment'),
-  );
+  await cluster.apply(await manifestWithoutDeployment());
   const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
   return ['--kubeconfig', kubeconfig, '--registries.insecure', registry.host];
 }

@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import { at, text } from '../support/cluster/json.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+
+// archaware-controller (2022) deleted every pod of the cluster: bare ones too, without asking, past PodDisruptionBudgets.
+describe('clean does not delete every pod', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  const uids = async () =>
+    new Map((await product.list(PODS)).map((pod) => [text(at(pod, 'metadata', 'name')), at(pod, 'metadata', 'uid')]));
+  const withTolerations = async () => (await product.list(PODS)).filter((pod) => tolerated(pod.spec).length > 0);
+
+  /** A Deployment of two pods and a bare pod, both placed by us; a pod that we have nothing to do with. */
+  async function settled() {
+    const image = product.image('app', ['amd64', 'arm64']);
+    await product.cluster.createPod({
+      name: 'strange',
+      images: [image],
+      metadata: { labels: { 'archaware.dev/ignore': 'true' } },
+    });
+    const controller = await product.run();
+    await product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 } }));
+    await product.cluster.createPod({ name: 'bare', images: [image] });
+    await product.eventually('three placed pods', async () => (await withTolerations()).length === 3);
+    await product.eventuallyTainted();
+    await controller.stop();
+  }
+
+  it('leaves pods without our tolerations, and names bare ones instead of deleting them', async () => {
+    await settled();
+    const before = await uids();
+    const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', '--timeout', '10s']);
+    const after = await uids();
+    expect(after.get('strange')).to.equal(before.get('strange'));
+    expect(after.get('bare')).to.equal(before.get('bare'));
+    expect(code).to.equal(2);
+    const result: unknown = JSON.parse(stdout);
+    expect(at(result, 'removed', 'pods')).to.equal(2);
+    expect(at(result, 'left')).to.have.lengthOf(1).and.to.have.nested.property('[0].name', 'bare');
+  });
+
+  it('says first what it will do, and does nothing of it when only asked that', async () => {
+    await settled();
+    const before = await uids();
+    product.cluster.forgetRequests();
+    const { code, stderr } = await product.command(['clean', '--dry-run']);
+    expect(stderr).to.match(/pods with our tolerations +2 +evict/);
+    expect([code, product.cluster.writes(), await uids()]).to.deep.equal([0, [], before]);
+  });
+
+  it('honours a PodDisruptionBudget, and says that it is in the way', async () => {
+    await settled();
+    const before = await uids();
+    await product.cluster.apply(
+      JSON.stringify({
+        apiVersion: 'policy/v1',
+        kind: 'PodDisruptionBudget',
+        metadata: { name: 'web', namespace: 'default' },
+        spec: { minAvailable: 2, selector: { matchLabels: { app: 'web' } } },
+      }),
+    );
+    const { code, stdout } = await product.command(['clean', '--yes', '--timeout', '1s']);
+    expect(code).to.equal(2);
+    expect(stdout).to.contain('PodDisruptionBudget');
+    expect(await uids()).to.deep.equal(before);
+  });
+});
