@@ -12,15 +12,15 @@ import {
   type UndoOptions,
   untaintNodes,
 } from '../controllers/undo.ts';
-import { type CarryingPod, findPods, replacePods } from '../controllers/undo-pods.ts';
+import { findPods, replacePods } from '../controllers/undo-pods.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { isGone } from '../kube/errors.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
+import { type Counts, describePlan, emptyCounts, leftNow, podQuestion, report } from './clean-report.ts';
 import { ClusterError, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
-import { printValue, table } from './output.ts';
 import { toSettings } from './settings.ts';
 
 /** The flags of `clean`, as they were given. */
@@ -31,8 +31,6 @@ export type CleanFlags = {
   readonly timeout: string;
   readonly allPods: boolean;
 };
-
-type Counts = { configurations: number; gates: number; nodes: number; daemonSets: number; pods: number };
 
 /** How often a lease that somebody holds is looked at. */
 const WATCH_MS = 500;
@@ -177,69 +175,6 @@ async function takeLease(
 function podsFlag(text: string): 'evict' | 'delete' | 'keep' {
   if (text === 'evict' || text === 'delete' || text === 'keep') return text;
   throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, delete, keep`]);
-}
-
-function describePlan(inventory: Inventory, pods: readonly CarryingPod[], how: string): string {
-  const replaced = pods.filter(({ undo }) => undo.kind === 'replace').length;
-  const rolled = pods.filter(({ undo }) => undo.kind === 'rolls').length;
-  const left = pods.length - replaced - rolled;
-  const verb = how === 'keep' ? 'keep (their tolerations are harmless then)' : how;
-  const rows = [
-    ['1', 'admission configurations', String(inventory.configurations.length), 'delete'],
-    ['2', 'nodes', String(inventory.nodes.length), 'take our taint away'],
-    [
-      '3',
-      'DaemonSets',
-      String(inventory.daemonSets.length),
-      'take our tolerations from the template (this rolls them)',
-    ],
-    ['4', 'pods with our tolerations', String(replaced), verb],
-    ...(rolled > 0 ? [['', '', String(rolled), 'replaced by their DaemonSet']] : []),
-    ...(left > 0 ? [['', '', String(left), 'left, as nothing would bring them back (--all-pods)']] : []),
-  ];
-  return table(['STEP', 'WHAT', 'COUNT', 'DO'], rows).trimEnd();
-}
-
-function podQuestion(pods: readonly CarryingPod[], how: string): string {
-  const count = pods.filter(({ undo }) => undo.kind === 'replace').length;
-  return `Now ${how} ${count} pod(s) whose controllers bring them back without our tolerations?`;
-}
-
-function leftNow(inventory: Inventory, pods: readonly CarryingPod[], how: string, reason: string): Left[] {
-  return [
-    ...inventory.configurations.map(({ kind, name }) => ({ kind, name, reason })),
-    ...inventory.nodes.map(({ name }) => ({ kind: 'Node', name, reason })),
-    ...inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name, reason })),
-    ...(how === 'keep' ? [] : pods.map(({ pod: { namespace, name } }) => ({ kind: 'Pod', namespace, name, reason }))),
-  ];
-}
-
-function emptyCounts(): Counts {
-  return { configurations: 0, gates: 0, nodes: 0, daemonSets: 0, pods: 0 };
-}
-
-function report(result: { removed: Counts; left: readonly Left[] }, output: Context['output']): void {
-  if (output !== 'table') {
-    printValue(result, output);
-    return;
-  }
-  const count = (kind: string) => result.left.filter((entry) => entry.kind === kind).length;
-  const { removed, left } = result;
-  const others = left.length - count('Node') - count('DaemonSet') - count('Pod');
-  process.stdout.write(
-    table(
-      ['WHAT', 'REMOVED', 'LEFT'],
-      [
-        ['admission configurations', String(removed.configurations), String(others)],
-        ['taints of nodes', String(removed.nodes), String(count('Node'))],
-        ['tolerations of DaemonSets', String(removed.daemonSets), String(count('DaemonSet'))],
-        ['pods with tolerations', String(removed.pods), String(count('Pod'))],
-      ],
-    ),
-  );
-  if (left.length === 0) return;
-  const rows = left.map(({ kind, namespace, name, reason }) => [kind, namespace ?? '', name, reason]);
-  process.stdout.write(`\nLeft.\n${table(['KIND', 'NAMESPACE', 'NAME', 'REASON'], rows)}`);
 }
 
 async function ask(question: string): Promise<boolean> {

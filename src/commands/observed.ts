@@ -1,4 +1,4 @@
-import type { PlacementState } from '../controllers/pod.ts';
+import type { PlacementState } from '../controllers/placement-state.ts';
 import type { Observed } from '../observability/metrics.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import { nodeArchitecture } from '../placement/node.ts';

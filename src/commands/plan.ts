@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createImageSource } from '../controllers/images.ts';
-import type { PlacementState } from '../controllers/pod.ts';
+import type { PlacementState } from '../controllers/placement-state.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { FailedImage, ImageSet } from '../placement/decide.ts';

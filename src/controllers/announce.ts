@@ -1,5 +1,11 @@
 import type { Clock } from '../kube/clock.ts';
-import type { EventRecorder, Occurrence } from '../kube/events.ts';
+import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
+import type { Decision } from '../placement/decide.ts';
+import { readStatement } from '../placement/images.ts';
+import type { PodTemplate } from '../placement/pod.ts';
+import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
+import type { Settings } from '../placement/settings.ts';
 
 /** Tells of an object's troubles, each once, and again from time to time while they last. */
 export type Announcer = {
@@ -27,4 +33,56 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
     },
     forget: (key) => told.delete(key),
   };
+}
+
+const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
+
+/** Tells of what an operator should know about a decision. */
+export function announce(
+  key: string,
+  regarding: Regarding,
+  template: Pick<PodTemplate, 'statement' | 'tolerations' | 'os'>,
+  decision: Decision,
+  settings: Settings,
+  announcer: Announcer,
+): void {
+  const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
+    announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  if (template.statement !== undefined) {
+    try {
+      readStatement(template.statement);
+    } catch (error) {
+      warn(
+        'ConfigurationRejected',
+        'Placing',
+        `annotation ${ARCHITECTURES_ANNOTATION}: ${error instanceof Error ? error.message : error}`,
+      );
+    }
+  }
+  switch (decision.kind) {
+    case 'wait':
+      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
+      return;
+    case 'hold':
+      warn(
+        'NoCommonArchitecture',
+        'Placing',
+        noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+      );
+      return;
+    case 'place':
+      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
+      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', openNote(decision));
+      if (decision.basis === 'images' || decision.basis === 'statement') {
+        const stale = staleTolerations(template.tolerations ?? [], decision.architectures, settings.taints);
+        if (stale.length > 0) {
+          const names = stale.map(({ value }) => value).join(', ');
+          const set = decision.architectures.join(', ');
+          warn('StaleToleration', 'Placing', `still tolerates ${names}, its images run on ${set} only: delete the pod`);
+        }
+      }
+      return;
+    default:
+      decision satisfies never;
+  }
 }

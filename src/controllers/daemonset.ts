@@ -9,10 +9,10 @@ import { type Namespace, type SkipReason, skipTemplate } from '../placement/elig
 import { daemonSetPatch } from '../placement/patch.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
-import { createAnnouncer } from './announce.ts';
+import { announce, createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
-import { announce, HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './pod.ts';
+import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
 import { createRolloutTurn } from './rollout.ts';
 import { createWaiting } from './waiting.ts';
 

@@ -3,29 +3,17 @@ import type { Reconciler, Result } from '../kube/controller.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { Store } from '../kube/store.ts';
 import type { Writer } from '../kube/writer.ts';
-import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
+import { IGNORE_LABEL } from '../names.ts';
 import { type Decision, decide } from '../placement/decide.ts';
-import { type Namespace, type SkipReason, skipPod } from '../placement/eligibility.ts';
-import { readStatement } from '../placement/images.ts';
+import { type Namespace, skipPod } from '../placement/eligibility.ts';
 import { podPatch } from '../placement/patch.ts';
 import { type Pod, podAfter } from '../placement/pod.ts';
-import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
-import { type Announcer, createAnnouncer } from './announce.ts';
+import { announce, createAnnouncer } from './announce.ts';
 import type { ImageSource } from './images.ts';
+import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
 import { createWaiting } from './waiting.ts';
-
-/** What came of the last reconciliation of a pod or a DaemonSet. */
-export type PlacementState = {
-  readonly uid: string;
-  /** What the decision read, in short: unchanged, and final, it stands. */
-  readonly read: string;
-  readonly final: boolean;
-  /** When it was decided, by the monotonic clock. */
-  readonly at: number;
-  readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
-};
 
 export type PodControllerOptions = {
   readonly pods: Store<Pod>;
@@ -191,70 +179,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
     followers: () =>
       [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
   };
-}
-
-/** An image that failed is asked again by its own times; whoever was placed without it looks at this pace. */
-export const OPEN_AGAIN_MS = 60_000;
-
-/** A pod that is held is decided anew this often. */
-export const HELD_AGAIN_MS = 10 * 60_000;
-
-/** The images whose end of look-up may change the decision. */
-export function imagesAwaited(decision: Decision): readonly string[] {
-  if (decision.kind === 'wait') return decision.images;
-  return decision.kind === 'place' ? decision.unknown : [];
-}
-
-const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
-
-/** Tells of what an operator should know about a decision. */
-export function announce(
-  key: string,
-  regarding: Regarding,
-  template: Pick<Pod, 'statement' | 'tolerations' | 'os'>,
-  decision: Decision,
-  settings: Settings,
-  announcer: Announcer,
-): void {
-  const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
-    announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
-  if (template.statement !== undefined) {
-    try {
-      readStatement(template.statement);
-    } catch (error) {
-      warn(
-        'ConfigurationRejected',
-        'Placing',
-        `annotation ${ARCHITECTURES_ANNOTATION}: ${error instanceof Error ? error.message : error}`,
-      );
-    }
-  }
-  switch (decision.kind) {
-    case 'wait':
-      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
-      return;
-    case 'hold':
-      warn(
-        'NoCommonArchitecture',
-        'Placing',
-        noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
-      );
-      return;
-    case 'place':
-      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
-      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', openNote(decision));
-      if (decision.basis === 'images' || decision.basis === 'statement') {
-        const stale = staleTolerations(template.tolerations ?? [], decision.architectures, settings.taints);
-        if (stale.length > 0) {
-          const names = stale.map(({ value }) => value).join(', ');
-          const set = decision.architectures.join(', ');
-          warn('StaleToleration', 'Placing', `still tolerates ${names}, its images run on ${set} only: delete the pod`);
-        }
-      }
-      return;
-    default:
-      decision satisfies never;
-  }
 }
 
 /** Spec changes raise the generation (from 1.33 on); the rest of what decides stands beside it. */

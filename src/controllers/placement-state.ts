@@ -1,0 +1,25 @@
+import type { Decision } from '../placement/decide.ts';
+import type { SkipReason } from '../placement/eligibility.ts';
+
+/** What came of the last reconciliation of a pod or a DaemonSet. */
+export type PlacementState = {
+  readonly uid: string;
+  /** What the decision read, in short: unchanged, and final, it stands. */
+  readonly read: string;
+  readonly final: boolean;
+  /** When it was decided, by the monotonic clock. */
+  readonly at: number;
+  readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
+};
+
+/** An image that failed is asked again by its own times; whoever was placed without it looks at this pace. */
+export const OPEN_AGAIN_MS = 60_000;
+
+/** A pod that is held is decided anew this often. */
+export const HELD_AGAIN_MS = 10 * 60_000;
+
+/** The images whose end of look-up may change the decision. */
+export function imagesAwaited(decision: Decision): readonly string[] {
+  if (decision.kind === 'wait') return decision.images;
+  return decision.kind === 'place' ? decision.unknown : [];
+}
