@@ -5,7 +5,7 @@ import { type Change, createReflector, type Reflector } from '../kube/reflector.
 import { pathOf } from '../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
-import { isObject, type JsonObject } from '../placement/json.ts';
+import { isObject, type JsonObject, objectAt } from '../placement/json.ts';
 import { type Node, readNode } from '../placement/node.ts';
 import { type Pod, readPod } from '../placement/pod.ts';
 
@@ -49,7 +49,17 @@ export function createWatches(options: {
 
   const namespaced = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
   const named = ({ name }: { name: string }) => name;
-  const pods = reflect('pods', '/api/v1/pods', readPod, namespaced, (change) => listeners.pod?.(change));
+  const lastRead = (pod: JsonObject): Pod | undefined => {
+    const { namespace, name } = objectAt(pod, 'metadata');
+    return pods.store.get(`${namespace}/${name}`);
+  };
+  const pods: Reflector<Pod> = reflect<Pod>(
+    'pods',
+    '/api/v1/pods',
+    (pod) => readPod(pod, lastRead(pod)),
+    namespaced,
+    (change) => listeners.pod?.(change),
+  );
   const nodes = reflect('nodes', '/api/v1/nodes', readNode, named, (change) => listeners.node?.(change));
   const namespaces = reflect('namespaces', '/api/v1/namespaces', readNamespace, named, (change) =>
     listeners.namespace?.(change),

@@ -40,11 +40,27 @@ export type Pod = PodTemplate & {
   readonly owner: Owner | undefined;
 };
 
-/** Reads a pod of the API server. Never throws: what is missing or of another type counts as absent. */
-export function readPod(object: JsonObject): Pod {
+/**
+ * Reads a pod of the API server. Never throws: what is missing or of another type counts as absent. `before`: the same pod as
+ * it was read last; what only a new generation can change is taken from there, as most events are of its status.
+ */
+export function readPod(object: JsonObject, before?: Pod): Pod {
   const metadata = objectAt(object, 'metadata');
   const spec = objectAt(object, 'spec');
   const annotations = objectAt(metadata, 'annotations');
+  if (isSameGeneration(metadata, before)) {
+    return {
+      ...before,
+      labels: stringsAt(metadata, 'labels'),
+      statement: stringAt(annotations, ARCHITECTURES_ANNOTATION),
+      resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
+      deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
+      mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
+      phase: stringAt(objectAt(object, 'status'), 'phase') ?? '',
+      nodeName: stringAt(spec, 'nodeName') || undefined,
+      owner: readOwner(metadata),
+    };
+  }
   return {
     ...readTemplate(metadata, spec),
     namespace: stringAt(metadata, 'namespace') ?? '',
@@ -59,6 +75,10 @@ export function readPod(object: JsonObject): Pod {
     nodeName: stringAt(spec, 'nodeName') || undefined,
     owner: readOwner(metadata),
   };
+}
+
+function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before is Pod {
+  return before?.generation !== undefined && metadata.uid === before.uid && metadata.generation === before.generation;
 }
 
 /** Reads the deciding part of a pod or of a template: its metadata and its spec. */

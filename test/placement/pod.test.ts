@@ -113,6 +113,39 @@ describe('reading a pod', () => {
   });
 });
 
+describe('reading a pod again', () => {
+  const spec = { containers: [{ name: 'c', image: 'a' }], tolerations: [{ key: 'k' }] };
+  const first = { metadata: { uid: 'u', generation: 1, resourceVersion: '5', labels: { a: 'b' } }, spec };
+  const before = readPod(first);
+  const again = (metadata: object, more: object = {}) =>
+    readPod({ ...first, ...more, metadata: { ...first.metadata, resourceVersion: '6', ...metadata } }, before);
+
+  it('takes from before what only a new generation changes', () => {
+    expect(again({}).images).to.equal(before.images);
+    expect(again({}).tolerations).to.equal(before.tolerations);
+    expect(again({})).to.deep.equal({ ...before, resourceVersion: '6' });
+  });
+
+  it('reads everything of a new generation, of another pod, and where generations are not counted', () => {
+    const changed = { spec: { ...spec, containers: [{ name: 'c', image: 'other' }] } };
+    const images = [{ image: 'other', pullPolicy: '' }];
+    expect(again({ generation: 2 }, changed).images).to.deep.equal(images);
+    expect(again({ uid: 'v' }, changed).images).to.deep.equal(images);
+    const uncounted = readPod({ ...first, metadata: { uid: 'u' } });
+    expect(readPod({ ...changed, metadata: { uid: 'u' } }, uncounted).images).to.deep.equal(images);
+  });
+
+  it('reads what changes without one', () => {
+    expect(again({ labels: { a: 'c' } }).labels).to.deep.equal({ a: 'c' });
+    expect(again({ annotations: { 'archaware.dev/architectures': 'arm64' } }).statement).to.equal('arm64');
+    expect(again({ deletionTimestamp: 'x' }).deleting).to.equal(true);
+    expect(again({}, { status: { phase: 'Running' } }).phase).to.equal('Running');
+    expect(again({}, { spec: { ...spec, nodeName: 'n' } }).nodeName).to.equal('n');
+    const owner = { kind: 'ReplicaSet', name: 'r', uid: 'x', controller: true };
+    expect(again({ ownerReferences: [owner] }).owner).to.include({ kind: 'ReplicaSet', uid: 'x' });
+  });
+});
+
 describe('objects that nobody should send', () => {
   const odd: unknown[] = [
     undefined,
