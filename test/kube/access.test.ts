@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { findCluster, KubeconfigError } from '../../src/kube/access.ts';
+
+describe('finding the cluster', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-access-'));
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  const SERVER = 'https://api.example.com:6443';
+  const config = (server: string, cluster = 'c') => ({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server, 'certificate-authority-data': Buffer.from('ca').toString('base64') } }],
+    users: [{ name: 'u', user: { token: 't' } }],
+    contexts: [
+      { name: 'one', context: { cluster, user: 'u', namespace: 'ours' } },
+      { name: 'two', context: { cluster: 'missing', user: 'u' } },
+    ],
+    'current-context': 'one',
+  });
+  const written = async (content: unknown): Promise<string> => {
+    const path = join(directory, 'config');
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
+    return path;
+  };
+  const failure = (kubeconfig: string, context?: string): string => {
+    try {
+      findCluster({ kubeconfig, context });
+    } catch (error) {
+      return error instanceof KubeconfigError ? error.message : expect.fail(String(error));
+    }
+    return 'no failure';
+  };
+
+  it('reads server, namespace, authority and token of the current context', async () => {
+    const access = findCluster({ kubeconfig: await written(config(`${SERVER}/`)) });
+    expect(access).to.include({ server: SERVER, namespace: 'ours', inCluster: false });
+    expect(String(access.tls.ca)).to.equal('ca');
+    expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
+  });
+
+  it('takes plain http, as kubectl proxy speaks it', async () => {
+    const access = findCluster({ kubeconfig: await written(config('http://127.0.0.1:8001')) });
+    expect(access.server).to.equal('http://127.0.0.1:8001');
+    expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
+  });
+
+  it('names a file that is not there', () => {
+    expect(failure('/nonexistent/config')).to.equal('--kubeconfig: /nonexistent/config does not exist');
+  });
+
+  it('names the contexts that there are', async () => {
+    expect(failure(await written(config(SERVER)), 'three')).to.equal(
+      '--context: got "three", expected one of one, two',
+    );
+  });
+
+  it('says that a context names no cluster', async () => {
+    expect(failure(await written(config(SERVER)), 'two')).to.match(/"two" names no cluster; choose one with --context/);
+  });
+
+  it('refuses a server that is no address', async () => {
+    expect(failure(await written(config('api.example.com')))).to.match(/"api.example.com" is no http or https address/);
+  });
+
+  it('says in one line why a file cannot be read', async () => {
+    const message = failure(await written('clusters: ['));
+    expect(message).to.match(/^kubeconfig .*config cannot be read: /);
+    expect(message).to.not.contain('\n');
+  });
+
+  it('says which certificate cannot be read', async () => {
+    const file = config(SERVER);
+    const clusters = [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': '/nonexistent/ca.crt' } }];
+    expect(failure(await written({ ...file, clusters }))).to.match(/certificate or key cannot be read: .*ca\.crt/);
+  });
+
+  it('says in one line why a log-in failed', async () => {
+    const users = [
+      { name: 'u', user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: '/nonexistent/plugin' } } },
+    ];
+    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    const error: unknown = await access.authenticate().catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(KubeconfigError);
+    expect(String(error))
+      .to.match(/cannot log in: /)
+      .and.to.not.contain('\n');
+  });
+});

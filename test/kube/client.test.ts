@@ -1,0 +1,175 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { expect } from 'chai';
+import { type ApiClient, type ApiRequest, createClient } from '../../src/kube/client.ts';
+import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
+
+type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string };
+
+describe('the client', () => {
+  let answers: (Answer | 'reset' | 'silence' | 'half')[];
+  let asked: { line: string; authorization: string; body: string }[];
+  let finished: ApiRequest[];
+  let logins: number;
+  let now: number;
+  let client: ApiClient;
+  let stop: () => Promise<void>;
+  beforeEach(async () => {
+    [answers, asked, finished, logins, now] = [[], [], [], 0, 0];
+    const server = createServer((request, response) => void serve(request, response));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    client = connect(`http://127.0.0.1:${port}/prefix`);
+    stop = async () => {
+      await client.close();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    };
+  });
+  afterEach(() => stop());
+
+  const connect = (server: string) =>
+    createClient({
+      access: {
+        server,
+        inCluster: false,
+        namespace: undefined,
+        tls: {},
+        authenticate: async () => ({ authorization: `Bearer token-${++logins}` }),
+      },
+      connections: 2,
+      userAgent: 'test',
+      now: () => now,
+      onRequest: (request) => void finished.push(request),
+    });
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    asked.push({ line: `${request.method} ${request.url}`, authorization: request.headers.authorization ?? '', body });
+    const answer = answers.shift() ?? {};
+    if (answer === 'silence') return;
+    if (answer === 'reset') return void request.socket.destroy();
+    if (answer === 'half') {
+      response.writeHead(200, { 'content-length': '100' }).write('{');
+      setImmediate(() => request.socket.destroy());
+      return;
+    }
+    response.writeHead(answer.status ?? 200, answer.headers).end(answer.body ?? '{}');
+  }
+  const failure = async (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
+  const get = () => client.request('get', '/api/v1/nodes/n');
+
+  it('asks below the path of its server', async () => {
+    await get();
+    expect(asked.map(({ line }) => line)).to.deep.equal(['GET /prefix/api/v1/nodes/n']);
+  });
+
+  it('logs in again, once, where it is told 401', async () => {
+    answers = [{ status: 401 }, { body: '{"a":1}' }];
+    expect(await get()).to.deep.equal({ a: 1 });
+    expect(asked.map(({ authorization }) => authorization)).to.deep.equal(['Bearer token-1', 'Bearer token-2']);
+    answers = [{ status: 401 }, { status: 401, body: '{"message":"Unauthorized"}' }];
+    expect(await failure(get()))
+      .to.be.instanceOf(ApiError)
+      .and.to.have.property('status', 401);
+    expect(asked).to.have.lengthOf(4);
+  });
+
+  it('keeps a login for a minute', async () => {
+    await get();
+    now = 60_000;
+    await get();
+    expect(logins).to.equal(1);
+    now = 60_001;
+    await get();
+    expect(logins).to.equal(2);
+  });
+
+  const retries = [
+    ['7', 7_000],
+    ['100000', 600_000],
+    ['soon', undefined],
+  ] as const;
+  for (const [header, ms] of retries) {
+    it(`reads Retry-After: ${header}`, async () => {
+      answers = [{ status: 429, headers: { 'retry-after': header }, body: '{"reason":"TooManyRequests"}' }];
+      const error = await failure(get());
+      expect(error).to.include({ status: 429, reason: 'TooManyRequests', retryAfterMs: ms });
+    });
+  }
+
+  it('says what was asked and what was answered', async () => {
+    answers = [{ status: 403, body: '{"message":"nodes \\"n\\" is forbidden"}' }];
+    expect(await failure(client.request('patch', '/api/v1/nodes/n?fieldManager=x', { body: [] }))).to.have.property(
+      'message',
+      'patch /api/v1/nodes/n: 403 nodes "n" is forbidden',
+    );
+    answers = [{ status: 502, body: '<html>bad gateway</html>' }];
+    expect(await failure(get())).to.have.property('message', 'get /api/v1/nodes/n: 502 <html>bad gateway</html>');
+  });
+
+  it('says which server is not there', async () => {
+    await stop();
+    const error = await failure(get());
+    expect(error).to.be.instanceOf(Error);
+    const gone = connect('http://127.0.0.1:1');
+    const refused = await failure(gone.request('get', '/version'));
+    expect(refused).to.be.instanceOf(ConnectionError);
+    expect(refused).to.have.property('message', 'cannot reach the API server at 127.0.0.1:1: ECONNREFUSED');
+    await gone.close();
+    stop = async () => {};
+  });
+
+  for (const [what, answer] of [
+    ['a reset', 'reset'],
+    ['an answer that is broken off', 'half'],
+  ] as const) {
+    it(`says that ${what} was none`, async () => {
+      answers = [answer];
+      const error = await failure(get());
+      expect(error).to.be.instanceOf(ConnectionError);
+      expect(String(error)).to.contain('127.0.0.1:');
+    });
+  }
+
+  it('ends a request with its signal', async () => {
+    answers = ['silence'];
+    const end = new AbortController();
+    const waiting = failure(client.request('get', '/api', { signal: end.signal }));
+    while (asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    end.abort(new Error('enough'));
+    expect(String(await waiting)).to.match(/enough|abort/i);
+  });
+
+  it('escapes what the API server escapes: a test compares strings as they are stored', async () => {
+    await client.request('patch', '/api/v1/nodes/n', { body: [{ op: 'test', path: '/a', value: '<a & b>' }] });
+    expect(asked[0]?.body).to.equal('[{"op":"test","path":"/a","value":"\\u003ca \\u0026 b\\u003e"}]');
+  });
+
+  it('counts each request by verb, resource and answer', async () => {
+    answers = [{}, { status: 401 }, {}, 'reset', {}];
+    await get();
+    await client.request('create', '/api/v1/namespaces/a/pods/p/eviction', { body: {} });
+    await failure(client.request('list', '/apis/apps/v1/daemonsets?limit=1'));
+    await client.request('get', '/version');
+    expect(finished.map(({ verb, resource, code }) => `${verb} ${resource} ${code}`)).to.deep.equal([
+      'get nodes 200',
+      'create pods/eviction 401',
+      'create pods/eviction 200',
+      'list daemonsets error',
+      'get version 200',
+    ]);
+  });
+
+  it('reads a stream piece by piece, and throws before the first where it is refused', async () => {
+    answers = [{ body: '{"a":1}\n' }, { status: 410, body: '{"reason":"Expired"}' }];
+    const pieces: string[] = [];
+    for await (const piece of await client.stream('/api/v1/pods?watch=true', new AbortController().signal)) {
+      pieces.push(String(piece));
+    }
+    expect(pieces.join('')).to.equal('{"a":1}\n');
+    const refused = await failure(client.stream('/api/v1/pods?watch=true', new AbortController().signal));
+    expect(refused).to.include({ status: 410, reason: 'Expired' });
+  });
+});

@@ -1,0 +1,56 @@
+import { findCluster } from '../../src/kube/access.ts';
+import { type ApiClient, createClient } from '../../src/kube/client.ts';
+import type { Clock } from '../../src/kube/clock.ts';
+import {
+  type EmbeddedCluster,
+  type EmbeddedOptions,
+  startEmbeddedCluster,
+} from '../support/cluster/embedded-cluster.ts';
+
+/** An embedded API server without anybody else at work in it, and our client with all rights. */
+export type Server = {
+  readonly cluster: EmbeddedCluster;
+  readonly client: ApiClient;
+  /** Requests by our client whose path contains this. */
+  asked(path: string): string[];
+  stop(): Promise<void>;
+};
+
+const AGENT = 'test-of-kube';
+
+export async function startServer(options: EmbeddedOptions = {}): Promise<Server> {
+  const cluster = await startEmbeddedCluster({ scheduler: false, workloads: false, ...options });
+  const access = findCluster({ kubeconfig: cluster.kubeconfig });
+  const client = createClient({ access, connections: 8, userAgent: AGENT, now: () => 0 });
+  return {
+    cluster,
+    client,
+    asked: (path) =>
+      cluster
+        .requests()
+        .filter((request) => request.userAgent === AGENT && request.path.includes(path))
+        .map((request) => `${request.method} ${request.path}`),
+    async stop() {
+      await client.close();
+      await cluster.stop();
+    },
+  };
+}
+
+/** Both times of a clock, to be set by hand. Whoever waits goes on at once; how long he would have is kept. */
+export type SetClock = Clock & { now: { monotonic: number; wall: number }; readonly delays: number[] };
+
+export function createSetClock(): SetClock {
+  const clock: SetClock = {
+    now: { monotonic: 0, wall: Date.UTC(2030, 0, 1) },
+    delays: [],
+    monotonic: () => clock.now.monotonic,
+    wall: () => clock.now.wall,
+    random: () => 0.5,
+    async delay(ms) {
+      clock.delays.push(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+  return clock;
+}

@@ -1,0 +1,116 @@
+import { expect } from 'chai';
+import { systemClock } from '../../src/kube/clock.ts';
+import { createController, type Outcome, type Reconciler } from '../../src/kube/controller.ts';
+
+describe('a controller', () => {
+  let end: AbortController;
+  let kill: AbortController;
+  let outcomes: string[];
+  beforeEach(() => {
+    [end, kill, outcomes] = [new AbortController(), new AbortController(), []];
+  });
+  afterEach(() => {
+    end.abort();
+    kill.abort();
+  });
+
+  const create = (reconcile: Reconciler, onOutcome?: (key: string, outcome: Outcome | 'error') => void) =>
+    createController({
+      name: 'pod',
+      workers: 2,
+      reconcile,
+      priorityOf: () => 'urgent',
+      clock: { ...systemClock, random: () => -2 },
+      onOutcome(key, outcome) {
+        outcomes.push(`${key} ${outcome}`);
+        onOutcome?.(key, outcome);
+      },
+    });
+  const tick = () => new Promise((resolve) => setImmediate(resolve));
+  const until = async (condition: () => boolean) => {
+    while (!condition()) await tick();
+  };
+
+  it('tries again what throws and what conflicts, until it succeeds', async () => {
+    const results: (Outcome | Error)[] = [new Error('down'), 'conflict', 'written'];
+    const controller = create(async () => {
+      const result = results.shift() ?? 'unchanged';
+      if (result instanceof Error) throw result;
+      return { outcome: result };
+    });
+    controller.enqueue('k');
+    const ended = controller.run(end.signal, kill.signal);
+    await until(() => outcomes.length === 3);
+    end.abort();
+    await ended;
+    expect(outcomes).to.deep.equal(['k error', 'k conflict', 'k written']);
+  });
+
+  it('comes back to a key at the time its result names', async () => {
+    let runs = 0;
+    const controller = create(async () => ({ outcome: 'waiting', againInMs: ++runs < 3 ? 1 : undefined }));
+    controller.enqueue('k');
+    const ended = controller.run(end.signal, kill.signal);
+    await until(() => runs === 3);
+    end.abort();
+    await ended;
+    expect(outcomes).to.deep.equal(['k waiting', 'k waiting', 'k waiting']);
+  });
+
+  it('never has two workers on one key', async () => {
+    let working = 0;
+    let most = 0;
+    let runs = 0;
+    const controller = create(async () => {
+      most = Math.max(most, ++working);
+      await tick();
+      working--;
+      runs++;
+      return { outcome: 'unchanged' };
+    });
+    const ended = controller.run(end.signal, kill.signal);
+    while (runs < 20) {
+      controller.enqueue('k');
+      await tick();
+    }
+    end.abort();
+    await ended;
+    expect(most).to.equal(1);
+  });
+
+  it('takes nothing new once it is to end, and waits for what is under way', async () => {
+    let finish = () => {};
+    const controller = create(async (key) => {
+      if (key === 'slow') await new Promise<void>((resolve) => (finish = resolve));
+      return { outcome: 'written' };
+    });
+    controller.enqueue('slow');
+    const ended = controller.run(end.signal, kill.signal);
+    await until(() => controller.depth() === 0);
+    end.abort();
+    controller.enqueue('late');
+    let over = false;
+    void ended.then(() => (over = true));
+    await tick();
+    expect(over).to.equal(false);
+    finish();
+    await ended;
+    expect(outcomes).to.deep.equal(['slow written']);
+  });
+
+  it('hands the reconciler the signal that ends it too, and says nothing of what that breaks', async () => {
+    const controller = create(
+      (_key, signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        }),
+    );
+    controller.enqueue('k');
+    const ended = controller.run(end.signal, kill.signal);
+    await until(() => controller.depth() === 0);
+    end.abort();
+    kill.abort();
+    await ended;
+    expect(outcomes).to.deep.equal([]);
+  });
+});

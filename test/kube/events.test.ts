@@ -1,0 +1,148 @@
+import { expect } from 'chai';
+import { createEvents, type EventRecorder, type Occurrence } from '../../src/kube/events.ts';
+import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
+import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';
+
+const MINUTE = 60_000;
+
+describe('Events', () => {
+  let server: Server;
+  let clock: SetClock;
+  let end: AbortController;
+  let recorder: EventRecorder;
+  let mayWrite: boolean;
+  let errors: unknown[];
+  beforeEach(async () => {
+    server = await startServer();
+    [clock, end, mayWrite, errors] = [createSetClock(), new AbortController(), true, []];
+    recorder = createEvents({
+      client: server.client,
+      instance: 'host-1',
+      mayWrite: () => mayWrite,
+      clock,
+      signal: end.signal,
+      onError: (error) => void errors.push(error),
+    });
+  });
+  afterEach(async () => {
+    end.abort();
+    await server.stop();
+  });
+
+  const about = (more: Partial<Occurrence> = {}): Occurrence => ({
+    regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'p', uid: 'u' },
+    type: 'Warning',
+    reason: 'NoCommonArchitecture',
+    action: 'Placing',
+    note: 'nothing in common',
+    ...more,
+  });
+  const emit = async (occurrence: Occurrence) => {
+    recorder.emit(occurrence);
+    await recorder.flush(new AbortController().signal);
+  };
+  const written = async (namespace = 'default'): Promise<readonly JsonObject[]> => {
+    const { body } = await server.cluster.request('GET', `/apis/events.k8s.io/v1/namespaces/${namespace}/events`);
+    return objects(at(body, 'items'));
+  };
+  const asked = () => server.asked('/events').map((line) => line.split(' ')[0]);
+
+  it('have all that the API server asks for', async () => {
+    await emit(about());
+    const [event, ...more] = await written();
+    expect(more).to.deep.equal([]);
+    expect(event).to.deep.include({
+      type: 'Warning',
+      reason: 'NoCommonArchitecture',
+      action: 'Placing',
+      note: 'nothing in common',
+      reportingController: 'archaware-controller',
+      reportingInstance: 'host-1',
+      eventTime: '2030-01-01T00:00:00.000000Z',
+    });
+    expect(at(event, 'regarding')).to.deep.equal(about().regarding);
+    expect(errors).to.deep.equal([]);
+  });
+
+  it('about what has no namespace go to default', async () => {
+    await emit(about({ regarding: { apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u' } }));
+    expect((await written()).map(({ regarding }) => at(regarding, 'kind'))).to.deep.equal(['Node']);
+  });
+
+  it('are cut to 1,024 bytes, and escaped', async () => {
+    await emit(about({ note: `\u0007${'ü'.repeat(2_000)}` }));
+    const note = text((await written())[0]?.note);
+    expect(note).to.match(/^\\u0007ü.*…$/);
+    expect(Buffer.byteLength(note)).to.be.within(1_000, 1_024);
+  });
+
+  it('become a series of two at the first repetition, and are then counted in memory', async () => {
+    for (let second = 0; second < 5; second++) {
+      clock.now.wall += 1_000;
+      await emit(about());
+    }
+    expect(asked()).to.deep.equal(['POST', 'PATCH']);
+    const [event] = await written();
+    expect(at(event, 'series')).to.deep.equal({ count: 2, lastObservedTime: '2030-01-01T00:00:02.000000Z' });
+  });
+
+  it('refresh their series after half an hour', async () => {
+    for (let minute = 0; minute <= 35; minute += 5) {
+      await emit(about());
+      clock.now.wall += 5 * MINUTE;
+    }
+    expect(asked()).to.deep.equal(['POST', 'PATCH', 'PATCH']);
+    expect(at((await written())[0], 'series', 'count')).to.equal(8);
+  });
+
+  it('are new ones after six quiet minutes', async () => {
+    await emit(about());
+    clock.now.wall += 6 * MINUTE;
+    await emit(about());
+    expect(asked()).to.deep.equal(['POST', 'POST']);
+    expect(await written()).to.have.lengthOf(2);
+  });
+
+  it('are new ones where the old one has expired on the server', async () => {
+    await emit(about());
+    const [event] = await written();
+    await server.cluster.request(
+      'DELETE',
+      `/apis/events.k8s.io/v1/namespaces/default/events/${at(event, 'metadata', 'name')}`,
+    );
+    clock.now.wall += 1_000;
+    await emit(about());
+    expect(asked()).to.deep.equal(['POST', 'PATCH', 'POST']);
+    expect(await written()).to.have.lengthOf(1);
+  });
+
+  it('about different things are different ones', async () => {
+    await emit(about());
+    await emit(about({ note: 'something else' }));
+    await emit(about({ reason: 'OpenPlacement' }));
+    expect(await written()).to.have.lengthOf(3);
+  });
+
+  it('are not written where another replica may lead', async () => {
+    mayWrite = false;
+    await emit(about());
+    expect(asked()).to.deep.equal([]);
+  });
+
+  it('that are refused are told of, and do not stop the others', async () => {
+    server.cluster.faults.inject({ method: 'POST', path: /events/, times: 1, status: 403 });
+    await emit(about());
+    await emit(about({ note: 'another' }));
+    expect(errors).to.have.lengthOf(1);
+    expect(await written()).to.have.lengthOf(1);
+  });
+
+  it('do not keep a shutdown waiting for longer than it says', async () => {
+    server.cluster.faults.inject({ path: /events/, hang: true });
+    recorder.emit(about());
+    const deadline = new AbortController();
+    const flushed = recorder.flush(deadline.signal);
+    deadline.abort();
+    await flushed;
+  });
+});

@@ -1,0 +1,186 @@
+import { expect } from 'chai';
+import type { ApiClient } from '../../src/kube/client.ts';
+import { createLease, type LeaseOptions, microTime } from '../../src/kube/lease.ts';
+import { at } from '../support/cluster/json.ts';
+import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/l';
+const never = new AbortController().signal;
+
+describe('the lease', () => {
+  let server: Server;
+  beforeEach(async () => {
+    server = await startServer();
+  });
+  afterEach(() => server.stop());
+
+  function holder(identity: string, clock: SetClock = createSetClock(), more: Partial<LeaseOptions> = {}) {
+    const client: ApiClient = more.client ?? server.client;
+    const lease = createLease({
+      namespace: 'default',
+      name: 'l',
+      identity,
+      durationMs: 15_000,
+      clock,
+      ...more,
+      client,
+    });
+    return { ...lease, clock };
+  }
+  const record = async (field: string) => at((await server.cluster.request('GET', LEASE)).body, 'spec', field);
+  const writes = () => server.asked('/leases').filter((line) => !line.startsWith('GET')).length;
+
+  it('is held by one of two', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    expect(await a.tryAcquire(never)).to.deep.equal({ held: true });
+    expect(await b.tryAcquire(never)).to.deep.equal({ held: false, holder: 'a', alive: false });
+    expect([a.fresh(), b.fresh()]).to.deep.equal([true, false]);
+    expect(await record('holderIdentity')).to.equal('a');
+  });
+
+  it('is created once where two try at the same time', async () => {
+    const all = ['a', 'b', 'c'].map((name) => holder(name));
+    const attempts = await Promise.all(all.map((lease) => lease.tryAcquire(never)));
+    expect(attempts.filter(({ held }) => held)).to.have.lengthOf(1);
+  });
+
+  it('tells a holder that renews from one that is only written down', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    await a.tryAcquire(never);
+    await b.tryAcquire(never);
+    a.clock.now.wall += 2_000;
+    await a.tryAcquire(never);
+    expect(await b.tryAcquire(never)).to.deep.equal({ held: false, holder: 'a', alive: true });
+  });
+
+  it('is taken over after its duration, counted from what the other saw and not from what is written', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    a.clock.now.wall = 0;
+    await a.tryAcquire(never);
+    expect(await b.tryAcquire(never)).to.have.property('held', false);
+    b.clock.now.monotonic += 15_000;
+    expect(await b.tryAcquire(never)).to.have.property('held', false);
+    b.clock.now.monotonic += 1;
+    expect(await b.tryAcquire(never)).to.deep.equal({ held: true });
+    expect(await record('leaseTransitions')).to.equal(1);
+    expect(await a.tryAcquire(never)).to.include({ held: false, holder: 'b' });
+  });
+
+  it('counts anew from each renewal that is seen', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    for (let second = 0; second < 60; second += 10) {
+      a.clock.now.wall += 10_000;
+      await a.tryAcquire(never);
+      b.clock.now.monotonic += 10_000;
+      expect(await b.tryAcquire(never)).to.have.property('held', false);
+    }
+  });
+
+  for (const [which, late] of [
+    ['monotonic', { monotonic: 10_000, wall: 0 }],
+    ['wall', { monotonic: 0, wall: 10_000 }],
+  ] as const) {
+    it(`is no longer fresh after two thirds of its duration by the ${which} clock`, async () => {
+      const a = holder('a');
+      const { monotonic, wall } = a.clock.now;
+      await a.tryAcquire(never);
+      a.clock.now = { monotonic: monotonic + late.monotonic, wall: wall + late.wall };
+      expect(a.fresh()).to.equal(false);
+      a.clock.now = { monotonic: monotonic + 9_999, wall: wall + 9_999 };
+      expect(a.fresh()).to.equal(true);
+    });
+  }
+
+  it('counts freshness from when the renewal was sent, not from its answer', async () => {
+    const clock = createSetClock();
+    const slow: ApiClient = {
+      ...server.client,
+      async request(...args) {
+        clock.now.monotonic += 6_000;
+        return server.client.request(...args);
+      },
+    };
+    const a = holder('a', clock, { client: slow });
+    expect(await a.tryAcquire(never)).to.deep.equal({ held: true });
+    expect(a.fresh()).to.equal(false);
+  });
+
+  it('is not renewed any more by a holder that was paused beyond it', async () => {
+    const a = holder('a');
+    a.clock.delay = async () => {
+      a.clock.now.monotonic += 60_000;
+    };
+    await a.tryAcquire(never);
+    const before = writes();
+    await a.keep(never);
+    expect([a.fresh(), writes()]).to.deep.equal([false, before]);
+  });
+
+  it('is lost at once where another holds it', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    await a.tryAcquire(never);
+    await b.tryAcquire(never);
+    b.clock.now.monotonic += 15_001;
+    await b.tryAcquire(never);
+    await a.keep(never);
+    expect([a.fresh(), b.fresh()]).to.deep.equal([false, true]);
+  });
+
+  it('outlives failed renewals, and tells of them', async () => {
+    const errors: unknown[] = [];
+    const end = new AbortController();
+    const a = holder('a', undefined, {
+      onError(error) {
+        errors.push(error);
+        if (errors.length === 2) end.abort();
+      },
+    });
+    await a.tryAcquire(never);
+    server.cluster.faults.inject({ method: 'PUT', times: 1, status: 500 });
+    server.cluster.faults.inject({ method: 'PUT', times: 1, reset: true });
+    await a.keep(end.signal);
+    expect(errors.map(String)).to.have.lengthOf(2);
+    expect(a.fresh()).to.equal(true);
+  });
+
+  it('waits for the lease until it is free, or the signal aborts', async () => {
+    const [a, end] = [holder('a'), new AbortController()];
+    await a.tryAcquire(never);
+    const b = holder('b');
+    const delay = b.clock.delay;
+    b.clock.delay = async (ms, signal) => {
+      if (b.clock.delays.length === 3) end.abort();
+      return delay(ms, signal);
+    };
+    expect(await b.acquire(end.signal)).to.equal(false);
+    await a.release(never);
+    b.clock.delay = async (ms) => {
+      b.clock.now.monotonic += ms;
+    };
+    expect(await b.acquire(never)).to.equal(true);
+  });
+
+  it('is released without a holder and with a duration of one second', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    await a.tryAcquire(never);
+    await a.release(never);
+    expect([(await record('holderIdentity')) ?? '', await record('leaseDurationSeconds')]).to.deep.equal(['', 1]);
+    expect(a.fresh()).to.equal(false);
+    expect(await b.tryAcquire(never)).to.deep.equal({ held: true });
+  });
+
+  it('is not released by whom it does not belong to', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    await b.release(never);
+    await a.tryAcquire(never);
+    await b.tryAcquire(never);
+    b.clock.now.monotonic += 15_001;
+    await b.tryAcquire(never);
+    await a.release(never);
+    expect(await record('holderIdentity')).to.equal('b');
+  });
+
+  it('writes times with six digits after the second', () => {
+    expect(microTime(Date.UTC(2030, 0, 2, 3, 4, 5, 6))).to.equal('2030-01-02T03:04:05.006000Z');
+  });
+});
