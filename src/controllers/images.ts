@@ -40,9 +40,8 @@ export function createImageSource(resolver: Resolver, clock: Clock): ImageSource
       // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
       const now = clock.wall();
       const platforms = resolver.known(image, access);
-      // Also where something is known: a stale answer is checked again when it is due, and nothing is sent otherwise.
-      resolver.request(image, access);
       if (platforms !== undefined) return { kind: 'known', platforms };
+      resolver.request(image, access);
       const failure = resolver.failure(image, access);
       if (failure === undefined) return { kind: 'pending' };
       return {

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from
 import type { ApiClient } from './client.ts';
 import { backoff, type Clock } from './clock.ts';
 import { ApiError, isExpired } from './errors.ts';
-import { createStore, type Store, type Stored } from './store.ts';
+import { createStore, isOlder, type Store, type Stored } from './store.ts';
 
 /** One change of a kept object: `now` is absent where it was deleted, `before` where it is new. */
 export type Change<T> = { readonly key: string; readonly now: T | undefined; readonly before: T | undefined };
@@ -46,6 +46,8 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   const { client, path, read, keyOf, onChange, clock, onRestart, idleMs = IDLE_MS } = options;
   const store = createStore<T>();
   let synced = false;
+  /** The last version of the collection that was seen. */
+  let last = '';
   let markSynced = () => {};
   const whenSynced = new Promise<void>((resolve) => {
     markSynced = resolve;
@@ -55,25 +57,29 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     const seen = new Set<string>();
     let token = '';
     let version = '';
+    let reset = false;
     do {
       const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
       const page = await client.request('list', `${path}?${query}`, { signal });
       if (!isObject(page)) throw new Error(`list ${path}: the answer is no list`);
-      for (const object of listAt(page, 'items') ?? []) seen.add(keep(object));
       const metadata = objectAt(page, 'metadata');
       version = stringAt(metadata, 'resourceVersion') ?? version;
+      // Behind what was seen: etcd was restored from a backup, and every object is as it was then.
+      reset ||= isOlder(version, last);
+      for (const object of listAt(page, 'items') ?? []) seen.add(keep(object, reset));
       token = stringAt(metadata, 'continue') ?? '';
     } while (token !== '');
     for (const key of [...store.keys()]) {
       if (!seen.has(key)) drop(key);
     }
+    last = version;
     return version;
   }
 
-  function keep(object: JsonObject): string {
+  function keep(object: JsonObject, reset = false): string {
     const now = read(object);
     const key = keyOf(now);
-    const put = store.put(key, now);
+    const put = store.put(key, now, reset);
     if (put !== 'stale') onChange({ key, now, before: put.before });
     return key;
   }
@@ -87,7 +93,6 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   async function watch(version: string, signal: AbortSignal): Promise<string | undefined> {
     const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
     const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${version}`;
-    let last = version;
     const idle = new AbortController();
     let timer = setTimeout(() => idle.abort(), idleMs);
     try {

@@ -9,9 +9,10 @@ export type Store<T> = {
   readonly size: number;
   /**
    * Keeps an object unless what is there of the same uid is newer; says what was there before, or `stale` where it was
-   * kept. The answer to a write of ours and the event of it arrive in any order.
+   * kept. The answer to a write of ours and the event of it arrive in any order. `reset`: the server's versions began
+   * anew, so the object is kept whatever it says.
    */
-  put(key: string, object: T): { readonly before: T | undefined } | 'stale';
+  put(key: string, object: T, reset?: boolean): { readonly before: T | undefined } | 'stale';
   delete(key: string): T | undefined;
 };
 
@@ -25,9 +26,10 @@ export function createStore<T extends Stored>(): Store<T> {
     get size() {
       return objects.size;
     },
-    put(key, object) {
+    put(key, object, reset = false) {
       const before = objects.get(key);
       if (
+        !reset &&
         before !== undefined &&
         before.uid === object.uid &&
         isOlder(object.resourceVersion, before.resourceVersion)
@@ -46,7 +48,7 @@ export function createStore<T extends Stored>(): Store<T> {
 }
 
 /** Whether one resource version comes before another; versions that are no decimal numbers never do (KEP-5504). */
-function isOlder(one: string, other: string): boolean {
+export function isOlder(one: string, other: string): boolean {
   if (!/^[0-9]+$/.test(one) || !/^[0-9]+$/.test(other)) return false;
   return one.length === other.length ? one < other : one.length < other.length;
 }

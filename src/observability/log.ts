@@ -3,7 +3,7 @@ import { destination, type Logger, pino, stdSerializers } from 'pino';
 export type { Logger } from 'pino';
 
 /** Lines are written at once when there are many, and after this long at the latest. */
-const BATCH_BYTES = 4096;
+const BATCH_BYTES = 12_288;
 const BATCH_MS = 100;
 
 /** Creates the log: one line an outcome on stderr, as JSON or for eyes. Machine output has stdout to itself. */

@@ -41,8 +41,8 @@ export type ResolverOptions = KeyringOptions &
 /** What images can run on, from memory or by asking their registries. No method but `resolve` waits. */
 export type Resolver = {
   /**
-   * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed (`request` asks again when it is
-   * due). Undefined otherwise, also for a malformed name.
+   * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed (it is then asked for again, when
+   * that is due). Undefined otherwise, also for a malformed name.
    */
   known(image: string, access: Access): readonly Platform[] | undefined;
   /** The last look-up's failure, where nothing is known. */
@@ -220,14 +220,23 @@ export function createResolver(options: ResolverOptions): Resolver {
     }
   }
 
+  function request(image: string, access: Access): void {
+    if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return;
+    const reference = parse(image);
+    if (!(reference instanceof ImageError) && fresh(reference, access) !== undefined) return;
+    void fly(image, access);
+  }
+
   return {
     known(image, access) {
       const reference = parse(image);
       if (reference instanceof ImageError) return undefined;
       const current = fresh(reference, access);
       const answered = current ?? stale(reference, access);
-      if (answered !== undefined) options.onCache?.(current === undefined ? 'stale' : 'hit');
-      return answered?.platforms;
+      if (answered === undefined) return undefined;
+      options.onCache?.(current === undefined ? 'stale' : 'hit');
+      if (current === undefined) request(image, access);
+      return answered.platforms;
     },
     failure(image, access) {
       const reference = parse(image);
@@ -235,12 +244,7 @@ export function createResolver(options: ResolverOptions): Resolver {
         !(reference instanceof ImageError) && (fresh(reference, access) ?? stale(reference, access)) !== undefined;
       return isKnown ? undefined : failures.get(keyOf(image, access));
     },
-    request(image, access) {
-      if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return;
-      const reference = parse(image);
-      if (!(reference instanceof ImageError) && fresh(reference, access) !== undefined) return;
-      void fly(image, access);
-    },
+    request,
     onSettled: (listener) => void listeners.push(listener),
     async resolve(image, access, signal) {
       signal.throwIfAborted();
