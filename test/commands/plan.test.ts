@@ -1,0 +1,81 @@
+import { expect } from 'chai';
+import { at, objects, text } from '../support/cluster/json.ts';
+import { type Product, startProduct, workload } from '../support/product.ts';
+
+describe('plan', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  const plan = async () => {
+    const { code, stdout, stderr } = await product.command(['plan', '--output', 'json']);
+    const result: unknown = JSON.parse(stdout);
+    const named = (field: string) =>
+      objects(at(result, field)).map(({ kind, name, action }) =>
+        [kind, name, action].map(text).filter(Boolean).join(' '),
+      );
+    return { code, stderr, result, changes: named('changes').sort(), held: named('held'), waiting: named('waiting') };
+  };
+
+  it('shows what run would write, and writes nothing', async () => {
+    const image = product.image('app', ['amd64', 'arm64']);
+    await product.cluster.createPod({ name: 'p', images: [image] });
+    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
+    const { code, changes } = await plan();
+    expect(code).to.equal(2);
+    expect(changes.filter((line) => !line.startsWith('Pod agent'))).to.deep.equal([
+      'DaemonSet agent tolerate',
+      'Node amd64-1 taint',
+      'Node arm64-1 taint',
+      'Pod p tolerate',
+    ]);
+    expect(product.cluster.writes()).to.deep.equal([]);
+  });
+
+  it('says what is held and what cannot be resolved', async () => {
+    const [amd, arm] = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
+    await product.cluster.createPod({ name: 'torn', images: [amd, arm] });
+    await product.cluster.createPod({ name: 'lost', images: [`${product.registry.host}/nothing:1`] });
+    const { held, waiting, result } = await plan();
+    expect(held).to.deep.equal(['Pod torn']);
+    expect(waiting).to.deep.equal(['Pod lost']);
+    expect(objects(at(result, 'unresolved')).map(({ code }) => code)).to.deep.equal(['not-found']);
+  });
+
+  it('has nothing to say where run has been', async () => {
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
+    const controller = await product.run();
+    await product.eventuallyTolerates('p', 'arm64');
+    await product.eventuallyTainted();
+    await controller.stop();
+    expect(await plan()).to.deep.include({ code: 0, changes: [] });
+  });
+
+  it('names what is left alone on tainted nodes', async () => {
+    const labels = { 'archaware.dev/ignore': 'true' };
+    await product.cluster.createPod({
+      name: 'ignored',
+      images: [product.image('app', ['arm64'])],
+      metadata: { labels },
+    });
+    expect((await plan()).stderr).to.match(/1 pod\(s\) are left alone .*default\/ignored/);
+  });
+
+  it('prints a table for people', async () => {
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
+    const { code, stdout } = await product.command(['plan']);
+    expect(code).to.equal(2);
+    expect(stdout).to.match(/^KIND +NAMESPACE +NAME +ACTION +DETAIL\n/);
+    expect(stdout).to.match(/Pod +default +p +tolerate +supported-arch=arm64:NoSchedule/);
+  });
+
+  it('says in one line that it may not list', async () => {
+    product.cluster.faults.inject({ path: /\/nodes\?limit/, status: 403 });
+    const { code, stdout, stderr } = await product.command(['plan']);
+    expect([code, stdout]).to.deep.equal([1, '']);
+    expect(stderr.trim().split('\n')).to.have.lengthOf(1);
+    expect(stderr).to.match(/nodes.*403/);
+  });
+});

@@ -1,0 +1,225 @@
+import { expect } from 'chai';
+import { at, objects } from '../support/cluster/json.ts';
+import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
+
+const AMD_NODE = '/api/v1/nodes/amd64-1';
+
+describe('run', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  /** Two pods, a DaemonSet and the nodes, as we want them. */
+  async function settle(): Promise<string> {
+    const image = product.image('app', ['amd64', 'arm64']);
+    await product.cluster.createPod({ name: 'a', images: [image] });
+    await product.cluster.createPod({ name: 'b', images: [image] });
+    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
+    return image;
+  }
+  const settled = async () => {
+    await product.eventuallyTolerates('a', 'amd64', 'arm64');
+    await product.eventuallyTolerates('b', 'amd64', 'arm64');
+    await product.eventuallyTainted();
+    await product.eventually('the DaemonSet to tolerate both', async () => {
+      const set = await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
+      return tolerated(at(set, 'spec', 'template', 'spec')).length === 2;
+    });
+    await product.eventually('every pod to tolerate both', async () => {
+      const pods = await product.list(PODS);
+      return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
+    });
+  };
+  /** A pod that comes after all that has happened so far, placed: whatever was caused before has begun. */
+  const placedLast = async (name: string) => {
+    await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
+    await product.eventuallyTolerates(name, 'arm64');
+  };
+
+  it('tolerates pods and templates, taints nodes after them, and is ready', async () => {
+    await settle();
+    const controller = await product.run();
+    await settled();
+    const kinds = product.written().map((line) => /pods|nodes|daemonsets/.exec(line)?.[0]);
+    expect(kinds.indexOf('nodes')).to.be.greaterThan(Math.max(kinds.indexOf('daemonsets'), kinds.indexOf('pods')));
+    expect(await controller.get('/healthz')).to.have.property('status', 200);
+    expect(await controller.metric('archaware_leader')).to.equal(1);
+    expect(await controller.metric('archaware_nodes', { architecture: 'arm64' })).to.equal(1);
+  });
+
+  it('writes nothing and asks no registry in a second pass, not even after a restart of the API server', async () => {
+    await settle();
+    const controller = await product.run();
+    await settled();
+    const rolled = async () => {
+      const status = (await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent')).status;
+      return at(status, 'updatedNumberScheduled') === 2 && at(status, 'numberAvailable') === 2;
+    };
+    await product.eventually('the DaemonSet to have rolled', rolled);
+    const writes = product.written().length;
+    product.registry.clearRequests();
+    await product.cluster.stopApiServer();
+    await product.cluster.startApiServer();
+    await product.eventually('an answer', async () => (await product.cluster.request('GET', '/readyz')).status === 200);
+    await product.eventually('four new watches', async () => product.cluster.openWatches() === 4);
+    await placedLast('last');
+    expect(product.written().slice(writes)).to.deep.equal([`PATCH ${PODS}/last`]);
+    expect(product.lookUps('app')).to.equal(0);
+    expect(await controller.stop()).to.equal(0);
+    await product.run();
+    await placedLast('next');
+    expect(product.written().slice(writes + 1)).to.deep.equal([`PATCH ${PODS}/next`]);
+  });
+
+  it('keeps the taints that another writer adds at the same time', async () => {
+    const foreign = { key: 'example.com/gpu', value: 'yes', effect: 'NoSchedule' };
+    product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () =>
+      product.cluster.request('PATCH', AMD_NODE, { spec: { taints: [foreign] } }),
+    );
+    await product.run();
+    await product.eventuallyTainted();
+    expect(objects(at(await product.get(AMD_NODE), 'spec', 'taints'))).to.deep.include(foreign);
+  });
+
+  it('takes a write for done whose answer was lost', async () => {
+    await product.run();
+    await product.eventuallyTainted();
+    product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 1, loseAnswer: true });
+    await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
+    const pod = await product.eventuallyTolerates('a', 'arm64');
+    await placedLast('last');
+    expect(tolerated((await product.get(`${PODS}/a`)).spec)).to.deep.equal(tolerated(pod.spec));
+  });
+
+  for (const [what, fault] of Object.entries({
+    '500': { status: 500 },
+    '429 with Retry-After': { status: 429, headers: { 'retry-after': '1' } },
+    reset: { reset: true },
+  })) {
+    it(`writes again after ${what}`, async () => {
+      await product.run();
+      product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 2, ...fault });
+      await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
+      await product.eventuallyTolerates('a', 'arm64');
+    });
+  }
+
+  it('goes on with other pods while one write hangs', async () => {
+    await product.run();
+    product.cluster.faults.inject({ method: 'PATCH', path: /pods\/stuck/, hang: true });
+    await product.cluster.createPod({ name: 'stuck', images: [product.image('app', ['arm64'])] });
+    await product.cluster.createPod({ name: 'free', images: [product.image('app', ['arm64'])] });
+    await product.eventuallyTolerates('free', 'arm64');
+  });
+
+  it('finds what it missed while its watches had expired', async () => {
+    await product.run();
+    await product.eventuallyTainted();
+    product.cluster.faults.stallWatches();
+    await product.cluster.createPod({ name: 'missed', images: [product.image('app', ['amd64'])] });
+    product.cluster.faults.stallWatches(false);
+    product.cluster.faults.goneAsStatus = true;
+    product.cluster.faults.compactHistory();
+    product.cluster.faults.closeWatches();
+    await product.eventuallyTolerates('missed', 'amd64');
+  });
+
+  it('ends its writes before it goes on SIGTERM, gives up the lease, and exits with 0', async () => {
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    product.cluster.faults.inject({ method: 'PATCH', path: /pods\/slow/, times: 1, delayMs: 300 });
+    await product.cluster.createPod({ name: 'slow', images: [product.image('app', ['arm64'])] });
+    await product.eventually('the look-up', async () => product.lookUps('app') === 1);
+    await product.eventually(
+      'the write to be under way',
+      async () => (await controller.metric('archaware_image_resolutions_total')) === 1,
+    );
+    expect(await controller.stop()).to.equal(0);
+    expect(tolerated((await product.get(`${PODS}/slow`)).spec)).to.deep.equal(['arm64']);
+    const lease = await product.get('/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller');
+    expect(at(lease, 'spec', 'holderIdentity') ?? '').to.equal('');
+  });
+
+  it('lets a second replica lead when the first ends, and only then', async () => {
+    const first = await product.run();
+    await product.eventuallyTainted();
+    const second = await product.run();
+    expect(await second.metric('archaware_leader')).to.equal(0);
+    await placedLast('a');
+    await first.stop();
+    await product.eventually('the second to lead', async () => (await second.metric('archaware_leader')) === 1);
+    await placedLast('b');
+  });
+
+  it('passes over a pull secret that it may not read', async () => {
+    product.cluster.faults.inject({ method: 'GET', path: /\/secrets\//, status: 403 });
+    const spec = { imagePullSecrets: [{ name: 'pull' }] };
+    await product.run();
+    await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])], spec });
+    await product.eventuallyTolerates('a', 'arm64');
+  });
+
+  it('taints a node that joins, and gives it to pods that follow the cluster', async () => {
+    await product.cluster.createPod({
+      name: 'all',
+      metadata: { annotations: { 'archaware.dev/architectures': 'all' } },
+    });
+    await product.run();
+    await product.eventuallyTolerates('all', 'amd64', 'arm64');
+    await product.cluster.createNode({ name: 's390x-1', architecture: 's390x' });
+    await product.eventuallyTainted();
+    await product.eventuallyTolerates('all', 'amd64', 'arm64', 's390x');
+    expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
+  });
+});
+
+describe('run, where it cannot', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct({ nodes: [] });
+  });
+  afterEach(() => product.stop());
+
+  const line = async (args: readonly string[]) => {
+    const { code, stdout, stderr } = await product.command(['run', '--metrics.address', '', ...args]);
+    expect(stdout).to.equal('');
+    const lines = stderr.split('\n').filter((text) => text !== '' && !text.startsWith('{'));
+    expect(lines, stderr).to.have.lengthOf(1);
+    return { code, said: lines[0] ?? '' };
+  };
+
+  it('says in one line that it may not list pods', async () => {
+    product.cluster.faults.inject({ path: /\/pods\?limit/, status: 403 });
+    const { code, said } = await line([]);
+    expect(code).to.equal(1);
+    expect(said).to.match(/pods.*403/);
+  });
+
+  it('says in one line that the server is not there', async () => {
+    await product.cluster.stopApiServer();
+    const { code, said } = await line([]);
+    expect(code).to.equal(1);
+    expect(said).to.match(/cannot reach the API server at 127\.0\.0\.1:\d+/);
+  });
+
+  it('says in one line that there is no namespace for its Lease', async () => {
+    const { code, said } = await line(['--leaderElection.namespace', 'nowhere']);
+    expect(code).to.equal(1);
+    expect(said).to.match(/namespace "nowhere" of the Lease does not exist/);
+  });
+});
+
+describe('run on an old server', () => {
+  it('says that it needs a newer one', async () => {
+    const product = await startProduct({ nodes: [], cluster: { gitVersion: 'v1.29.4' } });
+    try {
+      const { code, stderr } = await product.command(['run']);
+      expect(code).to.equal(1);
+      expect(stderr).to.contain('v1.29.4; 1.30 or later is needed');
+    } finally {
+      await product.stop();
+    }
+  });
+});
