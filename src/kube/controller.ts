@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import { ApiError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
@@ -55,7 +56,8 @@ export function createController(options: ControllerOptions): Controller {
         else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);
       } catch (error) {
         if (!kill.aborted) onOutcome(key, 'error', (clock.monotonic() - started) / 1000, error);
-        queue.retry(key, priorityOf(key));
+        // What the API server asks for when it has too much to do (429, 503).
+        queue.retry(key, priorityOf(key), error instanceof ApiError ? error.retryAfterMs : undefined);
       } finally {
         queue.done(key, succeeded);
       }

@@ -9,8 +9,8 @@ export type Workqueue = {
   add(key: string, priority: Priority): void;
   /** Adds a key later; the earliest time that was asked for holds. Milliseconds. */
   addAfter(key: string, priority: Priority, ms: number): void;
-  /** Adds a key that failed, later each time. */
-  retry(key: string, priority: Priority): void;
+  /** Adds a key that failed, later each time, and not before `leastMs` are over. */
+  retry(key: string, priority: Priority, leastMs?: number): void;
   /** The next key, or undefined once the queue is closed. Must be given back with `done`. */
   take(): Promise<string | undefined>;
   /** The worker has finished; `succeeded` forgets the failures of the key. */
@@ -87,10 +87,10 @@ export function createWorkqueue(clock: Clock): Workqueue {
   return {
     add,
     addAfter,
-    retry(key, priority) {
+    retry(key, priority, leastMs = 0) {
       const attempt = failures.get(key) ?? 0;
       failures.set(key, attempt + 1);
-      addAfter(key, priority, backoff(attempt, RETRY_BASE_MS, RETRY_CAP_MS, clock.random));
+      addAfter(key, priority, Math.max(leastMs, backoff(attempt, RETRY_BASE_MS, RETRY_CAP_MS, clock.random)));
     },
     take,
     done(key, succeeded) {

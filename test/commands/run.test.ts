@@ -129,13 +129,12 @@ describe('run', () => {
   it('ends its writes before it goes on SIGTERM, gives up the lease, and exits with 0', async () => {
     const controller = await product.run();
     await product.eventuallyTainted();
+    const underWay = new Promise<void>((resolve) => {
+      product.cluster.faults.conflictNextPatch(/pods\/slow/, resolve);
+    });
     product.cluster.faults.inject({ method: 'PATCH', path: /pods\/slow/, times: 1, delayMs: 300 });
     await product.cluster.createPod({ name: 'slow', images: [product.image('app', ['arm64'])] });
-    await product.eventually('the look-up', async () => product.lookUps('app') === 1);
-    await product.eventually(
-      'the write to be under way',
-      async () => (await controller.metric('archaware_image_resolutions_total')) === 1,
-    );
+    await underWay;
     expect(await controller.stop()).to.equal(0);
     expect(tolerated((await product.get(`${PODS}/slow`)).spec)).to.deep.equal(['arm64']);
     const lease = await product.get('/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller');

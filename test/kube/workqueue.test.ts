@@ -72,6 +72,14 @@ describe('the work queue', () => {
     }
   });
 
+  it('retries no earlier than it is asked to', async () => {
+    queue.retry('asked to wait', 'urgent', 600_000);
+    queue.retry('next', 'urgent', 5);
+    queue.retry('first', 'urgent');
+    expect(await takeAll(2)).to.deep.equal(['first', 'next']);
+    expect(queue.depth()).to.equal(0);
+  });
+
   it('forgets a key: its place and its times', async () => {
     queue.add('gone', 'urgent');
     queue.addAfter('gone', 'urgent', 1);
