@@ -49,6 +49,8 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   /** The last version of the collection that was seen. */
   let last = '';
   let markSynced = () => {};
+  /** Whether the last watch ended in an error without a single event. */
+  let fruitless = false;
   const whenSynced = new Promise<void>((resolve) => {
     markSynced = resolve;
   });
@@ -115,6 +117,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         return undefined;
       }
       if (signal.aborted) return last;
+      fruitless = last === version && !idle.signal.aborted;
       onRestart?.(idle.signal.aborted ? 'silent' : error instanceof Error ? error.message : String(error));
       return last;
     } finally {
@@ -128,6 +131,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     let failures = 0;
     while (!signal.aborted) {
       const started = clock.monotonic();
+      fruitless = false;
       try {
         if (version === undefined) {
           version = await list(signal);
@@ -142,7 +146,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         version = undefined;
         onRestart?.(error instanceof Error ? error.message : String(error));
       }
-      failures = clock.monotonic() - started < SHORT_MS ? failures + 1 : 0;
+      failures = fruitless || clock.monotonic() - started < SHORT_MS ? failures + 1 : 0;
       if (failures > 0 && !signal.aborted) await clock.delay(backoff(failures - 1, 250, 30_000, clock.random), signal);
     }
   }
