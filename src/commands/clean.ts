@@ -55,13 +55,19 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     const nothing = () => false;
     const look = { client, taints, signal: over, mayWrite: nothing, write: createWriter(client, nothing) };
     const inventory = await takeInventory(look);
-    const pods = await findPods({ client, keys: inventory.keys, allPods: flags.allPods, signal: over });
+    const pods = await findPods(
+      { client, keys: inventory.keys, allPods: flags.allPods, signal: over },
+      'as they will be',
+    );
     say(describePlan(inventory, pods, how));
     if (flags.dryRun) {
       report({ removed: emptyCounts(), left: leftNow(inventory, pods, how, 'dry run') }, output);
       return EXIT.done;
     }
-    if (!flags.yes && process.stdin.isTTY && !(await ask('Undo all of this?'))) return EXIT.failed;
+    if (!flags.yes && process.stdin.isTTY && !(await ask('Undo all of this?'))) {
+      say('nothing was done');
+      return EXIT.failed;
+    }
     if (config.leaderElection.enabled) lease = await takeLease(context, client, leaseNamespace, over, end);
     const held = lease;
     const mayWrite = () => held?.fresh() ?? true;

@@ -83,7 +83,9 @@ export function createLoops(options: LoopsOptions): Loops {
     serviceAccountSecrets: options.serviceAccountSecrets,
     onDecided: (key) => bootstrap.decided(`daemonset ${key}`),
   });
-  const bootstrapped = () => options.bootstrapMs === undefined || bootstrap.over();
+  /** Nodes that were there when the term began: a taint could lock out what has had no turn yet. Later ones are empty. */
+  const existing = new Set<string>();
+  const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
   const node = createNodeController({ nodes, settings, bootstrapped, fetch: options.fetchNode, write, events, clock });
 
   const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean): Controller =>
@@ -177,14 +179,24 @@ export function createLoops(options: LoopsOptions): Loops {
       listen();
       nodesChanged();
       for (const { managed } of nodes.values()) countTaints(managed, 1);
+      for (const name of nodes.keys()) existing.add(name);
       enqueueAll();
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
       ];
       bootstrap.begin(turns, signal);
-      await Promise.all(controllers.map((controller) => controller.run(signal, kill)));
+      // Without any of these loops there is nothing to do, until there is an end to it.
+      await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
     },
   };
+}
+
+/** Resolves when the signal aborts. */
+export function until(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

@@ -55,7 +55,7 @@ export async function plan(context: Context): Promise<number> {
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: undefined,
-      images: createImageSource(resolver, clock),
+      images: createImageSource(resolver, clock, () => undefined),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: record,

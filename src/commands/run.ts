@@ -12,11 +12,11 @@ import { createLog, type Logger } from '../observability/log.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
-import { createLoops, type Loops, type LoopsOptions } from './loops.ts';
+import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
 import { resolverFor } from './resolver.ts';
-import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
+import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
 import { VERSION } from './version.ts';
 import { createNodeFetcher, createWatches } from './watches.ts';
@@ -76,11 +76,14 @@ async function runToTheEnd(context: Context): Promise<number> {
         log.debug({ kind, reason }, 'watch started anew');
       },
     });
+    const secretProblems = createSecretProblems(clock, (secret, reason) =>
+      log.warn({ secret, reason }, 'pull secret passed over'),
+    );
     const resolver = resolverFor(config, clock, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
       signal: end.signal,
       apiServer: [client.host],
-      onUnusableSecret: (secret) => tellUnusableSecret(secret, events, log),
+      onUnusableSecret: secretProblems.add,
       onRequest: metrics.registryAnswered,
       onResolution: metrics.imageResolved,
       onCache: metrics.cacheAnswered,
@@ -95,7 +98,7 @@ async function runToTheEnd(context: Context): Promise<number> {
 
     const watching = watches.run(end.signal);
     // A kind that may not be listed ends the process: it could not do its work.
-    await Promise.race([watches.whenSynced(), watching, aborted(signal)]);
+    await Promise.race([watches.whenSynced(), watching, until(signal)]);
     log.info(
       { version: VERSION, server: client.host, pods: watches.pods.store.size, nodes: watches.nodes.store.size },
       'watching',
@@ -107,7 +110,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
-      images: createImageSource(resolver, clock),
+      images: createImageSource(resolver, clock, secretProblems.get),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite),
@@ -199,22 +202,6 @@ function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
   };
 }
 
-function tellUnusableSecret(
-  secret: { namespace: string; name: string; reason: string },
-  events: EventRecorder,
-  log: Logger,
-): void {
-  const { namespace, name, reason } = secret;
-  log.warn({ secret: `${namespace}/${name}`, reason }, 'pull secret passed over');
-  events.emit({
-    regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name, uid: '' },
-    type: 'Warning',
-    reason: 'PullSecretUnusable',
-    action: 'Resolving',
-    note: `pull secret ${namespace}/${name} is passed over: ${reason}`,
-  });
-}
-
 /** The kinds that the loops read: architectures of nodes always, namespaces for whatever lives in one. */
 export function kindsFor(loops: readonly string[]): Set<'pods' | 'nodes' | 'namespaces' | 'daemonsets'> {
   const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
@@ -224,11 +211,4 @@ export function kindsFor(loops: readonly string[]): Set<'pods' | 'nodes' | 'name
     ...(daemonsets ? (['daemonsets'] as const) : []),
     ...(pods || daemonsets ? (['namespaces'] as const) : []),
   ]);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { ApiError } from '../kube/errors.ts';
@@ -51,4 +52,24 @@ async function readNames(client: ApiClient, namespace: string, name: string, sig
     if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return [];
     throw error;
   }
+}
+
+/** What was wrong with a pull secret is worth telling for this long after a look-up met it. */
+const PROBLEM_MS = 10 * 60_000;
+const MAX_PROBLEMS = 10_000;
+
+/** Remembers which pull secrets were passed over; `onNew` is called once for each problem. */
+export function createSecretProblems(clock: Clock, onNew: (secret: string, reason: string) => void) {
+  const problems = new LRUCache<string, { reason: string; at: number }>({ max: MAX_PROBLEMS });
+  return {
+    add({ namespace, name, reason }: { namespace: string; name: string; reason: string }): void {
+      const secret = `${namespace}/${name}`;
+      if (problems.get(secret)?.reason !== reason) onNew(secret, reason);
+      problems.set(secret, { reason, at: clock.monotonic() });
+    },
+    get(namespace: string, name: string): string | undefined {
+      const problem = problems.get(`${namespace}/${name}`);
+      return problem !== undefined && clock.monotonic() - problem.at < PROBLEM_MS ? problem.reason : undefined;
+    },
+  };
 }

@@ -16,7 +16,7 @@ export function readConfigFile(name: string): ConfigFile {
     text = readFileSync(name, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    throw new ConfigurationError([`--config: ${name} cannot be read (${code})`]);
+    throw new ConfigurationError([`configuration file ${name} cannot be read (${code})`]);
   }
   return parseConfig(name, text);
 }

@@ -6,6 +6,7 @@ import { readStatement } from '../placement/images.ts';
 import type { PodTemplate } from '../placement/pod.ts';
 import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { SecretProblem } from './images.ts';
 
 /** Tells of an object's troubles, each once, and again from time to time while they last. */
 export type Announcer = {
@@ -73,16 +74,45 @@ export function announce(
     case 'place':
       for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
       if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', openNote(decision));
-      if (decision.basis === 'images' || decision.basis === 'statement') {
+      if (decision.images.length > 0) {
+        warn(
+          'NoCommonArchitecture',
+          'Placing',
+          noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+        );
+      }
+      if ((decision.basis === 'images' || decision.basis === 'statement') && !decision.followsCluster) {
         const stale = staleTolerations(template.tolerations ?? [], decision.architectures, settings.taints);
         if (stale.length > 0) {
           const names = stale.map(({ value }) => value).join(', ');
           const set = decision.architectures.join(', ');
-          warn('StaleToleration', 'Placing', `still tolerates ${names}, its images run on ${set} only: delete the pod`);
+          warn(
+            'StaleToleration',
+            'Placing',
+            `still tolerates ${names}, which is no longer in its set (${set}): delete the pod`,
+          );
         }
       }
       return;
     default:
       decision satisfies never;
+  }
+}
+
+/** Tells of pull secrets that an object names and that are passed over. */
+export function announceSecrets(
+  key: string,
+  regarding: Regarding,
+  problems: readonly SecretProblem[],
+  announcer: Announcer,
+): void {
+  for (const { name, reason } of problems) {
+    announcer.tell(key, {
+      regarding,
+      type: 'Warning',
+      reason: 'PullSecretUnusable',
+      action: 'Resolving',
+      note: `pull secret ${name} is passed over: ${reason}`,
+    });
   }
 }

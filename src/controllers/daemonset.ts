@@ -9,7 +9,7 @@ import { type Namespace, type SkipReason, skipTemplate } from '../placement/elig
 import { daemonSetPatch } from '../placement/patch.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
-import { announce, createAnnouncer } from './announce.ts';
+import { announce, announceSecrets, createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
@@ -88,6 +88,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     // What a template tolerates too much is mended, not told.
     const template = { ...daemonSet.template, tolerations: undefined };
     announce(key, regarding(daemonSet), template, decision, settings, announcer);
+    const problems = images.unusableSecrets(daemonSet.namespace, template.pullSecrets);
+    announceSecrets(key, regarding(daemonSet), problems, announcer);
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
     const result = await act(key, daemonSet, decision, signal);
     if (result.outcome !== 'conflict' && result.outcome !== 'waiting') options.onDecided(key);
@@ -120,7 +122,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       namespace,
       settings,
       clusterArchitectures: options.clusterArchitectures(),
-      nameOf: images.nameOf,
+      namesOf: images.namesOf,
       answerOf: (image) => images.answer(image, namespace, [...own, ...added]),
       waitedMs: clock.monotonic() - seen.at,
     });

@@ -5,22 +5,31 @@ import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/pod.ts';
 
+/** A pull secret that is of no use. */
+export type SecretProblem = { readonly name: string; readonly reason: string };
+
 /** What a reconciliation asks of images: answers from memory, and look-ups started for what is not there. */
 export type ImageSource = {
   /** The answer for an image as a pod of this namespace with these pull secrets may have it. Starts a look-up if due. */
   answer(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
-  /** `docker.io/library/nginx` of an image; undefined where it cannot be read. */
-  nameOf(image: string): string | undefined;
+  /** `docker.io/library/nginx` and `docker.io/library/nginx:1.27` of an image; none where it cannot be read. */
+  namesOf(image: string): readonly string[];
+  /** Those of the pull secrets that the last look-ups had to pass over, and why. */
+  unusableSecrets(namespace: string, pullSecrets: readonly string[]): readonly SecretProblem[];
   /** The name under which the end of a look-up is told; the text itself where it cannot be read. */
   canonicalOf(image: string): string;
 };
 
-type Names = { readonly name: string | undefined; readonly canonical: string; readonly registry: string };
+type Names = { readonly names: readonly string[]; readonly canonical: string; readonly registry: string };
 
 const MAX_NAMES = 20_000;
 
 /** Creates the source over a resolver. */
-export function createImageSource(resolver: Resolver, clock: Clock): ImageSource {
+export function createImageSource(
+  resolver: Resolver,
+  clock: Clock,
+  secretProblem: (namespace: string, name: string) => string | undefined,
+): ImageSource {
   const names = new Map<string, Names>();
 
   function read(image: string): Names {
@@ -33,8 +42,13 @@ export function createImageSource(resolver: Resolver, clock: Clock): ImageSource
   }
 
   return {
-    nameOf: (image) => read(image).name,
+    namesOf: (image) => read(image).names,
     canonicalOf: (image) => read(image).canonical,
+    unusableSecrets: (namespace, pullSecrets) =>
+      pullSecrets.flatMap((name) => {
+        const reason = secretProblem(namespace, name);
+        return reason === undefined ? [] : { name, reason };
+      }),
     answer({ image, pullPolicy }, namespace, pullSecrets) {
       const access: Access = { namespace, pullSecrets, always: pullPolicy === 'Always' };
       // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
@@ -60,8 +74,8 @@ export function createImageSource(resolver: Resolver, clock: Clock): ImageSource
 function readNames(image: string): Names {
   try {
     const { name, canonical, registry } = parseReference(image);
-    return { name, canonical, registry };
+    return { names: [name, canonical], canonical, registry };
   } catch {
-    return { name: undefined, canonical: image, registry: '' };
+    return { names: [], canonical: image, registry: '' };
   }
 }

@@ -12,8 +12,8 @@ import { createContention } from './contention.ts';
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
   readonly settings: Settings;
-  /** Whether existing nodes may be tainted. */
-  readonly bootstrapped: () => boolean;
+  /** Whether this node may be tainted yet. */
+  readonly bootstrapped: (name: string) => boolean;
   /** The node as it is on the server now; undefined where it is gone. */
   readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
   readonly write: Writer;
@@ -31,7 +31,7 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
   const announcer = createAnnouncer(options.events, clock);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
-    const decision = decideNode(node, settings.taints, bootstrapped());
+    const decision = decideNode(node, settings.taints, bootstrapped(node.name));
     switch (decision.kind) {
       case 'settled':
       case 'skip':

@@ -10,7 +10,7 @@ import { podPatch } from '../placement/patch.ts';
 import { type Pod, podAfter } from '../placement/pod.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
-import { announce, createAnnouncer } from './announce.ts';
+import { announce, announceSecrets, createAnnouncer } from './announce.ts';
 import type { ImageSource } from './images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
 import { createWaiting } from './waiting.ts';
@@ -108,11 +108,13 @@ export function createPodController(options: PodControllerOptions): PodControlle
       namespace: pod.namespace,
       settings,
       clusterArchitectures: clusterArchitectures(),
-      nameOf: images.nameOf,
+      namesOf: images.namesOf,
       answerOf: (image) => images.answer(image, pod.namespace, pod.pullSecrets),
       waitedMs: waitedMs(key, pod),
     });
+    const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
     announce(key, regarding(pod), pod, decision, settings, announcer);
+    announceSecrets(key, regarding(pod), problems, announcer);
     const result = await act(key, pod, decision, signal);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);

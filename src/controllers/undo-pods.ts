@@ -4,7 +4,7 @@ import { ApiError, LeaseLostError } from '../kube/errors.ts';
 import { listAll } from '../kube/list.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
 import { type Pod, readPod } from '../placement/pod.ts';
-import { type PodUndo, undoPod } from '../placement/undo.ts';
+import { type PodUndo, undoPod, undoTemplate } from '../placement/undo.ts';
 import type { Inventory, Left } from './undo.ts';
 import { reasonOf } from './undo.ts';
 
@@ -29,16 +29,14 @@ const PACE_MS = 50;
 const ROUND_MS = 1_000;
 
 /** The pods that carry our tolerations now. */
-export async function findPods({
-  client,
-  keys,
-  allPods,
-  signal,
-}: Pick<UndoPodsOptions, 'client' | 'keys' | 'allPods' | 'signal'>): Promise<CarryingPod[]> {
+export async function findPods(
+  { client, keys, allPods, signal }: Pick<UndoPodsOptions, 'client' | 'keys' | 'allPods' | 'signal'>,
+  templates: 'as they are' | 'as they will be' = 'as they are',
+): Promise<CarryingPod[]> {
   const daemonSets = new Map<string, DaemonSet>();
   for (const object of await listAll(client, '/apis/apps/v1/daemonsets', signal)) {
     const daemonSet = readDaemonSet(object);
-    daemonSets.set(daemonSet.uid, daemonSet);
+    daemonSets.set(daemonSet.uid, templates === 'as they are' ? daemonSet : restored(daemonSet));
   }
   const pods = await listAll(client, '/api/v1/pods', signal);
   return pods.flatMap((object) => {
@@ -59,10 +57,11 @@ export async function replacePods(
   const ours = new Set(before.map(({ pod }) => pod.uid));
   const until = clock.monotonic() + timeoutMs;
   const blocked = new Map<string, string>();
+  const refused = new Set<string>();
   let said = '';
   for (;;) {
     const remaining = (await findPods(options)).filter(({ pod }) => ours.has(pod.uid));
-    const open = remaining.filter(({ undo }) => undo.kind !== 'leave');
+    const open = remaining.filter(({ pod, undo }) => undo.kind !== 'leave' && !refused.has(pod.uid));
     const removed = ours.size - remaining.length;
     if (open.length === 0 || clock.monotonic() >= until) {
       return { removed, left: remaining.map((entry) => describe(entry, blocked.get(entry.pod.uid))) };
@@ -72,9 +71,10 @@ export async function replacePods(
     said = progress;
     for (const { pod, undo } of open) {
       if (undo.kind !== 'replace' || clock.monotonic() >= until) continue;
-      const reason = await remove(options, pod);
-      if (reason === undefined) blocked.delete(pod.uid);
-      else blocked.set(pod.uid, reason);
+      const obstacle = await remove(options, pod);
+      if (obstacle === undefined) blocked.delete(pod.uid);
+      else blocked.set(pod.uid, obstacle.reason);
+      if (obstacle?.final) refused.add(pod.uid);
       await clock.delay(PACE_MS, signal);
       signal.throwIfAborted();
     }
@@ -83,8 +83,18 @@ export async function replacePods(
   }
 }
 
+/** The DaemonSet as it will be when its template has been restored and it has not rolled yet. */
+function restored(daemonSet: DaemonSet): DaemonSet {
+  const decision = undoTemplate(daemonSet);
+  if (decision.kind === 'settled') return daemonSet;
+  return { ...daemonSet, settled: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
+}
+
+/** What keeps a pod from going, and whether trying again is of no use. */
+type Obstacle = { readonly reason: string; readonly final: boolean };
+
 /** Removes one pod; says what blocks it. The uid keeps a pod of the same name, made meanwhile, out of it. */
-async function remove(options: UndoPodsOptions, { namespace, name, uid }: Pod): Promise<string | undefined> {
+async function remove(options: UndoPodsOptions, { namespace, name, uid }: Pod): Promise<Obstacle | undefined> {
   const { client, how, signal } = options;
   if (!options.mayWrite()) throw new LeaseLostError('the lease was lost; run clean again');
   const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
@@ -102,11 +112,16 @@ async function remove(options: UndoPodsOptions, { namespace, name, uid }: Pod): 
     }
     return undefined;
   } catch (error) {
-    if (!(error instanceof ApiError)) return reasonOf(error, signal);
+    if (!(error instanceof ApiError)) return { reason: reasonOf(error, signal), final: false };
     if (error.status === 404 || error.status === 409) return undefined;
-    if (error.status === 429) return 'a PodDisruptionBudget does not allow it';
-    if (error.status === 500) return `cannot be evicted (two PodDisruptionBudgets over it?): ${error.message}`;
-    return reasonOf(error, signal);
+    if (error.status === 429) return { reason: 'a PodDisruptionBudget does not allow it', final: false };
+    if (error.status === 500) {
+      return { reason: `cannot be evicted (two PodDisruptionBudgets over it?): ${error.message}`, final: false };
+    }
+    if (error.status === 401 || error.status === 403) {
+      return { reason: `these credentials may not ${how} it; run clean as an administrator`, final: true };
+    }
+    return { reason: reasonOf(error, signal), final: error.status === 400 || error.status === 422 };
   }
 }
 

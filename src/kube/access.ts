@@ -98,7 +98,13 @@ function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
     parse();
     return config;
   } catch (error) {
-    const message = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    // That is how an empty file ends in there.
+    const empty = error instanceof TypeError;
+    const message = empty
+      ? 'it holds no clusters'
+      : error instanceof Error
+        ? error.message.split('\n')[0]
+        : String(error);
     throw new KubeconfigError(`kubeconfig ${path} cannot be read: ${message}`);
   }
 }

@@ -98,7 +98,9 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
     } catch (error) {
       onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
       if (signal?.aborted) throw error;
-      throw new ConnectionError(`cannot reach the API server at ${url.host}: ${reasonOf(error)}`);
+      throw new ConnectionError(
+        `cannot reach the API server at ${url.host}: ${reasonOf(error)}; is it up, and is it the one that --kubeconfig and --context mean?`,
+      );
     }
   }
 

@@ -128,7 +128,7 @@ function refusal(host: string, reason: string): ImageError {
       : reason === 'denied'
         ? 'registries.addresses.deny names it'
         : reason === 'own'
-          ? 'it is the API server'
+          ? `it is an address of the API server; registries.insecure: ["${host}"] allows a registry there`
           : reason === 'private'
             ? 'a public registry names a private address'
             : 'registries.addresses.allow can open it, except for metadata services';

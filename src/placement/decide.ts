@@ -36,6 +36,8 @@ export type Decision =
       readonly failed: readonly FailedImage[];
       /** Images it was made without: failed ones and those still being asked. */
       readonly unknown: readonly string[];
+      /** Where it was released though its images have nothing in common: what each runs on. */
+      readonly images: readonly ImageSet[];
     }
   | {
       readonly kind: 'wait';
@@ -52,8 +54,8 @@ export type DecisionInput = {
   readonly settings: Settings;
   /** Architectures of the cluster's nodes, sorted. */
   readonly clusterArchitectures: readonly string[];
-  /** Normalised repository of an image (`docker.io/library/nginx`); undefined where it has none. */
-  readonly nameOf: (image: string) => string | undefined;
+  /** The normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none where it is malformed. */
+  readonly namesOf: (image: string) => readonly string[];
   readonly answerOf: (image: PodImage) => ImageAnswer;
   /** Milliseconds since this process saw the object first. */
   readonly waitedMs: number;
@@ -96,10 +98,10 @@ export function decide(input: DecisionInput): Decision {
   return withoutKnowing(evidence, common, input);
 }
 
-function gather({ template, settings, nameOf, answerOf }: DecisionInput): Evidence {
+function gather({ template, settings, namesOf, answerOf }: DecisionInput): Evidence {
   const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
   for (const image of template.images) {
-    const local = answerLocally(image, nameOf(image.image), settings);
+    const local = answerLocally(image, namesOf(image.image), settings);
     if (local === 'not-asked') continue;
     if (local !== undefined) {
       evidence.sets.push(withCompatible(new Set(local), settings.compatible));
@@ -159,7 +161,8 @@ function patienceLeft(evidence: Evidence, { template, namespace, settings, waite
 
 function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
   if (input.settings.noCommonArchitecture === 'hold') return { kind: 'hold', reason: 'no-common-architecture', images };
-  return place(schedulable(input.clusterArchitectures, input.settings), 'released', true);
+  const cluster = schedulable(input.clusterArchitectures, input.settings);
+  return place(cluster, 'released', true, [], [], images);
 }
 
 function readableStatement(statement: string | undefined): 'all' | string[] | undefined {
@@ -183,6 +186,7 @@ function place(
   followsCluster = false,
   failed: readonly FailedImage[] = [],
   unknown: readonly string[] = [],
+  images: readonly ImageSet[] = [],
 ): Decision {
-  return { kind: 'place', architectures, basis, followsCluster, failed, unknown };
+  return { kind: 'place', architectures, basis, followsCluster, failed, unknown, images };
 }

@@ -23,16 +23,16 @@ export type LocalAnswer = 'not-asked' | readonly string[] | undefined;
 
 /**
  * What needs no registry: `not-asked` for an image that is never pulled (it does not narrow), the architectures of the
- * first override whose pattern matches its name or its text, else undefined.
+ * first override whose pattern matches its text or one of its names, else undefined.
  */
 export function answerLocally(
   image: { readonly image: string; readonly pullPolicy: string },
-  name: string | undefined,
+  names: readonly string[],
   settings: Pick<Settings, 'overrides'>,
 ): LocalAnswer {
   if (image.pullPolicy === 'Never') return 'not-asked';
   const override = settings.overrides.find(
-    ({ pattern }) => matchesGlob(pattern, image.image) || (name !== undefined && matchesGlob(pattern, name)),
+    ({ pattern }) => matchesGlob(pattern, image.image) || names.some((name) => matchesGlob(pattern, name)),
   );
   return override?.architectures;
 }

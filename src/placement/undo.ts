@@ -1,6 +1,7 @@
 import { FIELD_MANAGER } from '../names.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from './daemonset.ts';
 import { isObject, type JsonObject, listAt, objectAt, parseJson } from './json.ts';
+import { isArchitectureName } from './platform.ts';
 import { readPod } from './pod.ts';
 import { asOurs, isSameToleration, type Toleration } from './tolerations.ts';
 
@@ -22,7 +23,7 @@ const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 
 
 /**
  * Whether a pod, as the API server sent it, carries tolerations that we wrote, and what can be done about them: they
- * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were. `daemonSetOf`: a DaemonSet
+ * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were, for daemon pods. `daemonSetOf`: a DaemonSet
  * as it is after its template was restored, by its uid.
  */
 export function undoPod(
@@ -33,10 +34,12 @@ export function undoPod(
 ): PodUndo {
   const pod = readPod(object);
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
-  const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
-  if (ours.length === 0) return { kind: 'none' };
-  if (pod.owner?.kind === 'DaemonSet') return undoDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
-  if (!wroteTolerations(object)) return { kind: 'none' };
+  if (pod.owner?.kind === 'DaemonSet') {
+    const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
+    return undoDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
+  }
+  // Under whatever key: nothing else remembers one that the configuration no longer has.
+  if (!(pod.tolerations ?? []).some(hasOurForm) || !wroteTolerations(object)) return { kind: 'none' };
   if (allPods || BROUGHT_BACK.has(pod.owner?.kind ?? '')) return { kind: 'replace' };
   if (pod.owner === undefined) return { kind: 'leave', reason: 'bare pod: nothing would bring it back' };
   if (pod.owner.kind === 'Job') return { kind: 'leave', reason: 'its Job would count it as failed' };
@@ -54,6 +57,14 @@ function undoDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | undef
   return allPods
     ? { kind: 'replace' }
     : { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
+}
+
+/** Whether we could have written a toleration, under any key. */
+function hasOurForm(toleration: JsonObject): boolean {
+  const { key, value, effect } = toleration;
+  if (typeof key !== 'string' || typeof value !== 'string' || !isArchitectureName(value)) return false;
+  const effects = ['NoSchedule', 'PreferNoSchedule'];
+  return effects.some((possible) => effect === possible && asOurs(toleration, { key, effect: possible }) !== undefined);
 }
 
 /** Whether `metadata.managedFields` says that we last wrote `spec.tolerations`: the author's own are not ours. */

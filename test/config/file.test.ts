@@ -65,7 +65,10 @@ describe('a configuration file', () => {
 
     it('is refused in one line where there is none', () => {
       const name = join(directory, 'none.yaml');
-      expect(() => readConfigFile(name)).to.throw(ConfigurationError, `--config: ${name} cannot be read (ENOENT)`);
+      expect(() => readConfigFile(name)).to.throw(
+        ConfigurationError,
+        `configuration file ${name} cannot be read (ENOENT)`,
+      );
       expect(() => readConfigFile(directory)).to.throw(ConfigurationError, `${directory} cannot be read (EISDIR)`);
     });
   });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { at, type JsonObject, list, objects } from '../support/cluster/json.ts';
 import { type Context, done, NAMESPACE, OURS, PODS, patchFailed } from './context.ts';
@@ -6,30 +7,11 @@ import { taintNodes } from './scheduling.ts';
 const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
 const PATH = '/spec/template/spec/tolerations';
 const BOTH = ['amd64', 'arm64'].map((value) => ({ ...OURS, value }));
-const GUARD = `
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicy
-metadata: {name: archaware-keep}
-spec:
-  failurePolicy: Ignore
-  reinvocationPolicy: IfNeeded
-  matchConstraints:
-    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [daemonsets]}]
-  matchConditions:
-  - {name: lost, expression: "oldObject.spec.template.spec.?tolerations.orValue([]).exists(t, t.?key.orValue('') == 'supported-arch') && !object.spec.template.spec.?tolerations.orValue([]).exists(t, t.?key.orValue('') == 'supported-arch')"}
-  - {name: notclean, expression: "has(object.metadata.annotations) && 'archaware.dev/tolerations' in object.metadata.annotations"}
-  mutations:
-  - patchType: JSONPatch
-    jsonPatch:
-      expression: >-
-        [JSONPatch{op: "add", path: "/spec/template/spec/tolerations", value: dyn(object.spec.template.spec).?tolerations.orValue([])
-        + dyn(oldObject.spec.template.spec).tolerations.filter(t, t.?key.orValue('') == 'supported-arch')}]
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: MutatingAdmissionPolicyBinding
-metadata: {name: archaware-keep}
-spec: {policyName: archaware-keep}
-`;
+/** The two documents of our manifest that make the guard. */
+const GUARD = readFileSync(new URL('../../manifests/archaware-controller.yaml', import.meta.url), 'utf8')
+  .split(/^---$/m)
+  .filter((document) => document.includes('kind: MutatingAdmissionPolicy'))
+  .join('---\n');
 
 export function describeDaemonSets(context: () => Context): void {
   const patch = (name: string, body: unknown, query = '') =>
@@ -114,18 +96,29 @@ export function describeDaemonSets(context: () => Context): void {
     ).to.equal(true);
   });
 
-  it('keeps our tolerations where the guard is, unless our annotation goes too', async () => {
+  it('keeps our tolerations and our annotation where the guard is, unless we take them', async () => {
     const { cluster, client } = context();
     const annotation = 'archaware.dev/tolerations';
-    await create('guarded', [...BOTH, { key: 'own', operator: 'Exists' }], { [annotation]: '[]' });
+    const own = { key: 'own', operator: 'Exists' };
+    const recorded = JSON.stringify(BOTH.map(({ key, operator, value, effect }) => ({ key, operator, value, effect })));
+    await create('guarded', [...BOTH, own], { [annotation]: recorded });
     await cluster.apply(GUARD);
-    const drop = [{ op: 'replace', path: PATH, value: [{ key: 'own', operator: 'Exists' }] }];
-    const kept = (set: JsonObject) => list(at(set, 'spec', 'template', 'spec', 'tolerations')).length === 3;
-    await cluster.waitFor('the guard', async () => kept(done(await patch('guarded', drop, '?dryRun=All'))));
-    done(await patch('guarded', drop));
-    expect(kept(await get('guarded'))).to.equal(true);
-    const clean = [{ op: 'remove', path: '/metadata/annotations/archaware.dev~1tolerations' }, ...drop];
-    expect(kept(done(await patch('guarded', clean)))).to.equal(false);
+    const drop = [{ op: 'replace', path: PATH, value: [own] }];
+    const dropAll = [{ op: 'remove', path: '/metadata/annotations' }, ...drop];
+    const dropOne = [{ op: 'replace', path: PATH, value: [BOTH[0], own] }];
+    const everything = [{ op: 'replace', path: PATH, value: [{ operator: 'Exists' }] }];
+    const values = (set: JsonObject) =>
+      objects(at(set, 'spec', 'template', 'spec', 'tolerations')).flatMap(({ value }) => value ?? []);
+    const isKept = (set: JsonObject) =>
+      values(set).length === 2 && at(set, 'metadata', 'annotations', annotation) === recorded;
+    await cluster.waitFor('the guard', async () => isKept(done(await patch('guarded', drop, '?dryRun=All'))));
+    for (const change of [drop, dropAll, dropOne]) {
+      expect(isKept(done(await patch('guarded', change, '?dryRun=All'))), JSON.stringify(change)).to.equal(true);
+    }
+    expect(values(done(await patch('guarded', everything, '?dryRun=All')))).to.deep.equal([]);
+    const ignore = [{ op: 'add', path: '/metadata/labels', value: { 'archaware.dev/ignore': 'true' } }, ...drop];
+    expect(values(done(await patch('guarded', ignore, '?dryRun=All')))).to.deep.equal([]);
+    expect(values(done(await patch('guarded', dropAll, '?fieldManager=archaware-controller')))).to.deep.equal([]);
     for (const plural of ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies']) {
       done(await client.request('DELETE', `/apis/admissionregistration.k8s.io/v1/${plural}/archaware-keep`));
     }

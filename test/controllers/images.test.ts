@@ -22,7 +22,7 @@ describe('what is asked of images', () => {
       pending: () => 0,
       failing: () => 1,
     };
-    const images = createImageSource(resolver, { ...createHandClock(), wall: () => wall });
+    const images = createImageSource(resolver, { ...createHandClock(), wall: () => wall }, () => undefined);
     const first = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);
     expect(started).to.equal(false);
     expect(first).to.have.property('retryInMs', 1);

@@ -116,7 +116,7 @@ describe('the client', () => {
     const gone = connect('http://127.0.0.1:1');
     const refused = await failure(gone.request('get', '/version'));
     expect(refused).to.be.instanceOf(ConnectionError);
-    expect(refused).to.have.property('message', 'cannot reach the API server at 127.0.0.1:1: ECONNREFUSED');
+    expect(String(refused)).to.include('cannot reach the API server at 127.0.0.1:1: ECONNREFUSED; is it up');
     await gone.close();
     stop = async () => {};
   });

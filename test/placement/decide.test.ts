@@ -273,7 +273,7 @@ describe('images that are not asked', () => {
     ],
     [
       'an override answers an image without a readable name',
-      input({ '!!': AMD }, { nameOf: () => undefined, settings: override('!!', 'arm64') }),
+      input({ '!!': AMD }, { namesOf: () => [], settings: override('!!', 'arm64') }),
       'place arm64 (images)',
     ],
     [

@@ -63,7 +63,7 @@ export function input(
     template: template(Object.keys(answers)),
     namespace: 'shop',
     clusterArchitectures: ['amd64', 'arm64'],
-    nameOf: (image) => `docker.io/library/${image.split(':')[0]}`,
+    namesOf: (image) => [`docker.io/library/${image.split(':')[0]}`, `docker.io/library/${image}`],
     answerOf({ image }) {
       const answer = answers[image];
       if (answer === undefined) throw new Error(`${image} was asked for`);

@@ -70,7 +70,8 @@ describe('what is done about a pod that carries our tolerations', () => {
     ['that is being deleted', { owner: 'ReplicaSet', metadata: { deletionTimestamp: 'x' } }, 'none'],
 
     ['without tolerations', { owner: 'ReplicaSet', tolerations: [] }, 'none'],
-    ['under another key', { owner: 'ReplicaSet', tolerations: [{ ...OURS, key: 'other' }] }, 'none'],
+    ['under a key that nobody remembers', { owner: 'ReplicaSet', tolerations: [{ ...OURS, key: 'other' }] }, 'replace'],
+    ['that names no architecture', { owner: 'ReplicaSet', tolerations: [{ ...OURS, value: 'A B' }] }, 'none'],
     ['under another effect', { owner: 'ReplicaSet', tolerations: [{ ...OURS, effect: 'NoExecute' }] }, 'none'],
     ['in another form', { owner: 'ReplicaSet', tolerations: [{ key: OURS.key, operator: 'Exists' }] }, 'none'],
     ["of its author's own", { owner: 'ReplicaSet', managedFields: [wrote('kubectl')] }, 'none'],

@@ -16,7 +16,7 @@ describe('the set of a pod with three images is what all three have in common', 
       namespace: 'default',
       settings: settings({ compatible: {} }),
       clusterArchitectures: ['amd64', 'arm64', 's390x'],
-      nameOf: (image) => image,
+      namesOf: (image) => [image],
       answerOf: ({ image }) => known(platforms[image] ?? ''),
       waitedMs: 0,
     });

@@ -1,4 +1,4 @@
-import { GUARD_POLICY } from '../../../src/names.ts';
+import { FIELD_MANAGER, GUARD_POLICY } from '../../../src/names.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from './json.ts';
 import { managedFields, type Writer } from './managed-fields.ts';
 import { checkIdentity, checkPreconditions, newMetadata, now } from './metadata.ts';
@@ -97,7 +97,7 @@ export function createApi(store: Store, options: ApiOptions) {
     const previous = find(address);
     const changed = change(previous);
     checkIdentity(address, previous, changed);
-    const next = object(normalise(admitUpdate(address, carryOver(address, previous, changed), previous)));
+    const next = object(normalise(admitUpdate(address, carryOver(address, previous, changed), previous, writer)));
     const causes = subresource === '' ? validate(resource, next, previous) : [];
     if (causes.length > 0) throw invalid(resource, name, causes);
     if (sameContent(previous, next)) return previous;
@@ -110,11 +110,17 @@ export function createApi(store: Store, options: ApiOptions) {
     return isGone && resource !== PODS ? store.remove(resource, owned) : store.put(resource, owned);
   }
 
-  function admitUpdate({ resource, subresource }: Address, next: JsonObject, previous: JsonObject): JsonObject {
+  function admitUpdate(
+    { resource, subresource }: Address,
+    next: JsonObject,
+    previous: JsonObject,
+    writer: Writer,
+  ): JsonObject {
     if (subresource !== '') return next;
     const filled = withDefaults(resource, next);
     if (resource === PODS && options.defaultTolerations) return defaultTolerations(filled);
-    const guarded = resource === DAEMON_SETS && options.daemonSetGuard && guardExists();
+    const isOurs = writer.manager === FIELD_MANAGER;
+    const guarded = resource === DAEMON_SETS && options.daemonSetGuard && !isOurs && guardExists();
     return guarded ? guardDaemonSet(filled, previous) : filled;
   }
 

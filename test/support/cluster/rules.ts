@@ -1,4 +1,4 @@
-import { TOLERATIONS_ANNOTATION } from '../../../src/names.ts';
+import { IGNORE_LABEL, TOLERATIONS_ANNOTATION } from '../../../src/names.ts';
 import { assign, at, equal, isObject, type JsonObject, list, object, objects, text } from './json.ts';
 import { defaultPodSpec, validatePod, validatePodSpec, validatePodUpdate } from './pod-rules.ts';
 import type { Resource } from './resources.ts';
@@ -216,14 +216,30 @@ function validateEvent(event: JsonObject, previous: JsonObject | undefined): Cau
   return causes;
 }
 
-/** The taint key that the policy's expressions name. */
-const KEY = 'supported-arch';
-
-/** The MutatingAdmissionPolicy of our manifest, done by hand: an update of a DaemonSet does not lose our tolerations. */
+/**
+ * The MutatingAdmissionPolicy of our manifest, done by hand: an update of a DaemonSet by anybody but us loses neither the
+ * tolerations that its annotation lists nor the annotation, unless it is to be ignored.
+ */
 export function guardDaemonSet(next: JsonObject, previous: JsonObject): JsonObject {
   const path = ['spec', 'template', 'spec', 'tolerations'];
-  const ours = (item: JsonObject) => objects(at(item, ...path)).filter(({ key }) => key === KEY);
-  const marked = at(next, 'metadata', 'annotations', TOLERATIONS_ANNOTATION) !== undefined;
-  if (!marked || ours(previous).length === 0 || ours(next).length > 0) return next;
-  return assign(next, path, [...list(at(next, ...path)), ...ours(previous)]);
+  const annotation = at(previous, 'metadata', 'annotations', TOLERATIONS_ANNOTATION);
+  if (typeof annotation !== 'string' || at(next, 'metadata', 'labels', IGNORE_LABEL) === 'true') return next;
+  const present = objects(at(next, ...path));
+  const lost = objects(at(previous, ...path)).filter(
+    ({ key, value, effect }) =>
+      annotation.includes(JSON.stringify({ key, operator: 'Equal', value, effect })) &&
+      !present.some(
+        (other) =>
+          [undefined, key].includes(textOf(other.key)) &&
+          [undefined, effect].includes(textOf(other.effect)) &&
+          (other.operator === 'Exists' || other.value === value),
+      ),
+  );
+  if (lost.length === 0) return next;
+  const restored = assign(next, path, [...list(at(next, ...path)), ...lost]);
+  return assign(restored, ['metadata', 'annotations', TOLERATIONS_ANNOTATION], annotation);
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
