@@ -143,7 +143,7 @@ describe('the reflector', () => {
   });
 
   it('notices a watch that says nothing any more, not even bookmarks', async () => {
-    reflect({ clock: slow(), idleMs: 50 });
+    reflect({ clock: slow(), idleMs: 500 });
     await watching();
     server.cluster.faults.stallWatches();
     await pod('missed');
