@@ -203,7 +203,7 @@ describe('placement on the real control plane', () => {
     await world.eventuallyTolerates(namespace, 'changing', ours('amd64', 'arm64'));
     await changeImage(namespace, 'changing', 'arm64');
     const note = await world.eventuallyTold(namespace, 'StaleToleration', /amd64/);
-    expect(note).to.match(/arm64 only/);
+    expect(note).to.match(/\(arm64\)/);
     await world.eventuallyTolerates(namespace, 'changing', ours('amd64', 'arm64'));
   });
 
@@ -259,15 +259,17 @@ describe('placement on the real control plane', () => {
       await reconciled('daemonset'),
       await reconciled('node'),
     ];
+    const namespace = await world.namespace('seen-again');
     await touchEverything();
-    const count = (await podNames()).length;
+    // Events of pods that show nothing new cost a comparison and are not counted. They come in order: when one that
+    // counts has been looked at, and is left alone, all of them have been seen.
+    const last = pod(namespace, 'last', { images: [world.image('multi')] });
+    await world.create({ ...last, metadata: { ...last.metadata, labels: { 'archaware.dev/ignore': 'true' } } });
     await world.eventually('everything to be looked at again', async () => {
       const seen = [await reconciled('pod'), await reconciled('daemonset'), await reconciled('node')];
       const depth = await controller.metric('archaware_workqueue_depth');
       const [podsSeen = 0, daemonSetsSeen = 0, nodesSeen = 0] = seen;
-      return (
-        depth === 0 && podsSeen >= pods + count && daemonSetsSeen >= daemonSets + 6 && nodesSeen >= nodes + NODES.length
-      );
+      return depth === 0 && podsSeen > pods && daemonSetsSeen >= daemonSets + 6 && nodesSeen >= nodes + NODES.length;
     });
     expect(await world.writesSince(from)).to.deep.equal([]);
     expect(await world.registry.requests()).to.deep.equal([]);
