@@ -46,6 +46,8 @@ export function createLease(options: LeaseOptions): Lease {
   const renewMs = (durationMs * 2) / 3;
   let renewed: { monotonic: number; wall: number } | undefined;
   let observed: Observed | undefined;
+  /** Whether it was ever asked for. */
+  let asked = false;
 
   const stamp = () => ({ monotonic: clock.monotonic(), wall: clock.wall() });
   // A suspended machine stops the monotonic clock, a corrected one moves the wall clock: the larger age counts.
@@ -77,6 +79,7 @@ export function createLease(options: LeaseOptions): Lease {
         leaseTransitions: holder === identity || current === undefined ? transitions : transitions + 1,
       },
     };
+    asked = true;
     try {
       if (current === undefined) {
         await client.request('create', `${collection}?fieldManager=${FIELD_MANAGER}`, { body: next, signal });
@@ -144,8 +147,9 @@ export function createLease(options: LeaseOptions): Lease {
       }
     },
     async release(signal) {
-      if (renewed === undefined) return;
       renewed = undefined;
+      // Also without an answer: one that was given up on may have taken it, and the next leader would wait for nobody.
+      if (!asked) return;
       const current = await read(signal);
       if (current === undefined || stringAt(objectAt(current, 'spec'), 'holderIdentity') !== identity) return;
       // The API server refuses a duration of 0; one second lets the next replica in at once.

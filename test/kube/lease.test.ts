@@ -169,6 +169,18 @@ describe('the lease', () => {
     expect(await b.tryAcquire(never)).to.deep.equal({ held: true });
   });
 
+  it('is released though the answer to taking it was never seen', async () => {
+    const a = holder('a');
+    server.cluster.faults.inject({ method: 'POST', path: /leases/, times: 1, loseAnswer: true });
+    let failed = false;
+    await a.tryAcquire(never).catch(() => {
+      failed = true;
+    });
+    expect([failed, a.fresh(), await record('holderIdentity')]).to.deep.equal([true, false, 'a']);
+    await a.release(never);
+    expect(await record('holderIdentity')).to.equal('');
+  });
+
   it('is not released by whom it does not belong to', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await b.release(never);
