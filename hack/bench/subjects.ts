@@ -9,7 +9,6 @@ import type { Cluster } from '../cluster/cluster.ts';
 export type Subject = {
   /** Milliseconds from its start until it was ready. */
   readonly readyMs: number;
-  processId(): number;
   /** Memory that it holds now, in MB (VmRSS). */
   megabytes(): number;
   stop(): Promise<void>;
@@ -28,7 +27,6 @@ export async function startOurs(cluster: Cluster, registry: string): Promise<Sub
   ]);
   return {
     readyMs: performance.now() - started,
-    processId: () => controller.pid,
     megabytes: () => residentOf(controller.pid),
     stop: async () => void (await controller.stop()),
   };
@@ -50,7 +48,6 @@ export async function startBare(cluster: Cluster): Promise<Subject> {
   await once(child.stdout, 'data');
   return {
     readyMs: performance.now() - started,
-    processId: () => child.pid ?? 0,
     megabytes: () => residentOf(child.pid ?? 0),
     async stop() {
       child.kill('SIGKILL');

@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Finished } from '../support/controller-process.ts';
+import { manifestWithoutDeployment } from '../support/manifest.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { startCommand } from './support/bundle.ts';
 import { annotation, isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
 import { daemonSet, deployment, job, pod, statefulSet } from './support/workloads.ts';
-import { type Kind, manifestWithoutDeployment, pathOf, startWorld, type World } from './support/world.ts';
+import { type Kind, pathOf, startWorld, type World } from './support/world.ts';
 
 const BOTH = ours('amd64', 'arm64');
 const EVERYTHING = 'deployments,statefulsets,daemonsets,jobs,pods,poddisruptionbudgets';

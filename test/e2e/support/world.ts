@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { parseAllDocuments } from 'yaml';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '../../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
@@ -14,10 +12,10 @@ import {
   runBundle,
   startController,
 } from '../../support/controller-process.ts';
+import { manifestWithoutDeployment } from '../../support/manifest.ts';
 import { tolerations } from './objects.ts';
 import type { KubernetesObject } from './workloads.ts';
 
-const MANIFEST = new URL('../../../manifests/archaware-controller.yaml', import.meta.url);
 /** How long a test waits for what should be there in a second; several people share the machine. */
 export const DEADLINE_MS = 60_000;
 
@@ -97,15 +95,6 @@ function isKind(kind: string): kind is Kind {
 export function pathOf(kind: Kind, namespace: string, name = ''): string {
   const scope = namespace === '' || kind === 'Node' || kind === 'Namespace' ? '' : `/namespaces/${namespace}`;
   return `/${GROUPS[kind]}${scope}/${kind.toLowerCase()}s${name === '' ? '' : `/${name}`}`;
-}
-
-/** The manifest without its Deployment: the tests run the bundle themselves, and kwok would only pretend to. */
-export async function manifestWithoutDeployment(): Promise<string> {
-  const documents = parseAllDocuments(await readFile(MANIFEST, 'utf8'));
-  return documents
-    .filter((document) => at(document.toJS(), 'kind') !== 'Deployment')
-    .map(String)
-    .join('---\n');
 }
 
 /** Starts everything; about ten seconds. */
