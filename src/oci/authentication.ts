@@ -39,7 +39,7 @@ export function authenticate(options: AuthenticationOptions): Link {
   return (request, next) => ask(request, next, false);
 
   async function ask(request: Request, next: Send, isStranger: boolean): Promise<Response> {
-    const scope = scopeOf(request.url);
+    const { scope } = request;
     const key = `${request.url.host} ${scope} ${request.credential?.fingerprint ?? ''}`;
     const held = tokens.get(key);
     const usable = held !== undefined && held.expiresAt > options.now() ? held.header : undefined;
@@ -119,12 +119,6 @@ export function authenticate(options: AuthenticationOptions): Link {
     // Given up a little early: it has to last until the registry reads it, on the registry's clock.
     return { header: `Bearer ${token}`, expiresAt: options.now() + expiry * 0.9 };
   }
-}
-
-/** `repository:<name>:pull`, our own and never the challenge's; empty where the URL is of no repository. */
-function scopeOf(url: URL): string {
-  const name = /^\/v2\/(.+)\/(?:manifests|blobs)\/[^/]+$/.exec(url.pathname)?.[1];
-  return name === undefined ? '' : `repository:${name}:pull`;
 }
 
 function basic({ username, password }: Credential): string {

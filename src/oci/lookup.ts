@@ -231,6 +231,7 @@ export function createLookup(options: LookupOptions): Lookup {
       method,
       url: new URL(`https://${reference.endpoint}/v2/${reference.repository}/${path}`),
       headers: path.startsWith('manifests/') ? { accept: MANIFEST_ACCEPT, ...headers } : { accept: '*/*', ...headers },
+      scope: `repository:${reference.repository}:pull`,
       registry: reference.registry,
       policy: options.isConfigured(reference.endpoint) ? 'configured' : 'registry',
       ...(credential === undefined ? {} : { credential }),

@@ -1,20 +1,37 @@
 import { STATUS_CODES } from 'node:http';
 import type { AddressPolicy } from './addresses.ts';
 import { ImageError } from './errors.ts';
+import { forStrangers, type Trust } from './trust.ts';
 
-/** A user and password, and a name for the pair under which its tokens and answers are kept apart. */
-export type Credential = { readonly username: string; readonly password: string; readonly fingerprint: string };
+/** A login, and a name for it under which its tokens and answers are kept apart. */
+export type Credential = {
+  readonly username: string;
+  readonly password: string;
+  /** A refresh token for the registry's token service (OAuth 2); the user and password then count for nothing else. */
+  readonly identityToken?: string;
+  readonly fingerprint: string;
+  /** The operator's and not a pod's own: what it finds out answers everybody. */
+  readonly shared: boolean;
+};
 
 /** A request on its way down the chain. */
 export type Request = {
-  readonly method: 'GET' | 'HEAD';
+  readonly method: 'GET' | 'HEAD' | 'POST';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** The registry's name, for messages and metrics; stays the same over redirects and token requests. */
+  /** What a token is asked for: `repository:<name>:pull`, our own and never the challenge's. */
+  readonly scope: string;
+  /** The endpoint's name, for messages and metrics; stays the same over redirects and token requests. */
   readonly registry: string;
   readonly policy: AddressPolicy;
+  /** Absent: verified by the built-in authorities and the configured ones. */
+  readonly trust?: Trust;
+  /** Headers of the endpoint's own configuration; they go to no other origin. */
+  readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */
   readonly credential?: Credential;
+  /** Of a POST. */
+  readonly body?: string;
   /** What of the body is read at most, in bytes. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
@@ -136,14 +153,22 @@ export function followRedirects(): Link {
 }
 
 /**
- * The request, to another origin: without its credential, and without what the configuration allows the first host,
- * which holds for that host alone.
+ * The request, to another origin: without its credential, and without what the configuration says of the first host
+ * (addresses, certificates, headers), which holds for that host alone.
  */
-export function elsewhere({ credential: _, ...request }: Request, url: URL): Request {
+export function elsewhere(request: Request, url: URL): Request {
+  const { credential: _credential, trust, endpointHeaders: _headers, ...rest } = request;
   const headers = Object.fromEntries(
-    Object.entries(request.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
+    Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
   );
-  return { ...request, url, headers, policy: request.policy === 'public' ? 'public' : 'registry' };
+  const strangers = trust === undefined ? undefined : forStrangers(trust);
+  return {
+    ...rest,
+    url,
+    headers,
+    policy: rest.policy === 'public' ? 'public' : 'registry',
+    ...(strangers === undefined ? {} : { trust: strangers }),
+  };
 }
 
 /** Milliseconds; more than this is not waited for, whatever a registry says. */

@@ -1,7 +1,13 @@
 import { isObject, type JsonObject, parseObject } from '../json.ts';
 
 /** One login out of a Docker configuration; the pattern says for which registry and path. */
-export type Login = { readonly pattern: string; readonly username: string; readonly password: string };
+export type Login = {
+  readonly pattern: string;
+  readonly username: string;
+  readonly password: string;
+  /** A refresh token for the registry's token service; from the operator's files and programs only. */
+  readonly identityToken?: string;
+};
 
 /** A Secret of the cluster, as far as pull secrets go; the values are base64. */
 export type PullSecret = { readonly type: string; readonly data: Readonly<Record<string, string>> };

@@ -78,7 +78,11 @@ export function createKeyring(options: KeyringOptions): Keyring {
           cause: error,
         });
       });
-      const logins = parse(access, secrets).map((login) => ({ ...login, fingerprint: fingerprint(login) }));
+      const logins = parse(access, secrets).map((login) => ({
+        ...login,
+        fingerprint: fingerprint(login),
+        shared: false,
+      }));
       learnt.set(
         accessKey(access),
         logins.map((login) => ({ pattern: login.pattern, fingerprint: login.fingerprint })),
