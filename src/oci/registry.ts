@@ -45,7 +45,12 @@ export function createRegistry(options: RegistryOptions): Registry {
   );
   const { isConfigured, isPublic, destroy } = guard;
   // A token service may not redirect: its answer would carry what was meant for another.
-  const authentication = authenticate({ isConfigured, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
+  const authentication = authenticate({
+    named: (host) => (isConfigured(host) ? { policy: 'configured' } : undefined),
+    isPublic,
+    now,
+    send: chain([deadline(timeoutMs)], wire),
+  });
   return {
     send: chain([authentication, deadline(timeoutMs), followRedirects()], wire),
     isConfigured,
