@@ -13,6 +13,8 @@ export interface Authority {
   readonly certificate: string;
   /** Issues a serving certificate for the hosts: DNS names, IPv4 addresses and `::1`. */
   issue(commonName: string, hosts: readonly string[], notAfter?: Date): KeyPair;
+  /** Issues a certificate with which a client shows who it is (mutual TLS). */
+  issueClient(commonName: string): KeyPair;
 }
 
 // Some fifty lines of DER (X.690) instead of a package with a tree of others, or of an openssl that may not be there.
@@ -65,13 +67,18 @@ function authorityExtensions(): Buffer[] {
   ];
 }
 
-function servingExtensions(hosts: readonly string[]): Buffer[] {
+/** Of a certificate for a use: `1.3.6.1.5.5.7.3.1` serverAuth, `….2` clientAuth. */
+function leafExtensions(use: string): Buffer[] {
   return [
     sequence(oid('2.5.29.19'), yes, octets(sequence())),
     sequence(oid('2.5.29.15'), yes, octets(bits(Buffer.from([0x80]), 7))),
-    sequence(oid('2.5.29.37'), octets(sequence(oid('1.3.6.1.5.5.7.3.1')))),
-    sequence(oid('2.5.29.17'), octets(sequence(...hosts.map(generalName)))),
+    sequence(oid('2.5.29.37'), octets(sequence(oid(use)))),
   ];
+}
+
+function servingExtensions(hosts: readonly string[]): Buffer[] {
+  const names = sequence(oid('2.5.29.17'), octets(sequence(...hosts.map(generalName))));
+  return [...leafExtensions('1.3.6.1.5.5.7.3.1'), names];
 }
 
 interface Request {
@@ -126,13 +133,14 @@ export function createAuthority(commonName: string): Authority {
     notAfter: inTenYears,
     extensions: authorityExtensions(),
   });
+  const issue = (subject: string, extensions: Buffer[], notAfter: Date): KeyPair => {
+    const { publicKey, privateKey } = generateKey();
+    const issued = certify({ ...common, subject, publicKey, notAfter, extensions });
+    return { certificate: issued, key: privatePem(privateKey) };
+  };
   return {
     certificate,
-    issue(subject, hosts, notAfter = inTenYears) {
-      const { publicKey, privateKey } = generateKey();
-      const extensions = servingExtensions(hosts);
-      const issued = certify({ ...common, subject, publicKey, notAfter, extensions });
-      return { certificate: issued, key: privatePem(privateKey) };
-    },
+    issue: (subject, hosts, notAfter = inTenYears) => issue(subject, servingExtensions(hosts), notAfter),
+    issueClient: (subject) => issue(subject, leafExtensions('1.3.6.1.5.5.7.3.2'), inTenYears),
   };
 }

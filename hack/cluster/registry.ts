@@ -1,27 +1,13 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Agent, request as send } from 'undici';
-import { stringify } from 'yaml';
 import { type AccessLogEntry, parseAccessLog } from './access-log.ts';
-import { account, htpasswd } from './account.ts';
-import { createAuthority } from './certificates.ts';
+import { account } from './account.ts';
 import { emptyDirectory } from './directory.ts';
 import { freePorts } from './ports.ts';
+import { type RegistryOptions, registryFiles, writeRegistryFiles } from './registry-config.ts';
 import { type Component, startComponent } from './spawn.ts';
-import { startTokenServer, type TokenServer, type TokenServerOptions } from './token-server.ts';
-
-export interface RegistryOptions {
-  /** Asks for Basic credentials: those of `account`. */
-  readonly htpasswd?: boolean;
-  /** Asks for Bearer tokens of a token server of our own. */
-  readonly tokenAuth?: boolean | TokenServerOptions;
-  /** HTTPS with a certificate of the authority in `caFile`, for 127.0.0.1 and localhost. */
-  readonly tls?: boolean;
-  /** Default: a free one. */
-  readonly port?: number;
-  /** For data and logs; what an earlier registry left there is removed. Default: a temporary one. */
-  readonly directory?: string;
-}
+import { startTokenServer, type TokenServer } from './token-server.ts';
 
 /** The real distribution registry on this machine. */
 export interface Registry {
@@ -31,6 +17,8 @@ export interface Registry {
   readonly url: string;
   /** Path of the certificate authority, PEM; only with `tls`. */
   readonly caFile?: string;
+  /** Paths of a certificate that it lets in, PEM; only with mutual TLS. */
+  readonly client?: { readonly certificate: string; readonly key: string };
   /** What it lets in, when it asks. */
   readonly account: typeof account;
   readonly tokenServer?: TokenServer;
@@ -58,14 +46,15 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
   const tokenServer = options.tokenAuth
     ? await startTokenServer(options.tokenAuth === true ? {} : options.tokenAuth)
     : undefined;
-  await writeFiles(directory.path, host, options, tokenServer);
+  await writeRegistryFiles(directory.path, host, options, tokenServer);
+  const files = registryFiles(directory.path);
 
   let component: Component | undefined;
   let forgotten = 0;
   const log = () => readFile(join(directory.path, 'registry.out.log'), 'utf8');
   const entries = async () => parseAccessLog(await log()).filter(({ userAgent }) => userAgent !== probeAgent);
   const start = async () => {
-    if (!component?.running) component = await run(directory.path, url);
+    if (!component?.running) component = await run(directory.path, url, options.tls === 'mutual');
   };
   const stop = async () => {
     await component?.stop();
@@ -85,7 +74,8 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
     url,
     account,
     directory: directory.path,
-    ...(options.tls ? { caFile: join(directory.path, 'ca.crt') } : {}),
+    ...(options.tls ? { caFile: files.authority } : {}),
+    ...(options.tls === 'mutual' ? { client: files.client } : {}),
     ...(tokenServer ? { tokenServer } : {}),
     requests: async () => (await entries()).slice(forgotten),
     async forgetRequests() {
@@ -98,47 +88,17 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
   };
 }
 
-async function writeFiles(directory: string, host: string, options: RegistryOptions, tokenServer?: TokenServer) {
-  const file = (name: string) => join(directory, name);
-  await mkdir(file('data'));
-  if (options.tls) {
-    const authority = createAuthority('archaware test registry authority');
-    const serving = authority.issue('registry', ['127.0.0.1', 'localhost']);
-    await writeFile(file('ca.crt'), authority.certificate);
-    await writeFile(file('serving.crt'), serving.certificate);
-    await writeFile(file('serving.key'), serving.key, { mode: 0o600 });
-  }
-  if (options.htpasswd) await writeFile(file('htpasswd'), htpasswd);
-  if (tokenServer) await writeFile(file('jwks.json'), JSON.stringify(tokenServer.keySet));
-  await writeFile(file('config.yaml'), stringify(configuration(file, host, options, tokenServer)));
-}
-
-function configuration(file: (name: string) => string, host: string, options: RegistryOptions, tokens?: TokenServer) {
-  const tls = { certificate: file('serving.crt'), key: file('serving.key') };
-  const basic = { htpasswd: { realm: 'archaware', path: file('htpasswd') } };
-  return {
-    version: '0.1',
-    log: { level: 'warn' },
-    storage: {
-      filesystem: { rootdirectory: file('data') },
-      delete: { enabled: true },
-      maintenance: { uploadpurging: { enabled: false } },
-    },
-    http: { addr: host, ...(options.tls ? { tls } : {}) },
-    ...(tokens ? { auth: { token: tokens.registryOptions(file('jwks.json')) } } : {}),
-    ...(options.htpasswd && !tokens ? { auth: basic } : {}),
-  };
-}
-
-async function run(directory: string, url: string): Promise<Component> {
+async function run(directory: string, url: string, isMutual: boolean): Promise<Component> {
+  const { client, configuration } = registryFiles(directory);
+  const shown = isMutual ? { cert: await readFile(client.certificate), key: await readFile(client.key) } : {};
   // Whether it listens is asked, not who it is; the clients under test do check the certificate.
-  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false, ...shown } });
   const headers = { 'user-agent': probeAgent };
   try {
     return await startComponent({
       name: 'registry',
       directory,
-      args: ['serve', join(directory, 'config.yaml')],
+      args: ['serve', configuration],
       // It would try to export traces, for ever.
       env: { OTEL_TRACES_EXPORTER: 'none' },
       ready: async () => [200, 401].includes((await send(`${url}/v2/`, { headers, dispatcher })).statusCode),

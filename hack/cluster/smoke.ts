@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { request as send } from 'undici';
 import { type Cluster, startCluster } from './cluster.ts';
 import { at, listAt } from './json.ts';
-import { type Registry, startRegistry } from './registry.ts';
+import { step } from './smoke-step.ts';
 
-// Proves that the cluster and the registry do what the end-to-end tests lean on: npx tsx hack/cluster/smoke.ts
-
-async function step(what: string, run: () => Promise<void>): Promise<void> {
-  const begun = performance.now();
-  await run();
-  console.log(`${String(Math.round(performance.now() - begun)).padStart(6)} ms  ${what}`);
-}
+// Proves that the cluster does what the end-to-end tests lean on: npx tsx hack/cluster/smoke.ts
+// (smoke-registry.ts does the same for registries).
 
 async function phases(cluster: Cluster, app: string): Promise<string[]> {
   const { body } = await cluster.request('GET', `/api/v1/namespaces/default/pods?labelSelector=app%3D${app}`);
@@ -95,96 +88,6 @@ async function mutatingPoliciesAreServed(cluster: Cluster): Promise<void> {
     assert.ok(names.includes(name), name);
 }
 
-async function put(url: string, type: string, body: Buffer, authorization?: string): Promise<void> {
-  const headers = { 'content-type': type, ...(authorization ? { authorization } : {}) };
-  const answer = await send(url, { method: 'PUT', headers, body });
-  assert.equal(answer.statusCode, 201, await answer.body.text());
-}
-
-/** The least that the registry takes as an image: an empty configuration and a manifest of no layers. */
-async function push(registry: Registry, authorization?: string): Promise<void> {
-  const headers = authorization ? { authorization } : {};
-  const upload = await send(`${registry.url}/v2/a/b/blobs/uploads/`, { method: 'POST', headers });
-  assert.equal(upload.statusCode, 202, await upload.body.text());
-  const config = Buffer.from('{"architecture":"arm64","os":"linux"}');
-  const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;
-  const place = new URL(String(upload.headers.location), registry.url);
-  place.searchParams.set('digest', digest);
-  await put(place.href, 'application/octet-stream', config, authorization);
-  const mediaType = 'application/vnd.oci.image.manifest.v1+json';
-  const descriptor = { mediaType: 'application/vnd.oci.image.config.v1+json', digest, size: config.length };
-  const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, config: descriptor, layers: [] }));
-  await put(`${registry.url}/v2/a/b/manifests/1`, mediaType, manifest, authorization);
-}
-
-async function statusOfManifest(registry: Registry, authorization?: string): Promise<number> {
-  // Without it the registry answers 404 for what is no Docker manifest.
-  const accept = 'application/vnd.oci.image.manifest.v1+json';
-  const headers = { accept, 'user-agent': 'smoke', ...(authorization ? { authorization } : {}) };
-  const answer = await send(`${registry.url}/v2/a/b/manifests/1`, { method: 'HEAD', headers });
-  await answer.body.dump();
-  return answer.statusCode;
-}
-
-async function openRegistry(): Promise<void> {
-  const registry = await startRegistry();
-  try {
-    await push(registry);
-    await registry.forgetRequests();
-    assert.equal(await statusOfManifest(registry), 200);
-    await registry.stop();
-    await assert.rejects(statusOfManifest(registry));
-    await registry.start();
-    assert.equal(await statusOfManifest(registry), 200);
-    const expected = { method: 'HEAD', path: '/v2/a/b/manifests/1', status: 200, userAgent: 'smoke' };
-    assert.deepEqual(await registry.requests(), [expected, expected]);
-  } finally {
-    await registry.remove();
-  }
-}
-
-const basic = ({ username, password }: { username: string; password: string }) =>
-  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-
-async function basicRegistry(): Promise<void> {
-  const registry = await startRegistry({ htpasswd: true });
-  try {
-    await push(registry, basic(registry.account));
-    assert.equal(await statusOfManifest(registry), 401);
-    assert.equal(await statusOfManifest(registry, basic({ username: 'test-user', password: 'wrong' })), 401);
-    assert.equal(await statusOfManifest(registry, basic(registry.account)), 200);
-  } finally {
-    await registry.remove();
-  }
-}
-
-async function token(registry: Registry, actions: string, authorization?: string): Promise<string> {
-  const query = new URLSearchParams({ service: 'archaware-registry', scope: `repository:a/b:${actions}` });
-  const headers = authorization ? { authorization } : {};
-  const answer = await send(`${registry.tokenServer?.realm}?${query}`, { headers });
-  return `Bearer ${String(at(await answer.body.json(), 'token'))}`;
-}
-
-async function bearerRegistry(): Promise<void> {
-  const registry = await startRegistry({ tokenAuth: { anonymousPull: true } });
-  try {
-    await push(registry, await token(registry, 'pull,push', basic(registry.account)));
-    assert.equal(await statusOfManifest(registry), 401);
-    assert.equal(await statusOfManifest(registry, await token(registry, 'pull')), 200);
-  } finally {
-    await registry.remove();
-  }
-}
-
-async function tlsRegistry(): Promise<void> {
-  const registry = await startRegistry({ tls: true });
-  try {
-    await assert.rejects(statusOfManifest(registry), /self-signed|certificate/);
-  } finally {
-    await registry.remove();
-  }
-}
-
 const begun = performance.now();
 const cluster = await startCluster({ auditNamespaces: ['default'] });
 console.log(`${String(Math.round(performance.now() - begun)).padStart(6)} ms  start to ready`);
@@ -207,7 +110,3 @@ try {
 } finally {
   await step('stop', () => cluster.stop());
 }
-await step('registry: push, access log, stop and start', openRegistry);
-await step('registry: Basic', basicRegistry);
-await step('registry: Bearer', bearerRegistry);
-await step('registry: TLS', tlsRegistry);

@@ -11,15 +11,25 @@ export interface TokenServerOptions {
   readonly expiresIn?: number;
 }
 
-/** Hands out registry tokens as the distribution project's token specification says. */
+/** A request as the token server saw it. */
+export interface TokenRequest {
+  /** GET with Basic credentials or without any; POST with an identity token. */
+  readonly method: string;
+  /** With the query; a POST's parameters are in its body, which is not kept. */
+  readonly path: string;
+  /** The name that was given, be it right or not. */
+  readonly user: string | undefined;
+  readonly status: number;
+}
+
+/** Hands out registry tokens as the distribution project's token specification says, identity tokens included. */
 export interface TokenServer {
   readonly realm: string;
   /** The public key with which the registry verifies, as a JSON Web Key Set. */
   readonly keySet: unknown;
   /** The registry's settings below `auth.token`. */
   registryOptions(keySetFile: string): Record<string, string>;
-  /** The path and query of each request, and the user's name if one was given. */
-  requests(): { path: string; user: string | undefined; status: number }[];
+  requests(): TokenRequest[];
   stop(): Promise<void>;
 }
 
@@ -29,19 +39,22 @@ const keyId = 'test';
 
 export async function startTokenServer(options: TokenServerOptions = {}): Promise<TokenServer> {
   const { publicKey, privateKey } = generateKey();
-  const seen: { path: string; user: string | undefined; status: number }[] = [];
+  const seen: TokenRequest[] = [];
+  const { anonymousPull = false, expiresIn = 300 } = options;
   const issue = (claims: object) =>
     jwt(claims, (text) => sign('sha256', text, { key: privateKey, dsaEncoding: 'ieee-p1363' }));
-  const server = createServer((request, response) => {
-    const { user, password } = basicCredentials(request);
-    const known = user === account.username && password === account.password;
-    const status = known || (user === undefined && options.anonymousPull) ? 200 : 401;
-    const url = new URL(request.url ?? '/', 'http://token');
-    seen.push({ path: `${url.pathname}${url.search}`, user, status });
-    const expiresIn = options.expiresIn ?? 300;
+  const server = createServer(async (request, response) => {
+    const { method = '', url: path = '/' } = request;
+    const form = method === 'POST' ? await formOf(request) : undefined;
+    const { user, known } = form === undefined ? byBasic(request) : byIdentityToken(form);
+    const status = known || (form === undefined && user === undefined && anonymousPull) ? 200 : 401;
+    seen.push({ method, path, user, status });
     if (status !== 200) return answer(response, status, { errors: [{ code: 'UNAUTHORIZED' }] });
-    const token = issue(claimsFor(url, user ?? '', expiresIn, known));
-    answer(response, status, { token, expires_in: expiresIn, issued_at: new Date().toISOString() });
+    const parameters = form ?? new URL(path, 'http://token').searchParams;
+    const token = issue(claimsFor(parameters, user ?? '', expiresIn, known));
+    // OAuth 2 has another name for it.
+    const named = form === undefined ? { token } : { access_token: token };
+    answer(response, status, { ...named, expires_in: expiresIn, issued_at: new Date().toISOString() });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -64,16 +77,30 @@ function answer(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-function basicCredentials({ headers }: IncomingMessage): { user?: string; password?: string } {
-  const encoded = /^Basic (.+)$/i.exec(headers.authorization ?? '')?.[1];
-  if (encoded === undefined) return {};
-  const [user = '', ...password] = Buffer.from(encoded, 'base64').toString().split(':');
-  return { user, password: password.join(':') };
+async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  return new URLSearchParams(Buffer.concat(chunks).toString());
 }
 
-function claimsFor(url: URL, subject: string, expiresIn: number, mayPush: boolean) {
+/** Who asks; the account is the only one that is known. */
+type Asker = { readonly user: string | undefined; readonly known: boolean };
+
+function byBasic({ headers }: IncomingMessage): Asker {
+  const encoded = /^Basic (.+)$/i.exec(headers.authorization ?? '')?.[1];
+  if (encoded === undefined) return { user: undefined, known: false };
+  const [user = '', ...password] = Buffer.from(encoded, 'base64').toString().split(':');
+  return { user, known: user === account.username && password.join(':') === account.password };
+}
+
+function byIdentityToken(form: URLSearchParams): Asker {
+  const known = form.get('grant_type') === 'refresh_token' && form.get('refresh_token') === account.identityToken;
+  return { user: known ? account.username : undefined, known };
+}
+
+function claimsFor(parameters: URLSearchParams, subject: string, expiresIn: number, mayPush: boolean) {
   const now = Math.floor(Date.now() / 1000);
-  const access = url.searchParams
+  const access = parameters
     .getAll('scope')
     .flatMap((scope) => scope.split(' '))
     .flatMap((scope) => grant(scope, mayPush));

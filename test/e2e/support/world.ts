@@ -2,7 +2,8 @@ import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { type Cluster, type ClusterOptions, startCluster } from '../../../hack/cluster/cluster.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import type { NodeOptions } from '../../../hack/cluster/nodes.ts';
-import { type Registry, type RegistryOptions, startRegistry } from '../../../hack/cluster/registry.ts';
+import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
+import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
 import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import {
