@@ -1,11 +1,14 @@
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
+import type { TestCluster } from '../../test/support/cluster/test-cluster.ts';
 import { expectSuccess } from '../cluster/client.ts';
-import type { Cluster } from '../cluster/cluster.ts';
 
 const NAMESPACE = 'bench';
 const WRITERS = 16;
+
+/** The real cluster or the embedded one. */
+export type BenchCluster = Pick<TestCluster, 'server' | 'kubeconfig' | 'adminToken' | 'apply' | 'request' | 'waitFor'>;
 
 /** What became of the pods of one run, in milliseconds. */
 export type Measured = {
@@ -16,7 +19,7 @@ export type Measured = {
 };
 
 /** Makes sure that the namespace can take pods. */
-export async function prepareNamespace(cluster: Cluster): Promise<void> {
+export async function prepareNamespace(cluster: BenchCluster): Promise<void> {
   await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }));
   await cluster.waitFor('the default service account', async () => {
     const { status } = await cluster.request('GET', `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/default`);
@@ -29,12 +32,14 @@ export async function prepareNamespace(cluster: Cluster): Promise<void> {
  * as the API server takes them.
  */
 export async function createAndWatch(
-  cluster: Cluster,
+  cluster: BenchCluster,
   options: {
     readonly count: number;
     readonly images: readonly string[];
     readonly perSecond?: number;
     readonly prefix: string;
+    /** Default two minutes. */
+    readonly deadlineMs?: number;
   },
 ): Promise<Measured> {
   const tolerated = new Map<string, number>();
@@ -57,7 +62,7 @@ export async function createAndWatch(
     }
   };
   await Promise.all(Array.from({ length: WRITERS }, work));
-  const deadline = performance.now() + 120_000;
+  const deadline = performance.now() + (options.deadlineMs ?? 120_000);
   while (tolerated.size < options.count && performance.now() < deadline) await delay(5);
   end.abort();
   await watching.closed;
@@ -68,7 +73,7 @@ export async function createAndWatch(
 }
 
 /** Deletes the pods of a run and waits until they are gone. */
-export async function removePods(cluster: Cluster): Promise<void> {
+export async function removePods(cluster: BenchCluster): Promise<void> {
   await cluster.request('DELETE', `/api/v1/namespaces/${NAMESPACE}/pods?gracePeriodSeconds=0`);
   await cluster.waitFor('no pods', async () => {
     const { body } = await cluster.request('GET', `/api/v1/namespaces/${NAMESPACE}/pods?limit=1`);
@@ -86,7 +91,7 @@ function pod(name: string, image: string) {
 }
 
 /** Calls back for each pod whose toleration is seen. The API server drops a watch that is read too slowly: then anew. */
-function watchTolerations(cluster: Cluster, signal: AbortSignal, onTolerated: (name: string) => void) {
+function watchTolerations(cluster: BenchCluster, signal: AbortSignal, onTolerated: (name: string) => void) {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, bodyTimeout: 0 });
   const headers = { authorization: `Bearer ${cluster.adminToken}`, accept: 'application/json' };
   // Without a version it begins with what is there, an event for each.

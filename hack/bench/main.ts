@@ -1,5 +1,5 @@
 // Measures the controller against a bare loop on the real control plane: both in one run, turn by turn, as ratios.
-// Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N]
+// Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], or npm run bench -- registry (registry.ts)
 import { parseArgs } from 'node:util';
 import { image, multiPlatform } from '../../testimg/build.ts';
 import type { Fixture } from '../../testimg/fixtures.ts';
@@ -7,7 +7,9 @@ import { pushFixtures } from '../../testimg/push.ts';
 import { type Cluster, startCluster } from '../cluster/cluster.ts';
 import { type Registry, startRegistry } from '../cluster/registry.ts';
 import { createAndWatch, prepareNamespace, quantile, removePods } from './load.ts';
+import { benchRegistry } from './registry.ts';
 import { type Subject, startBare, startOurs } from './subjects.ts';
+import { printTable } from './table.ts';
 
 const REPOSITORY = 'bench';
 const IMAGES = 20;
@@ -16,7 +18,10 @@ const SINGLES = 5;
 
 type Row = readonly [what: string, ours: string, bare: string, ratio: string, goal: string];
 
+const [what, ...others] = process.argv.slice(2);
+const isRegistry = what === 'registry';
 const { values } = parseArgs({
+  args: isRegistry ? [] : process.argv.slice(2),
   options: {
     pods: { type: 'string', default: '2000' },
     rounds: { type: 'string', default: '3' },
@@ -35,7 +40,7 @@ async function main(): Promise<void> {
     const ready = await startToReady(cluster, registry);
     const burst = await measureBurst(cluster, registry);
     const delays = await measureDelays(cluster, registry);
-    print([ready, ...burst, ...delays]);
+    printTable([['what', 'archaware', 'bare loop', 'ratio', 'goal'], ready, ...burst, ...delays]);
   } finally {
     await cluster.stop();
     await registry.stop();
@@ -161,17 +166,4 @@ function startSubject(who: 'ours' | 'bare', cluster: Cluster, registry: Registry
   return who === 'ours' ? startOurs(cluster, registry.host) : startBare(cluster);
 }
 
-function print(rows: readonly Row[]): void {
-  const all: Row[] = [['what', 'archaware', 'bare loop', 'ratio', 'goal'], ...rows];
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  for (const row of all) {
-    process.stdout.write(
-      `${row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd()}\n`,
-    );
-  }
-}
-
-await main();
+await (isRegistry ? benchRegistry(others) : main());
