@@ -172,7 +172,7 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
 }
 
 /** The platform, or why it is none. What passes may reach a label or a toleration as it is. */
-function readPlatform(platform: JsonObject): Platform | string {
+export function readPlatform(platform: JsonObject): Platform | string {
   const rawOs = textOf(platform.os);
   const rawArchitecture = textOf(platform.architecture);
   const os = rawOs.trim().toLowerCase();
