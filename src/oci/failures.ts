@@ -20,11 +20,13 @@ export type FailuresOptions = {
   readonly random: () => number;
 };
 
-/** Remembers failures, and spaces the tries: 1 s, doubling up to 5 min, ±20%; `Retry-After` is honoured. */
+/** Remembers failures, and spaces the tries: when we were told to, else 1 s, doubling up to 5 min, ±20%. */
 export type Failures = {
   get(key: string): Failure | undefined;
   add(key: string, error: ImageError): Failure;
   remove(key: string): void;
+  /** Makes every one due now; returns their keys. */
+  forgive(): string[];
   /** How many are still wanted: those that nobody asks for any more are not tried again when they are due. */
   count(): number;
 };
@@ -40,7 +42,10 @@ export function createFailures({ maxEntries, ttl, now, random }: FailuresOptions
       const before = failures.get(key);
       const attempts = (before?.attempts ?? 0) + 1;
       const backoff = Math.min(FIRST * 2 ** Math.min(attempts - 1, 20), LONGEST) * (0.8 + 0.4 * random());
-      const wait = Math.max(backoff, error.retryAfterMs ?? 0, error.temporary ? 0 : ttl);
+      // Told when to come again we come then, and not all at once: waiting longer would help nobody.
+      const told =
+        error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, FIRST) + FIRST * random();
+      const wait = Math.max(told ?? backoff, error.temporary ? 0 : ttl);
       const failure: Failure = {
         error,
         firstFailedAt: before?.firstFailedAt ?? now(),
@@ -51,6 +56,11 @@ export function createFailures({ maxEntries, ttl, now, random }: FailuresOptions
       return failure;
     },
     remove: (key) => void failures.delete(key),
+    forgive() {
+      const entries = [...failures.entries()];
+      for (const [key, failure] of entries) failures.set(key, { ...failure, retryAt: now() });
+      return entries.map(([key]) => key);
+    },
     count() {
       const oldest = now() - LONGEST;
       let count = 0;

@@ -5,10 +5,17 @@ export type LimiterOptions = {
   readonly perNamespace: number;
   /** In flight in all. */
   readonly total: number;
+  /** Of those, with hosts that are not known to answer: for one namespace, and in all. */
+  readonly unproven: { readonly perNamespace: number; readonly total: number };
 };
 
 /** Who wants to ask whom. */
-export type Claim = { readonly host: string; readonly namespace: string };
+export type Claim = {
+  readonly host: string;
+  readonly namespace: string;
+  /** Whether the host answered when it was last asked: hosts that hang must never hold all places. */
+  readonly isProven: boolean;
+};
 
 /** Bounds what is in flight; who waits is served in order, past those whose own host or namespace is full. */
 export type Limiter = {
@@ -25,29 +32,38 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const waiting = new Set<Waiter>();
   const hosts = new Map<string, number>();
   const namespaces = new Map<string, number>();
+  const unprovenOf = new Map<string, number>();
   let running = 0;
+  let unproven = 0;
 
   const add = (counts: Map<string, number>, key: string, by: 1 | -1): void => {
     const count = (counts.get(key) ?? 0) + by;
     if (count === 0) counts.delete(key);
     else counts.set(key, count);
   };
-  const hasRoom = ({ host, namespace }: Claim): boolean =>
+  const hasRoom = ({ host, namespace, isProven }: Claim): boolean =>
     running < options.total &&
     (hosts.get(host) ?? 0) < options.perHost &&
-    (namespaces.get(namespace) ?? 0) < options.perNamespace;
+    (namespaces.get(namespace) ?? 0) < options.perNamespace &&
+    (isProven ||
+      (unproven < options.unproven.total && (unprovenOf.get(namespace) ?? 0) < options.unproven.perNamespace));
+
+  function count({ host, namespace, isProven }: Claim, by: 1 | -1): void {
+    running += by;
+    add(hosts, host, by);
+    add(namespaces, namespace, by);
+    if (isProven) return;
+    unproven += by;
+    add(unprovenOf, namespace, by);
+  }
 
   function take(claim: Claim): () => void {
-    running += 1;
-    add(hosts, claim.host, 1);
-    add(namespaces, claim.namespace, 1);
+    count(claim, 1);
     let held = true;
     return () => {
       if (!held) return;
       held = false;
-      running -= 1;
-      add(hosts, claim.host, -1);
-      add(namespaces, claim.namespace, -1);
+      count(claim, -1);
       for (const waiter of waiting) {
         if (running >= options.total) break;
         if (hasRoom(waiter.claim)) waiter.start();

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { isDigest } from './digest.ts';
 import { ImageError, printable } from './errors.ts';
 
@@ -101,6 +102,25 @@ export function parseReference(text: string): Reference {
     name,
     canonical: `${name}${effectiveTag === undefined ? '' : `:${effectiveTag}`}${digest === undefined ? '' : `@${digest}`}`,
     endpoint: registry === HUB ? HUB_ENDPOINT : registry,
+  };
+}
+
+/** {@link parseReference} with a memory of so many names, that hands on why a name is none instead of throwing it. */
+export function createReferenceReader(maxEntries: number): (text: string) => Reference | ImageError {
+  const read = new LRUCache<string, Reference | ImageError>({ max: maxEntries });
+  return (text) => {
+    const known = read.get(text);
+    if (known !== undefined) return known;
+    let parsed: Reference | ImageError;
+    try {
+      parsed = parseReference(text);
+    } catch (error) {
+      if (!(error instanceof ImageError)) throw error;
+      parsed = error;
+    }
+    // Longer texts are refused at once and are not worth the memory.
+    if (text.length <= MAX_TEXT) read.set(text, parsed);
+    return parsed;
   };
 }
 

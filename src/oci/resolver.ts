@@ -1,16 +1,18 @@
 import { setMaxListeners } from 'node:events';
-import { LRUCache } from 'lru-cache';
 import type { Platform } from '../placement/platform.ts';
-import { createImageCache, EVERYBODY, type TagEntry } from './cache.ts';
-import { type Access, accessKey, createKeyring, type KeyringOptions } from './credentials/keyring.ts';
+import type { ImageCache, TagEntry } from './cache.ts';
+import { createCircuits } from './circuit.ts';
+import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
+import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
 import { createFailures, type Failure } from './failures.ts';
 import { createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';
-import { parseReference, type Reference } from './reference.ts';
+import { createMemory } from './memory.ts';
+import { createReferenceReader, type Reference } from './reference.ts';
 import { createRegistry, type RegistryOptions } from './registry.ts';
-import { type Credential, withDeadline } from './transport.ts';
+import { withDeadline } from './transport.ts';
 
 /** What a look-up found out. */
 export type Resolution = {
@@ -25,7 +27,12 @@ export type Resolution = {
 /** A whole look-up gets three times `timeoutMs`, and waits for its turn as long at most. */
 export type ResolverOptions = KeyringOptions &
   RegistryOptions & {
-    /** Milliseconds: a tag's time to live, the same for `imagePullPolicy: Always`, and for lasting failures. */
+    readonly cache: ImageCache;
+    /** Where an image may be asked for, in order; never empty. */
+    readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
+    /** Whether an image's name may never be asked for anonymously. */
+    readonly isPrivate: (name: string) => boolean;
+    /** Milliseconds: a tag's time to live, the same for `imagePullPolicy: Always` and `latest`, and for lasting failures. */
     readonly ttl: { readonly tag: number; readonly always: number; readonly failure: number };
     /** Look-ups in flight for one host. */
     readonly maxInFlight: number;
@@ -61,23 +68,37 @@ export type Resolver = {
   pending(): number;
   /** Images, per access, whose last look-up failed. */
   failing(): number;
+  /** Credentials or mirrors have changed: what failed may be asked for again at once, which the listeners are told. */
+  forgive(): void;
 };
 
 /** In flight at once for one namespace, and in all; the limit for a host is configured. */
 const PER_NAMESPACE = 32;
 const TOTAL = 64;
-/** How much longer a tag holds where HEAD is of no use, and every revalidation costs a GET that may be counted. */
-const HEADLESS_FACTOR = 6;
+/** Of those, with hosts that are not known to answer. */
+const UNPROVEN = { perNamespace: 8, total: 32 };
 
 /** @throws Error for CIDRs in `addresses` that are none */
 export function createResolver(options: ResolverOptions): Resolver {
-  const { now } = options;
-  const cache = createImageCache(options.maxEntries);
+  const { now, cache } = options;
   const failures = createFailures({ ...options, ttl: options.ttl.failure });
   const keyring = createKeyring(options);
-  const limiter = createLimiter({ perHost: options.maxInFlight, perNamespace: PER_NAMESPACE, total: TOTAL });
+  const limiter = createLimiter({
+    perHost: options.maxInFlight,
+    perNamespace: PER_NAMESPACE,
+    total: TOTAL,
+    unproven: UNPROVEN,
+  });
   const registry = createRegistry(options);
-  const lookup = createLookup({ cache, now, send: registry.send, isConfigured: registry.isConfigured });
+  const circuits = createCircuits(options);
+  const lookup = createLookup({
+    cache,
+    now,
+    circuits,
+    send: registry.send,
+    isPrivate: options.isPrivate,
+    refusedMs: options.ttl.failure,
+  });
 
   const ended = new AbortController();
   setMaxListeners(0, ended.signal);
@@ -88,27 +109,12 @@ export function createResolver(options: ResolverOptions): Resolver {
   if (options.signal.aborted) end();
   else options.signal.addEventListener('abort', end, { once: true });
 
-  const references = new LRUCache<string, Reference | ImageError>({ max: options.maxEntries });
+  const parse = createReferenceReader(options.maxEntries);
   const listeners: ((canonical: string) => void)[] = [];
   /** By what was asked for: image and access. */
   const flights = new Map<string, Promise<Resolution>>();
   /** By what is asked of the registry: image and the credentials that are tried. */
   const lookups = new Map<string, Promise<Resolution>>();
-
-  function parse(image: string): Reference | ImageError {
-    const known = references.get(image);
-    if (known !== undefined) return known;
-    let parsed: Reference | ImageError;
-    try {
-      parsed = parseReference(image);
-    } catch (error) {
-      if (!(error instanceof ImageError)) throw error;
-      parsed = error;
-    }
-    // Longer texts are refused at once and are not worth the memory.
-    if (image.length <= 1024) references.set(image, parsed);
-    return parsed;
-  }
 
   function canonicalOf(image: string): string {
     const parsed = parse(image);
@@ -117,34 +123,27 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   const keyOf = (image: string, access: Access): string => `${canonicalOf(image)} ${accessKey(access)}`;
 
-  /** The newest of what this access may know about a tag. */
-  function entryFor(reference: Reference, owners: readonly string[]): TagEntry | undefined {
-    return [EVERYBODY, ...owners]
-      .flatMap((owner) => cache.tag(reference.canonical, owner) ?? [])
-      .sort((a, b) => b.checkedAt - a.checkedAt)[0];
-  }
+  /** The names that a pull secret may match for an image. */
+  const namesOf = (reference: Reference): string[] =>
+    options.endpointsOf(reference).map((endpoint) => endpoint.credentialName);
 
-  function isFresh(entry: TagEntry, access: Access): boolean {
-    const ttl = access.always ? options.ttl.always : options.ttl.tag;
-    return now() - entry.checkedAt < (entry.headless === true ? ttl * HEADLESS_FACTOR : ttl);
-  }
+  const ownersOf = (reference: Reference, access: Access): readonly string[] =>
+    keyring.fingerprints(access, namesOf(reference));
+  const memory = createMemory({ cache, ttl: options.ttl, ownersOf, now });
 
   /** What is known and holds without asking. */
   function fresh(reference: Reference, access: Access): Resolution | undefined {
-    if (reference.digest !== undefined) {
-      const found = cache.digest(reference.digest);
-      return found === undefined ? undefined : { digest: reference.digest, ...found };
-    }
-    const entry = entryFor(reference, keyring.fingerprints(access, reference.name));
-    return entry !== undefined && isFresh(entry, access) ? resolutionOf(entry) : undefined;
+    const known = memory.fresh(reference, access);
+    if (known === undefined) return undefined;
+    if (known.entry !== undefined) return resolutionOf(known.entry);
+    return { ...(reference.digest === undefined ? {} : { digest: reference.digest }), ...known.found };
   }
 
   /** What was known, where the last attempt to revalidate it failed: it holds until one succeeds. */
   function stale(reference: Reference, access: Access): Resolution | undefined {
-    if (reference.digest !== undefined) return undefined;
-    const entry = entryFor(reference, keyring.fingerprints(access, reference.name));
-    const failure = failures.get(keyOf(reference.text, access));
-    return entry !== undefined && failure !== undefined ? resolutionOf(entry) : undefined;
+    if (reference.digest !== undefined || failures.get(keyOf(reference.text, access)) === undefined) return undefined;
+    const entry = memory.last(reference, ownersOf(reference, access));
+    return entry === undefined ? undefined : resolutionOf(entry);
   }
 
   /** Starts a look-up, or joins the one that runs. The promise never rejects unobserved. */
@@ -181,37 +180,44 @@ export function createResolver(options: ResolverOptions): Resolver {
     ended.signal.throwIfAborted();
     const reference = parse(image);
     if (reference instanceof ImageError) throw reference;
-    const credentials = await keyring.read(access, reference.name, ended.signal);
+    const keys = await keyring.open(access, ended.signal);
     // Now that it is clear who asks: somebody with the same credential may have been here.
     const known = fresh(reference, access);
     if (known !== undefined) return known;
-    const fingerprints = credentials.map(({ fingerprint }) => fingerprint);
-    const key = [reference.canonical, ...fingerprints].join(' ');
+    const key = [reference.canonical, ...keys.fingerprints(namesOf(reference))].join(' ');
     const running = lookups.get(key);
     if (running !== undefined) return running;
-    const started = ask(reference, credentials, access.namespace).finally(() => lookups.delete(key));
+    const started = ask(reference, keys, access.namespace).finally(() => lookups.delete(key));
     lookups.set(key, started);
     return started;
   }
 
-  async function ask(reference: Reference, credentials: readonly Credential[], namespace: string): Promise<Resolution> {
-    const budget = options.timeoutMs * 3;
+  async function ask(reference: Reference, keys: Keys, namespace: string): Promise<Resolution> {
+    const budgetMs = options.timeoutMs * 3;
+    const endpoints = options.endpointsOf(reference);
+    // Who is asked first is who is waited for; a mirror that is down soon gives way to the next.
+    const host = (endpoints.find((endpoint) => circuits.isHealthy(endpoint.host)) ?? endpoints[0])?.host ?? '';
     const late = (problem: string) => (): ImageError =>
-      new ImageError(`${reference.registry} ${problem} within ${budget / 1000} s`, {
+      new ImageError(`${reference.registry} ${problem} within ${budgetMs / 1000} s`, {
         code: 'timeout',
         temporary: true,
         endpoint: reference.registry,
       });
-    const claim = { host: reference.endpoint, namespace };
-    const release = await withDeadline(budget, ended.signal, late('had no free place'), (signal) =>
+    const claim = { host, namespace, isProven: circuits.isHealthy(host) };
+    const release = await withDeadline(budgetMs, ended.signal, late('had no free place'), (signal) =>
       limiter.acquire(claim, signal),
     );
     try {
-      const owners = credentials.map(({ fingerprint }) => fingerprint);
-      const previous = reference.digest === undefined ? entryFor(reference, owners) : undefined;
-      const { entry, owner, outcome } = await withDeadline(budget, ended.signal, late('did not answer'), (signal) =>
-        lookup({ reference, credentials, signal, ...(previous === undefined ? {} : { previous }) }),
-      );
+      const owners = keys.fingerprints(namesOf(reference));
+      const previous = reference.digest === undefined ? memory.last(reference, owners) : undefined;
+      const { entry, owner, outcome } = await lookup({
+        reference,
+        endpoints,
+        credentials: keys.candidates,
+        budgetMs,
+        signal: ended.signal,
+        ...(previous === undefined ? {} : { previous }),
+      });
       options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
       if (reference.digest === undefined) cache.setTag(reference.canonical, owner, entry);
       return resolutionOf(entry);
@@ -254,11 +260,16 @@ export function createResolver(options: ResolverOptions): Resolver {
     },
     pending: () => flights.size,
     failing: () => failures.count(),
+    forgive() {
+      lookup.forgive();
+      // A canonical name holds no space; an access key may hold anything.
+      for (const key of failures.forgive()) for (const listener of listeners) listener(key.split(' ', 1)[0] ?? key);
+    },
   };
 }
 
 function resolutionOf({ digest, found, source }: TagEntry): Resolution {
-  return { digest, platforms: found.platforms, skipped: found.skipped, source };
+  return { digest, ...found, source };
 }
 
 function unexpected(error: unknown): ImageError {

@@ -21,6 +21,7 @@ describe('what is asked of images', () => {
       resolve: () => Promise.reject(error),
       pending: () => 0,
       failing: () => 1,
+      forgive: () => undefined,
     };
     const images = createImageSource(resolver, { ...createHandClock(), wall: () => wall }, () => undefined);
     const first = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { createImageCache } from '../../src/oci/cache.ts';
+import { createRoutes } from '../../src/oci/mirrors.ts';
 import { createResolver, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
@@ -39,16 +42,18 @@ export function reply(status: number, headers: Record<string, string> = {}, body
   };
 }
 
-export async function startServer(): Promise<ScriptedServer> {
+/** @param tls speaks https in place of http */
+export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> {
   const answers = new Map<string, Answer>();
   const asked: string[] = [];
   const headers: IncomingMessage['headers'][] = [];
-  const server = createServer((request, response) => {
+  const listener: RequestListener = (request, response) => {
     asked.push(`${request.method} ${request.url}`);
     headers.push(request.headers);
     const path = (request.url ?? '').split('?')[0] ?? '';
     (answers.get(path) ?? answers.get('*') ?? reply(404))(request, response);
-  });
+  };
+  const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
@@ -70,6 +75,15 @@ export async function startServer(): Promise<ScriptedServer> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Waits until something is so, for at most so many milliseconds. */
+export async function until(isSo: () => boolean | Promise<boolean>, milliseconds = 5000): Promise<void> {
+  const end = performance.now() + milliseconds;
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error('it did not become so in time');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 /** An index of platforms, each `os/architecture[/variant]`. */
@@ -118,6 +132,9 @@ export function startResolver(hosts: readonly string[], overrides: Partial<Resol
   const requests: string[] = [];
   const unusable: string[] = [];
   const resolver = createResolver({
+    cache: createImageCache(1000),
+    endpointsOf: createRoutes({ mirrors: {}, insecure: hosts, hosts: () => undefined }).endpointsOf,
+    isPrivate: () => false,
     pullSecrets: async () => [],
     onUnusableSecret: ({ namespace, name, reason }) => unusable.push(`${namespace}/${name}: ${reason}`),
     maxEntries: 1000,

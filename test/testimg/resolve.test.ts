@@ -1,5 +1,7 @@
 import { assert } from 'chai';
+import { createImageCache } from '../../src/oci/cache.ts';
 import { ImageError } from '../../src/oci/errors.ts';
+import { createRoutes } from '../../src/oci/mirrors.ts';
 import { createResolver, type Resolver } from '../../src/oci/resolver.ts';
 import type { Platform } from '../../src/placement/platform.ts';
 import { FIXTURES, type Fixture, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
@@ -10,13 +12,17 @@ const ACCESS = { namespace: 'default', pullSecrets: [], always: false };
 
 /** A resolver with nothing in memory. */
 function newResolver(registry: string, signal: AbortSignal): Resolver {
+  const insecure = /^(localhost|127\.)/.test(registry) ? [registry] : [];
   return createResolver({
+    cache: createImageCache(100),
+    endpointsOf: createRoutes({ mirrors: {}, insecure, hosts: () => undefined }).endpointsOf,
+    isPrivate: () => false,
     pullSecrets: async () => [],
     maxEntries: 100,
     ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
     timeoutMs: 15_000,
     maxInFlight: 8,
-    insecure: /^(localhost|127\.)/.test(registry) ? [registry] : [],
+    insecure,
     addresses: {},
     userAgent: 'archaware-testimg',
     now: Date.now,

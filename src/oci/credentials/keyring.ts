@@ -24,19 +24,28 @@ export type UnusableSecret = { readonly namespace: string; readonly name: string
 export type KeyringOptions = {
   readonly pullSecrets: (access: Access, signal: AbortSignal) => Promise<readonly ReadSecret[]>;
   readonly onUnusableSecret?: (secret: UnusableSecret) => void;
+  /** The operator's logins that may match an image's name, in any order. */
+  readonly operator?: (name: string, signal: AbortSignal) => Promise<readonly Login[]>;
   readonly maxEntries: number;
+};
+
+/** What one access may log in with. */
+export type Keys = {
+  /** Of the pull secrets that match one of the names: who may be answered from what they find out. */
+  fingerprints(names: readonly string[]): readonly string[];
+  /** For an image's name, without tag and digest: pull secrets first, then the operator's, each in the kubelet's order. */
+  candidates(name: string, signal: AbortSignal): Promise<readonly Credential[]>;
 };
 
 export type Keyring = {
   /**
-   * Reads the pull secrets; those of them that match the image, in the kubelet's order.
+   * Reads the pull secrets.
    *
-   * @param name the image's, without tag and digest
    * @throws ImageError `unavailable` when they cannot be read, or the signal's reason
    */
-  read(access: Access, name: string, signal: AbortSignal): Promise<readonly Credential[]>;
-  /** From memory: the fingerprints that {@link Keyring.read} last found for this access and image. */
-  fingerprints(access: Access, name: string): readonly string[];
+  open(access: Access, signal: AbortSignal): Promise<Keys>;
+  /** From memory: what {@link Keys.fingerprints} of the last {@link Keyring.open} said for this access. */
+  fingerprints(access: Access, names: readonly string[]): readonly string[];
 };
 
 /** Separates who may know what: pods with the same secrets in one namespace, or without any. */
@@ -48,8 +57,9 @@ export function createKeyring(options: KeyringOptions): Keyring {
   // Of this process alone: a fingerprint that leaks says nothing about the password behind it.
   const secretKey = randomBytes(32);
   const learnt = new LRUCache<string, readonly { pattern: string; fingerprint: string }[]>({ max: options.maxEntries });
-  const fingerprint = ({ username, password }: Login): string =>
-    createHmac('sha256', secretKey).update(`${username}\0${password}`).digest('base64url');
+  const fingerprint = ({ username, password, identityToken = '' }: Login): string =>
+    createHmac('sha256', secretKey).update(`${username}\0${password}\0${identityToken}`).digest('base64url');
+  const credential = (login: Login, shared: boolean) => ({ ...login, fingerprint: fingerprint(login), shared });
 
   function parse(access: Access, secrets: readonly ReadSecret[]): Login[] {
     const unusable = (name: string, reason: string): [] => {
@@ -67,36 +77,51 @@ export function createKeyring(options: KeyringOptions): Keyring {
     });
   }
 
-  return {
-    async read(access, name, signal) {
-      if (access.pullSecrets.length === 0) return [];
-      const secrets = await options.pullSecrets(access, signal).catch((error: unknown) => {
-        if (signal.aborted) throw signal.reason;
-        throw new ImageError('the pull secrets could not be read from the API server', {
-          code: 'unavailable',
-          temporary: true,
-          cause: error,
-        });
+  async function readSecrets(access: Access, signal: AbortSignal): Promise<readonly (Login & Credential)[]> {
+    if (access.pullSecrets.length === 0) return [];
+    const secrets = await options.pullSecrets(access, signal).catch((error: unknown) => {
+      if (signal.aborted) throw signal.reason;
+      throw new ImageError('the pull secrets could not be read from the API server', {
+        code: 'unavailable',
+        temporary: true,
+        cause: error,
       });
-      const logins = parse(access, secrets).map((login) => ({
-        ...login,
-        fingerprint: fingerprint(login),
-        shared: false,
-      }));
-      learnt.set(
-        accessKey(access),
-        logins.map((login) => ({ pattern: login.pattern, fingerprint: login.fingerprint })),
-      );
-      return unique(matchCredentials(logins, name));
+    });
+    const logins = parse(access, secrets).map((login) => credential(login, false));
+    learnt.set(
+      accessKey(access),
+      logins.map((login) => ({ pattern: login.pattern, fingerprint: login.fingerprint })),
+    );
+    return logins;
+  }
+
+  return {
+    async open(access, signal) {
+      const logins = await readSecrets(access, signal);
+      return {
+        fingerprints: (names) => fingerprintsOf(logins, names),
+        async candidates(name, under) {
+          const operator = (await options.operator?.(name, under)) ?? [];
+          const shared = matchCredentials(operator, name).map((login) => credential(login, true));
+          // A pull secret that holds what is the operator's anyway finds out nothing that is only the pod's.
+          const own = matchCredentials(logins, name).map(
+            (login) => shared.find((other) => other.fingerprint === login.fingerprint) ?? login,
+          );
+          return [...new Map([...own, ...shared].map((each) => [each.fingerprint, each] as const)).values()];
+        },
+      };
     },
-    fingerprints(access, name) {
+    fingerprints(access, names) {
       const known = access.pullSecrets.length === 0 ? undefined : learnt.get(accessKey(access));
-      return known === undefined ? [] : unique(matchCredentials(known, name)).map((each) => each.fingerprint);
+      return known === undefined ? [] : fingerprintsOf(known, names);
     },
   };
 }
 
-/** A login that stands under several patterns is tried once. */
-function unique<T extends { readonly fingerprint: string }>(entries: readonly T[]): T[] {
-  return [...new Map(entries.map((entry) => [entry.fingerprint, entry] as const)).values()];
+function fingerprintsOf(
+  entries: readonly { readonly pattern: string; readonly fingerprint: string }[],
+  names: readonly string[],
+): string[] {
+  const matching = names.flatMap((name) => matchCredentials(entries, name));
+  return [...new Set(matching.map((entry) => entry.fingerprint))];
 }

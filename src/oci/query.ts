@@ -1,0 +1,243 @@
+import { LRUCache } from 'lru-cache';
+import type { Platform } from '../placement/platform.ts';
+import type { Found, ImageCache, TagEntry } from './cache.ts';
+import { digestOf, isDigest, matchesDigest } from './digest.ts';
+import type { Endpoint } from './endpoint.ts';
+import { ImageError } from './errors.ts';
+import {
+  MANIFEST_ACCEPT,
+  MAX_CONFIG,
+  MAX_MANIFEST,
+  type Manifest,
+  parseConfig,
+  parseManifest,
+  type Skipped,
+  uniquePlatforms,
+} from './manifest.ts';
+import type { Reference } from './reference.ts';
+import { type Credential, type Response, type Send, statusError } from './transport.ts';
+
+/** Indexes within indexes; the image-spec allows them and names no depth. */
+const MAX_DEPTH = 3;
+/** Children of an index that name no platform, each of which costs a request or two. */
+const MAX_CHILDREN = 32;
+
+/** One endpoint, asked for one image with one credential. */
+export type Asked = {
+  readonly endpoint: Endpoint;
+  readonly reference: Reference;
+  /** Absent: anonymously. */
+  readonly credential: Credential | undefined;
+  readonly signal: AbortSignal;
+};
+
+export type Answer = {
+  /** `revalidated`: the tag still stands for what it did. */
+  readonly outcome: 'found' | 'revalidated';
+  readonly entry: TagEntry;
+};
+
+export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
+
+/** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
+export function labelOf(endpoint: Endpoint, reference: Reference): string {
+  return endpoint.isSource ? reference.registry : endpoint.name;
+}
+
+/**
+ * Asks one endpoint for one image, with as few requests as will do. `previous` is what the tag stood for when it was last
+ * looked at.
+ *
+ * @throws (the returned function) ImageError, or the signal's reason
+ */
+export function createQuery(options: QueryOptions): (asked: Asked, previous: TagEntry | undefined) => Promise<Answer> {
+  /** Hosts whose HEAD does not name the digest. */
+  const headless = new LRUCache<string, true>({ max: 10_000 });
+
+  return ask;
+
+  async function ask(asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
+    const { reference, endpoint } = asked;
+    const target = reference.digest ?? reference.tag ?? 'latest';
+    if (previous === undefined || reference.digest !== undefined) {
+      return found(await getManifest(asked, target, reference.digest), asked, previous);
+    }
+    const isHeadless = headless.has(endpoint.host);
+    if (!isHeadless) {
+      const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
+      const digest = head.headers['docker-content-digest'] ?? '';
+      if (head.status === 401 || head.status === 429 || head.status >= 500) throw failed(head, asked, 'the manifest');
+      if (isSuccess(head) && isDigest(digest)) {
+        if (digest === previous.digest) return revalidated(previous);
+        const known = options.cache.digest(digest);
+        if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
+        return found(await getManifest(asked, digest, digest), asked, previous);
+      }
+    }
+    const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
+    const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
+    const isUnchanged = response.status === 304 && previous.etag !== undefined;
+    if (!isUnchanged && !isSuccess(response)) throw failed(response, asked, 'the manifest');
+    // Only now: a HEAD that fails because the tag is gone says nothing about HEAD.
+    headless.set(endpoint.host, true);
+    if (isUnchanged) return revalidated({ ...previous, headless: true });
+    return found(verified(response, asked, undefined), asked, previous);
+  }
+
+  function revalidated(previous: TagEntry): Answer {
+    return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
+  }
+
+  async function found(
+    answer: { digest: string; manifest: () => Manifest; response: Response },
+    asked: Asked,
+    previous: TagEntry | undefined,
+  ): Promise<Answer> {
+    const etag = answer.response.headers.etag;
+    const isUsable = etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag);
+    const extra = isUsable ? { etag } : {};
+    if (answer.digest === previous?.digest) {
+      return { outcome: 'revalidated', entry: { ...entryOf(answer.digest, previous.found, asked), ...extra } };
+    }
+    const known = options.cache.digest(answer.digest) ?? (await explore(answer.manifest(), asked));
+    options.cache.setDigest(answer.digest, known);
+    return { outcome: 'found', entry: { ...entryOf(answer.digest, known, asked), ...extra } };
+  }
+
+  function entryOf(digest: string, known: Found, { endpoint }: Asked): TagEntry {
+    const isHeadless = headless.has(endpoint.host);
+    return {
+      digest,
+      found: known,
+      checkedAt: options.now(),
+      source: endpoint.name,
+      ...(isHeadless ? { headless: true } : {}),
+    };
+  }
+
+  /** The platforms of a manifest: its own, and those of what it names without a platform. */
+  async function explore(root: Manifest, asked: Asked): Promise<Found> {
+    if (root.kind === 'image') return { platforms: [await getConfig(asked, root)], skipped: [] };
+    const platforms: Platform[] = [...root.platforms];
+    const skipped: Skipped[] = [...root.skipped];
+    const queue = root.children.map((child) => ({ child, depth: 2 }));
+    const seen = new Set<string>();
+    for (const { child, depth } of queue) {
+      const { digest } = child;
+      if (seen.has(digest)) continue;
+      seen.add(digest);
+      if (seen.size > MAX_CHILDREN) throw tooLarge(`names more than ${MAX_CHILDREN} images without a platform`, asked);
+      const known = options.cache.digest(digest);
+      if (known !== undefined) {
+        platforms.push(...known.platforms);
+        skipped.push(...known.skipped);
+        continue;
+      }
+      try {
+        const manifest = (await getManifest(asked, digest, digest)).manifest();
+        if (manifest.kind === 'image') {
+          platforms.push(await getConfig(asked, manifest));
+          continue;
+        }
+        if (depth > MAX_DEPTH) throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, asked);
+        platforms.push(...manifest.platforms);
+        skipped.push(...manifest.skipped);
+        queue.push(...manifest.children.map((next) => ({ child: next, depth: depth + 1 })));
+      } catch (error) {
+        // A sparse index names what the registry does not hold; an entry that is no image is no platform either.
+        if (!(error instanceof ImageError) || !['not-found', 'unsupported'].includes(error.code)) throw error;
+        skipped.push({ digest, reason: error.code === 'not-found' ? 'not in the registry' : error.message });
+      }
+    }
+    if (platforms.length > 0) return { platforms: uniquePlatforms(platforms), skipped };
+    const [first] = skipped;
+    throw new ImageError(
+      first === undefined
+        ? 'the index is empty'
+        : `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`,
+      { code: 'unsupported', temporary: false, endpoint: labelOf(asked.endpoint, asked.reference) },
+    );
+  }
+
+  async function getManifest(
+    asked: Asked,
+    target: string,
+    digest: string | undefined,
+  ): Promise<{ digest: string; manifest: () => Manifest; response: Response }> {
+    const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, {});
+    if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
+    return verified(response, asked, digest);
+  }
+
+  /** The body is what it is said to be: by us where we asked for a digest, and by the registry's header. */
+  function verified(
+    response: Response,
+    asked: Asked,
+    digest: string | undefined,
+  ): { digest: string; manifest: () => Manifest; response: Response } {
+    const header = response.headers['docker-content-digest'] ?? '';
+    const claimed = isDigest(header) ? header : undefined;
+    for (const expected of [digest, claimed]) {
+      if (expected !== undefined && !matchesDigest(response.body, expected)) throw mismatch(asked, 'manifest');
+    }
+    return {
+      digest: digest ?? claimed ?? digestOf(response.body),
+      manifest: () => parseManifest(response.body, response.headers['content-type']),
+      response,
+    };
+  }
+
+  async function getConfig(asked: Asked, { config }: Extract<Manifest, { kind: 'image' }>): Promise<Platform> {
+    const response = await request(asked, 'GET', `blobs/${config.digest}`, MAX_CONFIG, {});
+    if (!isSuccess(response)) throw failed(response, asked, 'the config blob');
+    if (!matchesDigest(response.body, config.digest)) throw mismatch(asked, 'config blob');
+    return parseConfig(response.body);
+  }
+
+  function request(
+    { endpoint, reference, credential, signal }: Asked,
+    method: 'GET' | 'HEAD',
+    path: string,
+    maxBytes: number,
+    headers: Record<string, string>,
+  ): Promise<Response> {
+    return options.send({
+      method,
+      url: new URL(`${endpoint.base}/${reference.repository}/${path}${endpoint.query}`),
+      headers: path.startsWith('manifests/') ? { accept: MANIFEST_ACCEPT, ...headers } : { accept: '*/*', ...headers },
+      scope: `repository:${endpoint.repository}:pull`,
+      registry: labelOf(endpoint, reference),
+      policy: endpoint.policy,
+      ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
+      endpointHeaders: endpoint.headers,
+      ...(credential === undefined ? {} : { credential }),
+      maxBytes,
+      signal,
+    });
+  }
+
+  function failed(response: Response, { endpoint, reference }: Asked, what: string): ImageError {
+    return statusError(response, labelOf(endpoint, reference), what, options.now());
+  }
+}
+
+function isSuccess({ status }: Response): boolean {
+  return status >= 200 && status <= 299;
+}
+
+function mismatch({ endpoint, reference }: Asked, what: string): ImageError {
+  const label = labelOf(endpoint, reference);
+  return new ImageError(`${label} sent a ${what} that is not what its digest says`, {
+    code: 'malformed',
+    temporary: false,
+    endpoint: label,
+  });
+}
+
+function tooLarge(problem: string, { endpoint, reference }: Asked): ImageError {
+  return new ImageError(`the index ${problem}`, {
+    code: 'too-large',
+    temporary: false,
+    endpoint: labelOf(endpoint, reference),
+  });
+}
