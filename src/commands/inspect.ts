@@ -3,6 +3,7 @@ import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import type { Platform } from '../placement/platform.ts';
 import { type Context, EXIT } from './context.ts';
+import { openOperatorFiles, tellOfProgram } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
 
@@ -19,7 +20,8 @@ type Inspected = {
 /** Prints the platforms of images as their registries tell them. Exit code 2 where one could not be resolved. */
 export async function inspect({ config, output, signal }: Context, images: readonly string[]): Promise<number> {
   const end = new AbortController();
-  const resolver = resolverFor(config, clock, {
+  const files = await openOperatorFiles(config, clock, tellOfProgram);
+  const resolver = resolverFor(config, clock, files, {
     pullSecrets: async () => [],
     signal: AbortSignal.any([signal, end.signal]),
   });
@@ -45,16 +47,17 @@ async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal
 }
 
 function render(results: readonly Inspected[]): string {
-  const rows = results.map(({ image, digest, platforms, error }) => [
+  const rows = results.map(({ image, digest, platforms, source, error }) => [
     image,
     error ? `error: ${error.code}` : platforms.map(platformText).join(' ') || 'none',
+    source ?? '',
     error ? error.message : (digest ?? ''),
   ]);
   const skipped = results.flatMap((result) =>
     result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
   );
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped)}`;
-  return table(['IMAGE', 'PLATFORMS', 'DIGEST'], rows) + left;
+  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + left;
 }
 
 function platformText({ os, architecture, variant }: Platform): string {

@@ -10,11 +10,14 @@ import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
+import { createImageCache, type ImageCache } from '../oci/cache.ts';
+import { createCacheFile } from '../oci/cache-file.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
+import { openOperatorFiles } from './operator-files.ts';
 import { resolverFor } from './resolver.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
@@ -41,7 +44,12 @@ export async function run(context: Context): Promise<number> {
 async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
-  const metrics = createMetrics(VERSION, config.registries.insecure);
+  const metrics = createMetrics(VERSION, configuredRegistries(config));
+  const files = await openOperatorFiles(config, clock, (program, problem) =>
+    log.warn({ program, problem }, 'credential program failed; going on without it'),
+  );
+  const cache = createImageCache(config.images.cache.maxEntries);
+  const cacheFile = await openCacheFile(config, cache, log);
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
@@ -79,7 +87,8 @@ async function runToTheEnd(context: Context): Promise<number> {
     const secretProblems = createSecretProblems(clock, (secret, reason) =>
       log.warn({ secret, reason }, 'pull secret passed over'),
     );
-    const resolver = resolverFor(config, clock, {
+    const resolver = resolverFor(config, clock, files, {
+      cache,
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
       signal: end.signal,
       apiServer: [client.host],
@@ -87,6 +96,12 @@ async function runToTheEnd(context: Context): Promise<number> {
       onRequest: metrics.registryAnswered,
       onResolution: metrics.imageResolved,
       onCache: metrics.cacheAnswered,
+      onRateLimit: metrics.rateLimitTold,
+    });
+    files.watch(end.signal, (problems) => {
+      if (problems.length === 0) log.info('files of registries and credentials read again');
+      else log.error({ problems }, 'files of registries and credentials read again; what is wrong stays as it was');
+      resolver.forgive();
     });
     let loops: Loops | undefined;
     resolver.onSettled((canonical) => loops?.imageSettled(canonical));
@@ -130,7 +145,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     };
     if (enabled) await leadInTurns(lease, term, signal, log);
     else await term(end.signal);
-    await sayFarewell(lease, events, enabled, log);
+    await Promise.all([sayFarewell(lease, events, enabled, log), cacheFile?.close()]);
     log.info('ended');
     log.flush();
     return EXIT.done;
@@ -200,6 +215,34 @@ function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
     else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
     else log.debug({ controller, key, outcome }, 'reconciled');
   };
+}
+
+/** Registries that metrics always tell apart, however many others pods name. */
+function configuredRegistries({ registries }: Context['config']): string[] {
+  const mirrored = Object.entries(registries.mirrors);
+  return [
+    ...registries.insecure,
+    ...mirrored.flatMap(([registry, { endpoints }]) => [
+      registry,
+      ...endpoints.map((endpoint) => endpoint.replace(/^https?:\/\//, '')),
+    ]),
+  ];
+}
+
+/** Fills the cache from its file, where one is configured, and keeps the file as it is from then on. */
+async function openCacheFile({ images }: Context['config'], cache: ImageCache, log: Logger) {
+  const { file, maxEntries } = images.cache;
+  if (file === '') return undefined;
+  const cacheFile = createCacheFile({
+    file,
+    cache,
+    maxEntries,
+    now: clock.wall,
+    onProblem: (problem) => log.warn({ file, problem }, 'images.cache.file is of no use; going on without it'),
+  });
+  const { digests, tags } = await cacheFile.load();
+  log.info({ file, digests, tags }, 'images known from before');
+  return cacheFile;
 }
 
 /** The kinds that the loops read: architectures of nodes always, namespaces for whatever lives in one. */

@@ -191,7 +191,14 @@ function check(key: Key, { value, source, lineOf }: Given, problems: string[]): 
 }
 
 function crossCheck(config: Record<string, unknown>, sources: ReadonlyMap<string, Source>, problems: string[]): void {
-  const { architectures, images } = schema.parse(config);
+  const { architectures, images, credentials } = schema.parse(config);
+  const { config: plugins, binDirectory } = credentials.kubelet;
+  if (plugins !== '' && binDirectory === '') {
+    problems.push(
+      `credentials.kubelet.binDirectory: got "", expected the directory of the plug-ins that ${shown(plugins)} names ` +
+        `(${sources.get('credentials.kubelet.config')})`,
+    );
+  }
   const outside = architectures.fallback.filter(
     (name) => architectures.schedulable.length > 0 && !architectures.schedulable.includes(name),
   );

@@ -17,6 +17,13 @@ const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[
 const GLOB = /^[a-z0-9*?.-]+$/;
 const HOST = /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::[0-9]{1,5})?$/;
 
+/** Repository components as in image names; see oci/mirrors. */
+const ENDPOINT = new RegExp(`^(?:https?://)?${HOST.source.slice(1, -1)}(?:/[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*)*$`);
+const MIRRORS_EXAMPLE =
+  'a map as {docker.io: {endpoints: [mirror.example.com/hub], fallback: true, credentials: mirror}}';
+
+const path = (description: string, expected: string) => leaf(z.string().default(''), description, expected);
+
 const globs = (fallback: string[], description: string) =>
   texts(GLOB, fallback, description, 'a list of namespace names in which * and ? are wildcards, as kube-*');
 
@@ -77,6 +84,7 @@ export const schema = z.strictObject({
       'a list of {pattern: registry.example.com/legacy/*, architectures: [amd64]}',
     ),
     cache: z.strictObject({
+      file: path('Where what is known of images outlives the process; empty: nowhere.', 'the path of a file'),
       maxEntries: whole(100, 10_000_000, 50_000, 'How many tags and how many digests are remembered.'),
       tagTtl: duration('1s', '24h', '10m', 'After this a known tag is checked again when a pod names it.'),
       alwaysTagTtl: duration('1s', '24h', '10s', 'The same for imagePullPolicy: Always.'),
@@ -95,6 +103,34 @@ export const schema = z.strictObject({
       'Registries that speak plain http or show a certificate that cannot be verified; may be loopback addresses.',
       'a list of host or host:port',
     ),
+    mirrors: leaf(
+      z
+        .record(
+          z.string().regex(HOST, { error: 'expected the host[:port] of a registry, as docker.io' }),
+          z.strictObject({
+            endpoints: z.array(z.string().regex(ENDPOINT)).min(1),
+            fallback: z.boolean().default(true),
+            credentials: z.enum(['mirror', 'source']).default('mirror'),
+          }),
+        )
+        .default({}),
+      'Where images of a registry are asked for first; fallback: false: there only.',
+      MIRRORS_EXAMPLE,
+    ),
+    private: texts(
+      /^\S+$/,
+      [],
+      'Images that are never asked for without credentials.',
+      'a list of patterns, as registry.example.com/*',
+    ),
+    containerdConfigDirectory: path(
+      "Directory of containerd's hosts.toml files, read for registries that registries.mirrors does not name.",
+      'the path of a directory, as /etc/containerd/certs.d',
+    ),
+    caFile: path(
+      'Certificates (PEM) that registries, token services and proxies are verified by, over the built-in ones.',
+      'the path of a file',
+    ),
     addresses: z.strictObject({
       allow: networks('Addresses that may be connected to, over the built-in rules; never cloud metadata.'),
       deny: networks('Addresses that are never connected to.'),
@@ -104,6 +140,26 @@ export const schema = z.strictObject({
   }),
   credentials: z.strictObject({
     pullSecrets: flag(true, "Whether the pods' imagePullSecrets are used."),
+    dockerConfigFiles: texts(
+      /^.+$/,
+      [],
+      "Docker's configuration files, with auths, credHelpers and credsStore.",
+      'a list of paths of files, as /etc/archaware/docker/config.json',
+    ),
+    directory: path(
+      'Directory of a TOML file for each registry, as docker.io.toml with user and secret.',
+      'the path of a directory',
+    ),
+    kubelet: z.strictObject({
+      config: path(
+        "The kubelet's CredentialProviderConfig, whose plug-ins are asked.",
+        'the path of a file, together with credentials.kubelet.binDirectory',
+      ),
+      binDirectory: path(
+        'Directory of these plug-ins.',
+        'the path of a directory, together with credentials.kubelet.config',
+      ),
+    }),
   }),
   bootstrap: z.strictObject({
     timeout: duration(
@@ -160,14 +216,6 @@ export const LATER_KEYS: readonly string[] = [
   'architectures.preferred',
   'pods.matchNodeLabels',
   'pods.onWrongNode',
-  'images.cache.file',
-  'registries.mirrors',
-  'registries.private',
-  'registries.containerdConfigDirectory',
-  'registries.caFile',
-  'credentials.dockerConfigFiles',
-  'credentials.directory',
-  'credentials.kubelet',
   'webhook',
   'nodeLabels',
 ];

@@ -54,6 +54,16 @@ export function createMetrics(version: string, configured: readonly string[] = [
     ['registry'],
     SLOW,
   );
+  const rateLimit = gauge(
+    'registry_ratelimit_limit',
+    'Requests that a registry grants in its window, by its ratelimit-limit header.',
+    ['registry'],
+  );
+  const rateLimitRemaining = gauge(
+    'registry_ratelimit_remaining',
+    'What is left of them, by its ratelimit-remaining header.',
+    ['registry'],
+  );
   const cache = counter('resolver_cache_total', 'Answers from memory: hit, miss, stale, revalidated.', ['result']);
   const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
   const nodes = gauge('nodes', 'Nodes by architecture.', ['architecture']);
@@ -83,6 +93,11 @@ export function createMetrics(version: string, configured: readonly string[] = [
       const label = registryLabel(request.registry);
       registryRequests.inc({ registry: label, method: request.method, code: request.code });
       registrySeconds.observe({ registry: label }, request.seconds);
+    },
+    rateLimitTold(told: { registry: string; limit?: number; remaining?: number }) {
+      const labels = { registry: registryLabel(told.registry) };
+      if (told.limit !== undefined) rateLimit.set(labels, told.limit);
+      if (told.remaining !== undefined) rateLimitRemaining.set(labels, told.remaining);
     },
     apiAnswered: (request: { verb: string; resource: string; code: string }) => apiRequests.inc({ ...request }),
     watchRestarted: (kind: string) => watchRestarts.inc({ kind }),

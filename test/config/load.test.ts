@@ -106,16 +106,27 @@ describe('every key', () => {
       '[{"pattern": "r.example.com/*", "architectures": ["amd64"]}]',
       [{ pattern: 'r.example.com/*', architectures: ['amd64'] }],
     ],
+    'images.cache.file': ['/var/cache/archaware/images.json', '/var/cache/archaware/images.json'],
     'images.cache.maxEntries': ['100', 100],
     'images.cache.tagTtl': ['1m', '1m'],
     'images.cache.alwaysTagTtl': ['1s', '1s'],
     'images.cache.failureTtl': ['90s', '90s'],
     'registries.insecure': ['localhost:5000,[::1]', ['localhost:5000', '[::1]']],
+    'registries.mirrors': [
+      '{docker.io: {endpoints: ["mirror.example.com:5000/hub"], fallback: false, credentials: source}}',
+      { 'docker.io': { endpoints: ['mirror.example.com:5000/hub'], fallback: false, credentials: 'source' } },
+    ],
+    'registries.private': ['r.example.com/*,quay.io/team/*', ['r.example.com/*', 'quay.io/team/*']],
+    'registries.containerdConfigDirectory': ['/etc/containerd/certs.d', '/etc/containerd/certs.d'],
+    'registries.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
     'registries.addresses.allow': ['10.0.0.0/8,fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
     'registries.addresses.deny': ['192.0.2.1', ['192.0.2.1']],
     'registries.maxInFlight': ['1', 1],
     'registries.timeout': ['1s', '1s'],
     'credentials.pullSecrets': ['false', false],
+    'credentials.dockerConfigFiles': ['/a/config.json,/b/config.json', ['/a/config.json', '/b/config.json']],
+    'credentials.directory': ['/credentials', '/credentials'],
+    'credentials.kubelet.binDirectory': ['/opt/providers', '/opt/providers'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],
     'leaderElection.namespace': ['ops', 'ops'],
@@ -128,9 +139,38 @@ describe('every key', () => {
     'log.format': ['pretty', 'pretty'],
   };
 
+  /** Of no use alone. */
+  const together = { 'credentials.kubelet.config': '/etc/providers.yaml', 'credentials.kubelet.binDirectory': '/opt' };
+
   it('is in this table', () => {
-    expect(allKeys().map(({ path }) => path)).to.have.members(Object.keys(values));
+    const paths = [...Object.keys(values), 'credentials.kubelet.config'];
+    expect(allKeys().map(({ path }) => path)).to.have.members(paths);
   });
+
+  it('credentials.kubelet.config needs the directory of the plug-ins', () => {
+    expect(valueAt(load({ flags: together }), 'credentials.kubelet.config')).to.equal('/etc/providers.yaml');
+    const { 'credentials.kubelet.config': config } = together;
+    expect(problems({ flags: { 'credentials.kubelet.config': config } })).to.deep.equal([
+      'credentials.kubelet.binDirectory: got "", expected the directory of the plug-ins that "/etc/providers.yaml" ' +
+        'names (--credentials.kubelet.config)',
+    ]);
+  });
+
+  for (const mirrors of [
+    '{docker.io: {endpoints: []}}',
+    '{docker.io: {endpoints: ["ftp://mirror.example.com"]}}',
+    '{docker.io: {endpoints: ["mirror.example.com/../hub"]}}',
+    '{docker.io: {endpoints: ["user:secret@mirror.example.com"]}}',
+    '{docker.io: {endpoints: ["mirror.example.com"], credentials: none}}',
+    '{docker.io: [mirror.example.com]}',
+    '{"docker.io/library": {endpoints: ["mirror.example.com"]}}',
+    '{docker.io: {endpoint: mirror.example.com}}',
+  ]) {
+    it(`registries.mirrors is never ${mirrors}`, () => {
+      const [problem] = problems({ flags: { 'registries.mirrors': mirrors } });
+      expect(problem).to.match(/^registries\.mirrors[^ ]*: .*expected .*\(--registries\.mirrors\)$/);
+    });
+  }
 
   for (const [path, [text, value]] of Object.entries(values)) {
     it(`${path} is a flag`, () => {
@@ -239,8 +279,8 @@ describe('a key that there is not', () => {
     ],
     [
       'a key of a later version in a group of this one',
-      { file: 'images:\n  cache:\n    file: /tmp/x\n' },
-      ['images.cache.file: not yet available in this version (config.yaml:3)'],
+      { file: 'pods:\n  onWrongNode: warn\n' },
+      ['pods.onWrongNode: not yet available in this version (config.yaml:2)'],
     ],
     [
       'a variable of a later version',

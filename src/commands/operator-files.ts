@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises';
+import { milliseconds } from '../config/duration.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kube/clock.ts';
+import { createOperatorCredentials } from '../oci/credentials/operator.ts';
+import type { Endpoint } from '../oci/endpoint.ts';
+import { createHostsDirectory } from '../oci/hosts-directory.ts';
+import { createRoutes } from '../oci/mirrors.ts';
+import { createProxySelector } from '../oci/proxy.ts';
+import type { Reference } from '../oci/reference.ts';
+import type { ResolverOptions } from '../oci/resolver.ts';
+import { readAuthorities } from '../oci/trust.ts';
+import { watchFiles } from '../watch-files.ts';
+
+/** What the operator's files say of registries, as of their last good contents. */
+export type OperatorFiles = Pick<
+  ResolverOptions,
+  'operator' | 'endpointsOf' | 'authorities' | 'proxy' | 'namedHosts'
+> & {
+  /** Reads the files again whenever they change; `onReloaded` gets what is wrong with them. */
+  watch(signal: AbortSignal, onReloaded: (problems: readonly string[]) => void): void;
+};
+
+/**
+ * Reads the files that the configuration names.
+ *
+ * @param onProgramProblem told of credential helpers and plug-ins that fail, once for each change
+ * @throws ConfigurationError with every file that cannot be read or is malformed
+ */
+export async function openOperatorFiles(
+  config: Config,
+  clock: Clock,
+  onProgramProblem: (program: string, problem: string) => void,
+): Promise<OperatorFiles> {
+  const { registries, credentials } = config;
+  const operator = createOperatorCredentials({
+    ...credentials,
+    timeoutMs: milliseconds(registries.timeout),
+    now: clock.wall,
+    onProblem: onProgramProblem,
+  });
+  const hosts = createHostsDirectory({ directory: registries.containerdConfigDirectory });
+  const routes = orRefuse(() => createRoutes({ ...registries, hosts: hosts.hosts }));
+  const proxy = orRefuse(() => createProxySelector(process.env));
+  const caFiles = registries.caFile === '' ? [] : [registries.caFile];
+  let authorities: readonly string[] = [];
+  // References are remembered, and asked for at every reconciliation.
+  let endpoints = new WeakMap<Reference, readonly Endpoint[]>();
+
+  async function reload(): Promise<string[]> {
+    const [wrongCredentials, wrongHosts, wrongAuthorities] = await Promise.all([
+      operator.reload(),
+      hosts.reload(),
+      readCaFiles(),
+    ]);
+    endpoints = new WeakMap();
+    return [
+      ...wrongAuthorities,
+      ...wrongHosts.map((wrong) => `registries.containerdConfigDirectory: ${wrong.file}: ${wrong.problem}`),
+      ...wrongCredentials.map((wrong) => `${wrong.key}: ${wrong.file}: ${wrong.problem}`),
+    ];
+  }
+
+  async function readCaFiles(): Promise<string[]> {
+    try {
+      authorities = (
+        await Promise.all(caFiles.map(async (file) => readAuthorities(await readFile(file, 'utf8'))))
+      ).flat();
+      return [];
+    } catch (error) {
+      return [`registries.caFile: ${registries.caFile}: ${error instanceof Error ? error.message : String(error)}`];
+    }
+  }
+
+  const problems = await reload();
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return {
+    operator: operator.lookup,
+    authorities: () => authorities,
+    proxy,
+    namedHosts: routes.namedHosts,
+    endpointsOf(reference) {
+      const known = endpoints.get(reference);
+      if (known !== undefined) return known;
+      const found = routes.endpointsOf(reference);
+      endpoints.set(reference, found);
+      return found;
+    },
+    watch(signal, onReloaded) {
+      const paths = [...operator.paths, ...hosts.paths, ...caFiles];
+      if (paths.length > 0) watchFiles(paths, async () => onReloaded(await reload()), { signal });
+    },
+  };
+}
+
+/** What the parts find wrong with their settings is wrong with the configuration. */
+function orRefuse<T>(create: () => T): T {
+  try {
+    return create();
+  } catch (error) {
+    throw new ConfigurationError([error instanceof Error ? error.message : String(error)]);
+  }
+}
+
+/** For commands that print and end: a credential helper or plug-in that failed, on stderr. */
+export function tellOfProgram(program: string, problem: string): void {
+  process.stderr.write(`${program}: ${problem}\n`);
+}
