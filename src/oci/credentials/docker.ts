@@ -1,4 +1,6 @@
+import { printable } from '../errors.ts';
 import { isObject, type JsonObject, parseObject } from '../json.ts';
+import { SourceError } from './source-error.ts';
 
 /** One login out of a Docker configuration; the pattern says for which registry and path. */
 export type Login = {
@@ -11,6 +13,18 @@ export type Login = {
 
 /** A Secret of the cluster, as far as pull secrets go; the values are base64. */
 export type PullSecret = { readonly type: string; readonly data: Readonly<Record<string, string>> };
+
+/** A Docker configuration of the operator's. */
+export type DockerConfig = {
+  readonly logins: readonly Login[];
+  /**
+   * Names of credential helpers by host[:port], `docker.io` for Docker Hub under any of its names. An empty name means
+   * that no program is asked for this host.
+   */
+  readonly helpers: ReadonlyMap<string, string>;
+  /** The helper that is asked for all other hosts. */
+  readonly store?: string;
+};
 
 /** Why a Secret is of no use as a pull secret. The message holds nothing of what is in it. */
 export class PullSecretError extends Error {
@@ -36,8 +50,7 @@ export function parsePullSecret(secret: PullSecret): Login[] {
   if (encoded === undefined) throw new PullSecretError(`it has no key ${key}`);
   const config = parseObject(Buffer.from(encoded, 'base64'));
   if (config === undefined) throw new PullSecretError(`its ${key} is no JSON object`);
-  const auths = secret.type === LEGACY_TYPE ? config : config.auths;
-  if (auths === undefined || auths === null) return [];
+  const auths = secret.type === LEGACY_TYPE ? config : (config.auths ?? {});
   if (!isObject(auths)) throw new PullSecretError(`the auths in its ${key} are no JSON object`);
   return Object.entries(auths).flatMap(([pattern, entry], index) => {
     const problem = (text: string): PullSecretError => new PullSecretError(`entry ${index + 1} of its ${key} ${text}`);
@@ -47,23 +60,78 @@ export function parsePullSecret(secret: PullSecret): Login[] {
   });
 }
 
+/**
+ * An operator's Docker configuration (`config.json`), whose identity tokens and helper programs count. Entries without
+ * a login, as `docker login` writes them for a credential store, are left out.
+ *
+ * @throws SourceError naming the entry
+ */
+export function parseDockerConfig(text: string): DockerConfig {
+  const config = parseObject(text);
+  if (config === undefined) throw new SourceError('it is no JSON object');
+  const store = helperName(config.credsStore ?? '', 'credsStore');
+  const logins = entriesOf(config, 'auths').flatMap(([pattern, entry]) => {
+    const problem = (what: string): SourceError => new SourceError(`${label('auths', pattern)} ${what}`);
+    if (!isObject(entry)) throw problem('is no JSON object');
+    const login = readLogin(entry, problem);
+    const identityToken = stringField(entry, 'identitytoken', problem);
+    if (identityToken === '') return login === undefined ? [] : [{ pattern, ...login }];
+    return [{ pattern, username: '', password: '', ...login, identityToken }];
+  });
+  const helpers = entriesOf(config, 'credHelpers').map(([key, value]): [string, string] => {
+    const host = helperHost(key);
+    if (host === undefined) throw new SourceError(`${label('credHelpers', key)} is no host[:port]`);
+    return [host, helperName(value, label('credHelpers', key))];
+  });
+  return { logins, helpers: new Map(helpers), ...(store === '' ? {} : { store }) };
+}
+
+function entriesOf(config: JsonObject, field: string): [string, unknown][] {
+  const value = config[field] ?? {};
+  if (!isObject(value)) throw new SourceError(`${field} is no JSON object`);
+  return Object.entries(value);
+}
+
+function label(field: string, key: string): string {
+  return `${field}["${printable(key, 100)}"]`;
+}
+
+/** The name is a part of a program's: nothing in it may lead elsewhere than to PATH. */
+function helperName(value: unknown, where: string): string {
+  if (typeof value !== 'string') throw new SourceError(`${where} is no string`);
+  if (!/^[A-Za-z0-9._-]*$/.test(value)) {
+    throw new SourceError(`${where} is no name of a credential helper: letters, digits, ".", "_" and "-", no path`);
+  }
+  return value;
+}
+
+function helperHost(key: string): string | undefined {
+  const host = key
+    .replace(/^https?:\/\//, '')
+    .replace(/\/(?:v[12]\/?)?$/, '')
+    .toLowerCase();
+  if (!/^[^\s/?#@]+$/.test(host)) return undefined;
+  return host === 'index.docker.io' ? 'docker.io' : host;
+}
+
 function readLogin(
   entry: JsonObject,
-  problem: (text: string) => PullSecretError,
+  problem: (text: string) => Error,
 ): { username: string; password: string } | undefined {
-  const field = (name: string): string => {
-    const value = entry[name] ?? '';
-    if (typeof value !== 'string') throw problem(`has a ${name} that is no string`);
-    return value;
-  };
-  const auth = field('auth').trim();
+  const auth = stringField(entry, 'auth', problem).trim();
   if (auth !== '') {
     const decoded = /^[A-Za-z0-9+/\r\n]+={0,2}$/.test(auth) ? Buffer.from(auth, 'base64').toString('utf8') : '';
     const colon = decoded.indexOf(':');
     if (colon < 0) throw problem('has an auth that is not base64 of user:password');
     return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1) };
   }
-  const username = field('username');
-  const password = field('password');
+  const username = stringField(entry, 'username', problem);
+  const password = stringField(entry, 'password', problem);
   return username === '' && password === '' ? undefined : { username, password };
+}
+
+function stringField(entry: JsonObject, name: string, problem: (text: string) => Error): string {
+  const value = entry[name] ?? '';
+  if (typeof value !== 'string') throw problem(`has a ${name} that is no string`);
+  return value;
 }

@@ -1,0 +1,88 @@
+import { LRUCache } from 'lru-cache';
+import { createFlights } from '../flights.ts';
+import { parseObject } from '../json.ts';
+import type { Login } from './docker.ts';
+import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
+
+export type CredentialHelpersOptions = {
+  /** For one run of a program. */
+  readonly timeoutMs: number;
+  readonly now: () => number;
+};
+
+/** Docker's credential helpers: programs `docker-credential-<name>`, found in PATH. */
+export type CredentialHelpers = {
+  /**
+   * The login that a helper knows for a host[:port], if any. Answers are kept for a minute, failures for ten seconds;
+   * one run at a time for each helper and host.
+   *
+   * @throws ProgramError, or the signal's reason
+   */
+  ask(helper: string, host: string, signal: AbortSignal): Promise<Login | undefined>;
+};
+
+type Outcome = { readonly until: number; readonly login?: Login; readonly error?: ProgramError };
+
+const ANSWER_TTL = 60_000;
+const FAILURE_TTL = 10_000;
+const MAX_OUTPUT = 1024 * 1024;
+/** What helpers say for Docker Hub's sake: its clients have logged in under this name since its first version. */
+const HUB_SERVER = 'https://index.docker.io/v1/';
+/** docker-credential-helpers, credentials/error.go: not an error, but the protocol. */
+const NOT_FOUND = 'credentials not found in native keychain';
+/** The user name that marks a secret as an identity token. */
+const TOKEN_USER = '<token>';
+
+export function createCredentialHelpers({ timeoutMs, now }: CredentialHelpersOptions): CredentialHelpers {
+  const outcomes = new LRUCache<string, Outcome>({ max: 10_000 });
+  const flights = createFlights<Outcome>();
+
+  async function run(helper: string, host: string, signal: AbortSignal): Promise<Outcome> {
+    try {
+      const result = await runProgram({
+        path: `docker-credential-${helper}`,
+        args: ['get'],
+        stdin: host === 'docker.io' ? HUB_SERVER : host,
+        env: programEnvironment(),
+        timeoutMs,
+        signal,
+        maxOutput: MAX_OUTPUT,
+      });
+      if (result.code !== 0) {
+        if (result.stdout.trim() === NOT_FOUND) return { until: now() + ANSWER_TTL };
+        throw endedWith(result);
+      }
+      const login = readAnswer(result.stdout, host);
+      return { until: now() + ANSWER_TTL, ...(login === undefined ? {} : { login }) };
+    } catch (error) {
+      if (error instanceof ProgramError) return { until: now() + FAILURE_TTL, error };
+      throw error;
+    }
+  }
+
+  return {
+    async ask(helper, host, signal) {
+      const key = `${helper} ${host}`;
+      const known = outcomes.get(key);
+      const outcome =
+        known !== undefined && known.until > now()
+          ? known
+          : await flights.join(key, signal, (shared) => run(helper, host, shared));
+      outcomes.set(key, outcome);
+      if (outcome.error !== undefined) throw outcome.error;
+      return outcome.login;
+    },
+  };
+}
+
+/** @throws ProgramError */
+function readAnswer(stdout: string, host: string): Login | undefined {
+  const answer = parseObject(stdout);
+  const { Username: username, Secret: secret } = answer ?? {};
+  if (typeof username !== 'string' || typeof secret !== 'string') {
+    throw new ProgramError('answered with no JSON object of Username and Secret');
+  }
+  if (username === '' && secret === '') return undefined;
+  if (username === TOKEN_USER) return { pattern: host, username: '', password: '', identityToken: secret };
+  return { pattern: host, username, password: secret };
+}

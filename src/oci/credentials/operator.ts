@@ -1,0 +1,218 @@
+import { constants } from 'node:fs';
+import { access, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
+import { createCredentialHelpers } from './helper.ts';
+import { matchCredentials } from './match.ts';
+import { ProgramError } from './process.ts';
+import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
+import { type Provider, parseProviderConfig } from './provider-config.ts';
+import { codeOf, SourceError } from './source-error.ts';
+import { readTomlDirectory } from './toml.ts';
+
+export type OperatorCredentialsOptions = {
+  readonly dockerConfigFiles: readonly string[];
+  /** Of TOML files; empty: none. */
+  readonly directory: string;
+  /** Empty: no plug-ins. */
+  readonly kubelet: { readonly config: string; readonly binDirectory: string };
+  /** For one run of a helper or plug-in. */
+  readonly timeoutMs: number;
+  readonly now: () => number;
+  /** Told when a helper or plug-in fails in another way than before; `source` is its name. */
+  readonly onProblem: (source: string, problem: string) => void;
+};
+
+/** A file or directory that cannot be used; what it held before goes on to be used. */
+export type SourceProblem = {
+  /** Of the configuration. */
+  readonly key: 'credentials.dockerConfigFiles' | 'credentials.directory' | 'credentials.kubelet.config';
+  readonly file: string;
+  /** Says nothing of a secret. */
+  readonly problem: string;
+};
+
+/** What the operator's own files and programs know of logins. */
+export type OperatorCredentials = {
+  /**
+   * Everything that may match an image, of files, helpers and plug-ins; of one pattern in this order. A program that
+   * fails is passed over.
+   *
+   * @param name the image's, as `host/repository`, without tag and digest
+   * @throws the signal's reason
+   */
+  lookup(name: string, signal: AbortSignal): Promise<readonly Login[]>;
+  /** Reads all files, for the first time or again; nothing is read before. */
+  reload(): Promise<readonly SourceProblem[]>;
+  /** Files and directories that {@link OperatorCredentials.reload} reads. */
+  readonly paths: readonly string[];
+};
+
+/** Of one file: its text, so as to see that it changed, and what was made of it. */
+type Read<T> = { readonly text: string; readonly value: T };
+
+export function createOperatorCredentials(options: OperatorCredentialsOptions): OperatorCredentials {
+  const { directory, kubelet, timeoutMs, now } = options;
+  const dockerFiles = options.dockerConfigFiles.filter((file) => file !== '');
+  const told = createTeller(options.onProblem);
+
+  let dockers = new Map<string, Read<DockerConfig>>();
+  let tomls = new Map<string, Login>();
+  let providers: Read<readonly Provider[]> | undefined;
+  let plugins: readonly ProviderPlugin[] = [];
+  let helpers = createCredentialHelpers({ timeoutMs, now });
+  let reloading: Promise<unknown> = Promise.resolve();
+
+  async function reloadDocker(): Promise<SourceProblem[]> {
+    const problems: SourceProblem[] = [];
+    const next = new Map<string, Read<DockerConfig>>();
+    for (const file of dockerFiles) {
+      const last = dockers.get(file);
+      const read = await attempt(() => readFileAs(file, last, parseDockerConfig));
+      if (read instanceof SourceError) {
+        problems.push({ key: 'credentials.dockerConfigFiles', file, problem: read.message });
+      }
+      const kept = read instanceof SourceError ? last : read;
+      if (kept !== undefined) next.set(file, kept);
+    }
+    // What a helper answered may have changed with the file that names it.
+    const isChanged = dockerFiles.some((file) => next.get(file) !== dockers.get(file));
+    if (isChanged) helpers = createCredentialHelpers({ timeoutMs, now });
+    dockers = next;
+    return problems;
+  }
+
+  async function reloadDirectory(): Promise<SourceProblem[]> {
+    if (directory === '') return [];
+    const key = 'credentials.directory';
+    const entries = await attempt(() => readTomlDirectory(directory));
+    if (entries instanceof SourceError) return [{ key, file: directory, problem: entries.message }];
+    const next = new Map<string, Login>();
+    const problems: SourceProblem[] = [];
+    for (const entry of entries) {
+      const login = 'login' in entry ? entry.login : tomls.get(entry.file);
+      if (login !== undefined) next.set(entry.file, login);
+      if ('error' in entry) problems.push({ key, file: entry.file, problem: entry.error.message });
+    }
+    tomls = next;
+    return problems;
+  }
+
+  async function reloadProviders(): Promise<SourceProblem[]> {
+    const file = kubelet.config;
+    if (file === '') return [];
+    const read = await attempt(async () => {
+      const parsed = await readFileAs(file, providers, parseProviderConfig);
+      await Promise.all(parsed.value.map(({ name }) => checkProgram(name, kubelet.binDirectory)));
+      return parsed;
+    });
+    if (read instanceof SourceError) {
+      return [{ key: 'credentials.kubelet.config', file, problem: read.message }];
+    }
+    const before = new Map(providers?.value.map((provider, index) => [JSON.stringify(provider), plugins[index]]));
+    providers = read;
+    // One whose configuration is what it was keeps what it knows.
+    plugins = read.value.map(
+      (provider) =>
+        before.get(JSON.stringify(provider)) ??
+        createProviderPlugin({ provider, binDirectory: kubelet.binDirectory, timeoutMs, now }),
+    );
+    return [];
+  }
+
+  async function reloadAll(): Promise<SourceProblem[]> {
+    return [...(await reloadDocker()), ...(await reloadDirectory()), ...(await reloadProviders())];
+  }
+
+  /** Nothing where the program fails, which is told. */
+  async function ask(
+    source: string,
+    target: string,
+    signal: AbortSignal,
+    work: () => Promise<readonly Login[]>,
+  ): Promise<readonly Login[]> {
+    try {
+      const logins = await work();
+      told.worked(source, target);
+      return logins;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ProgramError)) throw error;
+      told.failed(source, target, error.message);
+      return [];
+    }
+  }
+
+  return {
+    paths: [...dockerFiles, directory, kubelet.config].filter((path) => path !== ''),
+
+    reload() {
+      const next = reloading.then(reloadAll);
+      reloading = next.catch(() => undefined);
+      return next;
+    },
+
+    async lookup(name, signal) {
+      const host = name.split('/', 1)[0] ?? name;
+      const configs = [...dockers.values()].map(({ value }) => value);
+      const named = configs.map((config) => config.helpers.get(host) ?? config.store ?? '');
+      const runs = [
+        ...[...new Set(named)]
+          .filter((helper) => helper !== '')
+          .map((helper) =>
+            ask(`docker-credential-${helper}`, host, signal, async () => {
+              const login = await helpers.ask(helper, host, signal);
+              return login === undefined ? [] : [login];
+            }),
+          ),
+        ...plugins.map((plugin) => ask(plugin.name, name, signal, () => plugin.ask(name, signal))),
+      ];
+      const files = [...configs.flatMap(({ logins }) => logins), ...tomls.values()];
+      const all = [...files, ...(await Promise.all(runs)).flat()];
+      // One by one: which of Docker Hub's names counts is for those to say who know all that there is.
+      return all.filter((login) => matchCredentials([login], name).length > 0);
+    },
+  };
+}
+
+/** The last reading where the text is still the same. */
+async function readFileAs<T>(file: string, last: Read<T> | undefined, parse: (text: string) => T): Promise<Read<T>> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new SourceError(`it cannot be read (${codeOf(error)})`);
+  });
+  return text === last?.text ? last : { text, value: parse(text) };
+}
+
+/** @throws SourceError */
+async function checkProgram(name: string, binDirectory: string): Promise<void> {
+  if (binDirectory === '') throw new SourceError('it needs credentials.kubelet.binDirectory, which is empty');
+  await access(join(binDirectory, name), constants.X_OK).catch((error: unknown) => {
+    throw new SourceError(
+      `the program of its provider "${name}" cannot be run from ${binDirectory} (${codeOf(error)})`,
+    );
+  });
+}
+
+async function attempt<T>(work: () => Promise<T>): Promise<T | SourceError> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof SourceError) return error;
+    throw error;
+  }
+}
+
+/** Tells a program's problem once: until it is another one, or has passed where it was met last. */
+function createTeller(tell: (source: string, problem: string) => void) {
+  const last = new Map<string, { readonly target: string; readonly problem: string }>();
+  return {
+    failed(source: string, target: string, problem: string): void {
+      if (last.get(source)?.problem === problem) return;
+      last.set(source, { target, problem });
+      tell(source, problem);
+    },
+    worked(source: string, target: string): void {
+      if (last.get(source)?.target === target) last.delete(source);
+    },
+  };
+}

@@ -1,0 +1,139 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { printable } from '../errors.ts';
+import { codeOf } from './source-error.ts';
+
+/** A program of the operator's that answers by standard output. */
+export type Program = {
+  /** A path, or a name to be found in PATH. */
+  readonly path: string;
+  readonly args: readonly string[];
+  readonly stdin: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Bytes of standard output. */
+  readonly maxOutput: number;
+};
+
+export type ProgramResult = {
+  readonly code: number;
+  readonly stdout: string;
+  /** The beginning of it. */
+  readonly stderr: string;
+};
+
+/** Why a program gave no answer. The message holds nothing of its standard output. */
+export class ProgramError extends Error {
+  override readonly name = 'ProgramError';
+}
+
+const MAX_STDERR = 4096;
+
+/**
+ * Runs a program without a shell, in a process group of its own of which nothing is left when this settles.
+ *
+ * @throws ProgramError where it could not be started, was ended by a signal, said too much or took too long; the
+ *   signal's reason
+ */
+export function runProgram(program: Program): Promise<ProgramResult> {
+  const { signal } = program;
+  if (signal.aborted) return Promise.reject(signal.reason);
+  return new Promise((resolve, reject) => {
+    const child = start(program);
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    let stdoutBytes = 0;
+    let stderrBytes = 0;
+    let failure: unknown;
+
+    // The only event of a process that could not be started; whatever else is wrong, its end will be heard of.
+    child.on('error', (error) => {
+      if (child.pid === undefined) reject(notStarted(error));
+    });
+    if (child.pid === undefined) return;
+
+    const killGroup = (): void => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // Nothing of it is left.
+      }
+    };
+    const fail = (error: unknown): void => {
+      failure ??= error;
+      killGroup();
+      // Something that left the group may still hold the pipes.
+      child.stdout.destroy();
+      child.stderr.destroy();
+    };
+    const abandon = (): void => fail(signal.reason);
+    const timer = setTimeout(
+      () => fail(new ProgramError(`did not answer within ${program.timeoutMs / 1000} s`)),
+      program.timeoutMs,
+    );
+    signal.addEventListener('abort', abandon, { once: true });
+
+    // A program that does not read what it is told has not failed.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(program.stdin);
+    child.stdout.on('data', (chunk: Buffer) => {
+      stdoutBytes += chunk.length;
+      if (stdoutBytes > program.maxOutput) fail(new ProgramError(`answered with more than ${program.maxOutput} bytes`));
+      else stdout.push(chunk);
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (stderrBytes < MAX_STDERR) stderr.push(chunk);
+      stderrBytes += chunk.length;
+    });
+    // What it started and left behind would hold the pipes open until the deadline.
+    child.on('exit', killGroup);
+    child.on('close', (code, endedBy) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abandon);
+      if (failure !== undefined) return reject(failure);
+      if (code === null) return reject(new ProgramError(`was ended by ${endedBy ?? 'a signal'}`));
+      resolve({
+        code,
+        stdout: Buffer.concat(stdout).toString('utf8'),
+        stderr: Buffer.concat(stderr).subarray(0, MAX_STDERR).toString('utf8'),
+      });
+    });
+  });
+}
+
+/** @throws ProgramError for what cannot be handed to a process, as arguments that are too long */
+function start({ path, args, env }: Program): ChildProcessWithoutNullStreams {
+  try {
+    return spawn(path, args, { env, stdio: 'pipe', detached: true });
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+function notStarted(error: unknown): ProgramError {
+  const code = codeOf(error);
+  return new ProgramError(`could not be started (${code === 'ENOENT' ? 'ENOENT: it does not exist' : code})`);
+}
+
+/** How a program failed that ended by itself, with the last line of what it told its operator. */
+export function endedWith({ code, stderr }: ProgramResult): ProgramError {
+  const line = stderr.trim().split('\n').at(-1)?.trim() ?? '';
+  return new ProgramError(`ended with code ${code}${line === '' ? '' : `: ${printable(line, 200)}`}`);
+}
+
+const PASSED_ON: ReadonlySet<string> = new Set(
+  'PATH HOME USER LANG TMPDIR SSL_CERT_FILE SSL_CERT_DIR DOCKER_CONFIG HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy'.split(
+    ' ',
+  ),
+);
+const PASSED_ON_PREFIXES = ['XDG_', 'AWS_', 'AZURE_', 'GOOGLE_', 'CLOUDSDK_', 'ECR_'];
+
+/** What programs see of our environment: where things are, proxies and the clouds' identities; none of our own. */
+export function programEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(process.env)) {
+    const isPassedOn = PASSED_ON.has(name) || PASSED_ON_PREFIXES.some((prefix) => name.startsWith(prefix));
+    if (isPassedOn && value !== undefined) environment[name] = value;
+  }
+  return { ...environment, ...extra };
+}

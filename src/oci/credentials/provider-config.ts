@@ -1,0 +1,150 @@
+import { LineCounter, parseDocument } from 'yaml';
+import { printable } from '../errors.ts';
+import { isObject, type JsonObject } from '../json.ts';
+import { SourceError } from './source-error.ts';
+
+/** A kubelet image credential provider plug-in, as its configuration names it. */
+export type Provider = {
+  /** Of the program, within the directory of binaries. */
+  readonly name: string;
+  readonly matchImages: readonly string[];
+  /** Milliseconds, for answers that name no duration. */
+  readonly defaultCacheDuration: number;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+};
+
+/** What a plug-in is asked in, and answers in. */
+export const PROVIDER_API = 'credentialprovider.kubelet.k8s.io/v1';
+const CONFIG_API = 'kubelet.config.k8s.io/v1';
+const CONFIG_KIND = 'CredentialProviderConfig';
+
+/**
+ * Reads a `CredentialProviderConfig` of kubelet.config.k8s.io/v1, YAML or JSON, as strictly as the kubelet does.
+ *
+ * @throws SourceError naming the field
+ */
+export function parseProviderConfig(text: string): Provider[] {
+  const config = parseYaml(text);
+  if (!isObject(config)) throw new SourceError(`it is no ${CONFIG_KIND}`);
+  refuseUnknown(config, ['apiVersion', 'kind', 'providers'], '');
+  expectText(config, 'kind', CONFIG_KIND, '');
+  expectText(config, 'apiVersion', CONFIG_API, '');
+  const entries = config.providers;
+  if (!Array.isArray(entries) || entries.length === 0) throw new SourceError('providers must be a list with an entry');
+  const providers = entries.map(readProvider);
+  const names = providers.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new SourceError(`providers: the name "${twice}" is given twice`);
+  return providers;
+}
+
+function parseYaml(text: string): unknown {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter, prettyErrors: false });
+  const [error] = document.errors;
+  // The parser's own words may quote what is there.
+  if (error !== undefined) {
+    throw new SourceError(`it is no YAML (line ${lineCounter.linePos(error.pos[0]).line}: ${error.code})`);
+  }
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch {
+    throw new SourceError('it is no YAML: its aliases cannot be followed');
+  }
+}
+
+function readProvider(entry: unknown, index: number): Provider {
+  const path = `providers[${index}]`;
+  if (!isObject(entry)) throw new SourceError(`${path} is no object`);
+  if (entry.tokenAttributes !== undefined && entry.tokenAttributes !== null) {
+    throw new SourceError(`${path}.tokenAttributes is not supported: it takes tokens of the pods' service accounts`);
+  }
+  refuseUnknown(
+    entry,
+    ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env', 'tokenAttributes'],
+    path,
+  );
+  expectText(entry, 'apiVersion', PROVIDER_API, path);
+  const name = textAt(entry, 'name', path);
+  if (!/^[^\s/\\\0]+$/.test(name) || name === '.' || name === '..') {
+    throw new SourceError(`${path}.name must be the name of a program in the directory of binaries, without a path`);
+  }
+  const matchImages = textsAt(entry, 'matchImages', path);
+  if (matchImages.length === 0) throw new SourceError(`${path}.matchImages must be a list with an entry`);
+  const duration = parseGoDuration(textAt(entry, 'defaultCacheDuration', path));
+  if (duration === undefined || duration < 0) {
+    throw new SourceError(`${path}.defaultCacheDuration must be a duration such as 12h or 5m30s`);
+  }
+  const args = textsAt(entry, 'args', path);
+  return { name, matchImages, defaultCacheDuration: duration, args, env: readEnvironment(entry.env ?? [], path) };
+}
+
+function readEnvironment(list: unknown, path: string): Record<string, string> {
+  if (!Array.isArray(list)) throw new SourceError(`${path}.env must be a list of name and value`);
+  return Object.fromEntries(
+    list.map((variable: unknown, index): [string, string] => {
+      const at = `${path}.env[${index}]`;
+      if (!isObject(variable)) throw new SourceError(`${at} is no object`);
+      refuseUnknown(variable, ['name', 'value'], at);
+      const name = textAt(variable, 'name', at);
+      if (!/^[^=\0]+$/.test(name)) throw new SourceError(`${at}.name is no name of a variable`);
+      return [name, textAt(variable, 'value', at)];
+    }),
+  );
+}
+
+function refuseUnknown(object: JsonObject, known: readonly string[], path: string): void {
+  const unknown = Object.keys(object).find((field) => !known.includes(field));
+  if (unknown === undefined) return;
+  throw new SourceError(`${path === '' ? 'it' : path} has an unknown field "${printable(unknown, 60)}"`);
+}
+
+function expectText(object: JsonObject, field: string, expected: string, path: string): void {
+  const value = object[field];
+  if (value === expected) return;
+  const got = typeof value === 'string' ? `"${printable(value, 60)}"` : 'nothing that is a string';
+  throw new SourceError(`${join(path, field)}: got ${got}, expected ${expected}`);
+}
+
+function textAt(object: JsonObject, field: string, path: string): string {
+  const value = object[field];
+  if (typeof value !== 'string') throw new SourceError(`${join(path, field)} must be a string`);
+  return value;
+}
+
+function textsAt(object: JsonObject, field: string, path: string): string[] {
+  const value = object[field] ?? [];
+  if (!Array.isArray(value)) throw new SourceError(`${join(path, field)} must be a list of strings`);
+  return value.map((text: unknown, index) => {
+    if (typeof text !== 'string') throw new SourceError(`${join(path, field)}[${index}] must be a string`);
+    return text;
+  });
+}
+
+function join(path: string, field: string): string {
+  return path === '' ? field : `${path}.${field}`;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1e3,
+  m: 60e3,
+  h: 3600e3,
+};
+
+/** Milliseconds of a duration as Go writes and reads them (`12h0m5s`, `0`); undefined for what is none. */
+export function parseGoDuration(text: string): number | undefined {
+  const [, sign = '', rest = ''] = /^([+-]?)(.{1,100})$/.exec(text) ?? [];
+  if (rest === '0') return 0;
+  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
+  let total = 0;
+  for (const [, amount = '', unit = ''] of rest.matchAll(/([\d.]+)([^\d.]+)/g)) {
+    total += Number(amount) * (UNITS[unit] ?? 0);
+  }
+  return sign === '-' ? -total : total;
+}

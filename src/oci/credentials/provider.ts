@@ -1,0 +1,122 @@
+import { join } from 'node:path';
+import { LRUCache } from 'lru-cache';
+import { createFlights } from '../flights.ts';
+import { isObject, parseObject } from '../json.ts';
+import type { Login } from './docker.ts';
+import { matchCredentials } from './match.ts';
+import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
+import { PROVIDER_API, type Provider, parseGoDuration } from './provider-config.ts';
+
+export type ProviderPluginOptions = {
+  readonly provider: Provider;
+  readonly binDirectory: string;
+  /** For one run of the program. */
+  readonly timeoutMs: number;
+  readonly now: () => number;
+};
+
+/** A kubelet image credential provider plug-in. It answers for the controller's identity in the cloud, not the node's. */
+export type ProviderPlugin = {
+  readonly name: string;
+  /**
+   * The logins that it has for an image, none for one that its `matchImages` do not name. Answers are kept as they say
+   * themselves, failures for ten seconds; one run at a time for an image.
+   *
+   * @param image its name, without tag and digest, as the kubelet sends it
+   * @throws ProgramError, or the signal's reason
+   */
+  ask(image: string, signal: AbortSignal): Promise<readonly Login[]>;
+};
+
+type Response = {
+  readonly keyType: 'Image' | 'Registry' | 'Global';
+  /** Milliseconds; absent: the default. */
+  readonly duration: number | undefined;
+  readonly logins: readonly Login[];
+};
+
+const FAILURE_TTL = 10_000;
+const MAX_OUTPUT = 1024 * 1024;
+const MAX_ENTRIES = 10_000;
+/** No image and no registry: neither has a space. */
+const GLOBAL = ' ';
+
+export function createProviderPlugin({
+  provider,
+  binDirectory,
+  timeoutMs,
+  now,
+}: ProviderPluginOptions): ProviderPlugin {
+  const answers = new LRUCache<string, { readonly until: number; readonly logins: readonly Login[] }>({
+    max: MAX_ENTRIES,
+  });
+  const failures = new LRUCache<string, { readonly until: number; readonly error: ProgramError }>({ max: MAX_ENTRIES });
+  const flights = createFlights<readonly Login[]>();
+  const patterns = provider.matchImages.map((pattern) => ({ pattern }));
+
+  async function run(image: string, signal: AbortSignal): Promise<readonly Login[]> {
+    try {
+      const result = await runProgram({
+        path: join(binDirectory, provider.name),
+        args: provider.args,
+        stdin: JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: PROVIDER_API, image }),
+        env: programEnvironment(provider.env),
+        timeoutMs,
+        signal,
+        maxOutput: MAX_OUTPUT,
+      });
+      if (result.code !== 0) throw endedWith(result);
+      const { keyType, duration = provider.defaultCacheDuration, logins } = readResponse(result.stdout);
+      const key = keyType === 'Image' ? image : keyType === 'Registry' ? registryOf(image) : GLOBAL;
+      if (duration > 0) answers.set(key, { until: now() + duration, logins });
+      return logins;
+    } catch (error) {
+      if (error instanceof ProgramError) failures.set(image, { until: now() + FAILURE_TTL, error });
+      throw error;
+    }
+  }
+
+  return {
+    name: provider.name,
+    async ask(image, signal) {
+      // The rule for logins is that for images: host globs, ports, prefixes of the path.
+      if (matchCredentials(patterns, image).length === 0) return [];
+      for (const key of [image, registryOf(image), GLOBAL]) {
+        const answer = answers.get(key);
+        if (answer !== undefined && answer.until > now()) return answer.logins;
+      }
+      const failure = failures.get(image);
+      if (failure !== undefined && failure.until > now()) throw failure.error;
+      return flights.join(image, signal, (shared) => run(image, shared));
+    },
+  };
+}
+
+function registryOf(image: string): string {
+  return image.split('/', 1)[0] ?? image;
+}
+
+/** @throws ProgramError */
+function readResponse(stdout: string): Response {
+  const refuse = (problem: string): ProgramError =>
+    new ProgramError(`answered with no CredentialProviderResponse of ${PROVIDER_API}: ${problem}`);
+  const response = parseObject(stdout);
+  if (response === undefined) throw refuse('no JSON object');
+  if (response.kind !== 'CredentialProviderResponse') throw refuse('another kind');
+  if (response.apiVersion !== PROVIDER_API) throw refuse('another apiVersion');
+  const keyType = (['Image', 'Registry', 'Global'] as const).find((type) => type === response.cacheKeyType);
+  if (keyType === undefined) throw refuse('cacheKeyType is none of Image, Registry and Global');
+  const text = response.cacheDuration ?? undefined;
+  const duration = typeof text === 'string' ? parseGoDuration(text) : undefined;
+  if (text !== undefined && duration === undefined) throw refuse('cacheDuration is no duration');
+  const auth = response.auth ?? {};
+  if (!isObject(auth)) throw refuse('auth is no object');
+  const logins = Object.entries(auth).map(([pattern, entry], index): Login => {
+    const { username = '', password = '' } = isObject(entry) ? entry : {};
+    if (!isObject(entry) || typeof username !== 'string' || typeof password !== 'string') {
+      throw refuse(`entry ${index + 1} of auth is no object of username and password`);
+    }
+    return { pattern, username, password };
+  });
+  return { keyType, duration, logins };
+}

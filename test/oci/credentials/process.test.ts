@@ -1,0 +1,171 @@
+import { spawnSync } from 'node:child_process';
+import { getEventListeners } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Program, ProgramError, programEnvironment, runProgram } from '../../../src/oci/credentials/process.ts';
+import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+
+/** Whether a process is there and not only waits to be reaped, which is for the first process of a container to do. */
+function isRunning(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
+  return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const end = Date.now() + 20_000;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error('the condition did not become true');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+describe('a program', () => {
+  let programs: CredentialPrograms;
+  const controller = new AbortController();
+  const run = (name: string, more: Partial<Program> = {}) =>
+    runProgram({
+      path: join(programs.bin, name),
+      args: [],
+      stdin: '',
+      env: {},
+      timeoutMs: 30_000,
+      signal: controller.signal,
+      maxOutput: 1024,
+      ...more,
+    });
+  const failure = (name: string, more: Partial<Program> = {}): Promise<unknown> =>
+    run(name, more).catch((error: unknown) => error);
+
+  before(async () => {
+    programs = await createCredentialPrograms();
+  });
+  after(() => programs.remove());
+  afterEach(() => expect(getEventListeners(controller.signal, 'abort')).to.have.length(0));
+
+  it('is told by standard input and answers by standard output, without a shell', async () => {
+    await programs.program('echo', `say(call.stdin + call.args.join()); process.stderr.write('a word'); end(3);`);
+    const result = await run('echo', { stdin: 'https://a.b', args: ['$HOME', '; exit 7', 'a b'], env: { A: '1' } });
+    expect(result).to.deep.equal({ code: 3, stdout: 'https://a.b$HOME,; exit 7,a b', stderr: 'a word' });
+    const [call] = await programs.calls('echo');
+    expect(call?.env).to.deep.equal({ A: '1' });
+  });
+
+  it('that does not read what it is told is heard all the same', async () => {
+    await writeFile(join(programs.bin, 'deaf'), '#!/bin/sh\nexec 0<&-\necho done\n', { mode: 0o755 });
+    expect(await run('deaf', { stdin: 'x'.repeat(4_000_000) })).to.include({ code: 0, stdout: 'done\n' });
+  });
+
+  it('that does not exist is named so', async () => {
+    expect(await failure('nothing'))
+      .to.be.instanceOf(ProgramError)
+      .that.has.property('message', 'could not be started (ENOENT: it does not exist)');
+    expect(await failure('docker-credential-nothing', { path: 'docker-credential-nothing' })).to.be.instanceOf(
+      ProgramError,
+    );
+  });
+
+  it('that may not be run, or cannot be told its arguments, could not be started', async () => {
+    await writeFile(join(programs.bin, 'text'), 'text', { mode: 0o644 });
+    expect(await failure('text'))
+      .to.be.instanceOf(ProgramError)
+      .with.property('message')
+      .that.includes('EACCES');
+    expect(await failure('text', { args: ['a\0b'] })).to.be.instanceOf(ProgramError);
+    expect(await failure('text', { args: ['x'.repeat(10_000_000)] })).to.be.instanceOf(ProgramError);
+  });
+
+  it('that says too much is ended', async () => {
+    await programs.program('flood', `setInterval(() => say('hunter2'.repeat(1000)), 1);`);
+    const error = await failure('flood');
+    expect(error).to.be.instanceOf(ProgramError).with.property('message', 'answered with more than 1024 bytes');
+    const [call] = await programs.calls('flood');
+    expect(isRunning(call?.pid ?? 0)).to.equal(false);
+  });
+
+  it('whose complaints are long is heard, and they are cut', async () => {
+    await programs.program('moan', `process.stderr.write('x'.repeat(1_000_000)); say('ok');`);
+    const result = await run('moan');
+    expect(result).to.include({ code: 0, stdout: 'ok' });
+    expect(result.stderr).to.have.length(4096);
+  });
+
+  /** Writes a program that starts another, deaf to friendly signals, and names both. */
+  const family = (name: string, ending: string): Promise<void> =>
+    writeFile(
+      join(programs.bin, name),
+      `#!/bin/sh\ntrap '' TERM INT HUP\nsleep 1000 &\necho "$$ $!" > "$0.pids"\n${ending}\n`,
+      { mode: 0o755 },
+    );
+  const pidsOf = async (name: string): Promise<number[]> =>
+    (await readFile(join(programs.bin, `${name}.pids`), 'utf8').catch(() => '')).split(' ').filter(Boolean).map(Number);
+
+  async function expectEnded(name: string): Promise<void> {
+    const pids = await pidsOf(name);
+    expect(pids).to.have.length(2);
+    await until(() => !pids.some(isRunning));
+  }
+
+  it('that does not answer in time is ended, with all that it started', async () => {
+    await family('hang', 'wait');
+    expect(await failure('hang', { timeoutMs: 2000 }))
+      .to.be.instanceOf(ProgramError)
+      .with.property('message', 'did not answer within 2 s');
+    await expectEnded('hang');
+  });
+
+  it('is ended with all that it started when nobody waits for it any more', async () => {
+    await family('abandoned', 'wait');
+    const leaving = new AbortController();
+    const running = failure('abandoned', { signal: leaving.signal });
+    await until(async () => (await pidsOf('abandoned')).length === 2);
+    leaving.abort(new Error('gone'));
+    expect(await running).to.include({ message: 'gone' });
+    await expectEnded('abandoned');
+    expect(getEventListeners(leaving.signal, 'abort')).to.have.length(0);
+    await writeFile(join(programs.bin, 'abandoned.pids'), '');
+    expect(await failure('abandoned', { signal: leaving.signal })).to.include({ message: 'gone' });
+    expect(await pidsOf('abandoned'), 'nothing is started for a signal that has ended').to.deep.equal([]);
+  });
+
+  it('that leaves something behind is answered when it has ended, and that is ended', async () => {
+    await family('litter', 'echo ok');
+    expect(await run('litter')).to.include({ code: 0, stdout: 'ok\n' });
+    await expectEnded('litter');
+  });
+});
+
+describe("a program's environment", () => {
+  const given = {
+    PATH: '/bin',
+    https_proxy: 'http://proxy:3128',
+    AWS_ROLE_ARN: 'arn',
+    AZURE_CLIENT_ID: 'id',
+    GOOGLE_APPLICATION_CREDENTIALS: '/key.json',
+    XDG_CONFIG_HOME: '/config',
+    ARCHAWARE_CREDENTIALS__DIRECTORY: '/secret',
+    NODE_OPTIONS: '--require /evil.js',
+    KUBECONFIG: '/kubeconfig',
+  };
+  let before: NodeJS.ProcessEnv;
+  beforeEach(() => {
+    before = process.env;
+    process.env = { ...given };
+  });
+  afterEach(() => {
+    process.env = before;
+  });
+
+  it('is what it needs to find its identity, and none of our own', () => {
+    const { ARCHAWARE_CREDENTIALS__DIRECTORY: _a, NODE_OPTIONS: _n, KUBECONFIG: _k, ...expected } = given;
+    expect(programEnvironment()).to.deep.equal(expected);
+  });
+
+  it('is what its configuration says', () => {
+    expect(programEnvironment({ AWS_ROLE_ARN: 'other', X: '1' })).to.include({
+      AWS_ROLE_ARN: 'other',
+      X: '1',
+      PATH: '/bin',
+    });
+  });
+});
