@@ -1,49 +1,69 @@
-import { request as undiciRequest } from 'undici';
 import { ImageError } from './errors.ts';
 import type { Guard } from './guard.ts';
+import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { Request, Response, Send } from './transport.ts';
+import { ProxyFailure, proxyAnswered } from './tunnel.ts';
+
+export type ConnectionOptions = {
+  readonly guard: Guard;
+  readonly userAgent: string;
+  readonly proxy?: ProxySelector;
+};
 
 /** Failures of a TLS handshake with something that speaks plain http. */
 const NOT_TLS = /^(EPROTO|ECONNRESET|UND_ERR_SOCKET|ERR_SSL_)/;
+/** What no configuration sets: our name, what the connection itself needs, and what is meant for the next hop only. */
+const RESERVED =
+  /^(host|user-agent|accept-encoding|content-length|connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /**
  * The last link: one request over the guarded connections, its body read within bounds.
- * A host that is configured as insecure is tried with TLS, unverified, and then without; what worked is remembered.
+ * Where the trust allows plain http, that is tried after TLS; what worked is remembered.
  */
-export function createSend(options: { readonly guard: Guard; readonly userAgent: string }): Send {
+export function createSend(options: ConnectionOptions): Send {
   const plain = new Map<string, boolean>();
+  const proxyOf = (url: URL): ForwardProxy | undefined => options.proxy?.(url);
 
   return async (request) => {
     const { host } = request.url;
-    const downgrade = (): Request => ({ ...request, url: new URL(request.url.href.replace(/^https:/, 'http:')) });
-    const isOpen = request.policy === 'configured' && request.url.protocol === 'https:';
+    const downgraded: Request = { ...request, url: new URL(request.url.href.replace(/^https:/, 'http:')) };
+    const isOpen = request.trust?.plain === true && request.url.protocol === 'https:';
+    let sent = request;
     try {
-      if (!isOpen || plain.get(host) === false) return await exchange(request);
-      if (plain.get(host) === true) return await exchange(downgrade());
-      let response: Response;
-      let isPlain = false;
-      try {
-        response = await exchange(request);
-      } catch (error) {
-        const code = codeOf(error);
-        isPlain = NOT_TLS.test(code) || (code === 'ECONNREFUSED' && request.url.port === '');
-        if (!isPlain || request.signal.aborted) throw error;
-        response = await exchange(downgrade());
+      if (!isOpen) return await exchange(request);
+      if (plain.get(host) !== true) {
+        try {
+          const response = await exchange(request);
+          plain.set(host, false);
+          return response;
+        } catch (error) {
+          if (plain.has(host) || request.signal.aborted || !mayBePlain(error, request.url)) throw error;
+        }
       }
-      plain.set(host, isPlain);
+      sent = downgraded;
+      const response = await exchange(downgraded);
+      plain.set(host, true);
       return response;
     } catch (error) {
-      throw request.signal.aborted ? request.signal.reason : describe(error, request);
+      throw request.signal.aborted ? request.signal.reason : describe(error, request, proxyOf(sent.url));
     }
   };
 
   async function exchange(request: Request): Promise<Response> {
-    const { statusCode, headers, body } = await undiciRequest(request.url, {
-      dispatcher: options.guard.dispatcher(request.policy),
+    const proxy = proxyOf(request.url);
+    const route = options.guard.route({ ...request, ...(proxy === undefined ? {} : { proxy }) });
+    const { statusCode, headers, body } = await route.dispatcher.request({
+      origin: route.origin,
+      path: route.path,
       method: request.method,
-      headers: { ...request.headers, 'user-agent': options.userAgent, 'accept-encoding': 'identity' },
+      headers: { ...headersOf(request, options.userAgent), ...route.headers },
       signal: request.signal,
+      ...(request.body === undefined ? {} : { body: request.body }),
     });
+    if (statusCode === 407 && proxy !== undefined && request.url.protocol === 'http:') {
+      body.on('error', () => undefined).destroy();
+      throw proxyAnswered(statusCode, proxy);
+    }
     const flat = flatten(headers);
     const answer = { status: statusCode, headers: flat, url: request.url };
     const refuse = (code: 'malformed' | 'too-large', problem: string): ImageError => {
@@ -72,6 +92,24 @@ export function createSend(options: { readonly guard: Guard; readonly userAgent:
   }
 }
 
+/** Whether what failed over TLS may be a registry without it; the operator allowed to find out. */
+function mayBePlain(error: unknown, url: URL): boolean {
+  const code = codeOf(error);
+  // Behind a proxy, it is the proxy that meets a closed port, or does not care to open that one.
+  if (error instanceof ProxyFailure) return error.status !== undefined && error.status !== 407;
+  return NOT_TLS.test(code) || (code === 'ECONNREFUSED' && url.port === '');
+}
+
+/** The configuration's headers, under our own. */
+function headersOf({ headers, endpointHeaders = {} }: Request, userAgent: string): Record<string, string> {
+  const merged: Record<string, string> = {};
+  for (const [name, value] of [...Object.entries(endpointHeaders), ...Object.entries(headers)]) {
+    const lower = name.toLowerCase();
+    if (!RESERVED.test(lower)) merged[lower] = value;
+  }
+  return { ...merged, 'user-agent': userAgent, 'accept-encoding': 'identity' };
+}
+
 function flatten(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
   const flat: Record<string, string> = Object.create(null);
   for (const [name, value] of Object.entries(headers)) {
@@ -87,13 +125,18 @@ function codeOf(error: unknown): string {
 }
 
 /** What went wrong below HTTP. Its own message may hold resolved addresses, so only its code is passed on. */
-function describe(error: unknown, { registry }: Request): ImageError {
+function describe(error: unknown, { registry, url }: Request, proxy: ForwardProxy | undefined): ImageError {
   if (error instanceof ImageError) return error;
   const code = codeOf(error);
   const make = (problem: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
     new ImageError(`${registry} ${problem}`, { code: kind, temporary: kind !== 'malformed', endpoint: registry });
+  if (error instanceof ProxyFailure) {
+    const name = proxy === undefined ? 'its proxy' : `the proxy ${proxy.host} (${proxy.variable})`;
+    return make(`could not be asked: ${name} ${error.message}`, 'unavailable');
+  }
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT')
     return make('could not be connected to in time', 'timeout');
+  if (code === 'ETIMEOUT') return make('has no answer from the DNS', 'timeout');
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return make(`has no address in the DNS (${code})`, 'unavailable');
   // The parser's errors do not all have a code.
   if (
@@ -102,8 +145,19 @@ function describe(error: unknown, { registry }: Request): ImageError {
   ) {
     return make(`does not speak proper HTTP`, 'malformed');
   }
-  if (/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) {
-    return make(`has a certificate that cannot be verified (${code}); registries.insecure skips that`, 'unavailable');
+  const problem = tlsProblem(code, url.host);
+  return make(problem ?? `could not be asked (${code || 'connection failed'})`, 'unavailable');
+}
+
+/** What the code of OpenSSL or of Node.js says about certificates; undefined where it is about something else. */
+function tlsProblem(code: string, host: string): string | undefined {
+  if (/^ERR_OSSL_/.test(code)) return `could not be asked: its client certificate or key cannot be used (${code})`;
+  if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA)/.test(code)) {
+    return `could not be asked: ${host} wants a client certificate, or refuses ours (${code})`;
   }
-  return make(`could not be asked (${code || 'connection failed'})`, 'unavailable');
+  if (!/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) return undefined;
+  const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code)
+    ? 'registries.caFile adds the authority that signed it, '
+    : '';
+  return `has a certificate, at ${host}, that cannot be verified (${code}); ${hint}registries.insecure skips that`;
 }

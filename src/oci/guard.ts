@@ -1,30 +1,65 @@
 import { lookup as systemLookup } from 'node:dns';
 import { setMaxListeners } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
+import { createDns, libuvThreads } from './dns.ts';
 import { ImageError } from './errors.ts';
+import type { ForwardProxy } from './proxy.ts';
+import { createAuthorities, type Trust } from './trust.ts';
+import { createTunnel, proxyHeaders } from './tunnel.ts';
 
 export type GuardOptions = AddressRules & {
-  /** host[:port] of registries that may be on loopback, and whose certificate is not verified. */
-  readonly insecure: readonly string[];
   /** Milliseconds for looking the name up, connecting and the TLS handshake together. */
   readonly connectTimeoutMs: number;
+  readonly now: () => number;
+  /** PEM of authorities that are trusted besides the built-in ones, as of now. */
+  readonly authorities?: () => readonly string[];
   /** In place of the system's resolver. */
   readonly lookup?: LookupFunction;
 };
 
+/** What decides over which connections a request goes. */
+export type Passage = {
+  readonly url: URL;
+  readonly policy: AddressPolicy;
+  readonly trust?: Trust;
+  readonly proxy?: ForwardProxy;
+};
+
+/** Where a request is sent, and with which headers besides its own. */
+export type Route = {
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
 /** Connections that are judged by address where they are made. */
 export type Guard = {
-  /** A pool per policy, so that a connection made under one is never used under another. */
-  dispatcher(policy: AddressPolicy): Dispatcher;
-  /** Whether the host[:port] is named as insecure. */
-  isConfigured(host: string): boolean;
+  /**
+   * A connection made for one policy, trust or proxy is never used for another. To be used at once.
+   *
+   * @throws ImageError for a forbidden address behind a proxy; Error for a client certificate that is none
+   */
+  route(passage: Passage): Route;
   /** Whether a host[:port] answered from a public address; true as well for one that is not known. */
   isPublic(host: string): boolean;
   /** Ends all connections, and what runs on them. */
   destroy(): void;
+};
+
+/** Connections of one policy, trust and proxy. `http` differs from `https` where a proxy is between. */
+type Pools = { readonly https: Agent; readonly http: Agent };
+
+const MAX_POOLS = 64;
+const POOL: Agent.Options = {
+  pipelining: 1,
+  // Below the five seconds after which common servers hang up, so that a request does not meet a closing connection.
+  keepAliveTimeout: 4000,
+  maxHeaderSize: 16 * 1024,
 };
 
 /** What a lookup reports when a name leads to an address that may not be dialled. Holds no address. */
@@ -39,19 +74,59 @@ class ForbiddenLookup extends Error {
 /** @throws Error for a CIDR in the options that is none */
 export function createGuard(options: GuardOptions): Guard {
   const judge = createAddressJudge(options);
-  const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
+  const authorities = options.authorities ?? (() => []);
+  const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
   // Once public stays public: else an attacker's name could turn private between its challenge and the token request.
   const publicHosts = new LRUCache<string, boolean>({ max: 10_000 });
-  const lookup = sharedLookup(options.lookup ?? systemLookup);
   // Destroying an agent leaves a socket that is still connecting to its time-out: the process would wait for it.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
+  const { signal } = ending;
+  const lookup = createDns({
+    lookup: options.lookup ?? systemLookup,
+    threads: libuvThreads(process.env.UV_THREADPOOL_SIZE),
+    now: options.now,
+    later: (milliseconds, run) => {
+      const timer = setTimeout(run, milliseconds);
+      return () => clearTimeout(timer);
+    },
+    signal,
+  });
+  const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
+  /** What still runs on pools that nobody else will be given. */
+  const retired = new Set<Pools>();
+  let trusted = authorities();
 
-  function agent(policy: AddressPolicy): Agent {
-    const connect = buildConnector({
-      timeout: options.connectTimeoutMs,
-      signal: ending.signal,
-      autoSelectFamily: true,
+  /** How TLS is spoken under a trust. The context is made once: a `ca` is parsed again for every connection. */
+  function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
+    const ca = authoritiesFor(trust);
+    const clients = trust?.clients ?? [];
+    return {
+      ...(trust?.verify === false ? { rejectUnauthorized: false } : {}),
+      ...(ca === undefined && clients.length === 0
+        ? {}
+        : {
+            secureContext: createSecureContext({
+              ...(ca === undefined ? {} : { ca }),
+              cert: clients.map(({ certificate }) => certificate),
+              key: clients.map(({ key }) => key),
+            }),
+          }),
+    };
+  }
+
+  function connector(more: buildConnector.BuildOptions): buildConnector.connector {
+    return buildConnector({ timeout: options.connectTimeoutMs, signal, autoSelectFamily: true, lookup, ...more });
+  }
+
+  function forbiddenLiteral(hostname: string, policy: AddressPolicy): string | undefined {
+    const literal = hostname.replace(/^\[|\]$/g, '');
+    return isIP(literal) === 0 ? undefined : judge.forbidden(literal, policy);
+  }
+
+  function direct(policy: AddressPolicy, trust: Trust | undefined): Agent {
+    const connect = connector({
+      ...tlsOf(trust),
       // Literals never come here. Every address is judged: which of them is dialled is not ours to say.
       lookup: (hostname, lookupOptions, callback) => {
         lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
@@ -65,17 +140,12 @@ export function createGuard(options: GuardOptions): Guard {
           callback(null, first.address, first.family);
         });
       },
-      ...(policy === 'configured' ? { rejectUnauthorized: false } : {}),
     });
     return new Agent({
-      pipelining: 1,
-      // Below the five seconds after which common servers hang up, so that a request does not meet a closing connection.
-      keepAliveTimeout: 4000,
-      maxHeaderSize: 16 * 1024,
+      ...POOL,
       connect: (target, callback) => {
         const host = target.host ?? target.hostname;
-        const literal = target.hostname.replace(/^\[|\]$/g, '');
-        const reason = isIP(literal) === 0 ? undefined : judge.forbidden(literal, policy);
+        const reason = forbiddenLiteral(target.hostname, policy);
         if (reason !== undefined) return callback(refusal(host, reason), null);
         connect(target, (error, socket) => {
           if (error !== null) {
@@ -94,18 +164,61 @@ export function createGuard(options: GuardOptions): Guard {
     });
   }
 
-  const agents: Record<AddressPolicy, Agent> = {
-    configured: agent('configured'),
-    registry: agent('registry'),
-    public: agent('public'),
-  };
+  function make({ policy, trust, proxy }: Passage): Pools {
+    if (proxy === undefined) {
+      const agent = direct(policy, trust);
+      return { https: agent, http: agent };
+    }
+    // The operator's word is enough for the proxy's own address.
+    const { https, proxy: http } = createTunnel({
+      proxy,
+      connectProxy: connector(tlsOf()),
+      connectThrough: connector(tlsOf(trust)),
+      pool: POOL,
+      timeoutMs: options.connectTimeoutMs,
+      signal,
+    });
+    return { https, http };
+  }
+
+  function retire(old: Pools): void {
+    retired.add(old);
+    // In this order: a request that waits for a tunnel needs the proxy.
+    void old.https
+      .close()
+      .then(() => old.http.close())
+      .catch(() => undefined)
+      .finally(() => retired.delete(old));
+  }
+
   return {
-    dispatcher: (policy) => agents[policy],
-    isConfigured: (host) => insecure.has(host),
+    route(passage) {
+      signal.throwIfAborted();
+      const { url, policy, trust, proxy } = passage;
+      // A name is the proxy's to look up, and what it leads to is the proxy's to judge.
+      const reason = proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy);
+      if (reason !== undefined) throw refusal(url.host, reason);
+      const current = authorities();
+      if (current.length !== trusted.length || current.some((each, index) => each !== trusted[index])) pools.clear();
+      trusted = current;
+      const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
+      let found = pools.get(key);
+      if (found === undefined) {
+        found = make(passage);
+        pools.set(key, found);
+      }
+      const path = url.pathname + url.search;
+      if (url.protocol === 'https:') return { dispatcher: found.https, origin: url.origin, path, headers: {} };
+      if (proxy === undefined) return { dispatcher: found.http, origin: url.origin, path, headers: {} };
+      const headers = { host: url.host, ...proxyHeaders(proxy) };
+      return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
+    },
     isPublic: (host) => publicHosts.get(host) ?? true,
     destroy() {
       ending.abort();
-      for (const each of Object.values(agents)) void each.destroy().catch(() => undefined);
+      for (const { https, http } of [...pools.values(), ...retired]) {
+        for (const agent of [https, http]) void agent.destroy().catch(() => undefined);
+      }
     },
   };
 }
@@ -115,10 +228,10 @@ function refusal(host: string, reason: string): ImageError {
   const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
   if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
     return new ImageError(
-      `${host} is each node's own localhost, which the controller cannot reach; say what its images run on with ` +
+      `${host} is each node's own localhost, which the controller cannot reach; name where it can be reached, with ` +
+        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or what its images run on, with ` +
         `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, where it is this host's own, ` +
-        `registries.insecure: ["${host}"]; a later version will take ` +
-        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}`,
+        `registries.insecure: ["${host}"]`,
       details,
     );
   }
@@ -133,27 +246,4 @@ function refusal(host: string, reason: string): ImageError {
             ? 'a public registry names a private address'
             : 'registries.addresses.allow can open it, except for metadata services';
   return new ImageError(`${host} leads to an address that may not be asked (${reason}): ${hint}`, details);
-}
-
-/**
- * One question at a time for each name: four threads serve all of a process's look-ups, and eight connections to one
- * dead name would hold them all.
- */
-function sharedLookup(lookup: LookupFunction): LookupFunction {
-  type Callback = Parameters<LookupFunction>[2];
-  const waiting = new Map<string, Callback[]>();
-  return (hostname, options, callback) => {
-    const key = `${hostname} ${options.family ?? 0} ${options.hints ?? 0}`;
-    const others = waiting.get(key);
-    if (others !== undefined) {
-      others.push(callback);
-      return;
-    }
-    const callbacks = [callback];
-    waiting.set(key, callbacks);
-    lookup(hostname, options, (error, address, family) => {
-      waiting.delete(key);
-      for (const each of callbacks) each(error, address, family);
-    });
-  };
 }

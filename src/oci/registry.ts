@@ -3,18 +3,29 @@ import type { AddressRules } from './addresses.ts';
 import { authenticate } from './authentication.ts';
 import { createSend } from './connection.ts';
 import { createGuard } from './guard.ts';
-import { chain, deadline, followRedirects, measure, type RequestRecord, type Send } from './transport.ts';
+import type { ProxySelector } from './proxy.ts';
+import { type RateLimit, reportRateLimit } from './rate-limit.ts';
+import { chain, deadline, followRedirects, type Link, measure, type RequestRecord, type Send } from './transport.ts';
+import { insecureTrust, type Trust } from './trust.ts';
 
 export type RegistryOptions = {
   /** host[:port] of registries with plain http or an unverifiable certificate; may be on loopback. */
   readonly insecure: readonly string[];
+  /** host[:port] of others that the operator named, as of now: they may be on loopback, and are verified. */
+  readonly namedHosts?: () => ReadonlySet<string>;
   readonly addresses: AddressRules;
+  /** PEM of authorities that are trusted besides the built-in ones, as of now. */
+  readonly authorities?: () => readonly string[];
+  /** Absent: all is asked directly. */
+  readonly proxy?: ProxySelector;
   readonly userAgent: string;
   /** Milliseconds for one request, its redirects and body included. */
   readonly timeoutMs: number;
   readonly now: () => number;
   /** After each request over the wire. */
   readonly onRequest?: (record: RequestRecord) => void;
+  /** With each answer about a manifest that tells it. */
+  readonly onRateLimit?: (rateLimit: RateLimit) => void;
   /** In place of the guarded connections, for tests. */
   readonly send?: Send;
   /** In place of the system's DNS. */
@@ -24,36 +35,41 @@ export type RegistryOptions = {
 /** The way of a request to any registry: challenges, deadline, redirects, metrics, guarded connections. */
 export type Registry = {
   readonly send: Send;
-  /** Whether a host[:port] is named as insecure. */
-  isConfigured(host: string): boolean;
+  /** What holds for a host[:port] that the operator named; undefined for all others. */
+  named(host: string): { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
   /** Ends all connections. */
   destroy(): void;
 };
 
 /** @throws Error for CIDRs in `addresses` that are none */
 export function createRegistry(options: RegistryOptions): Registry {
-  const { now, timeoutMs } = options;
+  const { now, timeoutMs, proxy, authorities, lookup } = options;
+  const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
   const guard = createGuard({
     ...options.addresses,
-    insecure: options.insecure,
     connectTimeoutMs: timeoutMs,
-    ...(options.lookup === undefined ? {} : { lookup: options.lookup }),
+    now,
+    ...(authorities === undefined ? {} : { authorities }),
+    ...(lookup === undefined ? {} : { lookup }),
   });
   const wire = chain(
     [measure((record) => options.onRequest?.(record), now)],
-    options.send ?? createSend({ guard, userAgent: options.userAgent }),
+    options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
   );
-  const { isConfigured, isPublic, destroy } = guard;
+  const { isPublic, destroy } = guard;
   // A token service may not redirect: its answer would carry what was meant for another.
-  const authentication = authenticate({
-    named: (host) => (isConfigured(host) ? { policy: 'configured' } : undefined),
-    isPublic,
-    now,
-    send: chain([deadline(timeoutMs)], wire),
-  });
-  return {
-    send: chain([authentication, deadline(timeoutMs), followRedirects()], wire),
-    isConfigured,
-    destroy,
-  };
+  const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
+  const redirects = reportRateLimit((rateLimit) => options.onRateLimit?.(rateLimit), followRedirects());
+  return { send: chain([trustInsecure, authentication, deadline(timeoutMs), redirects], wire), named, destroy };
+
+  function named(host: string): ReturnType<Registry['named']> {
+    if (insecure.has(host)) return { policy: 'configured', trust: insecureTrust };
+    return options.namedHosts?.().has(host) ? { policy: 'configured' } : undefined;
+  }
+
+  /** To whom a host that is named as insecure is asked without a trust of its own, `registries.insecure` is its trust. */
+  function trustInsecure(...[request, next]: Parameters<Link>): ReturnType<Link> {
+    if (request.policy !== 'configured' || request.trust !== undefined) return next(request);
+    return next({ ...request, ...named(request.url.host) });
+  }
 }

@@ -14,6 +14,7 @@ import {
   type Send,
   statusError,
 } from '../../src/oci/transport.ts';
+import { insecureTrust } from '../../src/oci/trust.ts';
 import { reply, type ScriptedServer, startServer } from './server.ts';
 
 describe('a request to a registry', () => {
@@ -26,7 +27,7 @@ describe('a request to a registry', () => {
   beforeEach(async () => {
     server = await startServer();
     other = await startServer();
-    guard = createGuard({ insecure: [server.host], allow: [], connectTimeoutMs: 1000 });
+    guard = createGuard({ connectTimeoutMs: 1000, now: Date.now });
     records = [];
     send = chain(
       [deadline(300), followRedirects(), measure((record) => records.push(record), Date.now)],
@@ -43,8 +44,10 @@ describe('a request to a registry', () => {
       method: 'GET',
       url: new URL(`https://${server.host}${path}`),
       headers: { accept: 'a/b' },
+      scope: '',
       registry: server.host,
       policy: 'configured',
+      trust: insecureTrust,
       maxBytes: 1000,
       signal: new AbortController().signal,
       ...more,
@@ -165,14 +168,20 @@ describe('a request to a registry', () => {
         method: 'GET',
         url: new URL('https://r.example.com/'),
         headers: { Authorization: 'Basic x', cookie: 'y', accept: 'z' },
+        scope: '',
         registry: 'r.example.com',
         policy: 'configured',
-        credential: { username: 'u', password: 'p', fingerprint: 'f' },
+        trust: { ...insecureTrust, authorities: ['CA'], clients: [{ certificate: 'C', key: 'K' }] },
+        endpointHeaders: { 'x-key': 'k' },
+        credential: { username: 'u', password: 'p', fingerprint: 'f', shared: false },
         maxBytes: 1,
         signal: new AbortController().signal,
       });
       expect(seen[1]?.headers).to.deep.equal({ accept: 'z' });
-      expect(seen[1]).to.include({ policy: 'registry' }).and.not.have.property('credential');
+      expect(seen[1]).to.include({ policy: 'registry' }).and.not.have.any.keys('credential', 'endpointHeaders');
+      expect(seen[1]?.trust)
+        .to.include({ verify: true, plain: false })
+        .and.deep.include({ authorities: ['CA'], clients: [] });
     });
 
     const refused: [location: string | undefined, code: string][] = [
@@ -204,6 +213,7 @@ describe('a request to a registry', () => {
         method: 'GET',
         url: new URL('https://r.example.com/'),
         headers: {},
+        scope: '',
         registry: 'r.example.com',
         policy: 'registry',
         maxBytes: 1,

@@ -1,0 +1,137 @@
+import type { LookupFunction } from 'node:net';
+import { LRUCache } from 'lru-cache';
+
+export type DnsOptions = {
+  /** The system's, which holds one of libuv's threads until it answers. */
+  readonly lookup: LookupFunction;
+  /** How many threads libuv has. */
+  readonly threads: number;
+  readonly now: () => number;
+  /** Runs something after so many milliseconds; returns what prevents that. */
+  readonly later: (milliseconds: number, run: () => void) => () => void;
+  /** Ends all waiting. */
+  readonly signal: AbortSignal;
+};
+
+type Callback = Parameters<LookupFunction>[2];
+
+/** A name that is being looked up, or waits for its turn; it stays while it holds a thread, whoever still waits. */
+type Question = {
+  readonly key: string;
+  readonly ask: () => void;
+  callbacks: Callback[];
+  isAsked: boolean;
+  /** Whether it takes one of the few places of names that may never answer. */
+  isCounted: boolean;
+  stopWaiting: () => void;
+};
+
+/** Milliseconds, the wait for a turn included. */
+const DEADLINE = 5000;
+/** Milliseconds for which a name is not asked for again, by the code of its failure. */
+const REMEMBERED: Readonly<Record<string, number>> = { ENOTFOUND: 30_000, EAI_AGAIN: 5000, ETIMEOUT: 5000 };
+const MAX_NAMES = 10_000;
+
+/**
+ * Look-ups of names that strangers choose. Each name is asked for once at a time, failures are remembered for a while,
+ * and names that have not resolved before never hold all of libuv's threads: a name whose DNS is silent must not keep
+ * the others waiting. A failure by the deadline has the code `ETIMEOUT`.
+ */
+export function createDns(options: DnsOptions): LookupFunction {
+  const { now } = options;
+  // libuv gives look-ups ("slow" work) half of its threads; half of those stay free for names that are known to resolve.
+  const places = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
+  const questions = new Map<string, Question>();
+  const line = new Set<Question>();
+  const resolved = new LRUCache<string, true>({ max: MAX_NAMES });
+  const failures = new LRUCache<string, { readonly error: Error; readonly until: number }>({ max: MAX_NAMES });
+  let counted = 0;
+  options.signal.addEventListener('abort', abandon, { once: true });
+
+  return (hostname, lookupOptions, callback) => {
+    const key = `${hostname} ${lookupOptions.family ?? 0} ${lookupOptions.hints ?? 0}`;
+    if (options.signal.aborted) return process.nextTick(callback, new Error('stopped'), []);
+    const failure = failures.get(key);
+    if (failure !== undefined && failure.until > now()) return process.nextTick(callback, failure.error, []);
+    const question = questions.get(key) ?? {
+      key,
+      ask: () => options.lookup(hostname, lookupOptions, (...answer) => settle(question, answer)),
+      callbacks: [],
+      isAsked: false,
+      isCounted: false,
+      stopWaiting: () => undefined,
+    };
+    question.callbacks.push(callback);
+    if (question.callbacks.length === 1) question.stopWaiting = options.later(DEADLINE, () => expire(question));
+    if (questions.has(key)) return;
+    questions.set(key, question);
+    line.add(question);
+    advance();
+  };
+
+  /** Asks whatever has a place, in order. */
+  function advance(): void {
+    for (const question of line) {
+      const isKnown = resolved.has(question.key);
+      if (!isKnown && counted >= places) continue;
+      line.delete(question);
+      question.isAsked = true;
+      if (!isKnown) count(question);
+      question.ask();
+    }
+  }
+
+  function count(question: Question): void {
+    if (question.isCounted) return;
+    question.isCounted = true;
+    counted += 1;
+  }
+
+  function settle(question: Question, answer: Parameters<Callback>): void {
+    questions.delete(question.key);
+    if (question.isCounted) counted -= 1;
+    const [error] = answer;
+    if (error === null) {
+      failures.delete(question.key);
+      resolved.set(question.key, true);
+    } else remember(question, error);
+    tell(question, answer);
+    advance();
+  }
+
+  /** Its thread is not free before the system answers; until then it counts, even where the name was known. */
+  function expire(question: Question): void {
+    const error = Object.assign(new Error('the DNS does not answer'), { code: 'ETIMEOUT' });
+    if (question.isAsked) {
+      count(question);
+      remember(question, error);
+    } else {
+      // It has not been asked, so nothing is known of it.
+      line.delete(question);
+      questions.delete(question.key);
+    }
+    tell(question, [error, []]);
+  }
+
+  function remember({ key }: Question, error: NodeJS.ErrnoException): void {
+    resolved.delete(key);
+    const milliseconds = REMEMBERED[error.code ?? ''];
+    if (milliseconds !== undefined) failures.set(key, { error, until: now() + milliseconds });
+  }
+
+  function tell(question: Question, answer: Parameters<Callback>): void {
+    question.stopWaiting();
+    for (const callback of question.callbacks.splice(0)) callback(...answer);
+  }
+
+  function abandon(): void {
+    line.clear();
+    for (const question of questions.values()) tell(question, [new Error('stopped'), []]);
+  }
+}
+
+/** How many threads libuv makes of `UV_THREADPOOL_SIZE`. */
+export function libuvThreads(size: string | undefined): number {
+  if (size === undefined) return 4;
+  return Math.min(Math.max(Number.parseInt(size, 10) || 1, 1), 1024);
+}

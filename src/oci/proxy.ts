@@ -1,0 +1,95 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+/** A proxy that the environment names. */
+export type ForwardProxy = {
+  /** The variable that names it, as it is written there. */
+  readonly variable: string;
+  /** host[:port], for messages. */
+  readonly host: string;
+  /** `http://host:port` or `https://host:port`. */
+  readonly origin: string;
+  /** The value of `Proxy-Authorization`. */
+  readonly authorization?: string;
+};
+
+/** The proxy that a URL is asked through; undefined where it is asked directly. */
+export type ProxySelector = (url: URL) => ForwardProxy | undefined;
+
+/**
+ * Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, the names in lower case first, as curl and Go's tools do. Entries of
+ * `NO_PROXY` that are nothing known match nothing.
+ *
+ * @throws Error naming the variable whose proxy is none; never its contents, which may hold a password
+ */
+export function createProxySelector(environment: Readonly<Record<string, string | undefined>>): ProxySelector {
+  const find = (name: string): readonly [string, string] | undefined =>
+    [name.toLowerCase(), name]
+      .map((each) => [each, environment[each] ?? ''] as const)
+      .find(([, value]) => value !== '');
+  const proxies = new Map(
+    ['https:', 'http:'].flatMap((scheme) => {
+      const found = find(`${scheme.slice(0, -1).toUpperCase()}_PROXY`);
+      return found === undefined ? [] : [[scheme, readProxy(...found)] as const];
+    }),
+  );
+  const exemptions = (find('NO_PROXY')?.[1] ?? '')
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .map(exemption);
+  return (url) => {
+    const proxy = proxies.get(url.protocol);
+    if (proxy === undefined) return undefined;
+    const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+    const address = isIP(host) === 0 ? undefined : ipaddr.process(host);
+    const target = { host, port: url.port || (url.protocol === 'https:' ? '443' : '80'), address };
+    // What is on our own machine, no proxy reaches.
+    if (host === 'localhost' || address?.range() === 'loopback') return undefined;
+    return exemptions.some((matches) => matches(target)) ? undefined : proxy;
+  };
+}
+
+function readProxy(variable: string, text: string): ForwardProxy {
+  const refuse = (problem: string): Error => new Error(`${variable}: ${problem}`);
+  const full = text.includes('://') ? text : `http://${text}`;
+  if (!URL.canParse(full)) throw refuse('is no URL such as http://proxy.example.com:3128');
+  const { protocol, host, username, password } = new URL(full);
+  if (protocol !== 'http:' && protocol !== 'https:') throw refuse('is neither an http:// nor an https:// URL');
+  const proxy = { variable, host, origin: `${protocol}//${host}` };
+  if (username === '' && password === '') return proxy;
+  try {
+    const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`, 'utf8');
+    return { ...proxy, authorization: `Basic ${login.toString('base64')}` };
+  } catch {
+    throw refuse('holds a "%" in its user or password that is not followed by two hexadecimal digits ("%25" is a "%")');
+  }
+}
+
+type Target = {
+  readonly host: string;
+  readonly port: string;
+  readonly address: ReturnType<typeof ipaddr.process> | undefined;
+};
+
+/** One entry of `NO_PROXY`: `*`, a CIDR, or a host[:port]; a domain covers what is below it, `.domain` only that. */
+function exemption(entry: string): (target: Target) => boolean {
+  if (entry === '*') return () => true;
+  if (entry.includes('/')) return cidrExemption(entry);
+  const [, name = '', port] = isIP(entry) === 0 ? (/^(.*?)(?::(\d+))?$/.exec(entry) ?? []) : [entry, entry];
+  const host = name.replace(/^\[(.*)\]$/, '$1');
+  const isPort = (target: Target): boolean => port === undefined || target.port === port;
+  if (isIP(host) !== 0) {
+    const address = ipaddr.process(host).toString();
+    return (target) => target.address?.toString() === address && isPort(target);
+  }
+  const domain = host.replace(/^\*(?=\.)/, '').replace(/\.$/, '');
+  if (domain === '') return () => false;
+  const suffix = domain.startsWith('.') ? domain : `.${domain}`;
+  return (target) => (target.host === domain || target.host.endsWith(suffix)) && isPort(target);
+}
+
+function cidrExemption(entry: string): (target: Target) => boolean {
+  if (!ipaddr.isValidCIDR(entry)) return () => false;
+  const [network, bits] = ipaddr.parseCIDR(entry);
+  return ({ address }) => address !== undefined && address.kind() === network.kind() && address.match([network, bits]);
+}

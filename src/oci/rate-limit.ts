@@ -1,0 +1,34 @@
+import type { Link, Response } from './transport.ts';
+
+/** What a registry says of its limit of pulls, as Docker Hub does. */
+export type RateLimit = {
+  readonly registry: string;
+  /** Pulls in a window. */
+  readonly limit: number;
+  readonly remaining: number;
+};
+
+/**
+ * Reads `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600` (a window in seconds). Undefined unless
+ * both are there and are numbers.
+ */
+export function parseRateLimit(headers: Response['headers']): Omit<RateLimit, 'registry'> | undefined {
+  const read = (name: string): number | undefined => {
+    const digits = /^\s*(\d{1,9})\s*(?:;|$)/.exec(headers[name] ?? '')?.[1];
+    return digits === undefined ? undefined : Number(digits);
+  };
+  const [limit, remaining] = [read('ratelimit-limit'), read('ratelimit-remaining')];
+  return limit === undefined || remaining === undefined ? undefined : { limit, remaining };
+}
+
+/** Reports the limit with each answer about a manifest that the registry itself gives, not who it redirects to. */
+export function reportRateLimit(report: (rateLimit: RateLimit) => void, redirects: Link): Link {
+  return (request, next) =>
+    redirects(request, async (hop) => {
+      const response = await next(hop);
+      const isAbout = hop.url.origin === request.url.origin && hop.url.pathname.includes('/manifests/');
+      const found = isAbout ? parseRateLimit(response.headers) : undefined;
+      if (found !== undefined) report({ registry: request.registry, ...found });
+      return response;
+    });
+}
