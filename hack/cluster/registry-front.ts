@@ -16,8 +16,9 @@ export interface FrontOptions {
   readonly registry: { readonly url: string };
   /** `hub`: what the registry has at `/v2/x` is at `/v2/hub/x` here, and nothing else is. */
   readonly prefix?: string;
-  /** HTTPS with a certificate of this authority, for 127.0.0.1 and localhost. */
+  /** HTTPS with a certificate of this authority, for 127.0.0.1, localhost and these names. */
   readonly authority?: Authority;
+  readonly names?: readonly string[];
 }
 
 /** A request as it came, in the order of coming. */
@@ -64,7 +65,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     if (fixed !== undefined || target === undefined) outgoing.writeHead(fixed ?? 404).end();
     else pass(incoming, outgoing, new URL(target, options.registry.url));
   };
-  const pair = options.authority?.issue('front', ['127.0.0.1', 'localhost']);
+  const pair = options.authority?.issue('front', ['127.0.0.1', 'localhost', ...(options.names ?? [])]);
   const server =
     pair === undefined
       ? createServer(listener)

@@ -39,6 +39,8 @@ export type World = {
   image(tag: string): string;
   /** Pushes the fixtures into another registry that asks for its account. */
   fill(registry: Registry): Promise<void>;
+  /** Names more hosts as insecure, from the next `run` on. */
+  allowInsecure(...hosts: readonly string[]): void;
   /** Runs the controller until `stopControllers`; resolves when it is ready. */
   run(flags?: readonly string[], options?: ProcessOptions): Promise<RunningController>;
   /** Runs another command (`clean`, `plan`) to its end, with the same kubeconfig. */
@@ -162,6 +164,9 @@ function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], 
       insecure.add(other.host);
       // A loopback address as well, which has to be configured on its own.
       if (other.tokenServer) insecure.add(new URL(other.tokenServer.realm).host);
+    },
+    allowInsecure(...hosts) {
+      for (const host of hosts) insecure.add(host);
     },
     async run(flags = [], processOptions = {}) {
       const hosts = ['--registries.insecure', [...insecure].join(',')];

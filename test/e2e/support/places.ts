@@ -1,0 +1,84 @@
+import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { stringify } from 'yaml';
+import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
+import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
+import { type Front, type FrontOptions, startFront } from '../../../hack/cluster/registry-front.ts';
+import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
+import type { World } from './world.ts';
+
+/** What a file of tests arranges besides its world: registries, names for them, and files of the operator's. */
+export type Places = {
+  readonly directory: string;
+  /** Starts one that holds what the world's registry holds, unless it is a mirror. Not named as insecure. */
+  registry(options: RegistryOptions): Promise<Registry>;
+  /** One more name for a registry, the world's unless told. Not named as insecure. */
+  front(options?: Partial<FrontOptions>): Promise<Front>;
+  /** Writes a file at this path below the directory, in one step; gives its path. What is no text becomes YAML. */
+  file(path: string, content: unknown, mode?: number): Promise<string>;
+  /**
+   * A directory as the kubelet mounts a Secret: links to files behind `..data`. Called again with the same
+   * names, it swaps that link.
+   */
+  mount(path: string, files: Readonly<Record<string, string>>): Promise<string>;
+  remove(): Promise<void>;
+};
+
+/** The reference of a fixture at a host, below a prefix where there is one. */
+export function imageAt(host: string, tag: string): string {
+  return `${host}/${TESTIMG_REPOSITORY}:${tag}`;
+}
+
+export const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+export async function arrange(world: World): Promise<Places> {
+  const directory = await mkdtemp(join(tmpdir(), 'archaware-places-'));
+  const registries: Registry[] = [];
+  const fronts: Front[] = [];
+  const mounted = new Map<string, number>();
+
+  async function file(path: string, content: unknown, mode = 0o600): Promise<string> {
+    const target = join(directory, path);
+    await mkdir(dirname(target), { recursive: true });
+    const next = join(dirname(target), `.${basename(path)}.next`);
+    await writeFile(next, typeof content === 'string' ? content : stringify(content));
+    await chmod(next, mode);
+    await rename(next, target);
+    return target;
+  }
+
+  return {
+    directory,
+    async registry(options) {
+      const registry = await startRegistry(options.mirrorOf ? options : { contentsOf: world.registry, ...options });
+      registries.push(registry);
+      return registry;
+    },
+    async front(options) {
+      const front = await startFront({ registry: world.registry, ...options });
+      fronts.push(front);
+      return front;
+    },
+    file,
+    async mount(path, files) {
+      const root = join(directory, path);
+      const version = `..version-${mounted.get(path) ?? 0}`;
+      for (const [name, content] of Object.entries(files)) await file(join(path, version, name), content);
+      await symlink(version, join(root, '..data_tmp'));
+      await rename(join(root, '..data_tmp'), join(root, '..data'));
+      if (!mounted.has(path)) {
+        for (const name of Object.keys(files)) await symlink(join('..data', name), join(root, name));
+      }
+      mounted.set(path, (mounted.get(path) ?? 0) + 1);
+      return root;
+    },
+    async remove() {
+      await Promise.all([
+        ...fronts.map((front) => front.stop()),
+        ...registries.map((registry) => registry.remove()),
+        rm(directory, { recursive: true, force: true }),
+      ]);
+    },
+  };
+}
