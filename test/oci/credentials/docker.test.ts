@@ -1,5 +1,11 @@
 import { expect } from 'chai';
-import { type PullSecret, PullSecretError, parsePullSecret } from '../../../src/oci/credentials/docker.ts';
+import {
+  type PullSecret,
+  PullSecretError,
+  parseDockerConfig,
+  parsePullSecret,
+} from '../../../src/oci/credentials/docker.ts';
+import { SourceError } from '../../../src/oci/credentials/source-error.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const modern = (config: unknown): PullSecret => ({
@@ -45,6 +51,82 @@ describe('a pull secret', () => {
     it(`with ${what} is refused, and nothing of it is shown`, () => {
       expect(() => parsePullSecret(secret))
         .to.throw(PullSecretError, message)
+        .that.satisfies((error: Error) => !error.message.includes('hunter2'));
+    });
+  }
+});
+
+describe("an operator's Docker configuration", () => {
+  const auth = base64('me:s3:cret');
+  const login = { pattern: 'a.b', username: 'me', password: 's3:cret' };
+  const logins: [what: string, auths: unknown, expected: object[]][] = [
+    ['auth', { 'a.b': { auth } }, [login]],
+    ['user and password', { 'a.b': { username: 'me', password: 's3:cret' } }, [login]],
+    ['an identity token', { 'a.b': { auth, identitytoken: 'i' } }, [{ ...login, identityToken: 'i' }]],
+    [
+      'an identity token and a name, as docker login leaves them',
+      { 'a.b': { auth: base64('me:'), identitytoken: 'i' } },
+      [{ pattern: 'a.b', username: 'me', password: '', identityToken: 'i' }],
+    ],
+    [
+      'an identity token alone',
+      { 'a.b': { identitytoken: 'i' } },
+      [{ pattern: 'a.b', username: '', password: '', identityToken: 'i' }],
+    ],
+    ['a registry token', { 'a.b': { auth, registrytoken: 'r' } }, [login]],
+    ['what is in a store', { 'a.b': {} }, []],
+    ['null', null, []],
+    ['several, in their order', { 'c.d': { auth }, 'a.b': { auth } }, [{ ...login, pattern: 'c.d' }, login]],
+  ];
+  for (const [what, auths, expected] of logins) {
+    it(`with ${what} gives ${expected.length}`, () => {
+      expect(parseDockerConfig(JSON.stringify({ auths }))).to.deep.equal({ logins: expected, helpers: new Map() });
+    });
+  }
+
+  const hosts: [key: string, host: string][] = [
+    ['gcr.io', 'gcr.io'],
+    ['GCR.io', 'gcr.io'],
+    ['https://gcr.io', 'gcr.io'],
+    ['a.b:5000', 'a.b:5000'],
+    ['http://a.b:5000/v2/', 'a.b:5000'],
+    ['[::1]:5000', '[::1]:5000'],
+    ['docker.io', 'docker.io'],
+    ['index.docker.io', 'docker.io'],
+    ['https://index.docker.io/v1/', 'docker.io'],
+  ];
+  for (const [key, host] of hosts) {
+    it(`with a helper for ${key} means ${host}`, () => {
+      const { helpers } = parseDockerConfig(JSON.stringify({ credHelpers: { [key]: 'ecr-login' } }));
+      expect([...helpers]).to.deep.equal([[host, 'ecr-login']]);
+    });
+  }
+
+  it('names a store, and the hosts that are not in it', () => {
+    const config = parseDockerConfig('{"credsStore":"pass","credHelpers":{"a.b":""},"psFormat":"x"}');
+    expect(config).to.deep.equal({ logins: [], helpers: new Map([['a.b', '']]), store: 'pass' });
+    expect(parseDockerConfig('{"credsStore":""}')).to.not.have.property('store');
+  });
+
+  const refused: [what: string, text: string, message: RegExp][] = [
+    ['no JSON', '{"auths": {"a.b": {"auth": "hunter2"', /no JSON/],
+    ['a list', '["hunter2"]', /no JSON object/],
+    ['auths of no object', '{"auths": "hunter2"}', /^auths is no/],
+    ['an entry of no object', '{"auths": {"c.d": {}, "a.b": "hunter2"}}', /^auths\["a\.b"\] is no/],
+    ['auth of no base64', '{"auths": {"a.b": {"auth": "hunter2:%"}}}', /^auths\["a\.b"\] has an auth/],
+    ['a token that is a number', '{"auths": {"a.b": {"identitytoken": 1}}}', /identitytoken/],
+    ['a key with a line break', '{"auths": {"a\\nb": 1}}', /^auths\["a\\u\{a\}b"\]/],
+    ['a helper with a path', '{"credHelpers": {"a.b": "../hunter2"}}', /^credHelpers\["a\.b"\] is no name/],
+    ['a helper with an argument', '{"credHelpers": {"a.b": "x hunter2"}}', /is no name/],
+    ['a helper that is an object', '{"credHelpers": {"a.b": {}}}', /is no string/],
+    ['a helper for a path', '{"credHelpers": {"gcr.io/project": "gcr"}}', /no host/],
+    ['a store with a path', '{"credsStore": "/bin/hunter2"}', /^credsStore is no name/],
+    ['a store that is a list', '{"credsStore": ["x"]}', /^credsStore is no string/],
+  ];
+  for (const [what, text, message] of refused) {
+    it(`with ${what} is refused, and nothing of it is shown`, () => {
+      expect(() => parseDockerConfig(text))
+        .to.throw(SourceError, message)
         .that.satisfies((error: Error) => !error.message.includes('hunter2'));
     });
   }

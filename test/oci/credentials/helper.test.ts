@@ -1,0 +1,130 @@
+import { expect } from 'chai';
+import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
+import { ProgramError } from '../../../src/oci/credentials/process.ts';
+import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+
+describe('a credential helper', () => {
+  let programs: CredentialPrograms;
+  let path: string | undefined;
+  beforeEach(async () => {
+    programs = await createCredentialPrograms();
+    path = process.env.PATH;
+    process.env.PATH = `${programs.bin}:${path}`;
+  });
+  afterEach(async () => {
+    process.env.PATH = path;
+    await programs.remove();
+  });
+
+  function setup() {
+    let time = 0;
+    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time });
+    const { signal } = new AbortController();
+    return {
+      ask: (helper: string, host: string) => helpers.ask(helper, host, signal),
+      failure: (helper: string, host: string): Promise<unknown> =>
+        helpers.ask(helper, host, signal).catch((error: unknown) => error),
+      asked: async () =>
+        (await programs.calls()).map(({ program, args, stdin }) => [program, ...args, stdin].join(' ')),
+      advance: (milliseconds: number) => {
+        time += milliseconds;
+      },
+    };
+  }
+
+  it('is asked by host, and answers with a login for it', async () => {
+    await programs.helper('test', { 'a.b:5000': { username: 'me', secret: 'hunter2' } });
+    const { ask, asked } = setup();
+    expect(await ask('test', 'a.b:5000')).to.deep.equal({ pattern: 'a.b:5000', username: 'me', password: 'hunter2' });
+    expect(await asked()).to.deep.equal(['docker-credential-test get a.b:5000']);
+  });
+
+  it("is asked for Docker Hub by the name of its clients' first days", async () => {
+    await programs.helper('test', { 'https://index.docker.io/v1/': { username: 'me', secret: 'hunter2' } });
+    expect(await setup().ask('test', 'docker.io')).to.include({ pattern: 'docker.io', username: 'me' });
+  });
+
+  it('that answers <token> has an identity token', async () => {
+    await programs.helper('acr', { 'x.azurecr.io': { username: '<token>', secret: 'refresh' } });
+    expect(await setup().ask('acr', 'x.azurecr.io')).to.deep.equal({
+      pattern: 'x.azurecr.io',
+      username: '',
+      password: '',
+      identityToken: 'refresh',
+    });
+  });
+
+  it('that knows no login has not failed, and is asked again after a minute', async () => {
+    await programs.helper('test', {});
+    const { ask, asked, advance } = setup();
+    expect(await ask('test', 'a.b')).to.equal(undefined);
+    advance(59_999);
+    expect(await ask('test', 'a.b')).to.equal(undefined);
+    expect(await asked()).to.have.length(1);
+    await programs.helper('test', { 'a.b': { username: 'me', secret: 'new' } });
+    advance(1);
+    expect(await ask('test', 'a.b')).to.include({ password: 'new' });
+  });
+
+  it('that answers with nothing in it knows no login', async () => {
+    await programs.helper('test', { 'a.b': { username: '', secret: '' } });
+    expect(await setup().ask('test', 'a.b')).to.equal(undefined);
+  });
+
+  it('answers for a minute', async () => {
+    await programs.helper('test', { 'a.b': { username: 'me', secret: 'old' } });
+    const { ask, asked, advance } = setup();
+    await ask('test', 'a.b');
+    await programs.helper('test', { 'a.b': { username: 'me', secret: 'new' } });
+    advance(59_999);
+    expect(await ask('test', 'a.b')).to.include({ password: 'old' });
+    advance(1);
+    expect(await ask('test', 'a.b')).to.include({ password: 'new' });
+    expect(await asked()).to.have.length(2);
+  });
+
+  it('runs once for a host, however many ask, and beside itself for another', async () => {
+    await programs.helper('test', { 'a.b': { username: 'me', secret: 'x' } });
+    const { ask, asked } = setup();
+    const logins = await Promise.all(['a.b', 'a.b', 'c.d', 'a.b'].map((host) => ask('test', host)));
+    expect(logins.map((login) => login?.username)).to.deep.equal(['me', 'me', undefined, 'me']);
+    expect((await asked()).sort()).to.deep.equal(['docker-credential-test get a.b', 'docker-credential-test get c.d']);
+  });
+
+  it('that fails is asked again after ten seconds', async () => {
+    await programs.program('docker-credential-test', `process.stderr.write('first line\\nno keyring\\n'); end(2);`);
+    const { ask, failure, asked, advance } = setup();
+    for (let turn = 0; turn < 2; turn += 1) {
+      const error = await failure('test', 'a.b');
+      expect(error).to.be.instanceOf(ProgramError).with.property('message', 'ended with code 2: no keyring');
+      advance(4999);
+    }
+    expect(await asked()).to.have.length(1);
+    await programs.helper('test', { 'a.b': { username: 'me', secret: 'x' } });
+    advance(2);
+    expect(await ask('test', 'a.b')).to.include({ username: 'me' });
+  });
+
+  it('that is not in PATH is named so', async () => {
+    expect(await setup().failure('nowhere', 'a.b'))
+      .to.be.instanceOf(ProgramError)
+      .with.property('message', 'could not be started (ENOENT: it does not exist)');
+  });
+
+  const answers: [what: string, body: string][] = [
+    ['no JSON', `say('hunter2');`],
+    ['a list', `say('["hunter2"]');`],
+    ['no secret', `say('{"Username":"hunter2"}');`],
+    ['a number', `say('{"Username":"me","Secret":7}');`],
+    ['nothing', ''],
+    ['an error on standard output', `say('hunter2 is wrong'); end(1);`],
+  ];
+  for (const [what, body] of answers) {
+    it(`that answers with ${what} has failed, and nothing of it is shown`, async () => {
+      await programs.program('docker-credential-test', body);
+      const error = await setup().failure('test', 'a.b');
+      expect(error).to.be.instanceOf(ProgramError);
+      expect(String(error)).to.not.include('hunter2');
+    });
+  }
+});

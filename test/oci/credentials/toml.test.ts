@@ -1,0 +1,98 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { SourceError } from '../../../src/oci/credentials/source-error.ts';
+import { parseTomlLogin, readTomlDirectory } from '../../../src/oci/credentials/toml.ts';
+
+const GOOD = 'user = "me"\nsecret = "hunter2"\n';
+
+describe('a TOML file of a login', () => {
+  const names: [name: string, pattern: string][] = [
+    ['docker.io.toml', 'docker.io'],
+    ['Quay.io.toml', 'quay.io'],
+    ['registry.example.com:5000.toml', 'registry.example.com:5000'],
+    ['localhost.toml', 'localhost'],
+    ['*.example.com.toml', '*.example.com'],
+    ['[fd00::1]:5000.toml', '[fd00::1]:5000'],
+  ];
+  for (const [name, pattern] of names) {
+    it(`with the name ${name} is for ${pattern}`, () => {
+      expect(parseTomlLogin(name, GOOD)).to.deep.equal({ pattern, username: 'me', password: 'hunter2' });
+    });
+  }
+
+  it('may have comments, other quotes and other ends of lines', () => {
+    const text = "# of the team\r\nuser = 'me'   # a robot\r\nsecret = '''hunter\\2'''\r\n";
+    expect(parseTomlLogin('a.b.toml', text)).to.include({ username: 'me', password: 'hunter\\2' });
+  });
+
+  const refused: [what: string, name: string, text: string, message: RegExp][] = [
+    [
+      'an unknown key',
+      'a.b.toml',
+      `${GOOD}password = "hunter2"`,
+      /unknown key "password"; expected are user and secret/,
+    ],
+    ['a table', 'a.b.toml', `${GOOD}[auth]\nx = 1`, /unknown key "auth"/],
+    ['no user', 'a.b.toml', 'secret = "hunter2"', /^it has no user$/],
+    ['no secret', 'a.b.toml', 'user = "hunter2"', /^it has no secret$/],
+    ['nothing', 'a.b.toml', '', /^it has no user$/],
+    ['a number', 'a.b.toml', 'user = "me"\nsecret = 123', /^its secret must be a string/],
+    ['an empty secret', 'a.b.toml', 'user = "me"\nsecret = ""', /^its secret must be/],
+    ['a syntax error', 'a.b.toml', 'user = "me"\nsecret = hunter2', /^it is no TOML \(line 2\)$/],
+    ['a key twice', 'a.b.toml', `${GOOD}secret = "hunter2"`, /^it is no TOML \(line 3\)$/],
+    ['a name that is no host', 'a.b_5000.toml', GOOD, /name is no host/],
+    ['a name with a space', 'my registry.toml', GOOD, /name is no host/],
+    ['no name', '.toml', GOOD, /name is no host/],
+  ];
+  for (const [what, name, text, message] of refused) {
+    it(`with ${what} is refused, and nothing of it is shown`, () => {
+      expect(() => parseTomlLogin(name, text))
+        .to.throw(SourceError, message)
+        .that.satisfies((error: Error) => !error.message.includes('hunter2'));
+    });
+  }
+});
+
+describe('a directory of TOML files', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-toml-'));
+  });
+  afterEach(() => rm(directory, { recursive: true, force: true }));
+
+  it('is read as a mounted Secret is: links followed, ..data and other files left alone', async () => {
+    const version = join(directory, '..2026_01_01');
+    await mkdir(version);
+    await writeFile(join(version, 'docker.io.toml'), GOOD);
+    await symlink('..2026_01_01', join(directory, '..data'));
+    await symlink('..data/docker.io.toml', join(directory, 'docker.io.toml'));
+    for (const name of ['.quay.io.toml', 'quay.io.toml~', '.quay.io.toml.swp', 'README', 'quay.io.TOML']) {
+      await writeFile(join(directory, name), 'hunter2');
+    }
+    expect(await readTomlDirectory(directory)).to.deep.equal([
+      { file: join(directory, 'docker.io.toml'), login: { pattern: 'docker.io', username: 'me', password: 'hunter2' } },
+    ]);
+  });
+
+  it('tells what is wrong of each file, and reads the others', async () => {
+    await writeFile(join(directory, 'a.b.toml'), GOOD);
+    await writeFile(join(directory, 'c.d.toml'), 'hunter2');
+    await mkdir(join(directory, 'e.f.toml'));
+    await symlink('nowhere', join(directory, 'g.h.toml'));
+    const entries = await readTomlDirectory(directory);
+    const told = entries.map((entry) => ('error' in entry ? entry.error.message : entry.login.pattern));
+    expect(told).to.deep.equal([
+      'a.b',
+      'it is no TOML (line 1)',
+      'it cannot be read (EISDIR)',
+      'it cannot be read (ENOENT)',
+    ]);
+  });
+
+  it('that is not there is named so', async () => {
+    const error: unknown = await readTomlDirectory(join(directory, 'x')).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(SourceError).with.property('message', 'it cannot be read (ENOENT)');
+  });
+});
