@@ -1,0 +1,296 @@
+import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createOperatorCredentials, type OperatorCredentialsOptions } from '../../../src/oci/credentials/operator.ts';
+import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+
+const auth = (login: string): { auth: string } => ({ auth: Buffer.from(login).toString('base64') });
+
+describe("the operator's credentials", () => {
+  let directory: string;
+  let programs: CredentialPrograms;
+  let path: string | undefined;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-operator-'));
+    programs = await createCredentialPrograms();
+    path = process.env.PATH;
+    process.env.PATH = `${programs.bin}:${path}`;
+  });
+  afterEach(async () => {
+    process.env.PATH = path;
+    await programs.remove();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const at = (name: string): string => join(directory, name);
+  const write = (name: string, content: unknown): Promise<void> =>
+    writeFile(at(name), typeof content === 'string' ? content : JSON.stringify(content));
+  const providers = (...list: object[]): object => ({
+    apiVersion: 'kubelet.config.k8s.io/v1',
+    kind: 'CredentialProviderConfig',
+    providers: list.map((each) => ({
+      matchImages: ['*.example.com'],
+      defaultCacheDuration: '1h',
+      apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+      ...each,
+    })),
+  });
+
+  function setup(options: Partial<OperatorCredentialsOptions> = {}) {
+    const told: string[] = [];
+    let time = 0;
+    const credentials = createOperatorCredentials({
+      dockerConfigFiles: [],
+      directory: '',
+      kubelet: { config: '', binDirectory: programs.bin },
+      timeoutMs: 30_000,
+      now: () => time,
+      onProblem: (source, problem) => told.push(`${source}: ${problem}`),
+      ...options,
+    });
+    const { signal } = new AbortController();
+    return {
+      ...credentials,
+      told,
+      users: async (name: string) => (await credentials.lookup(name, signal)).map(({ username }) => username),
+      problems: async () => (await credentials.reload()).map(({ key, file, problem }) => `${key} ${file}: ${problem}`),
+      advance: (milliseconds: number) => {
+        time += milliseconds;
+      },
+    };
+  }
+
+  it('are none where nothing is configured', async () => {
+    const { users, problems, paths } = setup({ dockerConfigFiles: [''] });
+    expect(await problems()).to.deep.equal([]);
+    expect(await users('registry.example.com/app')).to.deep.equal([]);
+    expect(paths).to.deep.equal([]);
+  });
+
+  it('are those of all sources that may match, and nothing is read before it is told to', async () => {
+    await write('a.json', {
+      auths: { 'registry.example.com': auth('a:x'), 'quay.io': auth('other:x') },
+      credsStore: 'store',
+    });
+    await write('b.json', { auths: { '*.example.com/team': auth('b:x') }, credHelpers: { 'quay.io': 'nothing' } });
+    await mkdir(at('toml'));
+    await write('toml/registry.example.com.toml', 'user = "toml"\nsecret = "x"');
+    await write('providers.yaml', providers({ name: 'plugin' }));
+    await programs.helper('store', { 'registry.example.com': { username: 'helper', secret: 'x' } });
+    await programs.plugin('plugin', {
+      cacheKeyType: 'Image',
+      auth: { '*.example.com': { username: 'plugin', password: 'x' }, 'quay.io': { username: 'other', password: 'x' } },
+    });
+    const { users, problems, paths, told } = setup({
+      dockerConfigFiles: [at('a.json'), at('b.json')],
+      directory: at('toml'),
+      kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
+    });
+    expect(paths).to.deep.equal(['a.json', 'b.json', 'toml', 'providers.yaml'].map(at));
+    expect(await users('registry.example.com/team/app')).to.deep.equal([]);
+    expect(await problems()).to.deep.equal([]);
+    expect(await users('registry.example.com/team/app')).to.deep.equal(['a', 'b', 'toml', 'helper', 'plugin']);
+    expect(await users('registry.example.com/app')).to.deep.equal(['a', 'toml', 'helper', 'plugin']);
+    expect(await users('ample.com/app')).to.deep.equal([]);
+    expect(told).to.deep.equal([]);
+  });
+
+  it("hold Docker Hub's under all of its names, for whoever knows all that there is", async () => {
+    await write('a.json', { auths: { 'https://index.docker.io/v1/': auth('old:x'), 'docker.io': auth('new:x') } });
+    const { users, problems } = setup({ dockerConfigFiles: [at('a.json')] });
+    await problems();
+    expect(await users('docker.io/library/nginx')).to.deep.equal(['old', 'new']);
+  });
+
+  it('ask the helper of the host, and the store for all other hosts', async () => {
+    const config = {
+      credsStore: 'store',
+      credHelpers: { 'registry.example.com': 'own', 'none.example.com': '', 'index.docker.io': 'hub' },
+    };
+    await write('a.json', config);
+    await write('b.json', config);
+    for (const name of ['store', 'own', 'hub']) await programs.helper(name, {});
+    const { users, problems } = setup({ dockerConfigFiles: [at('a.json'), at('b.json')] });
+    await problems();
+    for (const host of [
+      'registry.example.com',
+      'none.example.com',
+      'docker.io',
+      'quay.io',
+      'registry.example.com:5000',
+    ]) {
+      await users(`${host}/team/app`);
+    }
+    const asked = (await programs.calls()).map(
+      ({ program, stdin }) => `${program.replace('docker-credential-', '')} ${stdin}`,
+    );
+    expect(asked).to.deep.equal([
+      'own registry.example.com',
+      'hub https://index.docker.io/v1/',
+      'store quay.io',
+      'store registry.example.com:5000',
+    ]);
+  });
+
+  it('tell what is wrong with a file, and keep what it held before', async () => {
+    await write('a.json', { auths: { 'registry.example.com': auth('a:x') } });
+    await mkdir(at('toml'));
+    await write('toml/registry.example.com.toml', 'user = "toml"\nsecret = "x"');
+    await write('providers.yaml', providers({ name: 'plugin' }));
+    await programs.plugin('plugin', {
+      cacheKeyType: 'Image',
+      auth: { '*.example.com': { username: 'plugin', password: 'x' } },
+    });
+    const { users, problems } = setup({
+      dockerConfigFiles: [at('a.json'), at('missing.json')],
+      directory: at('toml'),
+      kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
+    });
+    const missing = `credentials.dockerConfigFiles ${at('missing.json')}: it cannot be read (ENOENT)`;
+    expect(await problems()).to.deep.equal([missing]);
+
+    await write('a.json', 'hunter2');
+    await write('toml/registry.example.com.toml', 'hunter2');
+    await write('toml/quay.io.toml', 'user = "new"\nsecret = "x"');
+    await write('providers.yaml', providers({ name: 'plugin', tokenAttributes: {} }));
+    const bad = [
+      `credentials.dockerConfigFiles ${at('a.json')}: it is no JSON object`,
+      missing,
+      `credentials.directory ${at('toml/registry.example.com.toml')}: it is no TOML (line 1)`,
+      `credentials.kubelet.config ${at('providers.yaml')}: providers[0].tokenAttributes is not supported: it takes tokens of the pods' service accounts`,
+    ];
+    expect(await problems()).to.deep.equal(bad);
+    expect(await problems(), 'as long as it is so').to.deep.equal(bad);
+    expect(await users('registry.example.com/app')).to.deep.equal(['a', 'toml', 'plugin']);
+    expect(await users('quay.io/app')).to.deep.equal(['new']);
+
+    await write('a.json', { auths: {} });
+    await unlink(at('toml/registry.example.com.toml'));
+    await write('providers.yaml', providers({ name: 'plugin', matchImages: ['quay.io'] }));
+    expect(await problems()).to.deep.equal([missing]);
+    expect(await users('registry.example.com/app'), 'what is gone is gone').to.deep.equal([]);
+  });
+
+  it('keep those of a directory that cannot be read any more', async () => {
+    await mkdir(at('toml'));
+    await write('toml/quay.io.toml', 'user = "toml"\nsecret = "x"');
+    const { users, problems } = setup({ directory: at('toml') });
+    await problems();
+    await rename(at('toml'), at('away'));
+    expect(await problems()).to.deep.equal([`credentials.directory ${at('toml')}: it cannot be read (ENOENT)`]);
+    expect(await users('quay.io/app')).to.deep.equal(['toml']);
+  });
+
+  it('follow a mounted Secret whose link is swapped', async () => {
+    for (const version of ['..1', '..2']) {
+      await mkdir(at(version));
+      await write(`${version}/quay.io.toml`, `user = "${version}"\nsecret = "x"`);
+    }
+    await symlink('..1', at('..data'));
+    await symlink('..data/quay.io.toml', at('quay.io.toml'));
+    const { users, problems } = setup({ directory });
+    expect(await problems()).to.deep.equal([]);
+    expect(await users('quay.io/app')).to.deep.equal(['..1']);
+    await symlink('..2', at('..data_tmp'));
+    await rename(at('..data_tmp'), at('..data'));
+    await problems();
+    expect(await users('quay.io/app')).to.deep.equal(['..2']);
+  });
+
+  const kubelet: [what: string, config: unknown, binDirectory: string, problem: RegExp][] = [
+    ['an empty file', '', '/', /it is no CredentialProviderConfig$/],
+    [
+      'no directory of binaries',
+      providers({ name: 'plugin' }),
+      '',
+      /needs credentials\.kubelet\.binDirectory, which is empty$/,
+    ],
+    [
+      'a plug-in that is not there',
+      providers({ name: 'plugin' }),
+      '/nowhere',
+      /"plugin" cannot be run from \/nowhere \(ENOENT\)$/,
+    ],
+  ];
+  for (const [what, config, binDirectory, problem] of kubelet) {
+    it(`tell of ${what}`, async () => {
+      await write('providers.yaml', config);
+      const { problems } = setup({ kubelet: { config: at('providers.yaml'), binDirectory } });
+      const [told, ...more] = await problems();
+      expect(more).to.deep.equal([]);
+      expect(told)
+        .to.match(/^credentials\.kubelet\.config /)
+        .and.match(problem);
+    });
+  }
+
+  it('ask a plug-in again whose configuration changed, and no other', async () => {
+    for (const name of ['one', 'two']) await programs.plugin(name, { cacheKeyType: 'Global', auth: {} });
+    const two = { name: 'two', args: ['a'] };
+    await write('providers.yaml', providers({ name: 'one' }, two));
+    const { users, problems } = setup({ kubelet: { config: at('providers.yaml'), binDirectory: programs.bin } });
+    await problems();
+    await users('registry.example.com/app');
+    await write('providers.yaml', providers({ ...two, args: ['b'] }, { name: 'one' }));
+    await problems();
+    await users('registry.example.com/app');
+    const asked = (await programs.calls()).map(({ program, args }) => [program, ...args].join(' '));
+    expect(asked.sort()).to.deep.equal(['one', 'two a', 'two b']);
+  });
+
+  it('ask a helper again when the file that names it has changed', async () => {
+    await programs.helper('store', {});
+    await write('a.json', { credsStore: 'store' });
+    const { users, problems } = setup({ dockerConfigFiles: [at('a.json')] });
+    for (const content of [{ credsStore: 'store' }, { credsStore: 'store' }, { credsStore: 'store', auths: {} }]) {
+      await write('a.json', content);
+      await problems();
+      await users('quay.io/app');
+    }
+    expect(await programs.calls()).to.have.length(2);
+  });
+
+  it('pass over a program that fails, and tell of each problem once until it has passed', async () => {
+    await write('a.json', { auths: { 'registry.example.com': auth('a:x') }, credsStore: 'store' });
+    await write('providers.yaml', providers({ name: 'plugin' }));
+    const failing = (word: string): Promise<void> =>
+      programs.program('plugin', `process.stderr.write('${word}'); end(1);`);
+    await failing('first');
+    const { users, problems, told, advance } = setup({
+      dockerConfigFiles: [at('a.json')],
+      kubelet: { config: at('providers.yaml'), binDirectory: programs.bin },
+    });
+    await problems();
+    expect(await users('registry.example.com/app')).to.deep.equal(['a']);
+    await users('registry.example.com/app');
+    await users('other.example.com/app');
+    const store = 'docker-credential-store: could not be started (ENOENT: it does not exist)';
+    expect(told.splice(0).sort()).to.deep.equal([store, 'plugin: ended with code 1: first']);
+
+    advance(10_000);
+    await failing('second');
+    await users('registry.example.com/app');
+    expect(told.splice(0)).to.deep.equal(['plugin: ended with code 1: second']);
+
+    advance(10_000);
+    await programs.plugin('plugin', { cacheKeyType: 'Image', cacheDuration: '0', auth: {} });
+    await users('registry.example.com/app');
+    expect(told.splice(0)).to.deep.equal([]);
+    await failing('second');
+    await users('registry.example.com/app');
+    expect(told.splice(0)).to.deep.equal(['plugin: ended with code 1: second']);
+  });
+
+  it('end with the caller, and their programs with them', async () => {
+    await write('a.json', { credsStore: 'store' });
+    await programs.program('docker-credential-store', 'setInterval(() => {}, 1000);');
+    const { lookup, problems, told } = setup({ dockerConfigFiles: [at('a.json')] });
+    await problems();
+    const leaving = new AbortController();
+    const looking = lookup('quay.io/app', leaving.signal).catch((error: unknown) => error);
+    leaving.abort(new Error('gone'));
+    expect(await looking).to.include({ message: 'gone' });
+    expect(told).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,311 @@
+import { expect } from 'chai';
+import { stringify } from 'yaml';
+import { ProgramError } from '../../../src/oci/credentials/process.ts';
+import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
+import { type Provider, parseGoDuration, parseProviderConfig } from '../../../src/oci/credentials/provider-config.ts';
+import { SourceError } from '../../../src/oci/credentials/source-error.ts';
+import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
+
+const API = 'credentialprovider.kubelet.k8s.io/v1';
+const PROVIDER = {
+  name: 'ecr-credential-provider',
+  matchImages: ['*.dkr.ecr.*.amazonaws.com'],
+  defaultCacheDuration: '12h0m5s',
+  apiVersion: API,
+};
+const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig', providers: [PROVIDER] };
+
+describe('a CredentialProviderConfig', () => {
+  const full = { ...PROVIDER, args: ['get', '--x'], env: [{ name: 'AWS_PROFILE', value: 'hunter2' }] };
+  const read: Provider = {
+    name: 'ecr-credential-provider',
+    matchImages: ['*.dkr.ecr.*.amazonaws.com'],
+    defaultCacheDuration: 43_205_000,
+    args: ['get', '--x'],
+    env: { AWS_PROFILE: 'hunter2' },
+  };
+
+  it('is read from YAML and from JSON', () => {
+    const config = { ...CONFIG, providers: [full] };
+    expect(parseProviderConfig(stringify(config))).to.deep.equal([read]);
+    expect(parseProviderConfig(JSON.stringify(config))).to.deep.equal([read]);
+  });
+
+  it('may leave out arguments and environment, or null them', () => {
+    const bare = { ...read, args: [], env: {} };
+    expect(parseProviderConfig(stringify(CONFIG))).to.deep.equal([bare]);
+    const nulls = { ...PROVIDER, args: null, env: null, tokenAttributes: null };
+    expect(parseProviderConfig(JSON.stringify({ ...CONFIG, providers: [nulls] }))).to.deep.equal([bare]);
+  });
+
+  const withProvider = (change: object): object => ({ ...CONFIG, providers: [{ ...PROVIDER, ...change }] });
+  const refused: [what: string, config: unknown, message: string][] = [
+    ['nothing', null, 'it is no CredentialProviderConfig'],
+    ['another kind', { ...CONFIG, kind: 'KubeletConfiguration' }, 'kind: got "KubeletConfiguration", expected'],
+    [
+      'v1beta1',
+      { ...CONFIG, apiVersion: 'kubelet.config.k8s.io/v1beta1' },
+      'apiVersion: got "kubelet.config.k8s.io/v1beta1"',
+    ],
+    ['no apiVersion', { ...CONFIG, apiVersion: undefined }, 'apiVersion: got nothing that is a string, expected'],
+    ['an unknown field', { ...CONFIG, provider: [] }, 'it has an unknown field "provider"'],
+    ['no providers', { ...CONFIG, providers: [] }, 'providers must be a list'],
+    ['a provider of no object', { ...CONFIG, providers: ['hunter2'] }, 'providers[0] is no object'],
+    [
+      'a name twice',
+      { ...CONFIG, providers: [PROVIDER, PROVIDER] },
+      'the name "ecr-credential-provider" is given twice',
+    ],
+    [
+      'tokenAttributes',
+      withProvider({ tokenAttributes: { cacheType: 'Token' } }),
+      'providers[0].tokenAttributes is not supported',
+    ],
+    ["a provider's unknown field", withProvider({ matchImage: [] }), 'providers[0] has an unknown field "matchImage"'],
+    ['an old protocol', withProvider({ apiVersion: `${API}alpha1` }), 'providers[0].apiVersion: got'],
+    ['no name', withProvider({ name: undefined }), 'providers[0].name must be a string'],
+    ['a path for a name', withProvider({ name: '../sh' }), 'providers[0].name must be the name of a program'],
+    ['dots for a name', withProvider({ name: '..' }), 'providers[0].name must be the name of a program'],
+    ['a space in a name', withProvider({ name: 'sh -c' }), 'providers[0].name must be the name of a program'],
+    [
+      'no matchImages',
+      withProvider({ matchImages: undefined }),
+      'providers[0].matchImages must be a list with an entry',
+    ],
+    [
+      'a number in matchImages',
+      withProvider({ matchImages: ['a.b', 7] }),
+      'providers[0].matchImages[1] must be a string',
+    ],
+    ['no default duration', withProvider({ defaultCacheDuration: undefined }), 'defaultCacheDuration must be a string'],
+    [
+      'a duration of another kind',
+      withProvider({ defaultCacheDuration: '1d' }),
+      'defaultCacheDuration must be a duration',
+    ],
+    ['a negative duration', withProvider({ defaultCacheDuration: '-1h' }), 'defaultCacheDuration must be a duration'],
+    ['arguments in one text', withProvider({ args: 'get --x' }), 'providers[0].args must be a list of strings'],
+    ['a map of variables', withProvider({ env: { A: 'hunter2' } }), 'providers[0].env must be a list'],
+    ['a variable of no value', withProvider({ env: [{ name: 'A' }] }), 'providers[0].env[0].value must be a string'],
+    ['a variable of a number', withProvider({ env: [{ name: 'A', value: 7 }] }), 'providers[0].env[0].value must be'],
+    ['a variable without a name', withProvider({ env: [{ name: '', value: 'hunter2' }] }), 'providers[0].env[0].name'],
+    ["a variable's unknown field", withProvider({ env: [{ name: 'A', valueFrom: {} }] }), 'unknown field "valueFrom"'],
+  ];
+  for (const [what, config, message] of refused) {
+    it(`with ${what} is refused`, () => {
+      expect(() => parseProviderConfig(JSON.stringify(config)))
+        .to.throw(SourceError, message)
+        .that.satisfies((error: Error) => !error.message.includes('hunter2'));
+    });
+  }
+
+  const broken: [what: string, text: string, message: RegExp][] = [
+    ['a syntax error', 'kind: x\nvalue: "hunter2', /^it is no YAML \(line 2: [A-Z_]+\)$/],
+    ['an alias of nothing', 'kind: *hunter2', /^it is no YAML: its aliases/],
+  ];
+  for (const [what, text, message] of broken) {
+    it(`with ${what} is refused`, () => expect(() => parseProviderConfig(text)).to.throw(SourceError, message));
+  }
+});
+
+describe('a duration of Go', () => {
+  const rows: [text: string, expected: number | undefined][] = [
+    ['12h0m5s', 43_205_000],
+    ['0', 0],
+    ['0s', 0],
+    ['1.5h', 5_400_000],
+    ['.5s', 500],
+    ['1.s', 1000],
+    ['300ms', 300],
+    ['1us2µs', 0.003],
+    ['-2m', -120_000],
+    ['+2m', 120_000],
+    ['', undefined],
+    ['5', undefined],
+    ['s', undefined],
+    ['.s', undefined],
+    ['1d', undefined],
+    ['1h 5m', undefined],
+    ['1e3s', undefined],
+    ['Infinity', undefined],
+    ['9'.repeat(200), undefined],
+  ];
+  for (const [text, expected] of rows) {
+    it(`"${text.slice(0, 20)}" is ${expected} ms`, () => expect(parseGoDuration(text)).to.equal(expected));
+  }
+});
+
+describe('a provider plug-in', () => {
+  const REGISTRY = '1.dkr.ecr.eu-west-1.amazonaws.com';
+  const IMAGE = `${REGISTRY}/team/app`;
+  const AUTH = { [REGISTRY]: { username: 'AWS', password: 'hunter2' } };
+  const LOGINS = [{ pattern: REGISTRY, username: 'AWS', password: 'hunter2' }];
+
+  let programs: CredentialPrograms;
+  beforeEach(async () => {
+    programs = await createCredentialPrograms();
+  });
+  afterEach(() => programs.remove());
+
+  function setup(provider: Partial<Provider> = {}) {
+    let time = 0;
+    const plugin = createProviderPlugin({
+      provider: {
+        name: 'plugin',
+        matchImages: ['*.dkr.ecr.*.amazonaws.com', 'quay.io/team'],
+        defaultCacheDuration: 60_000,
+        args: [],
+        env: {},
+        ...provider,
+      },
+      binDirectory: programs.bin,
+      timeoutMs: 30_000,
+      now: () => time,
+    });
+    const { signal } = new AbortController();
+    return {
+      ask: (image: string) => plugin.ask(image, signal),
+      failure: (image: string): Promise<unknown> => plugin.ask(image, signal).catch((error: unknown) => error),
+      count: async () => (await programs.calls()).length,
+      advance: (milliseconds: number) => {
+        time += milliseconds;
+      },
+    };
+  }
+
+  it('is asked with its arguments and environment, as the kubelet asks', async () => {
+    await programs.plugin('plugin', { cacheKeyType: 'Registry', auth: AUTH });
+    const { ask } = setup({ args: ['get-credentials', '--v=3'], env: { AWS_PROFILE: 'team' } });
+    expect(await ask(IMAGE)).to.deep.equal(LOGINS);
+    const [call] = await programs.calls();
+    expect(call?.args).to.deep.equal(['get-credentials', '--v=3']);
+    expect(call?.env).to.include({ AWS_PROFILE: 'team', PATH: process.env.PATH });
+    expect(JSON.parse(call?.stdin ?? '')).to.deep.equal({
+      kind: 'CredentialProviderRequest',
+      apiVersion: API,
+      image: IMAGE,
+    });
+  });
+
+  const images: [image: string, matches: boolean][] = [
+    [IMAGE, true],
+    ['quay.io/team/app', true],
+    ['quay.io/other/app', false],
+    ['evil-quay.io/team/app', false],
+    ['1.dkr.ecr.eu-west-1.amazonaws.com.evil.example/app', false],
+    [`${REGISTRY}:8443/app`, false],
+    ['docker.io/library/nginx', false],
+  ];
+  for (const [image, matches] of images) {
+    it(`is ${matches ? 'asked' : 'not asked'} for ${image}`, async () => {
+      await programs.plugin('plugin', { cacheKeyType: 'Image', auth: AUTH });
+      const { ask, count } = setup();
+      expect(await ask(image)).to.deep.equal(matches ? LOGINS : []);
+      expect(await count()).to.equal(matches ? 1 : 0);
+    });
+  }
+
+  const keys: [keyType: string, runs: number][] = [
+    ['Image', 3],
+    ['Registry', 2],
+    ['Global', 1],
+  ];
+  for (const [cacheKeyType, runs] of keys) {
+    it(`whose answer is for ${cacheKeyType} runs ${runs} times for three images of two registries`, async () => {
+      await programs.plugin('plugin', { cacheKeyType, auth: AUTH });
+      const { ask, count } = setup();
+      for (const image of [IMAGE, `${REGISTRY}/other`, 'quay.io/team/app', IMAGE]) {
+        expect(await ask(image)).to.deep.equal(LOGINS);
+      }
+      expect(await count()).to.equal(runs);
+    });
+  }
+
+  const durations: [what: string, cacheDuration: string | null | undefined, defaultMs: number, milliseconds: number][] =
+    [
+      ['no duration', undefined, 60_000, 60_000],
+      ['a duration of null', null, 60_000, 60_000],
+      ['no duration and no default', undefined, 0, 0],
+      ['a duration', '5m0s', 60_000, 300_000],
+      ['"0s"', '0s', 60_000, 0],
+      ['"0"', '0', 60_000, 0],
+      ['a negative duration', '-1s', 60_000, 0],
+    ];
+  for (const [what, cacheDuration, defaultCacheDuration, milliseconds] of durations) {
+    it(`that answers with ${what} is ${milliseconds === 0 ? 'asked each time' : `good for ${milliseconds} ms`}`, async () => {
+      const duration = cacheDuration === undefined ? {} : { cacheDuration };
+      await programs.plugin('plugin', { cacheKeyType: 'Image', auth: AUTH, ...duration });
+      const { ask, count, advance } = setup({ defaultCacheDuration });
+      await ask(IMAGE);
+      if (milliseconds > 0) {
+        advance(milliseconds - 1);
+        await ask(IMAGE);
+        expect(await count()).to.equal(1);
+        advance(1);
+      }
+      await ask(IMAGE);
+      expect(await count()).to.equal(2);
+    });
+  }
+
+  it('may know nothing, which is kept as well', async () => {
+    for (const auth of [null, {}]) {
+      await programs.plugin('plugin', { cacheKeyType: 'Image', auth });
+      const { ask, count } = setup();
+      const before = await count();
+      expect(await ask(IMAGE)).to.deep.equal([]);
+      expect(await ask(IMAGE)).to.deep.equal([]);
+      expect(await count()).to.equal(before + 1);
+    }
+  });
+
+  it('runs once for an image, however many ask', async () => {
+    await programs.plugin('plugin', { cacheKeyType: 'Image', cacheDuration: '0', auth: AUTH });
+    const { ask, count } = setup();
+    expect(await Promise.all([IMAGE, IMAGE, IMAGE].map(ask))).to.deep.equal([LOGINS, LOGINS, LOGINS]);
+    expect(await count()).to.equal(1);
+  });
+
+  it('that fails is asked for other images, and for the same after ten seconds', async () => {
+    await programs.program('plugin', `process.stderr.write('no identity'); say('hunter2'); end(1);`);
+    const { ask, failure, count, advance } = setup();
+    for (let turn = 0; turn < 2; turn += 1) {
+      expect(await failure(IMAGE))
+        .to.be.instanceOf(ProgramError)
+        .with.property('message', 'ended with code 1: no identity');
+      advance(4999);
+    }
+    expect(await count()).to.equal(1);
+    await failure(`${REGISTRY}/other`);
+    expect(await count()).to.equal(2);
+    await programs.plugin('plugin', { cacheKeyType: 'Image', auth: AUTH });
+    advance(2);
+    expect(await ask(IMAGE)).to.deep.equal(LOGINS);
+  });
+
+  const response = { kind: 'CredentialProviderResponse', apiVersion: API, cacheKeyType: 'Image', auth: AUTH };
+  const answers: [what: string, text: string, message: RegExp][] = [
+    ['no JSON', 'hunter2', /no JSON/],
+    ['another kind', JSON.stringify({ ...response, kind: 'hunter2' }), /another kind/],
+    ['another version', JSON.stringify({ ...response, apiVersion: `${API}beta1` }), /another apiVersion/],
+    ['no cacheKeyType', JSON.stringify({ ...response, cacheKeyType: undefined }), /cacheKeyType/],
+    ['an unknown cacheKeyType', JSON.stringify({ ...response, cacheKeyType: 'hunter2' }), /cacheKeyType/],
+    ['a duration in seconds', JSON.stringify({ ...response, cacheDuration: 300 }), /cacheDuration/],
+    ['a duration that is none', JSON.stringify({ ...response, cacheDuration: 'hunter2' }), /cacheDuration/],
+    ['a list of logins', JSON.stringify({ ...response, auth: [AUTH] }), /auth is no object/],
+    ['a login of no object', JSON.stringify({ ...response, auth: { 'a.b': 'hunter2' } }), /entry 1 of auth/],
+    [
+      'a password of a number',
+      JSON.stringify({ ...response, auth: { 'a.b': { username: 'me', password: 7 } } }),
+      /entry 1/,
+    ],
+  ];
+  for (const [what, text, message] of answers) {
+    it(`that answers with ${what} has failed, and nothing of it is shown`, async () => {
+      await programs.program('plugin', `say(${JSON.stringify(text)});`);
+      const error = await setup().failure(IMAGE);
+      expect(error).to.be.instanceOf(ProgramError).with.property('message').that.matches(message);
+      expect(String(error)).to.not.include('hunter2');
+    });
+  }
+});
