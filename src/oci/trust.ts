@@ -40,7 +40,9 @@ export function forStrangers({ id, authorities }: Trust): Trust | undefined {
  * @throws Error for a bundle without a certificate, and for one that cannot be read, by its place
  */
 export function readAuthorities(text: string): string[] {
-  const blocks = text.split(/^(?=-----BEGIN CERTIFICATE-----)/m).slice(1);
+  const blocks = text
+    .split(/(?=-----BEGIN CERTIFICATE-----)/)
+    .filter((each) => each.startsWith('-----BEGIN CERTIFICATE-----'));
   if (blocks.length === 0) throw new Error('holds no PEM certificate');
   return blocks.map((block, index) => {
     const end = '-----END CERTIFICATE-----';
