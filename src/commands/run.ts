@@ -238,9 +238,13 @@ async function openCacheFile({ images }: Context['config'], cache: ImageCache, l
     cache,
     maxEntries,
     now: clock.wall,
-    onProblem: (problem) => log.warn({ file, problem }, 'images.cache.file is of no use; going on without it'),
+    onProblem(problem) {
+      if (problem === undefined) log.info({ file }, 'the file of known images is written again');
+      else log.warn({ file, problem }, 'the file of known images is of no use; going on without it');
+    },
   });
   const { digests, tags } = await cacheFile.load();
+  cache.onChange(cacheFile.changed);
   log.info({ file, digests, tags }, 'images known from before');
   return cacheFile;
 }

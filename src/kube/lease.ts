@@ -115,7 +115,7 @@ export function createLease(options: LeaseOptions): Lease {
 
   async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed'> {
     // An attempt that hangs must end before the lease does.
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(renewMs / 2)]);
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(Math.round(renewMs / 2))]);
     try {
       return (await tryAcquire(deadline)).held ? 'held' : 'taken';
     } catch (error) {

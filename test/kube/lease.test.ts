@@ -38,6 +38,13 @@ describe('the lease', () => {
     expect(await record('holderIdentity')).to.equal('a');
   });
 
+  it('is held for any duration', async () => {
+    for (const durationMs of [2_000, 2_001, 15_000, 600_000]) {
+      const lease = holder('a', createSetClock(), { durationMs });
+      expect(await lease.tryAcquire(never), String(durationMs)).to.deep.equal({ held: true });
+    }
+  });
+
   it('is created once where two try at the same time', async () => {
     const all = ['a', 'b', 'c'].map((name) => holder(name));
     const attempts = await Promise.all(all.map((lease) => lease.tryAcquire(never)));
