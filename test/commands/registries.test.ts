@@ -108,8 +108,9 @@ describe('what the operator says of registries', () => {
       ['registries.caFile', file('broken'), /PEM/],
       ['registries.containerdConfigDirectory', file('gone'), /ENOENT/],
     ];
-    for (const [key, value, expected] of rows) {
-      for (const command of [['inspect', 'nginx'], ['plan'], ['run', '--metrics.address', '']]) {
+    const commands = [['inspect', 'nginx'], ['plan'], ['run', '--metrics.address', '']];
+    for (const [index, [key, value, expected]] of rows.entries()) {
+      for (const command of index === 0 ? commands : commands.slice(0, 1)) {
         const { code, stderr, stdout } = await product.command([...command, `--${key}`, value]);
         expect(code, `${command} ${key}`).to.equal(3);
         expect(stdout).to.equal('');
