@@ -63,6 +63,11 @@ export function parseEndpointAddress(text: string): EndpointAddress {
   return { scheme: lower, host, path };
 }
 
+/** host[:port] as a URL has it: without its scheme's own port. */
+export function urlHost({ scheme, host }: EndpointAddress): string {
+  return new URL(`${scheme}://${host}/`).host;
+}
+
 function hostProblem(authority: string): string | undefined {
   const [, host = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/s.exec(authority) ?? [];
   if (host === '') return 'a host is expected';

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 import { readAuthorities, type Trust } from './trust.ts';
 
@@ -11,6 +12,8 @@ export type HostsProblem = { readonly file: string; readonly problem: string };
 export type HostsDirectory = {
   /** What the last good files say of a registry; undefined where no folder is for it. */
   hosts(registry: string): HostsConfig | undefined;
+  /** host[:port] of the folders, and of the hosts that their files name. */
+  namedHosts(): ReadonlySet<string>;
   /** Reads everything again. A folder that is of no use now keeps what it last said. */
   reload(): Promise<readonly HostsProblem[]>;
   /** What was read or looked for: the directory, its folders, files, and certificates elsewhere. */
@@ -38,6 +41,7 @@ export function createHostsDirectory(options: {
 }): HostsDirectory {
   const { directory } = options;
   let folders: ReadonlyMap<string, Loaded> = new Map();
+  let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = directory === '' ? [] : [directory];
   let running: Promise<unknown> = Promise.resolve();
 
@@ -70,6 +74,7 @@ export function createHostsDirectory(options: {
     }
     tell(next);
     folders = next;
+    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name), ...hostsIn(loaded)]));
     paths = [...seen];
     return problems;
   }
@@ -88,6 +93,7 @@ export function createHostsDirectory(options: {
       const loaded = name === undefined ? undefined : folders.get(name);
       return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
     },
+    namedHosts: () => named,
     reload() {
       if (directory === '') return Promise.resolve([]);
       // One after the other: what was read last counts.
@@ -106,6 +112,15 @@ function namesOf(registry: string): string[] {
   const colon = registry.lastIndexOf(':');
   const escaped = colon > 0 ? [`${registry.slice(0, colon)}_${registry.slice(colon + 1)}_`] : [];
   return [...escaped, registry, DEFAULT];
+}
+
+/** The registry that a folder is for, `_default` being no host. */
+function hostOf(name: string): string {
+  return name.replace(/_(\d+)_$/, ':$1');
+}
+
+function hostsIn({ entries }: Loaded): string[] {
+  return entries.flatMap(({ address }) => (address === undefined ? [] : [urlHost(address)]));
 }
 
 async function loadFolder(folder: string, read: Reader): Promise<Loaded> {

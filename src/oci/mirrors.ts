@@ -1,5 +1,5 @@
 import type { AddressPolicy } from './addresses.ts';
-import { type Endpoint, type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
+import { type Endpoint, type EndpointAddress, parseEndpointAddress, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
 import type { Reference } from './reference.ts';
 import { insecureTrust, type Trust } from './trust.ts';
@@ -30,7 +30,7 @@ export type RouteOptions = {
 export type Routes = {
   /** Where an image may be asked for, in order; never empty. */
   endpointsOf(reference: Reference): readonly Endpoint[];
-  /** host[:port] of the mirrors and insecure registries that the configuration names. */
+  /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
   namedHosts(): ReadonlySet<string>;
 };
 
@@ -54,7 +54,10 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
   const unverified = new Set(insecure.map((host) => host.toLowerCase()));
   const trustOf = (host: string): Trust | undefined => (unverified.has(host) ? insecureTrust : undefined);
   const mirrored = readMirrors(mirrors, trustOf);
-  const named = new Set([...unverified, ...[...mirrored.values()].flatMap(hostsOf)]);
+  const named = new Set([
+    ...unverified,
+    ...[...mirrored.values()].flatMap(({ places }) => places.map(({ address }) => urlHost(address))),
+  ]);
 
   function source(reference: Reference, entry?: HostEntry<Trust>, isNamed = false): Endpoint {
     const own = trustOf(reference.endpoint);
@@ -156,12 +159,11 @@ function endpointAt(
   const isSource = isHome && address.path === '/v2';
   const authority = isSource ? reference.endpoint : address.host;
   const { prefix, isPartOfRepository } = readPath(address.path);
-  const base = `${address.scheme}://${authority}${address.path}`;
   const name = prefix === '' ? authority : `${authority}/${prefix}`;
   return {
     name,
-    host: new URL(base).host,
-    base,
+    host: urlHost({ ...address, host: authority }),
+    base: `${address.scheme}://${authority}${address.path}`,
     repository: isPartOfRepository ? `${prefix}/${reference.repository}` : reference.repository,
     credentialName: isSource || credentials === 'source' ? reference.name : `${name}/${reference.repository}`,
     isSource,
@@ -193,10 +195,6 @@ function withoutRepeats(endpoints: readonly Endpoint[]): Endpoint[] {
     seen.add(resolvesTags ? full : weaker);
     return true;
   });
-}
-
-function hostsOf({ places }: Mirrored): string[] {
-  return places.map(({ address }) => address.host);
 }
 
 function canonical(host: string): string {

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -74,6 +75,24 @@ describe("containerd's directory of registries", () => {
     });
   }
 
+  it('names the hosts that it names', async () => {
+    const opened = await open({
+      '_default/hosts.toml': server('m.b:443'),
+      'a.b_5000_/hosts.toml': '[host."http://[::1]:5001"]\n[host."http://m.b:80"]',
+      '127.0.0.1:5443/ca.crt': authority.certificate,
+    });
+    expect([...opened.namedHosts()].sort()).to.deep.equal([
+      '127.0.0.1:5443',
+      '[::1]:5001',
+      '_default',
+      'a.b:5000',
+      'm.b',
+    ]);
+    await rm(join(directory, 'a.b_5000_'), { recursive: true });
+    await opened.reload();
+    expect([...opened.namedHosts()].sort()).to.deep.equal(['127.0.0.1:5443', '_default', 'm.b']);
+  });
+
   it('says nothing before it is read', () => {
     expect(createHostsDirectory({ directory }).hosts('quay.io')).to.equal(undefined);
   });
@@ -120,7 +139,7 @@ describe("containerd's directory of registries", () => {
       'c.cert': client.certificate,
       'c.key': client.key,
       'd.cert': `${client.certificate}${client.key}`,
-      '..data/x.crt': 'never read',
+      '..data.crt': 'never read',
       'README.md': 'never read',
     };
     const within = (folder: string) => Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]);
@@ -293,10 +312,11 @@ describe("containerd's directory of registries", () => {
   });
 
   it('reads one time after the other: what was read last counts', async () => {
-    const opened = await open({ 'quay.io/hosts.toml': server('old.b') });
-    const early = opened.reload();
-    const late = write({ 'quay.io/hosts.toml': server('new.b') }).then(() => opened.reload());
-    await Promise.all([early, late]);
-    expect(hostsOf(opened, 'quay.io')).to.deep.equal(['new.b']);
+    await write({ 'quay.io/hosts.toml': `servr = "m.b"\n${server('old.b')}` });
+    // Told at the end of the first reading, and before the second begins.
+    const onIgnored = () => writeFileSync(join(directory, 'quay.io/hosts.toml'), server('new.b'));
+    const hosts = createHostsDirectory({ directory, onIgnored });
+    await Promise.all([hosts.reload(), hosts.reload()]);
+    expect(hosts.hosts('quay.io')?.entries.map(({ address }) => address?.host)).to.deep.equal(['new.b']);
   });
 });

@@ -218,7 +218,7 @@ describe('where an image is asked for', () => {
   });
 
   it('names the hosts that the configuration names', () => {
-    const mirrors = { 'docker.io': mirror(['m.b/hub', 'http://n.b:5000']) };
+    const mirrors = { 'docker.io': mirror(['m.b:443/hub', 'http://n.b:5000']) };
     const { namedHosts } = createRoutes({ mirrors, insecure: ['I.b'], hosts: () => undefined });
     expect([...namedHosts()].sort()).to.deep.equal(['i.b', 'm.b', 'n.b:5000']);
   });
