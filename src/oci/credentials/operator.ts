@@ -125,18 +125,12 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   }
 
   /** Nothing where the program fails, which is told. */
-  async function ask(
-    source: string,
-    target: string,
-    signal: AbortSignal,
-    work: () => Promise<readonly Login[]>,
-  ): Promise<readonly Login[]> {
+  async function ask(source: string, target: string, work: () => Promise<readonly Login[]>): Promise<readonly Login[]> {
     try {
       const logins = await work();
       told.worked(source, target);
       return logins;
     } catch (error) {
-      signal.throwIfAborted();
       if (!(error instanceof ProgramError)) throw error;
       told.failed(source, target, error.message);
       return [];
@@ -160,12 +154,12 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
         ...[...new Set(named)]
           .filter((helper) => helper !== '')
           .map((helper) =>
-            ask(`docker-credential-${helper}`, host, signal, async () => {
+            ask(`docker-credential-${helper}`, host, async () => {
               const login = await helpers.ask(helper, host, signal);
               return login === undefined ? [] : [login];
             }),
           ),
-        ...plugins.map((plugin) => ask(plugin.name, name, signal, () => plugin.ask(name, signal))),
+        ...plugins.map((plugin) => ask(plugin.name, name, () => plugin.ask(name, signal))),
       ];
       const files = [...configs.flatMap(({ logins }) => logins), ...tomls.values()];
       const all = [...files, ...(await Promise.all(runs)).flat()];
