@@ -188,7 +188,8 @@ describe('watched files', () => {
 
   it('do not keep a process alive', async () => {
     const module = JSON.stringify(new URL('../src/watch-files.ts', import.meta.url).href);
-    const script = `import(${module}).then(({ watchFiles }) =>
+    const script = `setTimeout(() => process.exit(1), 30_000).unref();
+      import(${module}).then(({ watchFiles }) =>
       watchFiles(['/nonexistent'], () => undefined, { signal: new AbortController().signal, intervalMs: 3_600_000 }));`;
     const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], {
       timeout: 60_000,
