@@ -3,7 +3,7 @@ import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import type { Platform } from '../placement/platform.ts';
 import { type Context, EXIT } from './context.ts';
-import { openOperatorFiles, tellOfProgram } from './operator-files.ts';
+import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
 
@@ -20,7 +20,7 @@ type Inspected = {
 /** Prints the platforms of images as their registries tell them. Exit code 2 where one could not be resolved. */
 export async function inspect({ config, output, signal }: Context, images: readonly string[]): Promise<number> {
   const end = new AbortController();
-  const files = await openOperatorFiles(config, clock, tellOfProgram);
+  const files = await openOperatorFiles(config, clock, tellOfProblem);
   const resolver = resolverFor(config, clock, files, {
     pullSecrets: async () => [],
     signal: AbortSignal.any([signal, end.signal]),

@@ -25,26 +25,30 @@ export type OperatorFiles = Pick<
 /**
  * Reads the files that the configuration names.
  *
- * @param onProgramProblem told of credential helpers and plug-ins that fail, once for each change
+ * @param onProblem told of what is passed over: credential helpers and plug-ins that fail, unknown fields in hosts.toml
  * @throws ConfigurationError with every file that cannot be read or is malformed
  */
 export async function openOperatorFiles(
   config: Config,
   clock: Clock,
-  onProgramProblem: (program: string, problem: string) => void,
+  onProblem: (source: string, problem: string) => void,
 ): Promise<OperatorFiles> {
   const { registries, credentials } = config;
   const operator = createOperatorCredentials({
     ...credentials,
     timeoutMs: milliseconds(registries.timeout),
     now: clock.wall,
-    onProblem: onProgramProblem,
+    onProblem,
   });
-  const hosts = createHostsDirectory({ directory: registries.containerdConfigDirectory });
+  const hosts = createHostsDirectory({
+    directory: registries.containerdConfigDirectory,
+    onIgnored: ({ file, problem }) => onProblem(file, problem),
+  });
   const routes = orRefuse(() => createRoutes({ ...registries, hosts: hosts.hosts }));
   const proxy = orRefuse(() => createProxySelector(process.env));
   const caFiles = registries.caFile === '' ? [] : [registries.caFile];
   let authorities: readonly string[] = [];
+  let named: ReadonlySet<string> = new Set();
   // References are remembered, and asked for at every reconciliation.
   let endpoints = new WeakMap<Reference, readonly Endpoint[]>();
 
@@ -55,6 +59,7 @@ export async function openOperatorFiles(
       readCaFiles(),
     ]);
     endpoints = new WeakMap();
+    named = new Set([...routes.namedHosts(), ...hosts.namedHosts()]);
     return [
       ...wrongAuthorities,
       ...wrongHosts.map((wrong) => `registries.containerdConfigDirectory: ${wrong.file}: ${wrong.problem}`),
@@ -79,7 +84,7 @@ export async function openOperatorFiles(
     operator: operator.lookup,
     authorities: () => authorities,
     proxy,
-    namedHosts: routes.namedHosts,
+    namedHosts: () => named,
     endpointsOf(reference) {
       const known = endpoints.get(reference);
       if (known !== undefined) return known;
@@ -88,8 +93,21 @@ export async function openOperatorFiles(
       return found;
     },
     watch(signal, onReloaded) {
-      const paths = [...operator.paths, ...hosts.paths, ...caFiles];
-      if (paths.length > 0) watchFiles(paths, async () => onReloaded(await reload()), { signal });
+      const paths = () => [...operator.paths, ...hosts.paths, ...caFiles];
+      const start = (): void => {
+        const watched = paths();
+        if (watched.length === 0) return;
+        const moved = new AbortController();
+        const reread = async (): Promise<void> => {
+          onReloaded(await reload());
+          // A hosts.toml may name a certificate elsewhere that it did not name before.
+          if (paths().join('\n') === watched.join('\n')) return;
+          moved.abort();
+          start();
+        };
+        watchFiles(watched, reread, { signal: AbortSignal.any([signal, moved.signal]) });
+      };
+      start();
     },
   };
 }
@@ -103,7 +121,7 @@ function orRefuse<T>(create: () => T): T {
   }
 }
 
-/** For commands that print and end: a credential helper or plug-in that failed, on stderr. */
-export function tellOfProgram(program: string, problem: string): void {
-  process.stderr.write(`${program}: ${problem}\n`);
+/** For commands that print and end: what was passed over, on stderr. */
+export function tellOfProblem(source: string, problem: string): void {
+  process.stderr.write(`${source}: ${problem}\n`);
 }

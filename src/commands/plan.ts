@@ -10,7 +10,7 @@ import { describeSets } from '../placement/reasons.ts';
 import { connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { createLoops } from './loops.ts';
-import { openOperatorFiles, tellOfProgram } from './operator-files.ts';
+import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
 import { kindsFor } from './run.ts';
@@ -31,7 +31,7 @@ export type Plan = {
 /** Prints what `run` would write now: its controllers with a writer that records. Exit code 2 where there are changes. */
 export async function plan(context: Context): Promise<number> {
   const { config, signal, output } = context;
-  const files = await openOperatorFiles(config, clock, tellOfProgram);
+  const files = await openOperatorFiles(config, clock, tellOfProblem);
   const { client } = await connect(context);
   const end = new AbortController();
   const over = AbortSignal.any([signal, end.signal]);

@@ -45,8 +45,8 @@ async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
   const metrics = createMetrics(VERSION, configuredRegistries(config));
-  const files = await openOperatorFiles(config, clock, (program, problem) =>
-    log.warn({ program, problem }, 'credential program failed; going on without it'),
+  const files = await openOperatorFiles(config, clock, (source, problem) =>
+    log.warn({ source, problem }, 'passed over'),
   );
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
