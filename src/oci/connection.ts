@@ -10,8 +10,8 @@ export type ConnectionOptions = {
   readonly proxy?: ProxySelector;
 };
 
-/** Failures of a TLS handshake with something that speaks plain http. */
-const NOT_TLS = /^(EPROTO|ECONNRESET|UND_ERR_SOCKET|ERR_SSL_)/;
+/** Failures of a TLS handshake with something that speaks plain http; an alert is spoken in TLS. */
+const NOT_TLS = /^(EPROTO|ECONNRESET|UND_ERR_SOCKET|ERR_SSL_(?!.*ALERT))/;
 /** What no configuration sets: our name, what the connection itself needs, and what is meant for the next hop only. */
 const RESERVED =
   /^(host|user-agent|accept-encoding|content-length|connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
@@ -145,14 +145,18 @@ function describe(error: unknown, { registry, url }: Request, proxy: ForwardProx
   ) {
     return make(`does not speak proper HTTP`, 'malformed');
   }
-  const problem = tlsProblem(code, url.host);
+  const problem = tlsProblem(code, url);
   return make(problem ?? `could not be asked (${code || 'connection failed'})`, 'unavailable');
 }
 
 /** What the code of OpenSSL or of Node.js says about certificates; undefined where it is about something else. */
-function tlsProblem(code: string, host: string): string | undefined {
+function tlsProblem(code: string, { protocol, host }: URL): string | undefined {
+  // In TLS 1.3 a client certificate is refused after the handshake, and undici keeps only that the connection was closed.
+  if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
+    return `hung up early (${code}); registries that want a client certificate do so too`;
+  }
   if (/^ERR_OSSL_/.test(code)) return `could not be asked: its client certificate or key cannot be used (${code})`;
-  if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA)/.test(code)) {
+  if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE)/.test(code)) {
     return `could not be asked: ${host} wants a client certificate, or refuses ours (${code})`;
   }
   if (!/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) return undefined;

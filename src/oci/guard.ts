@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { lookup as systemLookup } from 'node:dns';
 import { setMaxListeners } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
@@ -8,7 +9,7 @@ import { type AddressPolicy, type AddressRules, createAddressJudge } from './add
 import { createDns, libuvThreads } from './dns.ts';
 import { ImageError } from './errors.ts';
 import type { ForwardProxy } from './proxy.ts';
-import { createAuthorities, type Trust } from './trust.ts';
+import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 import { createTunnel, proxyHeaders } from './tunnel.ts';
 
 export type GuardOptions = AddressRules & {
@@ -100,7 +101,7 @@ export function createGuard(options: GuardOptions): Guard {
   /** How TLS is spoken under a trust. The context is made once: a `ca` is parsed again for every connection. */
   function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
     const ca = authoritiesFor(trust);
-    const clients = trust?.clients ?? [];
+    const clients = usable(trust?.clients ?? []);
     return {
       ...(trust?.verify === false ? { rejectUnauthorized: false } : {}),
       ...(ca === undefined && clients.length === 0
@@ -221,6 +222,12 @@ export function createGuard(options: GuardOptions): Guard {
       }
     },
   };
+}
+
+/** The first of each type of key: OpenSSL holds one certificate for a type, and the registry tells which types it takes. */
+function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
+  const types = clients.map(({ certificate }) => new X509Certificate(certificate).publicKey.asymmetricKeyType);
+  return clients.filter((_, index) => types.indexOf(types[index]) === index);
 }
 
 /** Says what to do about it; never names the address, which would tell a pod's author about the cluster's network. */

@@ -85,7 +85,8 @@ function exemption(entry: string): (target: Target) => boolean {
   const domain = host.replace(/^\*(?=\.)/, '').replace(/\.$/, '');
   if (domain === '') return () => false;
   const suffix = domain.startsWith('.') ? domain : `.${domain}`;
-  return (target) => (target.host === domain || target.host.endsWith(suffix)) && isPort(target);
+  return (target) =>
+    target.address === undefined && (target.host === domain || target.host.endsWith(suffix)) && isPort(target);
 }
 
 function cidrExemption(entry: string): (target: Target) => boolean {
