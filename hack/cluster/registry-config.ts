@@ -51,7 +51,8 @@ export async function writeRegistryFiles(
   if (options.contentsOf) await cp(registryFiles(options.contentsOf.directory).data, files.data, { recursive: true });
   else await mkdir(files.data);
   if (options.tls) {
-    const authority = createAuthority('archaware test registry authority');
+    // Two authorities of one name would be taken for one another where both are trusted.
+    const authority = createAuthority(`archaware test authority of ${host}`);
     await writeFile(files.authority, authority.certificate);
     await writePair(files.serving, authority.issue('registry', ['127.0.0.1', 'localhost']));
     if (options.tls === 'mutual') await writePair(files.client, authority.issueClient('archaware test client'));

@@ -9,10 +9,10 @@ import type { Front } from '../../hack/cluster/registry-front.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import type { RunningController } from '../support/controller-process.ts';
 import { type ForwardProxyServer, startForwardProxy } from '../support/forward-proxy.ts';
-import { ours } from './support/objects.ts';
+import { nameOf, ours } from './support/objects.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
 import { pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { pathOf, startWorld, type World } from './support/world.ts';
 
 const OPEN_LATE = ['--images.fallbackAfter', '1h'];
 const BOTH = ours('amd64', 'arm64');
@@ -42,6 +42,16 @@ describe('registries as production has them, on the real control plane', () => {
 
   async function create(namespace: string, name: string, host: string, tag = 'multi'): Promise<void> {
     await world.create(pod(namespace, name, { images: [imageAt(host, tag)] }));
+  }
+
+  /** Ends the controllers, and the pods that the next one would ask registries about. */
+  async function clear(): Promise<void> {
+    await world.stopControllers();
+    const { request } = world.cluster;
+    for (const found of await world.list('Namespace', '')) {
+      await request('DELETE', `${pathOf('Pod', nameOf(found))}?gracePeriodSeconds=0`);
+    }
+    await world.eventually('no pods', async () => (await world.list('Pod', '')).length === 0);
   }
 
   /** One pod of `multi` at this host, in a namespace of its own, which has to be served. */
@@ -107,7 +117,7 @@ describe('registries as production has them, on the real control plane', () => {
       });
       await world.run([...OPEN_LATE, '--config', configuration]);
     });
-    after(() => world.stopControllers());
+    after(clear);
 
     it('asks the mirror, with the name of the registry, and not the registry', async () => {
       await serves('mirror-answers', sourceOf('answers').host);
@@ -244,7 +254,7 @@ describe('registries as production has them, on the real control plane', () => {
       });
       controller = await world.run([...OPEN_LATE, '--config', configuration]);
     });
-    after(() => world.stopControllers());
+    after(clear);
 
     it('shows a client certificate to a registry that asks for one', () => serves('mutual-tls', nameOf('mutual')));
 
@@ -301,7 +311,7 @@ describe('registries as production has them, on the real control plane', () => {
     });
 
     it('asks the hosts of _default for any registry', async () => {
-      await world.stopControllers();
+      await clear();
       await world.run([...OPEN_LATE, '--registries.containerdConfigDirectory', join(places.directory, 'default.d')]);
       await serves('default-hosts', nameOf('any'));
       const paths = front('mirror')
@@ -327,7 +337,7 @@ describe('registries as production has them, on the real control plane', () => {
       controller = await world.run([...OPEN_LATE, '--registries.caFile', caFile], { environment });
     });
     after(async () => {
-      await world.stopControllers();
+      await clear();
       await proxy.stop();
     });
 
@@ -360,7 +370,7 @@ describe('registries as production has them, on the real control plane', () => {
       file = join(places.directory, 'cache', 'images.json');
       await places.file('cache/README', 'nothing of ours');
     });
-    after(() => world.stopControllers());
+    after(clear);
 
     async function servesAll(namespace: string): Promise<void> {
       await world.namespace(namespace);
