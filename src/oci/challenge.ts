@@ -1,4 +1,5 @@
 import { ImageError, printable } from './errors.ts';
+import { parseUrl } from './url.ts';
 
 /** One challenge of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). */
 export type Challenge = {
@@ -78,8 +79,8 @@ export function acceptRealm(realm: string, registry: { readonly host: string; re
       temporary: false,
       endpoint: registry.host,
     });
-  if (realm.length > MAX_REALM || !URL.canParse(realm)) throw refuse('malformed', 'is no absolute URL');
-  const url = new URL(realm);
+  const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
+  if (url === undefined) throw refuse('malformed', 'is no absolute URL');
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
     throw refuse('forbidden-address', `is not https ("${printable(url.protocol, 20)}")`);
   }

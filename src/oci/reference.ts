@@ -69,7 +69,8 @@ export function parseReference(text: string): Reference {
   const first = slash < 0 ? '' : path.slice(0, slash);
   // As Docker decides: a first component that could not be a repository's is a host.
   const hasHost = /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase();
-  const host = hasHost ? first.toLowerCase() : HUB;
+  // Of ASCII alone: the Kelvin sign is a "k" in lower case, and no host's.
+  const host = hasHost ? first.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) : HUB;
   const registry = host === HUB_LOGIN ? HUB : host;
   const hostProblem = checkHost(registry);
   if (hostProblem !== undefined) throw refuse(hostProblem);
@@ -145,5 +146,7 @@ function checkHost(host: string): string | undefined {
   }
   if (host.length > MAX_HOST) return `the host is longer than ${MAX_HOST} characters`;
   const labels = (colon < 0 ? host : host.slice(0, colon)).split('.');
-  return labels.every((label) => HOST_LABEL.test(label)) ? undefined : 'the host is not valid';
+  // What ends in a number is an address to a URL, and a bad one refused: `registry.0`.
+  const isValid = labels.every((label) => HOST_LABEL.test(label)) && URL.canParse(`https://${host}/`);
+  return isValid ? undefined : 'the host is not valid';
 }

@@ -69,4 +69,12 @@ describe('a realm', () => {
       else expect(accept).to.throw(ImageError).that.includes({ code });
     });
   }
+
+  it('that is no URL is refused every time: URL.canParse changes its mind once it is optimised', () => {
+    for (let turn = 0; turn < 20_000; turn += 1) {
+      expect(() => acceptRealm('https://\u00c3\u0080', { host: 'r.example.com', insecure: false }))
+        .to.throw(ImageError)
+        .that.includes({ code: 'malformed' });
+    }
+  });
 });

@@ -37,6 +37,9 @@ describe('a reference', () => {
   }
 
   const refused: [text: string, problem: RegExp][] = [
+    ['\u212a8s.io/a', /the host is not valid/],
+    ['registry.0/a', /the host is not valid/],
+    ['1.2.3.256:80/a', /the host is not valid/],
     ['', /empty/],
     ['Foo', /image "Foo": repository names are lower case/],
     ['docker.io/Foo', /lower case/],
