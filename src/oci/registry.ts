@@ -5,8 +5,9 @@ import { createSend } from './connection.ts';
 import { createGuard } from './guard.ts';
 import type { ProxySelector } from './proxy.ts';
 import { type RateLimit, reportRateLimit } from './rate-limit.ts';
-import { chain, deadline, followRedirects, type Link, measure, type RequestRecord, type Send } from './transport.ts';
-import { insecureTrust, type Trust } from './trust.ts';
+import type { TokenOptions } from './token.ts';
+import { chain, deadline, followRedirects, measure, type RequestRecord, type Send } from './transport.ts';
+import { insecureTrust } from './trust.ts';
 
 export type RegistryOptions = {
   /** host[:port] of registries with plain http or an unverifiable certificate; may be on loopback. */
@@ -35,8 +36,6 @@ export type RegistryOptions = {
 /** The way of a request to any registry: challenges, deadline, redirects, metrics, guarded connections. */
 export type Registry = {
   readonly send: Send;
-  /** What holds for a host[:port] that the operator named; undefined for all others. */
-  named(host: string): { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
   /** Ends all connections. */
   destroy(): void;
 };
@@ -60,16 +59,11 @@ export function createRegistry(options: RegistryOptions): Registry {
   // A token service may not redirect: its answer would carry what was meant for another.
   const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
   const redirects = reportRateLimit((rateLimit) => options.onRateLimit?.(rateLimit), followRedirects());
-  return { send: chain([trustInsecure, authentication, deadline(timeoutMs), redirects], wire), named, destroy };
+  return { send: chain([authentication, deadline(timeoutMs), redirects], wire), destroy };
 
-  function named(host: string): ReturnType<Registry['named']> {
+  /** What holds for a token service that the operator named. */
+  function named(host: string): ReturnType<TokenOptions['named']> {
     if (insecure.has(host)) return { policy: 'configured', trust: insecureTrust };
     return options.namedHosts?.().has(host) ? { policy: 'configured' } : undefined;
-  }
-
-  /** To whom a host that is named as insecure is asked without a trust of its own, `registries.insecure` is its trust. */
-  function trustInsecure(...[request, next]: Parameters<Link>): ReturnType<Link> {
-    if (request.policy !== 'configured' || request.trust !== undefined) return next(request);
-    return next({ ...request, ...named(request.url.host) });
   }
 }
