@@ -1,0 +1,283 @@
+import { isAbsolute } from 'node:path';
+import fc from 'fast-check';
+import { PullSecretError, parseDockerConfig, parsePullSecret } from '../../src/oci/credentials/docker.ts';
+import { parseGoDuration, parseProviderConfig } from '../../src/oci/credentials/provider-config.ts';
+import { SourceError } from '../../src/oci/credentials/source-error.ts';
+import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
+import { parseHostsToml } from '../../src/oci/hosts-toml.ts';
+import { isShowable, must, refusing, type Target } from './target.ts';
+
+const quote = (text: string): string => JSON.stringify(text);
+const strange = fc.oneof(fc.string({ maxLength: 12 }), fc.constantFrom('__proto__', 'constructor', 'a\nb', ''));
+const text = strange.map(quote);
+const address = fc.oneof(
+  fc.webUrl(),
+  fc.constantFrom('https://mirror.example.com', 'http://10.0.0.1:5000/v2/hub', 'docker.io', '[::1]:80'),
+);
+const list = (item: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+  fc.array(item, { maxLength: 4 }).map((items) => `[${items.join(', ')}]`);
+const hostField = fc.oneof(
+  list(fc.constantFrom('"pull"', '"resolve"', '"push"')).map((value) => `capabilities = ${value}`),
+  fc.oneof(text, list(text)).map((value) => `ca = ${value}`),
+  fc.oneof(text, list(text), list(list(text))).map((value) => `client = ${value}`),
+  fc.boolean().map((value) => `skip_verify = ${value}`),
+  fc.boolean().map((value) => `override_path = ${value}`),
+  fc.constantFrom('dial_timeout = "1s"', 'dial_timeout = "1m30s"', 'unknown = 1'),
+  fc.tuple(text, fc.oneof(text, list(text))).map(([name, value]) => `header = { ${name} = ${value} }`),
+);
+const hostTable = fc
+  .tuple(address, fc.array(hostField, { maxLength: 4 }))
+  .map(([url, fields]) => [`[host.${quote(url)}]`, ...fields].join('\n'));
+const TOML_PIECES = [
+  '[',
+  ']',
+  '[[',
+  '=',
+  ' = ',
+  '"',
+  '"""',
+  "'''",
+  '\\',
+  '{',
+  '}',
+  ',',
+  '.',
+  '\n',
+  '#',
+  'a',
+  'a.',
+  'a = 1\n',
+  '[a]\n',
+  '1979-05-27',
+  '1e9',
+  'inf',
+  '[[a]]\n',
+  '{a=',
+  '\\u0000',
+];
+
+/** containerd's `hosts.toml`. */
+export const hostsToml: Target = {
+  name: 'hosts-toml',
+  valid: fc
+    .tuple(
+      fc.oneof(
+        fc.constant(''),
+        address.map((url) => `server = ${quote(url)}`),
+      ),
+      fc.array(hostField, { maxLength: 2 }),
+      fc.array(hostTable, { maxLength: 4 }),
+    )
+    .map(([server, fields, tables]) => [server, ...fields, ...tables].join('\n')),
+  pieces: [
+    ...TOML_PIECES,
+    'server = ',
+    '[host."https://a.example.com"]\n',
+    'capabilities = ["pull"]\n',
+    'ca = "a"\n',
+    'client = [["a","b"]]\n',
+    'header = {',
+    'skip_verify = true\n',
+    'dial_timeout = "',
+    '1s',
+  ],
+  openings: ['server = "', 'a = ', '[host."', 'dial_timeout = "', '[host."https://a".header]\n'],
+  run(input) {
+    const read = refusing([Error], () => parseHostsToml(input, { directory: '/etc/certs.d/docker.io' }));
+    if (read === undefined) return false;
+    must(read.entries.length > 0, 'there is a host to ask');
+    for (const { address: at, headers, tls } of read.entries) {
+      if (at !== undefined) {
+        const url = new URL(`${at.scheme}://${at.host}${at.path}`);
+        must(
+          url.pathname === (at.path === '' ? '/' : at.path) && url.username === '',
+          'the path is asked for as it is',
+        );
+      }
+      for (const [name, value] of Object.entries(headers)) {
+        must(name === name.toLowerCase() && /^[\t\x20-\x7e\x80-\xff]*$/.test(value), 'a header can be sent');
+      }
+      const files = [
+        ...(tls?.authorities ?? []),
+        ...(tls?.clients ?? []).flatMap(({ certificate, key }) => [certificate, key]),
+      ];
+      must(
+        files.every((file) => isAbsolute(file)),
+        'paths are absolute',
+      );
+    }
+    must(
+      read.warnings.every((warning) => isShowable(warning)),
+      `a warning can be shown`,
+    );
+    return true;
+  },
+};
+
+/** An operator's TOML file of a login; an input's first line is the file's name. */
+export const toml: Target = {
+  name: 'toml',
+  valid: fc
+    .tuple(fc.constantFrom('docker.io.toml', '*.example.com:5000.toml', '[::1].toml'), text, text)
+    .map(([name, user, secret]) => `${name}\nuser = ${user}\nsecret = ${secret}\n`),
+  pieces: [...TOML_PIECES, '.toml', 'user = ', 'secret = ', 'x.toml\n'],
+  openings: ['x.toml\n', 'x.toml\nuser = "', 'x.toml\na = '],
+  run(input) {
+    const newline = input.indexOf('\n');
+    const name = newline < 0 ? input : input.slice(0, newline);
+    const read = refusing([SourceError], () => parseTomlLogin(name, newline < 0 ? '' : input.slice(newline + 1)));
+    must(read === undefined || (read.username !== '' && read.password !== ''), 'a login has both its parts');
+    return read !== undefined;
+  },
+};
+
+const base64 = fc.string({ maxLength: 12 }).map((value) => Buffer.from(value).toString('base64'));
+const auth = fc.record(
+  {
+    auth: fc.oneof(
+      fc.tuple(strange, strange).map((parts) => Buffer.from(parts.join(':')).toString('base64')),
+      base64,
+      fc.jsonValue(),
+    ),
+    username: fc.oneof(strange, fc.jsonValue()),
+    password: strange,
+    identitytoken: fc.oneof(strange, fc.constant(null)),
+  },
+  { requiredKeys: [] },
+);
+const dockerConfig = fc
+  .record(
+    {
+      auths: fc.oneof({ arbitrary: fc.dictionary(fc.oneof(address, strange), auth), weight: 8 }, fc.jsonValue()),
+      credHelpers: fc.dictionary(fc.oneof(address, strange), fc.constantFrom('ecr-login', '', '../x', 'a b')),
+      credsStore: fc.constantFrom('desktop', '', '/bin/sh'),
+    },
+    { requiredKeys: [] },
+  )
+  .map((value) => JSON.stringify(value));
+
+/** Docker's `config.json`, as an operator's file and as both types of pull secrets. */
+export const docker: Target = {
+  name: 'docker',
+  valid: dockerConfig,
+  pieces: [
+    '{',
+    '}',
+    '"',
+    ':',
+    ',',
+    '[',
+    ']',
+    '"auths":',
+    '"auth":',
+    '"dTpw"',
+    '"credHelpers":{',
+    '"credsStore":"',
+    '"__proto__":{',
+    '{"auths":{"a":{',
+    '\\u0000',
+    'null',
+    '=',
+  ],
+  openings: ['{"auths":{"a":{"auth":"', '{"auths":{"', '{"credHelpers":{"'],
+  run(input) {
+    const config = refusing([SourceError], () => parseDockerConfig(input));
+    const encoded = Buffer.from(input).toString('base64');
+    const types = [
+      ['kubernetes.io/dockerconfigjson', '.dockerconfigjson'],
+      ['kubernetes.io/dockercfg', '.dockercfg'],
+    ] as const;
+    const secrets = types.flatMap(([type, key]) =>
+      [encoded, input].map(
+        (value) => refusing([PullSecretError], () => parsePullSecret({ type, data: { [key]: value } })) ?? [],
+      ),
+    );
+    for (const login of [...(config?.logins ?? []), ...secrets.flat()]) {
+      must(
+        [login.pattern, login.username, login.password].every((part) => typeof part === 'string'),
+        'a login is of texts',
+      );
+    }
+    must(
+      secrets.flat().every((login) => login.identityToken === undefined),
+      'a pull secret has no identity token',
+    );
+    for (const helper of [...(config?.helpers.values() ?? []), config?.store ?? '']) {
+      must(/^[A-Za-z0-9._-]*$/.test(helper), 'a helper is a name without a path');
+    }
+    return config !== undefined;
+  },
+};
+
+const provider = fc.record(
+  {
+    name: fc.oneof({ arbitrary: fc.stringMatching(/^[a-z-]{1,12}$/), weight: 8 }, strange),
+    apiVersion: fc.constant('credentialprovider.kubelet.k8s.io/v1'),
+    matchImages: fc.array(fc.oneof(address, strange), { minLength: 1, maxLength: 3 }),
+    defaultCacheDuration: fc.constantFrom('12h', '0', '0s', '1m30.5s', '10us', '5m', '-1s'),
+    args: fc.array(strange, { maxLength: 2 }),
+    env: fc.oneof(
+      fc.array(fc.record({ name: fc.constantFrom('A', 'PATH', '__proto__', '='), value: strange }), { maxLength: 2 }),
+      fc.constant(null),
+    ),
+    tokenAttributes: fc.constantFrom(null, null, null, {}),
+  },
+  { requiredKeys: ['name', 'apiVersion', 'matchImages', 'defaultCacheDuration'] },
+);
+
+/** The kubelet's `CredentialProviderConfig`, YAML or JSON. */
+export const providerConfig: Target = {
+  name: 'provider-config',
+  valid: fc
+    .array(provider, { minLength: 1, maxLength: 3 })
+    .map((providers) =>
+      JSON.stringify({ apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig', providers }, null, 1),
+    ),
+  pieces: [
+    'apiVersion: kubelet.config.k8s.io/v1\n',
+    'kind: CredentialProviderConfig\n',
+    'providers:\n',
+    '- name: a\n',
+    '  ',
+    '- ',
+    ': ',
+    '\n',
+    '&a ',
+    '*a',
+    '[*a,*a]',
+    '<<: *a\n',
+    '? ',
+    '!!binary ',
+    '!!set {',
+    '|',
+    '>',
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    '"',
+    "'",
+    '---\n',
+    '%YAML 1.1\n',
+    '#',
+    '- - ',
+    'a: &a [x]\n',
+    '1h',
+  ],
+  openings: ['a: ', '- ', 'a: &a [x]\nb: ', '"', 'a: |\n '],
+  run(input) {
+    const duration = parseGoDuration(input);
+    must(duration === undefined || !Number.isNaN(duration), 'a duration is a number');
+    const read = refusing([SourceError], () => parseProviderConfig(input));
+    for (const { name, defaultCacheDuration, env } of read ?? []) {
+      must(!/[/\\\s\0]/.test(name) && name !== '..', 'a program is a name without a path');
+      must(defaultCacheDuration >= 0, 'a duration is not negative');
+      must(
+        Object.entries(env).every((pair) => pair.every((part) => typeof part === 'string')),
+        'variables are texts',
+      );
+    }
+    return read !== undefined;
+  },
+};
