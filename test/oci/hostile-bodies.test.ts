@@ -1,0 +1,360 @@
+import { createHash } from 'node:crypto';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import {
+  drips,
+  floods,
+  head,
+  response,
+  type Speak,
+  says,
+  sends,
+  sendsAndCloses,
+  silent,
+} from '../support/hostile-registry.ts';
+import { BODY, type HostileWorld, manifest, putSingle, startHostileWorld } from '../support/hostile-world.ts';
+import { IMAGE, INDEX, indexOf, sha256 } from './server.ts';
+
+const sha512 = (text: string): string => `sha512:${createHash('sha512').update(text).digest('hex')}`;
+
+const GOOD = JSON.stringify(indexOf('linux/amd64'));
+const TYPE = ['Content-Type', INDEX] as const;
+const MEBIBYTE = 1024 * 1024;
+
+/** An index, compressed from 64 MiB to some kilobytes: nobody may ever unpack it. */
+const BOMB = Buffer.from(`${GOOD.slice(0, -1)}${' '.repeat(64 * MEBIBYTE)}}`);
+
+type Row = readonly [what: string, speak: Speak, code: string];
+
+describe('a hostile registry whose answer', () => {
+  let world: HostileWorld;
+  afterEach(() => world.stop());
+
+  function fails(rows: readonly Row[]): void {
+    for (const [what, speak, code] of rows) {
+      it(`${what} is ${code}`, async () => {
+        world = await startHostileWorld(code === 'timeout' ? { timeoutMs: 300 } : {});
+        world.evil.on('*', speak);
+        expect(await world.fails()).to.include({ code, temporary: ['timeout', 'unavailable'].includes(code) });
+        await world.expectNoHarm();
+      });
+    }
+  }
+
+  describe('takes its time and', () => {
+    fails([
+      ['never begins', silent, 'timeout'],
+      ['has a status line that drips', drips('HTTP/1.1 200 OK', ' '), 'timeout'],
+      ['has a header that drips', drips('HTTP/1.1 200 OK\r\nX-A: ', 'a'), 'timeout'],
+      ['has headers that drip', drips('HTTP/1.1 200 OK\r\n', 'X-A: a\r\n'), 'timeout'],
+      ['has a body that drips', drips(head(200, [TYPE]), ' '), 'timeout'],
+      [
+        'has a body that drips up to its length',
+        drips(head(200, [TYPE, ['Content-Length', '4000000']]), ' '),
+        'timeout',
+      ],
+      ['has chunks that drip', drips(head(200, [TYPE, ['Transfer-Encoding', 'chunked']]), '1\r\n \r\n'), 'timeout'],
+      ['has an error that drips', drips(head(500, []), BODY.charAt(0)), 'timeout'],
+      ['has a redirect that drips', drips(head(302, [['Location', '/next']]), ' '), 'timeout'],
+      ['ends before its length', sends(head(200, [TYPE, ['Content-Length', '5000']]), GOOD), 'timeout'],
+      ['has no last chunk', sends(head(200, [TYPE, ['Transfer-Encoding', 'chunked']]), '1\r\n{\r\n'), 'timeout'],
+    ]);
+
+    it('comes from a server that accepts and says nothing is timeout', async () => {
+      world = await startHostileWorld({ timeoutMs: 300 });
+      world.evil.greet(() => undefined);
+      expect(await world.fails()).to.include({ code: 'timeout', temporary: true });
+      await world.expectNoHarm();
+    });
+
+    it('comes from one that drips at once is none', async () => {
+      world = await startHostileWorld({ timeoutMs: 300 });
+      const drip = drips('', ' ');
+      world.evil.greet((socket) => drip(socket, { method: '', target: '', headers: new Map(), text: '' }));
+      expect((await world.fails()).code).to.be.oneOf(['timeout', 'unavailable', 'malformed']);
+      await world.expectNoHarm();
+    });
+
+    it('takes it for each of 32 children, but has only one deadline', async () => {
+      world = await startHostileWorld({ timeoutMs: 300 });
+      const manifests = Array.from({ length: 32 }, (_, index) => ({ mediaType: IMAGE, digest: sha256(`${index}`) }));
+      const timers: NodeJS.Timeout[] = [];
+      world.evil.on('*', (socket, asked) => {
+        timers.push(setTimeout(() => says(404)(socket, asked), 150));
+      });
+      world.evil.on('/v2/app/manifests/v1', manifest({ schemaVersion: 2, manifests }));
+      expect(await world.fails()).to.include({ code: 'timeout', temporary: true });
+      expect(world.evil.asked.length).to.be.below(32);
+      for (const timer of timers) clearTimeout(timer);
+      await world.expectNoHarm();
+    });
+  });
+
+  describe('has no end and', () => {
+    fails([
+      ['has a body without length', floods(head(200, [TYPE]), ' '), 'too-large'],
+      ['has chunks for ever', floods(head(200, [TYPE, ['Transfer-Encoding', 'chunked']]), '1\r\n \r\n'), 'too-large'],
+      ['has an error for ever', floods(head(404, [TYPE]), BODY), 'not-found'],
+      ['has headers for ever', floods('HTTP/1.1 200 OK\r\n', 'X-A: a\r\n'), 'malformed'],
+      ['has one header for ever', floods('HTTP/1.1 200 OK\r\nX-A: ', 'a'), 'malformed'],
+      ['has one name of a header for ever', floods('HTTP/1.1 200 OK\r\n', 'a'), 'malformed'],
+      [
+        'has trailers for ever',
+        floods(`${head(200, [['Transfer-Encoding', 'chunked']])}0\r\n`, 'X-A: a\r\n'),
+        'malformed',
+      ],
+    ]);
+  });
+
+  describe('is too large and', () => {
+    const entry = { mediaType: IMAGE, digest: sha256('x'), platform: { os: 'linux', architecture: 'amd64' } };
+    const many = (length: number, value: unknown = entry): Speak =>
+      manifest({ schemaVersion: 2, manifests: Array.from({ length }, () => value) });
+    fails([
+      ['says so', sends(head(200, [TYPE, ['Content-Length', String(5 * MEBIBYTE)]])), 'too-large'],
+      ['says much more', sends(head(200, [TYPE, ['Content-Length', '999999999999999']])), 'too-large'],
+      ['is a manifest of 5 MB', manifest(' '.repeat(5_000_000)), 'too-large'],
+      ['has 1,001 entries', many(1001), 'too-large'],
+      ['has 40,000 entries', many(40_000, { digest: sha256('x') }), 'too-large'],
+      ['has 100,000 entries', many(100_000), 'too-large'],
+      ['has 1,000 entries that are one', many(1000, { mediaType: IMAGE, digest: sha256('x') }), 'malformed'],
+    ]);
+
+    for (const [what, speak] of [
+      ['says so', sends(head(200, [['Content-Length', '100000000']]))],
+      ['does not say so', floods(head(200, []), ' ')],
+    ] as const) {
+      it(`is a config blob of 100 MB and ${what}`, async () => {
+        world = await startHostileWorld();
+        world.evil.on(putSingle(world.evil, 'app', { architecture: 'amd64' }), speak);
+        expect(await world.fails()).to.include({ code: 'too-large', temporary: false });
+        await world.expectNoHarm();
+      });
+    }
+
+    it('has 1,000 other children is asked for few of them', async () => {
+      world = await startHostileWorld();
+      const manifests = Array.from({ length: 1000 }, (_, index) => ({ mediaType: INDEX, digest: sha256(`${index}`) }));
+      world.evil.on('/v2/app/manifests/v1', manifest({ schemaVersion: 2, manifests }));
+      expect(await world.fails()).to.include({ code: 'too-large', temporary: false });
+      expect(world.evil.asked.length).to.be.below(50);
+      await world.expectNoHarm();
+    });
+
+    it('nests indexes to a depth of 50 is followed for three', async () => {
+      world = await startHostileWorld();
+      let inner = GOOD;
+      for (let depth = 1; depth < 50; depth += 1) {
+        const digest = sha256(inner);
+        world.evil.on(`/v2/app/manifests/${digest}`, manifest(inner));
+        inner = JSON.stringify({ schemaVersion: 2, manifests: [{ mediaType: INDEX, digest }] });
+      }
+      world.evil.on('/v2/app/manifests/v1', manifest(inner));
+      expect(await world.fails()).to.include({ code: 'too-large', temporary: false });
+      expect(world.evil.asked.length).to.be.below(6);
+      await world.expectNoHarm();
+    });
+
+    it('nests what multiplies is asked for few of it', async () => {
+      world = await startHostileWorld();
+      let count = 0;
+      world.evil.on('*', (socket, asked) => {
+        const digest = /sha256:\w+/.exec(asked.target)?.[0];
+        const manifests = Array.from({ length: 30 }, () => ({ mediaType: INDEX, digest: sha256(`${++count}`) }));
+        const speak = digest === undefined ? manifest({ schemaVersion: 2, manifests }) : says(404);
+        speak(socket, asked);
+      });
+      expect(await world.fails()).to.include({ code: 'unsupported' });
+      expect(world.evil.asked.length).to.be.below(70);
+      await world.expectNoHarm();
+    });
+
+    it('names itself is malformed', async () => {
+      world = await startHostileWorld();
+      const manifests = [{ mediaType: INDEX, digest: sha256('itself') }];
+      world.evil.on('*', says(200, [TYPE], JSON.stringify({ schemaVersion: 2, manifests })));
+      expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
+      await world.expectNoHarm();
+    });
+  });
+
+  describe('is compressed and', () => {
+    const encoded = (encoding: string, body: Uint8Array): Speak =>
+      says(200, [TYPE, ['Content-Encoding', encoding]], body);
+    const gzip = gzipSync(BOMB);
+    fails([
+      ['is a bomb of gzip', encoded('gzip', gzip), 'malformed'],
+      ['is a bomb of x-gzip', encoded('x-gzip', gzip), 'malformed'],
+      ['is a bomb of GZIP', encoded('GZIP', gzip), 'malformed'],
+      ['is a bomb of deflate', encoded('deflate', deflateSync(BOMB)), 'malformed'],
+      ['is a bomb of br', encoded('br', brotliCompressSync(BOMB)), 'malformed'],
+      ['is a bomb of zstd', encoded('zstd', gzip), 'malformed'],
+      ['is a bomb within a bomb', encoded('gzip, gzip', gzipSync(gzip)), 'malformed'],
+      ['is a bomb beside identity', encoded('identity, gzip', gzip), 'malformed'],
+      ['says nothing', encoded('', gzip), 'malformed'],
+      [
+        'says it twice',
+        says(200, [TYPE, ['Content-Encoding', 'identity'], ['Content-Encoding', 'gzip']], gzip),
+        'malformed',
+      ],
+      ['does not say so', says(200, [TYPE], gzip), 'malformed'],
+      [
+        'is so on its way only',
+        sends(
+          head(200, [TYPE, ['Transfer-Encoding', 'gzip, chunked']]),
+          `${gzip.length.toString(16)}\r\n`,
+          gzip,
+          '\r\n0\r\n\r\n',
+        ),
+        'malformed',
+      ],
+    ]);
+  });
+
+  describe('lies and', () => {
+    const lying = (...more: readonly (readonly [string, string])[]): Speak => says(200, [TYPE, ...more], GOOD);
+    fails([
+      [
+        'hangs up before its length',
+        sendsAndCloses(head(200, [TYPE, ['Content-Length', '5000']]), GOOD),
+        'unavailable',
+      ],
+      [
+        'hangs up before its last chunk',
+        sendsAndCloses(head(200, [['Transfer-Encoding', 'chunked']]), '1\r\n{\r\n'),
+        'unavailable',
+      ],
+      ['hangs up at once', (socket) => socket.destroy(), 'unavailable'],
+      ['hangs up after its head', sendsAndCloses('HTTP/1.1 200 OK\r\nX'), 'unavailable'],
+      ['is longer than its length', sends(head(200, [TYPE, ['Content-Length', '10']]), GOOD), 'malformed'],
+      ['has no length', sends(head(200, [TYPE, ['Content-Length', '0']]), GOOD), 'malformed'],
+      ['names the digest of another', lying(['Docker-Content-Digest', sha256('another')]), 'malformed'],
+      ['names a sha512 of another', lying(['Docker-Content-Digest', sha512('another')]), 'malformed'],
+      ['is an image by its type', says(200, [['Content-Type', IMAGE]], GOOD), 'malformed'],
+      ['has no body', says(200, [TYPE]), 'malformed'],
+      ['has no content', says(204), 'malformed'],
+      ['was not modified', says(304), 'unsupported'],
+      ['is empty JSON', says(200, [TYPE], '{}'), 'malformed'],
+      ['is HTML', says(200, [['Content-Type', 'text/html']], `<h1>${BODY}</h1>`), 'malformed'],
+      ['is a word', says(200, [TYPE], `"${BODY}"`), 'malformed'],
+      ['is a list', says(200, [TYPE], `[${GOOD}]`), 'malformed'],
+      ['is null', says(200, [TYPE], 'null'), 'malformed'],
+      ['has a byte order mark', says(200, [TYPE], `\uFEFF${GOOD}`), 'malformed'],
+      ['is UTF-16', says(200, [TYPE], Buffer.from(GOOD, 'utf16le')), 'malformed'],
+      ['goes on after its end', says(200, [TYPE], `${GOOD}${GOOD}`), 'malformed'],
+      ['nests 100,000 lists', says(200, [TYPE], '['.repeat(100_000) + ']'.repeat(100_000)), 'malformed'],
+      ['nests 100,000 lists that do not end', says(200, [TYPE], '['.repeat(100_000)), 'malformed'],
+      [
+        'nests 100,000 objects',
+        says(200, [TYPE], `${'{"manifests":'.repeat(100_000)}1${'}'.repeat(100_000)}`),
+        'malformed',
+      ],
+      [
+        'nests 100,000 entries',
+        says(200, [TYPE], `{"manifests":${'['.repeat(100_000)}${']'.repeat(100_000)}}`),
+        'malformed',
+      ],
+      ['has numbers for lists', says(200, [TYPE], '{"manifests":1e999}'), 'malformed'],
+      ['has words for lists', says(200, [TYPE], '{"manifests":"length"}'), 'malformed'],
+      ['has an object with a length', says(200, [TYPE], '{"manifests":{"length":1,"0":{}}}'), 'malformed'],
+      ['has null for entries', says(200, [TYPE], '{"manifests":[null]}'), 'malformed'],
+      ['has numbers for digests', says(200, [TYPE], '{"manifests":[{"digest":5}]}'), 'malformed'],
+      ['has paths for digests', says(200, [TYPE], '{"manifests":[{"digest":"../../secrets"}]}'), 'malformed'],
+      [
+        'has a digest of another repository',
+        says(200, [TYPE], `{"manifests":[{"digest":"${sha256('x')}/../x"}]}`),
+        'malformed',
+      ],
+      ['has only a prototype', says(200, [TYPE], '{"__proto__":{"manifests":[]}}'), 'malformed'],
+      [
+        'has a prototype for an entry',
+        says(200, [TYPE], `{"manifests":[{"__proto__":{"digest":"${sha256('x')}"}}]}`),
+        'malformed',
+      ],
+      ['is both kinds', says(200, [TYPE], `{"manifests":[],"layers":[],"config":{}}`), 'malformed'],
+      ['names an empty index', says(200, [TYPE], '{"manifests":[]}'), 'unsupported'],
+    ]);
+
+    const believed: readonly (readonly [what: string, speak: Speak])[] = [
+      ['names no type', says(200, [], GOOD)],
+      ['says text/html', says(200, [['Content-Type', 'text/html']], GOOD)],
+      [
+        'says its type in capitals, with parameters',
+        says(200, [['Content-Type', `${INDEX.toUpperCase()} ; charset="UTF-8"; q=1`]], GOOD),
+      ],
+      ['says an empty type', says(200, [['Content-Type', '']], GOOD)],
+      ['says 8 kB of type', says(200, [['Content-Type', 'x'.repeat(8000)]], GOOD)],
+      ['names no digest', says(200, [TYPE], GOOD)],
+      ['names a digest of garbage', lying(['Docker-Content-Digest', `sha256:${'g'.repeat(64)}`])],
+      ['names a digest of 8 kB', lying(['Docker-Content-Digest', 'a'.repeat(8000)])],
+      ['names a digest of no known kind', lying(['Docker-Content-Digest', 'md5:d41d8cd98f00b204e9800998ecf8427e'])],
+      ['names its sha512', lying(['Docker-Content-Digest', sha512(GOOD)])],
+      ['has a prototype besides', says(200, [TYPE], `{"__proto__":{"layers":[]},"constructor":1,${GOOD.slice(1)}`)],
+      ['has a key twice, of which the last counts', says(200, [TYPE], `{"manifests":5,${GOOD.slice(1)}`)],
+    ];
+    for (const [what, speak] of believed) {
+      it(`${what} is understood`, async () => {
+        world = await startHostileWorld();
+        world.evil.on('*', speak);
+        const { digest, platforms } = await world.resolve();
+        expect(platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
+        expect(digest).to.match(/^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/);
+        expect(Object.hasOwn(Object.prototype, 'layers')).to.equal(false);
+        await world.expectNoHarm();
+      });
+    }
+
+    it('is another than its digest in the name is malformed, whatever it names itself', async () => {
+      world = await startHostileWorld();
+      const asked = sha256('what was asked for');
+      world.evil.on('*', says(200, [TYPE, ['Docker-Content-Digest', asked]], GOOD));
+      expect(await world.fails(`app@${asked}`)).to.include({ code: 'malformed', temporary: false });
+      world.evil.on('*', manifest(GOOD));
+      expect(await world.fails(`app@${asked}`)).to.include({ code: 'malformed', temporary: false });
+      await world.expectNoHarm();
+    });
+
+    it('is another than its digest in the index is malformed', async () => {
+      world = await startHostileWorld();
+      world.evil.on('*', manifest(GOOD));
+      const manifests = [{ mediaType: INDEX, digest: sha256('another') }];
+      world.evil.on('/v2/app/manifests/v1', manifest({ schemaVersion: 2, manifests }));
+      expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
+      await world.expectNoHarm();
+    });
+
+    it('is another config blob is malformed', async () => {
+      world = await startHostileWorld();
+      const path = putSingle(world.evil, 'app', { architecture: 'amd64' });
+      world.evil.on(path, says(200, [], '{"architecture":"arm64"}'));
+      expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
+      await world.expectNoHarm();
+    });
+
+    for (const etag of [
+      '"'.padEnd(4000, 'x').concat('"'),
+      '"a" , "b"',
+      'unquoted',
+      '"a b"',
+      '"\u00e4"',
+      'W/""',
+      '"',
+      '',
+    ]) {
+      it(`has the ETag ${JSON.stringify(etag.slice(0, 20))} (${etag.length}) is not asked with that`, async () => {
+        world = await startHostileWorld();
+        const headers = [TYPE, ['ETag', etag]] as const;
+        world.evil.on('*', (socket, asked) => {
+          const whole = response(200, headers, GOOD);
+          socket.write(asked.method === 'HEAD' ? response(200, []) : whole);
+        });
+        await world.resolve();
+        world.harness.advance(600_000);
+        await world.resolve();
+        expect(world.evil.asked.map(({ method }) => method)).to.deep.equal(['GET', 'HEAD', 'GET']);
+        for (const { headers } of world.evil.asked) expect(headers.has('if-none-match')).to.equal(false);
+        await world.expectNoHarm();
+      });
+    }
+  });
+});

@@ -1,0 +1,300 @@
+import { expect } from 'chai';
+import { type HeaderLines, says } from '../support/hostile-registry.ts';
+import {
+  BANK_LOGIN,
+  EVIL_LOGIN,
+  type HostileWorld,
+  manifest,
+  putSingle,
+  startHostileWorld,
+  strayed,
+} from '../support/hostile-world.ts';
+import { indexOf } from './server.ts';
+
+describe('a hostile registry that redirects', () => {
+  let world: HostileWorld;
+  afterEach(() => world.stop());
+
+  /** A place to go to; CANARY and EVIL stand for the ports of those. */
+  const redirect = (location: string): HeaderLines => [
+    ['Location', location.replaceAll('CANARY', String(world.canary.port)).replaceAll('EVIL', String(world.evil.port))],
+  ];
+
+  describe('to what nobody may reach', () => {
+    beforeEach(async () => {
+      world = await startHostileWorld();
+    });
+    const loopback = [
+      'http://127.0.0.1:CANARY/',
+      'http://127.1:CANARY/',
+      'http://127.0.0.1.:CANARY/',
+      'http://127.255.255.254:CANARY/',
+      'http://2130706433:CANARY/',
+      'http://0x7f000001:CANARY/',
+      'http://0x7f.0.0.1:CANARY/',
+      'http://0177.0.0.1:CANARY/',
+      'http://017700000001:CANARY/',
+      'http://%31%32%37.0.0.1:CANARY/',
+      'http://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1:CANARY/',
+      'http://0:CANARY/',
+      'http://0.0.0.0:CANARY/',
+      'http://[::]:CANARY/',
+      'http://[::1]:CANARY/',
+      'http://[0:0:0:0:0:0:0:1]:CANARY/',
+      'http://[::ffff:127.0.0.1]:CANARY/',
+      'http://[::ffff:7f00:1]:CANARY/',
+      'http://[::127.0.0.1]:CANARY/',
+      'http://[64:ff9b::127.0.0.1]:CANARY/',
+      'http://[2002:7f00:1::]:CANARY/',
+      'http://localhost:CANARY/',
+      'http://LOCALHOST:CANARY/',
+      'http://canary.test:CANARY/v2/app/manifests/v1',
+      '//127.0.0.1:CANARY/',
+      '\\\\127.0.0.1:CANARY/',
+      '\t//127.0.0.1:CANARY/',
+      'https://127.0.0.1:CANARY/',
+    ];
+    const metadata = [
+      'http://169.254.169.254/latest/meta-data/iam/security-credentials/',
+      'https://169.254.169.254/',
+      'http://2852039166/',
+      'http://0xa9fea9fe/',
+      'http://0251.0376.0251.0376/',
+      'http://169.254.43518/',
+      'http://[::ffff:169.254.169.254]/',
+      'http://[::ffff:a9fe:a9fe]/',
+      'http://[::169.254.169.254]/',
+      'http://[64:ff9b::a9fe:a9fe]/',
+      'http://[2002:a9fe:a9fe::]/',
+      'http://[fd00:ec2::254]/',
+      'http://[fd00:0ec2:0:0:0:0:0:254]/',
+      'http://[fd20:ce::254]/',
+      'http://[fe80::a9fe:a9fe]/',
+      'http://100.100.100.200/latest/meta-data/',
+      'http://1684301000/',
+      'http://168.63.129.16/machine?comp=goalstate',
+      'http://192.0.0.192/opc/v2/',
+      'http://255.255.255.255/',
+      'http://224.0.0.1/',
+      'http://[ff02::1]/',
+    ];
+    for (const location of [...loopback, ...metadata]) {
+      it(`as ${JSON.stringify(location)} writes it`, async () => {
+        world.evil.on('*', says(302, redirect(location)));
+        expect(await world.fails()).to.include({ code: 'forbidden-address', temporary: false });
+        await world.expectNoHarm();
+      });
+    }
+
+    const named: readonly (readonly [address: string, ...more: string[]])[] = [
+      ['169.254.169.254'],
+      ['127.0.0.1'],
+      ['0.0.0.0'],
+      ['::1'],
+      ['::'],
+      ['::ffff:169.254.169.254'],
+      ['::ffff:127.0.0.1'],
+      ['64:ff9b::a9fe:a9fe'],
+      ['fd00:ec2::254'],
+      ['fe80::1%lo'],
+      ['100.100.100.200'],
+      ['93.184.216.34', '169.254.169.254'],
+      ['127.0.0.1', '93.184.216.34'],
+      ['2606:2800:220:1::1', '::1'],
+      ['no address'],
+    ];
+    for (const addresses of named) {
+      it(`by a name of ${addresses.join(' and ')}, without telling the address`, async () => {
+        world.names.set('innocent.test', addresses);
+        world.evil.on('*', says(307, redirect('http://innocent.test:CANARY/')));
+        const error = await world.fails();
+        expect(error).to.include({ code: 'forbidden-address', temporary: false });
+        expect(error.message).to.match(/^innocent\.test:\d+ leads to an address that may not be asked/);
+        for (const address of addresses) expect(error.message).to.not.include(address);
+        await world.expectNoHarm();
+      });
+    }
+
+    const schemes: readonly (readonly [location: string, code: string])[] = [
+      ['file:///etc/passwd', 'forbidden-address'],
+      ['file://127.0.0.1/etc/passwd', 'forbidden-address'],
+      ['FILE:/etc/passwd', 'forbidden-address'],
+      ['ftp://127.0.0.1:CANARY/', 'forbidden-address'],
+      ['gopher://127.0.0.1:CANARY/_GET%20/', 'forbidden-address'],
+      ['ws://127.0.0.1:CANARY/', 'forbidden-address'],
+      ['data:application/json,{}', 'forbidden-address'],
+      ['blob:http://127.0.0.1:CANARY/x', 'forbidden-address'],
+      ['unix:/var/run/docker.sock', 'forbidden-address'],
+      ['javascript:alert(1)', 'forbidden-address'],
+      ['about:blank', 'forbidden-address'],
+      ['mailto:root@evil.test', 'forbidden-address'],
+      ['http://me:hunter2@evil.test:EVIL/v2/', 'forbidden-address'],
+      ['http://me@evil.test:EVIL/v2/', 'forbidden-address'],
+      ['http://:hunter2@evil.test:EVIL/v2/', 'forbidden-address'],
+      ['http://evil.test:EVIL@127.0.0.1:CANARY/', 'forbidden-address'],
+      ['http://', 'malformed'],
+      ['http://[', 'malformed'],
+      ['http://[::1', 'malformed'],
+      ['http://evil.test:99999/', 'malformed'],
+      ['http://ev il.test/', 'malformed'],
+      ['http://256.256.256.256/', 'malformed'],
+      ['http://xn--/', 'malformed'],
+    ];
+    for (const [location, code] of schemes) {
+      it(`or what is none: ${location} is ${code}`, async () => {
+        world.evil.on('*', says(301, redirect(location)));
+        expect(await world.fails()).to.include({ code, temporary: false });
+        await world.expectNoHarm();
+      });
+    }
+
+    it('without saying whereto', async () => {
+      world.evil.on('*', says(302));
+      expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
+      await world.expectNoHarm();
+    });
+
+    for (const what of ['HEAD', 'config blob']) {
+      it(`on a ${what}`, async () => {
+        world.evil.on('/v2/app/manifests/v1', manifest(indexOf('linux/amd64')));
+        const blob = putSingle(world.evil, 'single', { os: 'linux', architecture: 'amd64' });
+        if (what === 'HEAD') await world.resolve();
+        world.harness.advance(600_000);
+        const location = redirect('http://169.254.169.254:CANARY/');
+        for (const path of ['/v2/app/manifests/v1', blob]) world.evil.on(path, says(302, location));
+        expect(await world.fails(what === 'HEAD' ? 'app:v1' : 'single:v1')).to.include({ code: 'forbidden-address' });
+        await world.expectNoHarm();
+      });
+    }
+  });
+
+  describe('for ever', () => {
+    beforeEach(async () => {
+      world = await startHostileWorld();
+    });
+    it('to itself', async () => {
+      for (const location of ['', '/v2/app/manifests/v1', '#', '?', '.', '//evil.test:EVIL/v2/app/manifests/v1']) {
+        world.evil.on('*', says(302, redirect(location)));
+        const before = world.evil.asked.length;
+        expect(await world.fails(), location).to.include({ code: 'malformed', temporary: false });
+        expect(world.evil.asked.length - before, location).to.be.at.most(12);
+      }
+      await world.expectNoHarm();
+    });
+
+    it('in a circle', async () => {
+      world.evil.on('*', says(302, redirect('/a')));
+      world.evil.on('/a', says(308, redirect('/b')));
+      world.evil.on('/b', says(303, redirect('/a')));
+      expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
+      expect(world.evil.asked.length).to.be.at.most(12);
+      await world.expectNoHarm();
+    });
+
+    it('to ever new places', async () => {
+      let hop = 0;
+      world.evil.on('*', (socket, asked) => says(302, redirect(`/hop/${++hop}`))(socket, asked));
+      expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
+      expect(hop).to.be.at.most(12);
+      await world.expectNoHarm();
+    });
+
+    it('and five times are followed, six are not', async () => {
+      const end = manifest(indexOf('linux/amd64'));
+      for (const [image, hops] of [
+        ['five', 5],
+        ['six', 6],
+      ] as const) {
+        world.evil.on(`/v2/${image}/manifests/v1`, says(307, redirect(`/${image}/1`)));
+        for (let hop = 1; hop < hops; hop += 1) {
+          world.evil.on(`/${image}/${hop}`, says(307, redirect(`/${image}/${hop + 1}`)));
+        }
+        world.evil.on(`/${image}/${hops}`, end);
+      }
+      expect(await world.resolve('five:v1'))
+        .to.have.property('platforms')
+        .length(1);
+      expect(await world.fails('six:v1')).to.include({ code: 'malformed' });
+      await world.expectNoHarm();
+    });
+  });
+
+  describe('from https to http', () => {
+    beforeEach(async () => {
+      world = await startHostileWorld({ tls: 'insecure' });
+    });
+    for (const location of ['http://evil.test:EVIL/v2/', 'http://bank.test/', 'http://93.184.216.34/']) {
+      it(`as ${location}`, async () => {
+        world.evil.on('*', says(302, redirect(location)));
+        expect(await world.fails())
+          .to.include({ code: 'forbidden-address' })
+          .and.property('message')
+          .include('from https to http');
+        await world.expectNoHarm();
+      });
+    }
+  });
+
+  describe('to another registry', () => {
+    beforeEach(async () => {
+      world = await startHostileWorld({ reachable: true });
+    });
+    const challenged = says(401, [['WWW-Authenticate', 'Basic realm="x"']]);
+    /** The hostile registry makes sure that it is sent its own login before it redirects. */
+    function redirectHolders(location: string): void {
+      world.evil.on('*', (socket, asked) => {
+        const speak = asked.headers.has('authorization') ? says(302, redirect(location)) : challenged;
+        speak(socket, asked);
+      });
+    }
+
+    it('brings it no login: neither its own nor the first one', async () => {
+      redirectHolders(`http://${world.hosts.bank}/v2/vault/manifests/v1`);
+      expect(await world.fails()).to.include({ code: 'denied' });
+      expect(strayed(world.evil, EVIL_LOGIN)).to.have.length(1);
+      expect(world.bank.asked.length).to.be.greaterThan(0);
+      for (const { headers } of world.bank.asked) {
+        expect([...headers.keys()]).to.not.include.members(['authorization']);
+        expect([...headers.keys()]).to.not.include.members(['cookie']);
+      }
+      expect(strayed(world.bank, BANK_LOGIN)).to.deep.equal([]);
+      await world.expectNoHarm();
+    });
+
+    it('on another port of the same host brings it no login', async () => {
+      redirectHolders(`http://evil.test:${world.canary.port}/v2/app/manifests/v1`);
+      await world.resolve().catch(() => undefined);
+      expect(world.canary.asked.length).to.be.greaterThan(0);
+      for (const { text } of world.canary.asked) expect(text).to.not.match(/^(authorization|cookie):/im);
+    });
+
+    it('on the same origin keeps the login, as a registry behind a path needs it', async () => {
+      redirectHolders('/elsewhere');
+      world.evil.on('/elsewhere', (socket, asked) => {
+        const speak = asked.headers.has('authorization') ? manifest(indexOf('linux/amd64')) : challenged;
+        speak(socket, asked);
+      });
+      expect(await world.resolve())
+        .to.have.property('platforms')
+        .length(1);
+      await world.expectNoHarm();
+    });
+
+    it('which asks for a token at http is refused, as nobody named it insecure', async () => {
+      world.bank.on('*', says(401, [['WWW-Authenticate', `Bearer realm="http://${world.hosts.bank}/token"`]]));
+      world.evil.on('*', says(302, redirect(`http://${world.hosts.bank}/v2/vault/manifests/v1`)));
+      expect(await world.fails()).to.include({ code: 'forbidden-address' });
+      expect(world.bank.asked.length).to.be.greaterThan(0);
+      expect(world.bank.asked.map(({ target }) => target)).to.not.include.members(['/token']);
+      await world.expectNoHarm();
+    });
+
+    it('sets cookies that are never sent', async () => {
+      world.evil.on('*', says(302, [['Set-Cookie', 'session=INTERNAL-PAGE; Path=/'], ...redirect('/next')]));
+      world.evil.on('/next', manifest(indexOf('linux/amd64')));
+      await world.resolve();
+      for (const { text } of [...world.evil.asked, ...world.bank.asked]) expect(text).to.not.match(/^cookie:/im);
+      await world.expectNoHarm();
+    });
+  });
+});

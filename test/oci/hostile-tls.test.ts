@@ -1,0 +1,106 @@
+import { expect } from 'chai';
+import { says } from '../support/hostile-registry.ts';
+import {
+  base64,
+  EVIL_LOGIN,
+  type HostileWorld,
+  manifest,
+  startHostileWorld,
+  strayed,
+} from '../support/hostile-world.ts';
+import { indexOf } from './server.ts';
+
+describe('a hostile registry that nobody named as insecure', () => {
+  let world: HostileWorld;
+  beforeEach(async () => {
+    world = await startHostileWorld({ tls: 'verified', reachable: true });
+  });
+  afterEach(() => world.stop());
+
+  const good = manifest(indexOf('linux/amd64'));
+  const json = (value: unknown) => says(200, [['Content-Type', 'application/json']], JSON.stringify(value));
+  /** Challenges whoever holds no token, on every host of the server. */
+  function challenge(realm: string): void {
+    const refusal = says(401, [['WWW-Authenticate', `Bearer realm="${realm}"`]]);
+    world.evil.on('*', (socket, asked) => {
+      const speak = asked.headers.get('authorization') === 'Bearer t' ? good : refusal;
+      speak(socket, asked);
+    });
+    world.evil.on('/token', json({ token: 't' }));
+  }
+  const authorizations = (host: string): string[] =>
+    world.evil.asked
+      .filter(({ headers }) => headers.get('host') === `${host}:${world.evil.port}`)
+      .map(({ target, headers }) => `${target.split('?')[0]} ${headers.get('authorization') ?? '-'}`);
+
+  it('names no token service on http, however near', async () => {
+    for (const host of [world.hosts.bank, `evil.test:${world.bank.port}`, `127.0.0.1:${world.bank.port}`]) {
+      challenge(`http://${host}/token`);
+      expect(await world.fails(), host).to.include({ code: 'forbidden-address', temporary: false });
+    }
+    expect(world.bank.asked).to.deep.equal([]);
+    expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
+    await world.expectNoHarm();
+  });
+
+  it('names one on https at another host, which is brought the login of who named it', async () => {
+    challenge(`https://other.test:${world.evil.port}/token`);
+    expect(await world.resolve())
+      .to.have.property('platforms')
+      .length(1);
+    expect(authorizations('other.test')).to.deep.equal([`/token Basic ${base64(EVIL_LOGIN)}`]);
+    await world.expectNoHarm();
+  });
+
+  it('redirects to where a token is wanted, which is asked for as nobody', async () => {
+    challenge(`https://other.test:${world.evil.port}/token`);
+    const target = '/v2/mirror/manifests/v1';
+    const path = '/v2/app/manifests/v1';
+    world.evil.on(path, says(307, [['Location', `https://other.test:${world.evil.port}${target}`]]));
+    expect(await world.resolve())
+      .to.have.property('platforms')
+      .length(1);
+    expect(authorizations('other.test')).to.deep.equal([
+      `${target} -`,
+      `${target} -`,
+      '/token -',
+      `${target} Bearer t`,
+    ]);
+    expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
+    await world.expectNoHarm();
+  });
+
+  it('redirects to http, which is refused', async () => {
+    world.evil.on('*', says(302, [['Location', `http://${world.hosts.bank}/v2/`]]));
+    expect(await world.fails()).to.include({ code: 'forbidden-address', temporary: false });
+    expect(world.bank.asked).to.deep.equal([]);
+    await world.expectNoHarm();
+  });
+
+  it('has a certificate for another name, and is not asked', async () => {
+    expect(await world.failsFor(`wrong.test:${world.evil.port}/app:v1`)).to.include({ code: 'unavailable' });
+    expect(world.evil.asked).to.deep.equal([]);
+    await world.expectNoHarm();
+  });
+
+  it('redirects to a certificate for another name, which is not asked', async () => {
+    world.evil.on('*', says(302, [['Location', `https://wrong.test:${world.evil.port}/v2/`]]));
+    expect(await world.fails()).to.include({ code: 'unavailable' });
+    expect(world.evil.asked.map(({ headers }) => headers.get('host'))).to.not.include(`wrong.test:${world.evil.port}`);
+    await world.expectNoHarm();
+  });
+
+  it('speaks no TLS, and is not asked without', async () => {
+    expect(await world.failsFor(`other.test:${world.canary.port}/app:v1`)).to.include({ code: 'unavailable' });
+    expect(world.canary.asked).to.deep.equal([]);
+  });
+
+  it('says nothing after the handshake has begun, and ends in time', async () => {
+    await world.stop();
+    world = await startHostileWorld({ tls: 'verified', reachable: true, timeoutMs: 300 });
+    world.bank.greet(() => undefined);
+    expect(await world.failsFor(`other.test:${world.bank.port}/app:v1`)).to.include({ code: 'timeout' });
+    world.bank.behave();
+    await world.expectNoHarm();
+  });
+});

@@ -1,0 +1,208 @@
+/** A hostile registry, an honest one, and something internal that nobody may reach, around one resolver. */
+import { expect } from 'chai';
+import { createAuthority } from '../../hack/cluster/certificates.ts';
+import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Resolution } from '../../src/oci/resolver.ts';
+import type { Send } from '../../src/oci/transport.ts';
+import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from '../oci/server.ts';
+import {
+  type HeaderLines,
+  type HostileServer,
+  response,
+  type Speak,
+  says,
+  startHostileServer,
+} from './hostile-registry.ts';
+
+/** What a name stands for in the DNS: addresses, or what each question is answered with, in its time. */
+export type Answers = readonly string[] | (() => readonly string[] | Promise<readonly string[]>);
+
+export type WorldOptions = {
+  /** Every name may lead to 127.0.0.1: redirects and realms reach the honest registry, and what they bring is seen there. */
+  readonly reachable?: boolean;
+  /** The hostile registry speaks TLS: with a certificate that nobody verifies, or as one that nobody named as insecure. */
+  readonly tls?: 'insecure' | 'verified';
+  /** Milliseconds for one request; a whole look-up gets three times that. Short where the deadline is what ends it. */
+  readonly timeoutMs?: number;
+  /** In place of all connections. */
+  readonly send?: Send;
+};
+
+export type HostileWorld = {
+  readonly evil: HostileServer;
+  /** Wants a password for everything. */
+  readonly bank: HostileServer;
+  /** Stands for metadata services and whatever else is internal. */
+  readonly canary: HostileServer;
+  /** host:port of each. */
+  readonly hosts: { readonly evil: string; readonly bank: string; readonly canary: string };
+  readonly harness: Harness;
+  /** The DNS; a name that is not there does not exist. */
+  readonly names: Map<string, Answers>;
+  /** Looks an image of the hostile registry up. */
+  resolve(rest?: string): Promise<Resolution>;
+  /** The error of a look-up that has to fail; it is one of the catalogue and gives nothing away. */
+  fails(rest?: string): Promise<ImageError>;
+  /** Looks an image of the honest registry up. */
+  resolveGood(): Promise<Resolution>;
+  /** The error of a look-up of any image. */
+  failsFor(image: string): Promise<ImageError>;
+  /** Nothing internal was reached, no credential strayed, nothing is pending, and both registries are of use. */
+  expectNoHarm(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** What the hostile registry's own pull secret holds, which it may see. */
+export const EVIL_LOGIN = 'me:hunter2';
+/** What it may never see. */
+export const BANK_LOGIN = 'teller:opensesame';
+/** What is in bodies that no message may repeat. */
+export const BODY = 'INTERNAL-PAGE';
+
+const ACCESS: Access = { namespace: 'default', pullSecrets: ['both'], always: false };
+const never = new AbortController().signal;
+
+export function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+export async function startHostileWorld(options: WorldOptions = {}): Promise<HostileWorld> {
+  const authority = options.tls === undefined ? undefined : createAuthority('hostile');
+  const evil = await startHostileServer(authority?.issue('evil.test', ['evil.test', 'other.test']));
+  const [bank, canary] = [await startHostileServer(), await startHostileServer()];
+  const hosts = {
+    evil: `evil.test:${evil.port}`,
+    bank: `bank.test:${bank.port}`,
+    canary: `canary.test:${canary.port}`,
+  };
+  const names = new Map<string, Answers>();
+  const settle = (): void => {
+    for (const name of ['evil.test', 'other.test', 'wrong.test', 'bank.test', 'canary.test', 'localhost']) {
+      names.set(name, ['127.0.0.1']);
+    }
+    evil.behave();
+    canary.on('*', says(200, [], `{"token":"${BODY}","AccessKeyId":"${BODY}"}`));
+    bank.on('*', guarded(manifest(indexOf('linux/amd64'))));
+  };
+  settle();
+  const isVerified = options.tls === 'verified';
+  const harness = startResolver(isVerified ? [hosts.bank] : [hosts.evil, hosts.bank], {
+    timeoutMs: options.timeoutMs ?? 5000,
+    addresses: options.reachable === true ? { allow: ['127.0.0.1/32'] } : {},
+    authorities: () => (isVerified && authority !== undefined ? [authority.certificate] : []),
+    pullSecrets: async () => [secretFor({ [hosts.evil]: EVIL_LOGIN, [hosts.bank]: BANK_LOGIN })],
+    ...(options.send === undefined ? {} : { send: options.send }),
+    lookup: (name, _options, callback) => {
+      const answers = names.get(name) ?? [];
+      // Never at once: the system's does not do that either.
+      void Promise.resolve(typeof answers === 'function' ? answers() : answers).then((addresses) => {
+        const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+        const missing = Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: 'ENOTFOUND' });
+        setImmediate(() => (found.length === 0 ? callback(missing, []) : callback(null, found)));
+      });
+    },
+  });
+
+  const { resolver } = harness;
+  async function failsFor(image: string): Promise<ImageError> {
+    const error: unknown = await resolver.resolve(image, ACCESS, never).catch((reason: unknown) => reason);
+    if (!(error instanceof ImageError)) return expect.fail(`${image}: ${JSON.stringify(error)}`);
+    expect(error.message).to.match(/^[\x20-\x7e]{1,500}$/);
+    for (const secret of [BODY, ...secretsOf(EVIL_LOGIN), ...secretsOf(BANK_LOGIN)]) {
+      expect(error.message).to.not.include(secret);
+    }
+    expect(error.retryAfterMs ?? 0).to.be.within(0, 600_000);
+    return error;
+  }
+
+  /** A deadline that is short for the sake of a case may be too short for an honest answer of a busy machine. */
+  async function persist(image: string): Promise<Resolution> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await resolver.resolve(image, ACCESS, never);
+      } catch (error) {
+        if (attempt === 5 || !(error instanceof ImageError) || error.code !== 'timeout') throw error;
+      }
+    }
+  }
+
+  return {
+    evil,
+    bank,
+    canary,
+    hosts,
+    harness,
+    names,
+    resolve: (rest = 'app:v1') => resolver.resolve(`${hosts.evil}/${rest}`, ACCESS, never),
+    fails: (rest = 'app:v1') => failsFor(`${hosts.evil}/${rest}`),
+    resolveGood: () => persist(`${hosts.bank}/vault:v1`),
+    failsFor,
+    async expectNoHarm() {
+      expect(canary.connections(), 'connections to what is internal').to.equal(0);
+      expect(strayed(evil, BANK_LOGIN), "the bank's login").to.deep.equal([]);
+      expect(strayed(bank, EVIL_LOGIN), "the hostile registry's login").to.deep.equal([]);
+      expect(resolver.pending(), 'look-ups').to.equal(0);
+      settle();
+      expect(await persist(`${hosts.bank}/vault:v1`))
+        .to.have.property('platforms')
+        .length(1);
+      // Whatever it was punished with is over by then.
+      harness.advance(600_000);
+      evil.on('*', manifest(indexOf('linux/arm64')));
+      expect(await persist(`${hosts.evil}/honest:v1`))
+        .to.have.property('platforms')
+        .length(1);
+    },
+    async stop() {
+      harness.stop();
+      await Promise.all([evil.stop(), bank.stop(), canary.stop()]);
+    },
+  };
+}
+
+function secretsOf(login: string): string[] {
+  return [login.split(':')[1] ?? login, base64(login)];
+}
+
+/** Requests that hold a login in any form. */
+export function strayed(server: HostileServer, login: string): string[] {
+  return server.asked
+    .map(({ text }) => text)
+    .filter((text) => secretsOf(login).some((secret) => text.includes(secret)));
+}
+
+/** A pull secret with these logins by host. */
+function secretFor(logins: Readonly<Record<string, string>>): ReadSecret {
+  const auths = Object.fromEntries(Object.entries(logins).map(([host, login]) => [host, { auth: base64(login) }]));
+  return {
+    name: 'both',
+    type: 'kubernetes.io/dockerconfigjson',
+    data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
+  };
+}
+
+/** Says a manifest, with its type and digest. */
+export function manifest(value: unknown, type = INDEX, more: HeaderLines = []): Speak {
+  const body = typeof value === 'string' ? value : JSON.stringify(value);
+  return says(200, [['Content-Type', type], ['Docker-Content-Digest', sha256(body)], ...more], body);
+}
+
+/** Says what it says to holders of the bank's login only. */
+function guarded(speak: Speak): Speak {
+  return (socket, asked) => {
+    if (asked.headers.get('authorization') === `Basic ${base64(BANK_LOGIN)}`) speak(socket, asked);
+    else socket.write(response(401, [['WWW-Authenticate', 'Basic realm="bank"']], BODY));
+  };
+}
+
+/** Puts an image of one platform under the tag `v1`; gives the path of its config blob. */
+export function putSingle(server: HostileServer, repository: string, config: unknown, more: HeaderLines = []): string {
+  const blob = typeof config === 'string' ? config : JSON.stringify(config);
+  const digest = sha256(blob);
+  const path = `/v2/${repository}/blobs/${digest}`;
+  server.on(path, says(200, [], blob));
+  const image = { schemaVersion: 2, mediaType: IMAGE, config: { mediaType: CONFIG, digest, size: 1 }, layers: [] };
+  server.on(`/v2/${repository}/manifests/v1`, manifest(image, IMAGE, more));
+  return path;
+}
