@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -334,14 +335,16 @@ describe('the cache file', () => {
     expect(problems).to.deep.equal([problem, undefined, problem]);
   });
 
+  const pipe = () => join(directory, 'pipe');
   const places: [what: string, place: () => string, problem: RegExp][] = [
     ['a directory', () => directory, /\(EISDIR\); this is a directory: name a file in it/],
-    ['a device', () => '/dev/null', /\(ENOTFILE\); this is a device, a pipe or a socket: name a file/],
+    ['a pipe', pipe, /\(ENOTFILE\); this is a device, a pipe or a socket: name a file/],
     ['below a file', () => join(file, 'x'), /\(ENOTDIR\); create the directory/],
   ];
   for (const [what, place, problem] of places) {
     it(`in place of which there is ${what} is neither read nor replaced`, async () => {
       await writeFile(file, 'x');
+      execFileSync('mkfifo', [pipe()]);
       const cache = createImageCache(9);
       const odd = use(cache, { file: place() });
       expect(await odd.load()).to.deep.equal({ digests: 0, tags: 0 });
@@ -354,7 +357,7 @@ describe('the cache file', () => {
       expect(problems[1])
         .to.match(/cannot be written/)
         .and.to.match(problem);
-      expect((await stat('/dev/null')).isCharacterDevice()).to.equal(true);
+      expect((await stat(pipe())).isFIFO()).to.equal(true);
       expect(await readFile(file, 'utf8')).to.equal('x');
     });
   }
