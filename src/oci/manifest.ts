@@ -18,6 +18,8 @@ export const MAX_MANIFEST = 4 * 1024 * 1024;
 export const MAX_CONFIG = 8 * 1024 * 1024;
 /** Entries of an index; real ones have some 20. */
 const MAX_ENTRIES = 1000;
+/** All that Go can build for are some 60. Each may become a toleration of every pod with the image. */
+const MAX_PLATFORMS = 100;
 
 /** Something that an index names and that says nothing about where the image runs, with the reason. */
 export type Skipped = { readonly digest?: string; readonly reason: string };
@@ -161,12 +163,22 @@ export function parseConfig(body: Uint8Array): Platform {
   return platform;
 }
 
-/** Each platform once, in order. Windows variants of one index differ only in `os.version`, which is not ours to judge. */
+/**
+ * Each platform once, in order. Windows variants of one index differ only in `os.version`, which is not ours to judge.
+ *
+ * @throws ImageError `too-large`
+ */
 export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
   const seen = new Map<string, Platform>();
   for (const platform of platforms) {
     const key = `${platform.os}/${platform.architecture}/${platform.variant ?? ''}`;
     if (!seen.has(key)) seen.set(key, platform);
+  }
+  if (seen.size > MAX_PLATFORMS) {
+    throw new ImageError(`the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are believed`, {
+      code: 'too-large',
+      temporary: false,
+    });
   }
   return [...seen.values()];
 }
@@ -177,7 +189,9 @@ export function readPlatform(platform: JsonObject): Platform | string {
   const rawArchitecture = textOf(platform.architecture);
   const os = rawOs.trim().toLowerCase();
   const architecture = normaliseArchitecture(rawArchitecture);
-  if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
+  // A label's value ends in a letter or digit (apimachinery, IsValidLabelValue): one that does not would void a patch.
+  const isName = architecture !== undefined && /[a-z0-9]$/.test(architecture);
+  if (os === 'unknown' || !isName || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
     return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"`;
   }
   const variant = textOf(platform.variant);

@@ -107,7 +107,7 @@ export async function startHostileWorld(options: WorldOptions = {}): Promise<Hos
   const { resolver } = harness;
   async function failsFor(image: string): Promise<ImageError> {
     const error: unknown = await resolver.resolve(image, ACCESS, never).catch((reason: unknown) => reason);
-    if (!(error instanceof ImageError)) return expect.fail(`${image}: ${JSON.stringify(error)}`);
+    if (!(error instanceof ImageError)) return expect.fail(`${image}: ${JSON.stringify(error).slice(0, 300)}`);
     expect(error.message).to.match(/^[\x20-\x7e]{1,500}$/);
     for (const secret of [BODY, ...secretsOf(EVIL_LOGIN), ...secretsOf(BANK_LOGIN)]) {
       expect(error.message).to.not.include(secret);
