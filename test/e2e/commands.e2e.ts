@@ -191,7 +191,9 @@ describe('the commands', () => {
     it('exits with 0 where all are resolved, and prints a table or YAML', async () => {
       const table = await inspect(world.image('multi'), world.image('arm64'));
       expect(table.code).to.equal(0);
-      expect(table.stdout).to.match(/^IMAGE +PLATFORMS +SOURCE +DIGEST\n.*:multi +linux\/amd64 linux\/arm64 +127\.0\.0\.1:\d+ +sha256:/);
+      expect(table.stdout).to.match(
+        /^IMAGE +PLATFORMS +SOURCE +DIGEST\n.*:multi +linux\/amd64 linux\/arm64 +127\.0\.0\.1:\d+ +sha256:/,
+      );
       const yaml = await inspect('--output', 'yaml', world.image('multi'));
       expect(yaml.stdout).to.match(/^- image: .*:multi\n/);
     });
