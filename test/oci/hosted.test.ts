@@ -1,14 +1,23 @@
 import { expect } from 'chai';
 import nock from 'nock';
+import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Resolution } from '../../src/oci/resolver.ts';
 import type { Send } from '../../src/oci/transport.ts';
-import { INDEX, indexOf, sha256, startResolver } from './server.ts';
+import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from './server.ts';
 
 // Importing nock takes over the process's http; the other tests have real servers.
 nock.restore();
 
 /** nock does not see the undici package, but the global fetch. */
-const overFetch: Send = async ({ method, url, headers, signal }) => {
-  const response = await fetch(url, { method, headers, signal, redirect: 'manual' });
+const overFetch: Send = async ({ method, url, headers, body: sent, signal }) => {
+  const response = await fetch(url, {
+    method,
+    headers,
+    signal,
+    redirect: 'manual',
+    ...(sent === undefined ? {} : { body: sent }),
+  });
   const body = new Uint8Array(await response.arrayBuffer());
   return { status: response.status, headers: Object.fromEntries(response.headers), body, url };
 };
@@ -16,7 +25,8 @@ const overFetch: Send = async ({ method, url, headers, signal }) => {
 describe('a hosted registry', () => {
   const body = JSON.stringify(indexOf('linux/amd64', 'linux/arm64'));
   const manifest = { 'content-type': INDEX, 'docker-content-digest': sha256(body) };
-  const access = { namespace: 'default', pullSecrets: [], always: false };
+  const access: Access = { namespace: 'default', pullSecrets: [], always: false };
+  const holder: Access = { ...access, pullSecrets: ['hosted'] };
   const never = new AbortController().signal;
 
   beforeEach(() => {
@@ -70,6 +80,368 @@ describe('a hosted registry', () => {
       expect(harness.requests).to.deep.equal(['GET 401', 'GET 200', 'GET 200']);
       expect(nock.isDone()).to.equal(true);
       harness.stop();
+    });
+  }
+
+  describe('as it is', () => {
+    let harness: Harness | undefined;
+    afterEach(() => harness?.stop());
+
+    /** Looks up over nock, with these logins in a pull secret. */
+    function resolve(image: string, logins: Readonly<Record<string, string>> = {}): Promise<Resolution> {
+      harness = startResolver([], { send: overFetch, pullSecrets: async () => [secretOf(logins)] });
+      return harness.resolver.resolve(image, Object.keys(logins).length === 0 ? access : holder, never);
+    }
+    async function failure(...args: Parameters<typeof resolve>): Promise<ImageError> {
+      const error: unknown = await resolve(...args).catch((reason: unknown) => reason);
+      return error instanceof ImageError ? error : expect.fail(String(error));
+    }
+    /** Challenges once, for a realm; nothing may be sent along. */
+    function challenges(host: string, path: string, realm: string, more = ''): void {
+      nock(`https://${host}`, { badheaders: ['authorization'] })
+        .get(path)
+        .reply(401, '{"errors":[]}', { 'www-authenticate': `Bearer realm="${realm}"${more}` });
+    }
+    const whoHolds = (authorization: string) => ({ reqheaders: { authorization } });
+    const nobody = { badheaders: ['authorization', 'cookie'] };
+
+    const HUB = 'registry-1.docker.io';
+    const HUB_REALM = 'https://auth.docker.io/token';
+    const HUB_SERVICE = ',service="registry.docker.io"';
+    const hubToken = (repository: string) => ({
+      service: 'registry.docker.io',
+      scope: `repository:${repository}:pull`,
+    });
+
+    it('Docker Hub says of what is private or missing that the token is for less', async () => {
+      const path = '/v2/library/secret/manifests/latest';
+      challenges(HUB, path, HUB_REALM, HUB_SERVICE);
+      nock('https://auth.docker.io', nobody).get('/token').query(hubToken('library/secret')).reply(200, { token: 't' });
+      const less = `Bearer realm="${HUB_REALM}"${HUB_SERVICE},scope="x",error="insufficient_scope"`;
+      nock(`https://${HUB}`, whoHolds('Bearer t')).get(path).reply(401, '{}', { 'www-authenticate': less });
+      expect(await failure('secret')).to.include({ code: 'denied', temporary: false, endpoint: 'docker.io' });
+      expect(nock.isDone()).to.equal(true);
+    });
+
+    for (const key of ['https://index.docker.io/v1/', 'docker.io', 'index.docker.io', 'https://docker.io/user/']) {
+      it(`Docker Hub's login under ${key} goes to auth.docker.io alone`, async () => {
+        const path = '/v2/user/app/manifests/latest';
+        challenges(HUB, path, HUB_REALM, HUB_SERVICE);
+        nock('https://auth.docker.io', whoHolds(basicOf('me:hunter2')))
+          .get('/token')
+          .query(hubToken('user/app'))
+          .reply(200, { token: 't', access_token: 't', expires_in: 300, issued_at: '2026-01-01T00:00:00Z' });
+        nock(`https://${HUB}`, whoHolds('Bearer t')).get(path).reply(200, body, manifest);
+        expect((await resolve('user/app', { [key]: 'me:hunter2' })).platforms).to.have.length(2);
+        expect(nock.isDone()).to.equal(true);
+      });
+    }
+
+    it('Docker Hub limits, without saying for how long', async () => {
+      nock(`https://${HUB}`)
+        .get('/v2/library/nginx/manifests/latest')
+        .reply(429, '{"errors":[{"code":"TOOMANYREQUESTS"}]}', { 'ratelimit-limit': '100;w=21600' });
+      expect(await failure('nginx')).to.include({ code: 'rate-limited', temporary: true, retryAfterMs: undefined });
+    });
+
+    it('Docker Hub refuses a login that is wrong, and is then asked as nobody', async () => {
+      const path = '/v2/library/nginx/manifests/latest';
+      challenges(HUB, path, HUB_REALM, HUB_SERVICE);
+      challenges(HUB, path, HUB_REALM, HUB_SERVICE);
+      nock('https://auth.docker.io', whoHolds(basicOf('me:wrong')))
+        .get('/token')
+        .query(true)
+        .reply(401, '{}');
+      nock('https://auth.docker.io', nobody).get('/token').query(true).reply(200, { token: 't' });
+      nock(`https://${HUB}`, whoHolds('Bearer t')).get(path).reply(200, body, manifest);
+      expect((await resolve('nginx', { 'docker.io': 'me:wrong' })).platforms).to.have.length(2);
+      expect(nock.isDone()).to.equal(true);
+    });
+
+    const stores: [image: string, host: string, repository: string, realm: string, status: number, store: string][] = [
+      [
+        'nginx',
+        HUB,
+        'library/nginx',
+        HUB_REALM,
+        307,
+        'https://production.cloudflare.docker.com/registry/sha256/x?verify=1',
+      ],
+      [
+        'quay.io/ns/x',
+        'quay.io',
+        'ns/x',
+        'https://quay.io/v2/auth',
+        302,
+        'https://cdn01.quay.io/sha256/ab?Signature=x',
+      ],
+      [
+        'ghcr.io/ns/x',
+        'ghcr.io',
+        'ns/x',
+        'https://ghcr.io/token',
+        307,
+        'https://pkg-containers.githubusercontent.com/x?sig=y',
+      ],
+    ];
+    for (const [image, host, repository, realm, status, store] of stores) {
+      it(`${host} keeps its blobs at ${new URL(store).host}, which is sent no token`, async () => {
+        const config = JSON.stringify({ os: 'linux', architecture: 'arm64' });
+        const single = JSON.stringify({
+          schemaVersion: 2,
+          mediaType: IMAGE,
+          config: { mediaType: CONFIG, digest: sha256(config), size: config.length },
+          layers: [],
+        });
+        const path = `/v2/${repository}/manifests/latest`;
+        challenges(host, path, realm);
+        nock(new URL(realm).origin).get(new URL(realm).pathname).query(true).reply(200, { token: 't' });
+        nock(`https://${host}`, whoHolds('Bearer t')).get(path).reply(200, single, { 'content-type': IMAGE });
+        nock(`https://${host}`, whoHolds('Bearer t'))
+          .get(`/v2/${repository}/blobs/${sha256(config)}`)
+          .reply(status, '', { location: store });
+        const { origin, pathname, search } = new URL(store);
+        nock(origin, nobody).get(`${pathname}${search}`).reply(200, config, { 'content-type': 'binary/octet-stream' });
+        expect((await resolve(image)).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+        expect(nock.isDone()).to.equal(true);
+      });
+    }
+
+    it('Quay gives everybody a token, and then says that it is not enough', async () => {
+      challenges('quay.io', '/v2/ns/secret/manifests/1', 'https://quay.io/v2/auth', ',service="quay.io"');
+      nock('https://quay.io', nobody).get('/v2/auth').query(true).reply(200, { token: 't' });
+      nock('https://quay.io', whoHolds('Bearer t')).get('/v2/ns/secret/manifests/1').reply(401, '{}');
+      expect(await failure('quay.io/ns/secret:1')).to.include({ code: 'denied', endpoint: 'quay.io' });
+    });
+
+    it('Quay is asked for a digest where both that and a tag are named, with a robot of a namespace', async () => {
+      const path = `/v2/ns/x/manifests/${sha256(body)}`;
+      challenges('quay.io', path, 'https://quay.io/v2/auth', ',service="quay.io",scope="repository:ns/x:pull"');
+      nock('https://quay.io', whoHolds(basicOf('ns+robot:hunter2')))
+        .get('/v2/auth')
+        .query({ service: 'quay.io', scope: 'repository:ns/x:pull' })
+        .reply(200, { token: 't' });
+      nock('https://quay.io', whoHolds('Bearer t')).get(path).reply(200, body, manifest);
+      const image = `quay.io/ns/x:tag@${sha256(body)}`;
+      expect(await resolve(image, { 'quay.io/ns': 'ns+robot:hunter2' })).to.include({ digest: sha256(body) });
+      expect(nock.isDone()).to.equal(true);
+    });
+
+    it('GHCR refuses already the token of what is private', async () => {
+      const path = '/v2/ns/secret/manifests/1';
+      challenges('ghcr.io', path, 'https://ghcr.io/token', ',service="ghcr.io",scope="repository:user/image:pull"');
+      nock('https://ghcr.io', nobody)
+        .get('/token')
+        .query({ service: 'ghcr.io', scope: 'repository:ns/secret:pull' })
+        .reply(403, '{"errors":[{"code":"DENIED","message":"requested access to the resource is denied"}]}');
+      expect(await failure('ghcr.io/ns/secret:1')).to.include({ code: 'denied', temporary: false });
+      expect(nock.isDone()).to.equal(true);
+    });
+
+    const realms: [image: string, repository: string, challenge: string, token: string, query: object][] = [
+      [
+        'nvcr.io/nvidia/cuda:1',
+        'nvidia/cuda',
+        'Bearer realm="https://nvcr.io/proxy_auth?scope=repository:nvidia/cuda:pull"',
+        'https://nvcr.io/proxy_auth',
+        { scope: 'repository:nvidia/cuda:pull' },
+      ],
+      [
+        'public.ecr.aws/ns/x:1',
+        'ns/x',
+        'Bearer realm="https://public.ecr.aws/token/",service="public.ecr.aws",scope="aws"',
+        'https://public.ecr.aws/token/',
+        { service: 'public.ecr.aws', scope: 'repository:ns/x:pull' },
+      ],
+      [
+        'europe-docker.pkg.dev/project/x/y:1',
+        'project/x/y',
+        'Bearer realm="https://europe-docker.pkg.dev/v2/token",service="europe-docker.pkg.dev"',
+        'https://europe-docker.pkg.dev/v2/token',
+        { service: 'europe-docker.pkg.dev', scope: 'repository:project/x/y:pull' },
+      ],
+      [
+        'registry.gitlab.com/group/project/x:1',
+        'group/project/x',
+        'Bearer realm="https://gitlab.com/jwt/auth",service="container_registry",error="invalid_token"',
+        'https://gitlab.com/jwt/auth',
+        { service: 'container_registry', scope: 'repository:group/project/x:pull' },
+      ],
+      [
+        'harbor.example.com/p/x:1',
+        'p/x',
+        'bearer Realm = "https://harbor.example.com/service/token" , Service="harbor-registry"',
+        'https://harbor.example.com/service/token',
+        { service: 'harbor-registry', scope: 'repository:p/x:pull' },
+      ],
+      [
+        'both.example.com/x:1',
+        'x',
+        'Basic realm="Registry", Bearer realm="https://both.example.com/token",service="s"',
+        'https://both.example.com/token',
+        { service: 's', scope: 'repository:x:pull' },
+      ],
+    ];
+    for (const [image, repository, challenge, token, query] of realms) {
+      it(`${image.split('/')[0]} names ${token}`, async () => {
+        const { host, origin, pathname } = { host: image.split('/')[0], ...splitUrl(token) };
+        const path = `/v2/${repository}/manifests/1`;
+        nock(`https://${host}`).get(path).reply(401, '', { 'www-authenticate': challenge });
+        nock(origin)
+          .get(pathname)
+          .query(query as Record<string, string>)
+          .reply(200, { token: 't' });
+        nock(`https://${host}`, whoHolds('Bearer t')).get(path).reply(200, body, manifest);
+        expect((await resolve(image)).platforms).to.have.length(2);
+        expect(nock.isDone()).to.equal(true);
+      });
+    }
+
+    it('ECR wants a login of its own, and says 400 to that of another', async () => {
+      const host = '123456789012.dkr.ecr.eu-west-1.amazonaws.com';
+      const path = '/v2/x/manifests/1';
+      const challenge = { 'www-authenticate': `Basic realm="https://${host}/",service="ecr.amazonaws.com"` };
+      nock(`https://${host}`, nobody).get(path).times(3).reply(401, 'Not Authorized', challenge);
+      nock(`https://${host}`, whoHolds(basicOf('AWS:wrong')))
+        .get(path)
+        .reply(400, '{}');
+      nock(`https://${host}`, whoHolds(basicOf('AWS:right')))
+        .get(path)
+        .reply(200, body, manifest);
+      const logins = { [`${host}/x`]: 'AWS:wrong', [host]: 'AWS:right' };
+      expect((await resolve(`${host}/x:1`, logins)).platforms).to.have.length(2);
+    });
+
+    it('registry.k8s.io leads to a region, with nothing of what it was sent', async () => {
+      const path = '/v2/pause/manifests/3.10';
+      const region = 'https://europe-west3-docker.pkg.dev';
+      nock('https://registry.k8s.io')
+        .get(path)
+        .reply(307, '', { location: `${region}/v2/k8s-artifacts-prod/images${path.slice(3)}` });
+      nock(region, nobody)
+        .get(`/v2/k8s-artifacts-prod/images${path.slice(3)}`)
+        .reply(200, body, manifest);
+      expect((await resolve('registry.k8s.io/pause:3.10')).platforms).to.have.length(2);
+    });
+  });
+});
+
+function splitUrl(url: string): { origin: string; pathname: string } {
+  const { origin, pathname } = new URL(url);
+  return { origin, pathname };
+}
+
+function basicOf(login: string): string {
+  return `Basic ${Buffer.from(login).toString('base64')}`;
+}
+
+function secretOf(logins: Readonly<Record<string, string>>): ReadSecret {
+  const auths = Object.fromEntries(
+    Object.entries(logins).map(([key, login]) => [key, { auth: Buffer.from(login).toString('base64') }]),
+  );
+  const config = Buffer.from(JSON.stringify({ auths })).toString('base64');
+  return { name: 'hosted', type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': config } };
+}
+
+describe("an image's name", () => {
+  const body = JSON.stringify(indexOf('linux/amd64'));
+  const digest = sha256(body);
+  const never = new AbortController().signal;
+  const access: Access = { namespace: 'default', pullSecrets: [], always: false };
+  const urls: string[] = [];
+  let harness: Harness;
+  beforeEach(() => {
+    urls.length = 0;
+    harness = startResolver([], {
+      send: async ({ url }) => {
+        urls.push(url.href);
+        return { status: 200, headers: { 'content-type': INDEX }, body: Buffer.from(body), url };
+      },
+    });
+  });
+  afterEach(() => harness.stop());
+
+  const tag = 'T'.repeat(128);
+  const asked: [image: string, url: string][] = [
+    ['nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
+    ['nginx:1.27', 'https://registry-1.docker.io/v2/library/nginx/manifests/1.27'],
+    ['library/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
+    ['docker.io/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
+    ['docker.io/library/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
+    ['index.docker.io/library/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
+    ['index.docker.io/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
+    ['Docker.IO/user/app', 'https://registry-1.docker.io/v2/user/app/manifests/latest'],
+    [`nginx@${digest}`, `https://registry-1.docker.io/v2/library/nginx/manifests/${digest}`],
+    ['quay.io/ns/x:tag', 'https://quay.io/v2/ns/x/manifests/tag'],
+    [`quay.io/ns/x:tag@${digest}`, `https://quay.io/v2/ns/x/manifests/${digest}`],
+    ['quay.io/a/b/c/d:1', 'https://quay.io/v2/a/b/c/d/manifests/1'],
+    ['quay.io/x', 'https://quay.io/v2/x/manifests/latest'],
+    ['registry.example.com:5000/x', 'https://registry.example.com:5000/v2/x/manifests/latest'],
+    ['registry.example.com:443/x', 'https://registry.example.com/v2/x/manifests/latest'],
+    ['registry:5000/x:5000', 'https://registry:5000/v2/x/manifests/5000'],
+    ['localhost:5000/x', 'https://localhost:5000/v2/x/manifests/latest'],
+    ['[::1]:5000/x', 'https://[::1]:5000/v2/x/manifests/latest'],
+    ['[2001:DB8::1]/x:1', 'https://[2001:db8::1]/v2/x/manifests/1'],
+    ['192.0.2.1:5000/x', 'https://192.0.2.1:5000/v2/x/manifests/latest'],
+    [`quay.io/x:${tag}`, `https://quay.io/v2/x/manifests/${tag}`],
+    ['quay.io/x:Upper_Case.1-2', 'https://quay.io/v2/x/manifests/Upper_Case.1-2'],
+    ['Quay.IO/x', 'https://quay.io/v2/x/manifests/latest'],
+  ];
+  for (const [image, url] of asked) {
+    it(`${image.slice(0, 60)} is asked for once, at its own place`, async () => {
+      expect((await harness.resolver.resolve(image, access, never)).platforms).to.have.length(1);
+      expect(urls).to.deep.equal([url]);
+    });
+  }
+
+  it('of Docker Hub is one image, however it is written', async () => {
+    for (const image of ['nginx', 'library/nginx:latest', 'docker.io/nginx', 'index.docker.io/library/nginx:latest']) {
+      await harness.resolver.resolve(image, access, never);
+      expect(harness.resolver.known(image, access)).to.have.length(1);
+    }
+    expect(urls).to.have.length(1);
+  });
+
+  const refused = [
+    '',
+    'Nginx',
+    'docker.io/Nginx',
+    'quay.io/NS/x',
+    `quay.io/x:${tag}T`,
+    'quay.io/x:',
+    'quay.io/x:-1',
+    'quay.io/x:a b',
+    'quay.io/x:a\nb',
+    'quay.io/',
+    'quay.io//x',
+    'quay.io/../x',
+    'quay.io/x/',
+    'quay.io:/x',
+    'quay.io:0/x',
+    'quay.io:65536/x',
+    '[::1/x',
+    '[::1]x/y',
+    '[::g]:5000/x',
+    '[fe80::1%lo]:5000/x',
+    'quay.io/x@sha256:abc',
+    `quay.io/x@${digest.toUpperCase()}`,
+    `quay.io/x@${digest}@${digest}`,
+    `quay.io/x@md5:${'a'.repeat(32)}`,
+    'https://quay.io/x',
+    'me:hunter2@quay.io/x',
+    'quay.io/x?y=z',
+    'quay.io/x#y',
+    'quay.io/%2e%2e/x',
+    'quay.io\\x',
+    '\u212auay.io/x',
+    'b\u00fccher.example/x',
+  ];
+  for (const image of refused) {
+    it(`${JSON.stringify(image.slice(0, 60))} is refused, and nobody is asked`, async () => {
+      const error: unknown = await harness.resolver.resolve(image, access, never).catch((reason: unknown) => reason);
+      expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'malformed', temporary: false });
+      expect(String(error)).to.match(/^[\x20-\x7e]{1,400}$/);
+      expect(urls).to.deep.equal([]);
     });
   }
 });
