@@ -35,6 +35,8 @@ const INTERVAL = 10_000;
 const RETRY = 60_000;
 /** A temporary file that nobody wrote to for so long, in milliseconds, is of a process that died. */
 const ABANDONED = 60_000;
+/** Entries of a kind that are restored before others have their turn. */
+const AT_ONCE = 5000;
 /** No more entries of a kind than this fit into a file. */
 const MOST = 500_000;
 
@@ -151,9 +153,12 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
         const body = await read();
         if (body === undefined) return { digests: 0, tags: 0 };
         const { digests, tags } = await parseCache(body, options.maxEntries, now());
-        cache.restore({ digests, tags: [] });
-        await turn();
-        cache.restore({ digests: [], tags });
+        // From the end: what was used last is to be restored last.
+        for (let end = Math.max(digests.length, tags.length); end > 0; end -= AT_ONCE) {
+          const start = Math.max(0, end - AT_ONCE);
+          cache.restore({ digests: digests.slice(start, end), tags: tags.slice(start, end) });
+          await turn();
+        }
         return { digests: digests.length, tags: tags.length };
       } catch (error) {
         if (!(error instanceof CacheFormatError)) throw error;

@@ -110,7 +110,9 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
     await turn();
   }
   if (section !== 'end') throw new CacheFormatError(section === 'none' ? strange('') : 'cut off');
-  return { digests: [...digests].slice(0, most), tags: [...tags].slice(0, most) };
+  const found = [...digests].slice(0, most);
+  await turn();
+  return { digests: found, tags: [...tags].slice(0, most) };
 }
 
 function strange(firstLine: string): string {

@@ -104,6 +104,23 @@ describe('the cache file', () => {
     expect(problems).to.deep.equal([]);
   });
 
+  it('keeps the order of use of thousands', async () => {
+    const cache = createImageCache(20_000);
+    for (let number = 0; number < 12_000; number += 1) cache.setDigest(digestOf(number), found);
+    const written = use(cache, { maxEntries: 20_000 });
+    written.changed();
+    await written.close();
+    const again = createImageCache(20_000);
+    expect(await use(again, { maxEntries: 20_000 }).load()).to.deep.equal({ digests: 12_000, tags: 0 });
+    const orders = [cache, again].map((each) =>
+      each
+        .sharedDigests(20_000)
+        .map(([digest]) => digest)
+        .join(),
+    );
+    expect(orders[1] === orders[0]).to.equal(true);
+  });
+
   it('is one JSON object with a version, for its owner only, and leaves nothing else behind', async () => {
     const json: unknown = JSON.parse(await write(filled(1)));
     expect(json).to.deep.equal({
