@@ -130,9 +130,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   const told = mirrors.map(({ endpoint, error: { code } }) => `${endpoint.name} ${code}`).join(', ');
   const retry = failures.flatMap((failure) => failure.error.retryAfterMs ?? []);
   return new ImageError(
-    source === undefined
-      ? `${error.message}; mirrors of ${registry}: ${told}; the registry itself may not be asked`
-      : `${error.message}; its mirrors: ${told}`,
+    `${error.message}; asked ${source === undefined ? 'in place of' : 'before'} ${registry}: ${told}`,
     {
       code: error.code,
       temporary: source?.temporary ?? true,

@@ -37,6 +37,16 @@ export type Answer = {
   readonly entry: TagEntry;
 };
 
+/** A manifest as it was sent, checked against its digest. */
+type Sent = {
+  readonly digest: string;
+  /** Parses it. */
+  readonly manifest: () => Manifest;
+  readonly etag?: string;
+  /** When it was sent, in milliseconds. */
+  readonly at: number;
+};
+
 export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
 
 /** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
@@ -53,6 +63,8 @@ export function labelOf(endpoint: Endpoint, reference: Reference): string {
 export function createQuery(options: QueryOptions): (asked: Asked, previous: TagEntry | undefined) => Promise<Answer> {
   /** Hosts whose HEAD does not name the digest. */
   const headless = new LRUCache<string, true>({ max: 10_000 });
+  /** Single-platform images whose config blob was refused for the time being: their GET need not be counted twice. */
+  const unfinished = new LRUCache<string, Sent>({ max: 10_000 });
 
   return ask;
 
@@ -60,7 +72,8 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     const { reference, endpoint } = asked;
     const target = reference.digest ?? reference.tag ?? 'latest';
     if (previous === undefined || reference.digest !== undefined) {
-      return found(await getManifest(asked, target, reference.digest), asked, previous);
+      const sent = unfinished.get(nameOf(asked)) ?? (await getManifest(asked, target, reference.digest));
+      return found(sent, asked, previous);
     }
     const isHeadless = headless.has(endpoint.host);
     if (!isHeadless) {
@@ -88,20 +101,32 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
   }
 
-  async function found(
-    answer: { digest: string; manifest: () => Manifest; response: Response },
-    asked: Asked,
-    previous: TagEntry | undefined,
-  ): Promise<Answer> {
-    const etag = answer.response.headers.etag;
-    const isUsable = etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag);
-    const extra = isUsable ? { etag } : {};
-    if (answer.digest === previous?.digest) {
-      return { outcome: 'revalidated', entry: { ...entryOf(answer.digest, previous.found, asked), ...extra } };
+  async function found(sent: Sent, asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
+    const { digest, etag, at } = sent;
+    const entry = (known: Found): TagEntry => ({
+      ...entryOf(digest, known, asked),
+      checkedAt: at,
+      ...(etag === undefined ? {} : { etag }),
+    });
+    if (digest === previous?.digest) return { outcome: 'revalidated', entry: entry(previous.found) };
+    const known = options.cache.digest(digest) ?? (await finish(sent, asked));
+    options.cache.setDigest(digest, known);
+    return { outcome: 'found', entry: entry(known) };
+  }
+
+  async function finish(sent: Sent, asked: Asked): Promise<Found> {
+    const name = nameOf(asked);
+    const manifest = sent.manifest();
+    try {
+      const known = await explore(manifest, asked);
+      unfinished.delete(name);
+      return known;
+    } catch (error) {
+      const mayPass = error instanceof ImageError && error.temporary && manifest.kind === 'image';
+      if (mayPass) unfinished.set(name, { ...sent, manifest: () => manifest });
+      else unfinished.delete(name);
+      throw error;
     }
-    const known = options.cache.digest(answer.digest) ?? (await explore(answer.manifest(), asked));
-    options.cache.setDigest(answer.digest, known);
-    return { outcome: 'found', entry: { ...entryOf(answer.digest, known, asked), ...extra } };
   }
 
   function entryOf(digest: string, known: Found, { endpoint }: Asked): TagEntry {
@@ -159,31 +184,25 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     );
   }
 
-  async function getManifest(
-    asked: Asked,
-    target: string,
-    digest: string | undefined,
-  ): Promise<{ digest: string; manifest: () => Manifest; response: Response }> {
+  async function getManifest(asked: Asked, target: string, digest: string | undefined): Promise<Sent> {
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
     return verified(response, asked, digest);
   }
 
   /** The body is what it is said to be: by us where we asked for a digest, and by the registry's header. */
-  function verified(
-    response: Response,
-    asked: Asked,
-    digest: string | undefined,
-  ): { digest: string; manifest: () => Manifest; response: Response } {
+  function verified(response: Response, asked: Asked, digest: string | undefined): Sent {
     const header = response.headers['docker-content-digest'] ?? '';
     const claimed = isDigest(header) ? header : undefined;
     for (const expected of [digest, claimed]) {
       if (expected !== undefined && !matchesDigest(response.body, expected)) throw mismatch(asked, 'manifest');
     }
+    const { etag } = response.headers;
     return {
       digest: digest ?? claimed ?? digestOf(response.body),
       manifest: () => parseManifest(response.body, response.headers['content-type']),
-      response,
+      at: options.now(),
+      ...(etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),
     };
   }
 
@@ -219,6 +238,11 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
   function failed(response: Response, { endpoint, reference }: Asked, what: string): ImageError {
     return statusError(response, labelOf(endpoint, reference), what, options.now());
   }
+}
+
+/** Of an image at an endpoint, as one credential sees it; no part holds a space. */
+function nameOf({ endpoint, reference, credential }: Asked): string {
+  return `${endpoint.base} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
 }
 
 function isSuccess({ status }: Response): boolean {

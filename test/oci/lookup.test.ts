@@ -3,7 +3,17 @@ import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { createRoutes, type Mirrors } from '../../src/oci/mirrors.ts';
 import type { ResolverOptions } from '../../src/oci/resolver.ts';
-import { type Harness, INDEX, indexOf, reply, type ScriptedServer, startResolver, startServer } from './server.ts';
+import {
+  type Harness,
+  INDEX,
+  indexOf,
+  putImage,
+  reply,
+  type ScriptedServer,
+  sha256,
+  startResolver,
+  startServer,
+} from './server.ts';
 
 const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
 const never = new AbortController().signal;
@@ -83,7 +93,9 @@ describe('the look-up over mirrors', () => {
     start();
     const error = await failure();
     expect(error).to.include({ code: 'not-found', temporary: false, endpoint: source.host });
-    expect(error.message).to.contain(`its mirrors: ${first.host} unavailable, ${second.host} not-found`);
+    expect(error.message).to.contain(
+      `asked before ${source.host}: ${first.host} unavailable, ${second.host} not-found`,
+    );
   });
 
   it('never asks a source that may not be asked, and takes no mirror at its word that an image does not exist', async () => {
@@ -91,7 +103,7 @@ describe('the look-up over mirrors', () => {
     start({ fallback: false });
     const error = await failure();
     expect(error).to.include({ code: 'not-found', temporary: true });
-    expect(error.message).to.contain('the registry itself may not be asked');
+    expect(error.message).to.contain(`asked in place of ${source.host}: ${first.host} not-found`);
     expect(source.asked).to.deep.equal([]);
   });
 
@@ -233,6 +245,22 @@ describe('the look-up over mirrors', () => {
       const { retryAt } = harness.resolver.failure(`${source.host}/app:v1`, ANYONE) ?? expect.fail();
       expect(retryAt - 1_000_000).to.be.within(60_000, 62_000);
     });
+  });
+
+  it('asks for a manifest once, though its config blob is refused for the time being', async () => {
+    putImage(source, 'one', 'arm64', 'v1');
+    const blob = `/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`;
+    source.on(blob, reply(429, { 'retry-after': '5' }));
+    start({ endpoints: [source.host] });
+    expect(await failure('one:v1')).to.include({ code: 'rate-limited' });
+    putImage(source, 'one', 'arm64');
+    harness.advance(5000);
+    expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+    expect(source.asked.map((line) => line.replace(/sha256:.*/, 'digest'))).to.deep.equal([
+      'GET /v2/one/manifests/v1',
+      'GET /v2/one/blobs/digest',
+      'GET /v2/one/blobs/digest',
+    ]);
   });
 
   it('does not let hosts that never answer hold up one that does', async () => {
