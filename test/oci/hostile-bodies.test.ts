@@ -60,6 +60,12 @@ describe('a hostile registry whose answer', () => {
       ['has no last chunk', sends(head(200, [TYPE, ['Transfer-Encoding', 'chunked']]), '1\r\n{\r\n'), 'timeout'],
     ]);
 
+    it('never comes is waited for as long as a request may take, and no longer', async () => {
+      world = await startHostileWorld({ timeoutMs: 300 });
+      world.evil.on('*', silent);
+      expect((await world.fails()).message).to.include('within 0.3 s');
+    });
+
     it('comes from a server that accepts and says nothing is timeout', async () => {
       world = await startHostileWorld({ timeoutMs: 300 });
       world.evil.greet(() => undefined);
@@ -198,6 +204,7 @@ describe('a hostile registry whose answer', () => {
         'malformed',
       ],
       ['does not say so', says(200, [TYPE], gzip), 'malformed'],
+      ['says so and is not', encoded('gzip', Buffer.from(GOOD)), 'malformed'],
       [
         'is so on its way only',
         sends(
