@@ -32,22 +32,23 @@ const SETTLED = 3000;
  * mounted Secret or ConfigMap needs nothing else. One check, and one `onChange`, at a time; what changes while it runs
  * is seen by the next check. Does not keep the process alive.
  *
- * To be called before the files are read for the first time: a change between the two is then not lost.
+ * Resolves as soon as it has seen what there is: what is read after that, and changes, is told.
  */
-export function watchFiles(
+export async function watchFiles(
   paths: readonly string[],
   onChange: () => void | Promise<void>,
   options: WatchOptions,
-): void {
-  void watch(paths, onChange, options);
+): Promise<void> {
+  void watch(paths, await look(paths, new Map()), onChange, options);
 }
 
 async function watch(
   paths: readonly string[],
+  first: Snapshot,
   onChange: () => void | Promise<void>,
   { signal, intervalMs = 2000, onError }: WatchOptions,
 ): Promise<void> {
-  let before = await look(paths, new Map());
+  let before = first;
   while (!signal.aborted) {
     await wait(intervalMs, undefined, { signal, ref: false }).catch(() => undefined);
     if (signal.aborted) return;

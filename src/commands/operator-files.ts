@@ -19,7 +19,7 @@ export type OperatorFiles = Pick<
   'operator' | 'endpointsOf' | 'authorities' | 'proxy' | 'namedHosts'
 > & {
   /** Reads the files again whenever they change; `onReloaded` gets what is wrong with them. */
-  watch(signal: AbortSignal, onReloaded: (problems: readonly string[]) => void): void;
+  watch(signal: AbortSignal, onReloaded: (problems: readonly string[]) => void): Promise<void>;
 };
 
 /**
@@ -92,9 +92,9 @@ export async function openOperatorFiles(
       endpoints.set(reference, found);
       return found;
     },
-    watch(signal, onReloaded) {
+    async watch(signal, onReloaded) {
       const paths = () => [...operator.paths, ...hosts.paths, ...caFiles];
-      const start = (): void => {
+      const start = async (): Promise<void> => {
         const watched = paths();
         if (watched.length === 0) return;
         const moved = new AbortController();
@@ -103,11 +103,14 @@ export async function openOperatorFiles(
           // A hosts.toml may name a certificate elsewhere that it did not name before.
           if (paths().join('\n') === watched.join('\n')) return;
           moved.abort();
-          start();
+          await start();
         };
-        watchFiles(watched, reread, { signal: AbortSignal.any([signal, moved.signal]) });
+        await watchFiles(watched, reread, { signal: AbortSignal.any([signal, moved.signal]) });
+        // Once more: what changed since it was read, and before it was watched, would be told to nobody.
+        const problems = await reload();
+        if (problems.length > 0) onReloaded(problems);
       };
-      start();
+      await start();
     },
   };
 }

@@ -98,7 +98,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       onCache: metrics.cacheAnswered,
       onRateLimit: metrics.rateLimitTold,
     });
-    files.watch(end.signal, (problems) => {
+    await files.watch(end.signal, (problems) => {
       if (problems.length === 0) log.info('files of registries and credentials read again');
       else log.error({ problems }, 'files of registries and credentials read again; what is wrong stays as it was');
       resolver.forgive();

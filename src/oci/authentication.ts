@@ -24,7 +24,7 @@ export function authenticate(options: TokenOptions): Link {
 
   async function ask(request: Request, next: Send, isStranger: boolean): Promise<Response> {
     const key = keyOf(request);
-    const held = usable(key);
+    const held = usable(key) ?? (await beforehand(request, next, key));
     const response = await next(authorised(request, held));
     if (response.status !== 401) return response;
     if (answers.get(key) === held) answers.delete(key);
@@ -39,6 +39,20 @@ export function authenticate(options: TokenOptions): Link {
     const second = await next(authorised(request, answer));
     if (second.status === 401 && answers.get(key) === answer) answers.delete(key);
     return second;
+  }
+
+  /** For a request that may not go out without credentials: by the challenge of the API's root, and else Basic. */
+  async function beforehand(request: Request, next: Send, key: string): Promise<Answer | undefined> {
+    const { challengeAt: url, credential, ...rest } = request;
+    if (url === undefined || credential === undefined) return undefined;
+    const root = await next({ ...rest, credential, method: 'GET', url, headers: { accept: '*/*' } });
+    const isItsOwn = root.status === 401 && root.url.host === request.url.host;
+    const answer = (isItsOwn ? await answerTo(root, request, key) : undefined) ?? {
+      header: basic(credential),
+      expiresAt: Number.POSITIVE_INFINITY,
+    };
+    answers.set(key, answer);
+    return answer;
   }
 
   function usable(key: string): Answer | undefined {

@@ -49,6 +49,8 @@ export function parseEndpointAddress(text: string): EndpointAddress {
   const refuse = (problem: string): Error => new Error(`"${printable(text, 120)}": ${problem}`);
   const lower = scheme.toLowerCase();
   if (lower !== 'http' && lower !== 'https') throw refuse('the scheme must be http or https');
+  // Also what becomes ASCII in lower case, as the sign for kelvin.
+  if (/\P{ASCII}/u.test(rest)) throw refuse('an endpoint is ASCII');
   if (/[?#]/.test(rest)) throw refuse('an endpoint has neither query nor fragment');
   const slash = rest.indexOf('/');
   const host = (slash < 0 ? rest : rest.slice(0, slash)).toLowerCase();

@@ -84,7 +84,7 @@ export function createLookup(options: LookupOptions): Lookup {
         continue;
       }
       try {
-        const answer = await query({ endpoint, reference, credential, signal }, previous);
+        const answer = await query({ endpoint, reference, credential, isPrivate, signal }, previous);
         circuits.settled(endpoint.host, undefined);
         candidates.worked(place, credential);
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };

@@ -1,5 +1,6 @@
 import type { AddressPolicy } from './addresses.ts';
 import { type Endpoint, type EndpointAddress, parseEndpointAddress, urlHost } from './endpoint.ts';
+import { printable } from './errors.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
 import type { Reference } from './reference.ts';
 import { insecureTrust, type Trust } from './trust.ts';
@@ -112,7 +113,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
 export function parseEndpoint(text: string): EndpointAddress {
   const address = parseEndpointAddress(text);
   if (/^\/v2(\/|$)/.test(address.path)) {
-    throw new Error(`"${text}": leave "/v2" out, which every registry's paths begin with`);
+    throw new Error(`"${printable(text, 120)}": leave "/v2" out, which every registry's paths begin with`);
   }
   return address;
 }

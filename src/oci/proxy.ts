@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { parseUrl } from './url.ts';
 
 /** A proxy that the environment names. */
 export type ForwardProxy = {
@@ -52,8 +53,9 @@ export function createProxySelector(environment: Readonly<Record<string, string 
 function readProxy(variable: string, text: string): ForwardProxy {
   const refuse = (problem: string): Error => new Error(`${variable}: ${problem}`);
   const full = text.includes('://') ? text : `http://${text}`;
-  if (!URL.canParse(full)) throw refuse('is no URL such as http://proxy.example.com:3128');
-  const { protocol, host, username, password } = new URL(full);
+  const url = parseUrl(full);
+  if (url === undefined) throw refuse('is no URL such as http://proxy.example.com:3128');
+  const { protocol, host, username, password } = url;
   if (protocol !== 'http:' && protocol !== 'https:') throw refuse('is neither an http:// nor an https:// URL');
   const proxy = { variable, host, origin: `${protocol}//${host}` };
   if (username === '' && password === '') return proxy;
@@ -79,6 +81,8 @@ function exemption(entry: string): (target: Target) => boolean {
   const host = name.replace(/^\[(.*)\]$/, '$1');
   const isPort = (target: Target): boolean => port === undefined || target.port === port;
   if (isIP(host) !== 0) {
+    // One with a zone is no target of ours.
+    if (!ipaddr.isValid(host)) return () => false;
     const address = ipaddr.process(host).toString();
     return (target) => target.address?.toString() === address && isPort(target);
   }

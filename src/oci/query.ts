@@ -21,6 +21,8 @@ import { type Credential, type Response, type Send, statusError } from './transp
 const MAX_DEPTH = 3;
 /** Children of an index that name no platform, each of which costs a request or two. */
 const MAX_CHILDREN = 32;
+/** Entries that are left out, as far as they are told of. */
+const MAX_SKIPPED = 1000;
 
 /** One endpoint, asked for one image with one credential. */
 export type Asked = {
@@ -28,6 +30,8 @@ export type Asked = {
   readonly reference: Reference;
   /** Absent: anonymously. */
   readonly credential: Credential | undefined;
+  /** Nothing about it may be asked without the credential. */
+  readonly isPrivate: boolean;
   readonly signal: AbortSignal;
 };
 
@@ -174,7 +178,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
         skipped.push({ digest, reason: error.code === 'not-found' ? 'not in the registry' : error.message });
       }
     }
-    if (platforms.length > 0) return { platforms: uniquePlatforms(platforms), skipped };
+    if (platforms.length > 0) return { platforms: uniquePlatforms(platforms), skipped: skipped.slice(0, MAX_SKIPPED) };
     const [first] = skipped;
     throw new ImageError(
       first === undefined
@@ -214,7 +218,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
   }
 
   function request(
-    { endpoint, reference, credential, signal }: Asked,
+    { endpoint, reference, credential, isPrivate, signal }: Asked,
     method: 'GET' | 'HEAD',
     path: string,
     maxBytes: number,
@@ -230,6 +234,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
       endpointHeaders: endpoint.headers,
       ...(credential === undefined ? {} : { credential }),
+      ...(isPrivate ? { challengeAt: rootOf(endpoint) } : {}),
       maxBytes,
       signal,
     });
@@ -238,6 +243,11 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
   function failed(response: Response, { endpoint, reference }: Asked, what: string): ImageError {
     return statusError(response, labelOf(endpoint, reference), what, options.now());
   }
+}
+
+/** `/v2/` of a registry (distribution specification, end-1), wherever an endpoint's path puts it. */
+function rootOf({ base }: Endpoint): URL {
+  return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
 }
 
 /** Of an image at an endpoint, as one credential sees it; no part holds a space. */

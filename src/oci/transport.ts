@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { AddressPolicy } from './addresses.ts';
 import { ImageError } from './errors.ts';
 import { forStrangers, type Trust } from './trust.ts';
+import { parseUrl } from './url.ts';
 
 /** A login, and a name for it under which its tokens and answers are kept apart. */
 export type Credential = {
@@ -30,6 +31,11 @@ export type Request = {
   readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */
   readonly credential?: Credential;
+  /**
+   * Present where the request may never be sent without credentials: the API's root, which is asked for the challenge that
+   * is usually the answer to a first request.
+   */
+  readonly challengeAt?: URL;
   /** Of a POST. */
   readonly body?: string;
   /** What of the body is read at most, in bytes. */
@@ -133,11 +139,9 @@ export function followRedirects(): Link {
       const response = await next(current);
       if (![301, 302, 303, 307, 308].includes(response.status)) return response;
       if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
-      const location = response.headers.location;
-      if (location === undefined || !URL.canParse(location, response.url.href)) {
-        throw refuse('malformed', 'redirects without a valid Location');
-      }
-      const url = new URL(location, response.url);
+      const { location } = response.headers;
+      const url = location === undefined ? undefined : parseUrl(location, response.url);
+      if (url === undefined) throw refuse('malformed', 'redirects without a valid Location');
       if (url.protocol !== 'https:' && url.protocol !== 'http:') {
         throw refuse('forbidden-address', 'redirects to something that is no http');
       }
@@ -157,7 +161,7 @@ export function followRedirects(): Link {
  * (addresses, certificates, headers), which holds for that host alone.
  */
 export function elsewhere(request: Request, url: URL): Request {
-  const { credential: _credential, trust, endpointHeaders: _headers, ...rest } = request;
+  const { credential: _credential, challengeAt: _root, trust, endpointHeaders: _headers, ...rest } = request;
   const headers = Object.fromEntries(
     Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
   );

@@ -205,6 +205,25 @@ describe('the look-up over mirrors', () => {
       expect(source.asked).to.have.length(1);
     });
 
+    it('asks for what is private with a credential from the first request on, by the challenge at the root', async () => {
+      have(source, 'linux/amd64');
+      const own = { isPrivate: () => true, operator: async () => [login('ops', source.host)] };
+      start({ endpoints: [source.host] }, own);
+      source.on('/v2/', reply(401, { 'www-authenticate': 'Basic realm="x"' }));
+      await resolve();
+      expect(source.asked).to.deep.equal(['GET /v2/', 'GET /v2/app/manifests/v1']);
+      expect(users(source)).to.deep.equal(['nobody', 'ops']);
+    });
+
+    it('asks for what is private with a credential also where the root wants none', async () => {
+      have(source, 'linux/amd64');
+      const own = { isPrivate: () => true, operator: async () => [login('ops', source.host)] };
+      start({ endpoints: [source.host] }, own);
+      source.on('/v2/', reply(200));
+      await resolve();
+      expect(users(source)).to.deep.equal(['nobody', 'ops']);
+    });
+
     it("answers everybody from what the operator's found out, and a pod's own only its equals", async () => {
       source.on('*', wants('pod'));
       const pod: Access = { ...ANYONE, pullSecrets: ['own'] };

@@ -39,9 +39,24 @@ export function parseProviderConfig(text: string): Provider[] {
   return providers;
 }
 
+const MAX_TEXT = 256 * 1024;
+
+/** What the parser would need minutes for, or all of the memory: nothing real is this deep. */
+function isReasonable(text: string): boolean {
+  if (text.length > MAX_TEXT || /(?:[?-] ){65}/.test(text)) return false;
+  let depth = 0;
+  for (const character of text) {
+    if (character === '[' || character === '{') depth += 1;
+    else if (character === ']' || character === '}') depth -= 1;
+    if (depth > 64) return false;
+  }
+  return true;
+}
+
 function parseYaml(text: string): unknown {
+  if (!isReasonable(text)) throw new SourceError('it is too large, or nested too deeply');
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, prettyErrors: false });
+  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
   const [error] = document.errors;
   // The parser's own words may quote what is there.
   if (error !== undefined) {
