@@ -189,9 +189,7 @@ export function readPlatform(platform: JsonObject): Platform | string {
   const rawArchitecture = textOf(platform.architecture);
   const os = rawOs.trim().toLowerCase();
   const architecture = normaliseArchitecture(rawArchitecture);
-  // A label's value ends in a letter or digit (apimachinery, IsValidLabelValue): one that does not would void a patch.
-  const isName = architecture !== undefined && /[a-z0-9]$/.test(architecture);
-  if (os === 'unknown' || !isName || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
+  if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
     return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"`;
   }
   const variant = textOf(platform.variant);

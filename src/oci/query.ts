@@ -22,7 +22,7 @@ const MAX_DEPTH = 3;
 /** Children of an index that name no platform, each of which costs a request or two. */
 const MAX_CHILDREN = 32;
 /** Entries that are left out, as far as they are told of. */
-const MAX_SKIPPED = 1000;
+const MAX_SKIPPED = 100;
 
 /** One endpoint, asked for one image with one credential. */
 export type Asked = {

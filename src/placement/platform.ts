@@ -16,9 +16,12 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['x86', '386'],
 ]);
 
-/** Whether a string can be an architecture's name: what may reach a taint's value, a toleration or a label. */
+/**
+ * Whether a string can be an architecture's name: what may reach a taint's value, a toleration or a label, and ends
+ * therefore in a letter or digit (apimachinery, IsValidLabelValue): one that does not would void a whole patch.
+ */
 export function isArchitectureName(text: string): boolean {
-  return /^[a-z0-9][a-z0-9_-]{0,31}$/.test(text);
+  return /^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/.test(text);
 }
 
 /**

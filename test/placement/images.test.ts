@@ -22,6 +22,8 @@ describe('the name of an architecture', () => {
     ['', undefined],
     ['-', undefined],
     ['arm64/v8', undefined],
+    ['arm64-', undefined],
+    ['arm64_', undefined],
     ['amd64:NoSchedule', undefined],
     ['amd64\u0000', undefined],
     ['ａｍｄ64', undefined],

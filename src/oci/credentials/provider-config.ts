@@ -56,16 +56,21 @@ function isReasonable(text: string): boolean {
 function parseYaml(text: string): unknown {
   if (!isReasonable(text)) throw new SourceError('it is too large, or nested too deeply');
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' });
+  const document = parseOrRefuse(() => parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' }));
   const [error] = document.errors;
   // The parser's own words may quote what is there.
   if (error !== undefined) {
     throw new SourceError(`it is no YAML (line ${lineCounter.linePos(error.pos[0]).line}: ${error.code})`);
   }
+  return parseOrRefuse(() => document.toJS({ maxAliasCount: 100 }));
+}
+
+/** The parser runs out of stack on some nested texts, and refuses to follow some aliases. */
+function parseOrRefuse<T>(parse: () => T): T {
   try {
-    return document.toJS({ maxAliasCount: 100 });
+    return parse();
   } catch {
-    throw new SourceError('it is no YAML: its aliases cannot be followed');
+    throw new SourceError('it is no YAML: its aliases cannot be followed, or it is nested too deeply');
   }
 }
 
