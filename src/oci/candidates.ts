@@ -18,9 +18,12 @@ export type Candidates = {
   /** Why a candidate is not to be tried now. */
   refusal(place: Place, candidate: Candidate): ImageError | undefined;
   worked(place: Place, candidate: Candidate): void;
-  failed(place: Place, candidate: Candidate, error: ImageError): void;
-  /** Forgets who was refused: credentials have changed. */
+  /** `since`: the {@link Candidates.generation} in which it was tried. */
+  failed(place: Place, candidate: Candidate, error: ImageError, since: number): void;
+  /** Forgets who was refused and what worked: credentials have changed. */
   forgive(): void;
+  /** How often that was. */
+  generation(): number;
 };
 
 /** Where a candidate is tried. */
@@ -41,6 +44,7 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   const winners = new LRUCache<string, string>({ max: MAX_ENTRIES });
   const refused = new LRUCache<string, { error: ImageError; until: number }>({ max: MAX_ENTRIES });
   const paused = new LRUCache<string, number>({ max: MAX_ENTRIES });
+  let generation = 0;
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
   // No part of a URL and no fingerprint holds a space.
@@ -62,13 +66,19 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
       return before !== undefined && before.until > now() ? before.error : undefined;
     },
     worked: (place, candidate) => void winners.set(repositoryOf(place), nameOf(candidate)),
-    failed(place, candidate, error) {
-      if (error.code === 'denied') refused.set(tryOf(place, candidate), { error, until: now() + refusedMs });
+    failed(place, candidate, error, since) {
+      if (error.code === 'denied' && since === generation)
+        refused.set(tryOf(place, candidate), { error, until: now() + refusedMs });
       if (error.code === 'rate-limited') {
         paused.set(accountOf(place, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
       }
     },
-    forgive: () => refused.clear(),
+    forgive() {
+      generation += 1;
+      refused.clear();
+      winners.clear();
+    },
+    generation: () => generation,
   };
 }
 

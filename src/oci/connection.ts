@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { ImageError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
@@ -10,44 +11,68 @@ export type ConnectionOptions = {
   readonly proxy?: ProxySelector;
 };
 
-/** Failures of a TLS handshake with something that speaks plain http; an alert is spoken in TLS. */
-const NOT_TLS = /^(EPROTO|ECONNRESET|UND_ERR_SOCKET|ERR_SSL_(?!.*ALERT))/;
+/** Of a TLS handshake with something that certainly speaks another protocol; an alert is spoken in TLS. */
+const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
+/** What such a thing may do as well, and a registry with TLS that is just being restarted. */
+const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
+/** Of trusts and hosts that may speak plain http, which the operator names. */
+const MAX_SPOKEN = 10_000;
+/** What one request came to: its answer, or what went wrong, and how that is told. */
+type Attempt = { readonly response: Response } | { readonly cause: unknown; readonly error: ImageError };
+
 /** What no configuration sets: our name, what the connection itself needs, and what is meant for the next hop only. */
 const RESERVED =
   /^(host|user-agent|accept-encoding|content-length|connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /**
  * The last link: one request over the guarded connections, its body read within bounds.
- * Where the trust allows plain http, that is tried after TLS; what worked is remembered.
+ * Where the trust allows plain http, that is tried after TLS; what worked is remembered, until it works no more.
  */
 export function createSend(options: ConnectionOptions): Send {
-  const plain = new Map<string, boolean>();
+  const spoken = new LRUCache<string, 'https' | 'http'>({ max: MAX_SPOKEN });
   const proxyOf = (url: URL): ForwardProxy | undefined => options.proxy?.(url);
 
   return async (request) => {
-    const { host } = request.url;
-    const downgraded: Request = { ...request, url: new URL(request.url.href.replace(/^https:/, 'http:')) };
-    const isOpen = request.trust?.plain === true && request.url.protocol === 'https:';
-    let sent = request;
-    try {
-      if (!isOpen) return await exchange(request);
-      if (plain.get(host) !== true) {
-        try {
-          const response = await exchange(request);
-          plain.set(host, false);
-          return response;
-        } catch (error) {
-          if (plain.has(host) || request.signal.aborted || !mayBePlain(error, request.url)) throw error;
-        }
-      }
-      sent = downgraded;
-      const response = await exchange(downgraded);
-      plain.set(host, true);
-      return response;
-    } catch (error) {
-      throw request.signal.aborted ? request.signal.reason : describe(error, request, proxyOf(sent.url));
+    const { url, trust } = request;
+    if (trust?.plain !== true || url.protocol !== 'https:') return answerOf(await attempt(request));
+    const open: Request = { ...request, url: new URL(url.href.replace(/^https:/, 'http:')) };
+    const key = `${trust.id} ${url.host}`;
+    const known = spoken.get(key);
+    if (known === 'http') {
+      const plain = await attempt(open);
+      // 400 is what servers with TLS say to plain http: it may have been put in front of the registry since.
+      if ('response' in plain ? plain.response.status !== 400 : plain.cause instanceof ImageError)
+        return answerOf(plain);
+      const secure = await attempt(request);
+      if (!('response' in secure)) return answerOf(plain);
+      spoken.set(key, 'https');
+      return secure.response;
     }
+    const secure = await attempt(request);
+    if ('response' in secure) {
+      spoken.set(key, 'https');
+      return secure.response;
+    }
+    if (!mayBePlain(secure.cause, url, known)) throw secure.error;
+    const plain = await attempt(open);
+    if ('response' in plain) {
+      // A registry without TLS may say it too, of another matter; its next answer shows what it is.
+      const isRefusal = plain.response.status === 400;
+      if (isRefusal && !NOT_TLS.test(codeOf(secure.cause))) throw secure.error;
+      if (!isRefusal) spoken.set(key, 'http');
+    }
+    return answerOf(plain);
   };
+
+  /** @throws the signal's reason; what fails otherwise is told */
+  async function attempt(request: Request): Promise<Attempt> {
+    try {
+      return { response: await exchange(request) };
+    } catch (cause) {
+      if (request.signal.aborted) throw request.signal.reason;
+      return { cause, error: describe(cause, request, proxyOf(request.url)) };
+    }
+  }
 
   async function exchange(request: Request): Promise<Response> {
     const proxy = proxyOf(request.url);
@@ -92,11 +117,18 @@ export function createSend(options: ConnectionOptions): Send {
   }
 }
 
+function answerOf(attempt: Attempt): Response {
+  if ('response' in attempt) return attempt.response;
+  throw attempt.error;
+}
+
 /** Whether what failed over TLS may be a registry without it; the operator allowed to find out. */
-function mayBePlain(error: unknown, url: URL): boolean {
+function mayBePlain(error: unknown, url: URL, known: 'https' | undefined): boolean {
   const code = codeOf(error);
   // Behind a proxy, it is the proxy that meets a closed port, or does not care to open that one.
   if (error instanceof ProxyFailure) return error.status !== undefined && error.status !== 407;
+  // One that spoke TLS hangs up when it is restarted: credentials are not sent in the clear for that.
+  if (HUNG_UP.test(code)) return known === undefined;
   return NOT_TLS.test(code) || (code === 'ECONNREFUSED' && url.port === '');
 }
 

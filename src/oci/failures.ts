@@ -25,8 +25,9 @@ export type Failures = {
   get(key: string): Failure | undefined;
   add(key: string, error: ImageError): Failure;
   remove(key: string): void;
-  /** Makes every one due now; returns their keys. */
-  forgive(): string[];
+  /** Makes one due now. */
+  forgive(key: string): void;
+  keys(): string[];
   /** How many are still wanted: those that nobody asks for any more are not tried again when they are due. */
   count(): number;
 };
@@ -56,11 +57,11 @@ export function createFailures({ maxEntries, ttl, now, random }: FailuresOptions
       return failure;
     },
     remove: (key) => void failures.delete(key),
-    forgive() {
-      const entries = [...failures.entries()];
-      for (const [key, failure] of entries) failures.set(key, { ...failure, retryAt: now() });
-      return entries.map(([key]) => key);
+    forgive(key) {
+      const failure = failures.get(key);
+      if (failure !== undefined) failures.set(key, { ...failure, retryAt: now() });
     },
+    keys: () => [...failures.keys()],
     count() {
       const oldest = now() - LONGEST;
       let count = 0;

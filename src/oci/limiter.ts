@@ -13,8 +13,8 @@ export type LimiterOptions = {
 export type Claim = {
   readonly host: string;
   readonly namespace: string;
-  /** Whether the host answered when it was last asked: hosts that hang must never hold all places. */
-  readonly isProven: boolean;
+  /** Whether the host answered when it was last asked, as of now: hosts that hang must never hold all places. */
+  readonly isProven: () => boolean;
 };
 
 /** Bounds what is in flight; who waits is served in order, past those whose own host or namespace is full. */
@@ -45,25 +45,26 @@ export function createLimiter(options: LimiterOptions): Limiter {
     running < options.total &&
     (hosts.get(host) ?? 0) < options.perHost &&
     (namespaces.get(namespace) ?? 0) < options.perNamespace &&
-    (isProven ||
+    (isProven() ||
       (unproven < options.unproven.total && (unprovenOf.get(namespace) ?? 0) < options.unproven.perNamespace));
 
-  function count({ host, namespace, isProven }: Claim, by: 1 | -1): void {
+  function count({ host, namespace }: Claim, wasProven: boolean, by: 1 | -1): void {
     running += by;
     add(hosts, host, by);
     add(namespaces, namespace, by);
-    if (isProven) return;
+    if (wasProven) return;
     unproven += by;
     add(unprovenOf, namespace, by);
   }
 
   function take(claim: Claim): () => void {
-    count(claim, 1);
+    const wasProven = claim.isProven();
+    count(claim, wasProven, 1);
     let held = true;
     return () => {
       if (!held) return;
       held = false;
-      count(claim, -1);
+      count(claim, wasProven, -1);
       for (const waiter of waiting) {
         if (running >= options.total) break;
         if (hasRoom(waiter.claim)) waiter.start();

@@ -3,6 +3,7 @@ import { type Candidate, createCandidates } from './candidates.ts';
 import type { Circuits } from './circuit.ts';
 import type { Endpoint } from './endpoint.ts';
 import { ImageError } from './errors.ts';
+import type { Limiter } from './limiter.ts';
 import { type Answer, createQuery, labelOf } from './query.ts';
 import type { Reference } from './reference.ts';
 import { type Credential, type Send, withDeadline } from './transport.ts';
@@ -15,7 +16,9 @@ export type LookupTask = {
   readonly credentials: (credentialName: string, signal: AbortSignal) => Promise<readonly Credential[]>;
   /** What the tag stood for when it was last looked at. */
   readonly previous?: TagEntry;
-  /** Milliseconds for all of it. Of what is left, an endpoint gets an equal share with those after it. */
+  /** On whose behalf. */
+  readonly namespace: string;
+  /** Milliseconds for asking. Of what is left, an endpoint gets an equal share with those after it. */
   readonly budgetMs: number;
   readonly signal: AbortSignal;
 };
@@ -26,12 +29,16 @@ export type LookupOptions = {
   readonly send: Send;
   readonly cache: ImageCache;
   readonly circuits: Circuits;
+  readonly limiter: Limiter;
   /** Whether an image's name may never be asked for anonymously. */
   readonly isPrivate: (name: string) => boolean;
   /** Milliseconds for which a refused credential is not tried again. */
   readonly refusedMs: number;
   readonly now: () => number;
 };
+
+/** So many budgets long a look-up waits for its turn at a host that answers. */
+const PATIENCE = 10;
 
 /** Asks for one image wherever it may be, with as few requests as will do. */
 export type Lookup = {
@@ -47,19 +54,28 @@ export function createLookup(options: LookupOptions): Lookup {
   const candidates = createCandidates(options);
 
   async function lookup(task: LookupTask): Promise<LookupAnswer> {
-    const { reference, endpoints } = task;
-    const deadline = now() + task.budgetMs;
+    const { reference, endpoints, budgetMs } = task;
     const failures: { endpoint: Endpoint; error: ImageError }[] = [];
     const able = endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
+    let spent = 0;
     for (const [index, endpoint] of able.entries()) {
-      const share = Math.max((deadline - now()) / (able.length - index), 1);
       try {
-        return await withDeadline(
-          share,
-          task.signal,
-          () => late(labelOf(endpoint, reference), share),
-          (signal) => askEndpoint(endpoint, { ...task, signal }),
-        );
+        const refusal = circuits.refusal(endpoint.host);
+        if (refusal !== undefined) throw refusal;
+        const release = await takePlace(endpoint, task);
+        const started = now();
+        const share = Math.max((budgetMs - spent) / (able.length - index), 1);
+        try {
+          return await withDeadline(
+            share,
+            task.signal,
+            () => late(labelOf(endpoint, reference), 'did not answer', share),
+            (signal) => askEndpoint(endpoint, { ...task, signal }),
+          );
+        } finally {
+          release();
+          spent += now() - started;
+        }
       } catch (error) {
         if (task.signal.aborted || !(error instanceof ImageError)) throw error;
         failures.push({ endpoint, error });
@@ -68,15 +84,34 @@ export function createLookup(options: LookupOptions): Lookup {
     throw summary(failures, reference);
   }
 
+  /** Waits for as long as the host answers others, within reason: that it has much to do is no failure of the image. */
+  async function takePlace(endpoint: Endpoint, { namespace, reference, budgetMs, signal }: LookupTask) {
+    const isProven = (): boolean => circuits.isHealthy(endpoint.host);
+    const patience = new AbortController();
+    const forward = (): void => patience.abort(signal.reason);
+    signal.addEventListener('abort', forward, { once: true });
+    let turns = 0;
+    const timer = setInterval(() => {
+      turns += 1;
+      if (isProven() && turns < PATIENCE) return;
+      patience.abort(late(labelOf(endpoint, reference), 'had no free place', turns * budgetMs));
+    }, budgetMs);
+    try {
+      return await options.limiter.acquire({ host: endpoint.host, namespace, isProven }, patience.signal);
+    } finally {
+      clearInterval(timer);
+      signal.removeEventListener('abort', forward);
+    }
+  }
+
   async function askEndpoint(endpoint: Endpoint, task: LookupTask): Promise<LookupAnswer> {
-    const refusal = circuits.refusal(endpoint.host);
-    if (refusal !== undefined) throw refusal;
     const { reference, signal, previous } = task;
     const place = { endpoint, reference };
     const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, signal))];
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
     if (!isPrivate) own.push(undefined);
     const failures: ImageError[] = [];
+    const generation = candidates.generation();
     for (const credential of candidates.order(place, own)) {
       const refusal = candidates.refusal(place, credential);
       if (refusal !== undefined) {
@@ -92,7 +127,7 @@ export function createLookup(options: LookupOptions): Lookup {
         if (!(error instanceof ImageError)) throw error;
         circuits.settled(endpoint.host, error);
         if (!['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
-        candidates.failed(place, credential, error);
+        candidates.failed(place, credential, error, generation);
         failures.push(error);
       }
     }
@@ -107,7 +142,12 @@ export function createLookup(options: LookupOptions): Lookup {
  * exist" is the registry's word; with some of them refused it is not.
  */
 function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
-  for (const code of ['rate-limited', 'denied', 'not-found'] as const) {
+  const limited = failures.filter(({ code }) => code === 'rate-limited');
+  if (limited.length > 0) {
+    // Whose pause is over first may be asked first.
+    return limited.reduce((one, other) => ((other.retryAfterMs ?? 0) < (one.retryAfterMs ?? 0) ? other : one));
+  }
+  for (const code of ['denied', 'not-found'] as const) {
     const failure = failures.find((error) => error.code === code);
     if (failure !== undefined) return failure;
   }
@@ -149,8 +189,8 @@ function withoutCredential(endpoint: string, { name }: Reference): ImageError {
   });
 }
 
-function late(endpoint: string, milliseconds: number): ImageError {
-  return new ImageError(`${endpoint} did not answer within ${Math.round(milliseconds / 100) / 10} s`, {
+function late(endpoint: string, problem: string, milliseconds: number): ImageError {
+  return new ImageError(`${endpoint} ${problem} within ${Math.round(milliseconds / 100) / 10} s`, {
     code: 'timeout',
     temporary: true,
     endpoint,

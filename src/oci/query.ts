@@ -4,6 +4,7 @@ import type { Found, ImageCache, TagEntry } from './cache.ts';
 import { digestOf, isDigest, matchesDigest } from './digest.ts';
 import type { Endpoint } from './endpoint.ts';
 import { ImageError } from './errors.ts';
+import { createHeadless, type Place } from './headless.ts';
 import {
   MANIFEST_ACCEPT,
   MAX_CONFIG,
@@ -23,6 +24,8 @@ const MAX_DEPTH = 3;
 const MAX_CHILDREN = 32;
 /** Entries that are left out, as far as they are told of. */
 const MAX_SKIPPED = 100;
+/** Milliseconds: longer than a pause of ours, and not for ever, as the tag may be pushed again meanwhile. */
+const UNFINISHED_MS = 900_000;
 
 /** One endpoint, asked for one image with one credential. */
 export type Asked = {
@@ -51,6 +54,9 @@ type Sent = {
   readonly at: number;
 };
 
+/** What a digest stands for; not complete where the registry lacks some of what the index names. */
+type Explored = Found & { readonly isComplete: boolean };
+
 export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
 
 /** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
@@ -65,22 +71,23 @@ export function labelOf(endpoint: Endpoint, reference: Reference): string {
  * @throws (the returned function) ImageError, or the signal's reason
  */
 export function createQuery(options: QueryOptions): (asked: Asked, previous: TagEntry | undefined) => Promise<Answer> {
-  /** Hosts whose HEAD does not name the digest. */
-  const headless = new LRUCache<string, true>({ max: 10_000 });
-  /** Single-platform images whose config blob was refused for the time being: their GET need not be counted twice. */
+  const headless = createHeadless(options.now);
+  /** Single-platform images whose config blob met the limit of requests: their manifest need not be counted twice. */
   const unfinished = new LRUCache<string, Sent>({ max: 10_000 });
 
   return ask;
 
   async function ask(asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
-    const { reference, endpoint } = asked;
+    const { reference } = asked;
     const target = reference.digest ?? reference.tag ?? 'latest';
     if (previous === undefined || reference.digest !== undefined) {
-      const sent = unfinished.get(nameOf(asked)) ?? (await getManifest(asked, target, reference.digest));
-      return found(sent, asked, previous);
+      const before = unfinished.get(nameOf(asked));
+      const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
+      return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
     }
-    const isHeadless = headless.has(endpoint.host);
-    if (!isHeadless) {
+    const place = placeOf(asked);
+    let remember: (() => void) | undefined;
+    if (!headless.is(place)) {
       const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
       const digest = head.headers['docker-content-digest'] ?? '';
       if (head.status === 401 || head.status === 429 || head.status >= 500) throw failed(head, asked, 'the manifest');
@@ -90,13 +97,14 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
         return found(await getManifest(asked, digest, digest), asked, previous);
       }
+      remember = () => (isSuccess(head) ? headless.host(place) : headless.repository(place));
     }
     const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
     const isUnchanged = response.status === 304 && previous.etag !== undefined;
     if (!isUnchanged && !isSuccess(response)) throw failed(response, asked, 'the manifest');
     // Only now: a HEAD that fails because the tag is gone says nothing about HEAD.
-    headless.set(endpoint.host, true);
+    remember?.();
     if (isUnchanged) return revalidated({ ...previous, headless: true });
     return found(verified(response, asked, undefined), asked, previous);
   }
@@ -113,12 +121,15 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       ...(etag === undefined ? {} : { etag }),
     });
     if (digest === previous?.digest) return { outcome: 'revalidated', entry: entry(previous.found) };
-    const known = options.cache.digest(digest) ?? (await finish(sent, asked));
-    options.cache.setDigest(digest, known);
-    return { outcome: 'found', entry: entry(known) };
+    const known = options.cache.digest(digest);
+    if (known !== undefined) return { outcome: 'found', entry: entry(known) };
+    const { isComplete, ...explored } = await finish(sent, asked);
+    // What one registry does not hold of an index, another may: that is no property of the digest.
+    if (isComplete) options.cache.setDigest(digest, explored);
+    return { outcome: 'found', entry: entry(explored) };
   }
 
-  async function finish(sent: Sent, asked: Asked): Promise<Found> {
+  async function finish(sent: Sent, asked: Asked): Promise<Explored> {
     const name = nameOf(asked);
     const manifest = sent.manifest();
     try {
@@ -126,27 +137,27 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       unfinished.delete(name);
       return known;
     } catch (error) {
-      const mayPass = error instanceof ImageError && error.temporary && manifest.kind === 'image';
-      if (mayPass) unfinished.set(name, { ...sent, manifest: () => manifest });
+      const isCounted = error instanceof ImageError && error.code === 'rate-limited';
+      if (isCounted && manifest.kind === 'image') unfinished.set(name, { ...sent, manifest: () => manifest });
       else unfinished.delete(name);
       throw error;
     }
   }
 
-  function entryOf(digest: string, known: Found, { endpoint }: Asked): TagEntry {
-    const isHeadless = headless.has(endpoint.host);
+  function entryOf(digest: string, known: Found, asked: Asked): TagEntry {
     return {
       digest,
       found: known,
       checkedAt: options.now(),
-      source: endpoint.name,
-      ...(isHeadless ? { headless: true } : {}),
+      source: asked.endpoint.name,
+      ...(headless.is(placeOf(asked)) ? { headless: true } : {}),
     };
   }
 
   /** The platforms of a manifest: its own, and those of what it names without a platform. */
-  async function explore(root: Manifest, asked: Asked): Promise<Found> {
-    if (root.kind === 'image') return { platforms: [await getConfig(asked, root)], skipped: [] };
+  async function explore(root: Manifest, asked: Asked): Promise<Explored> {
+    if (root.kind === 'image') return { platforms: [await getConfig(asked, root)], skipped: [], isComplete: true };
+    let isComplete = true;
     const platforms: Platform[] = [...root.platforms];
     const skipped: Skipped[] = [...root.skipped];
     const queue = root.children.map((child) => ({ child, depth: 2 }));
@@ -175,10 +186,16 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       } catch (error) {
         // A sparse index names what the registry does not hold; an entry that is no image is no platform either.
         if (!(error instanceof ImageError) || !['not-found', 'unsupported'].includes(error.code)) throw error;
-        skipped.push({ digest, reason: error.code === 'not-found' ? 'not in the registry' : error.message });
+        const isAbsent = error.code === 'not-found';
+        // A mirror may not have it yet.
+        if (isAbsent && !asked.endpoint.isSource) throw error;
+        if (isAbsent) isComplete = false;
+        skipped.push({ digest, reason: isAbsent ? 'not in the registry' : error.message });
       }
     }
-    if (platforms.length > 0) return { platforms: uniquePlatforms(platforms), skipped: skipped.slice(0, MAX_SKIPPED) };
+    if (platforms.length > 0) {
+      return { platforms: uniquePlatforms(platforms), skipped: skipped.slice(0, MAX_SKIPPED), isComplete };
+    }
     const [first] = skipped;
     throw new ImageError(
       first === undefined
@@ -248,6 +265,10 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
 /** `/v2/` of a registry (distribution specification, end-1), wherever an endpoint's path puts it. */
 function rootOf({ base }: Endpoint): URL {
   return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
+}
+
+function placeOf({ endpoint, reference }: Asked): Place {
+  return { host: endpoint.host, repository: `${endpoint.base}/${reference.repository}` };
 }
 
 /** Of an image at an endpoint, as one credential sees it; no part holds a space. */

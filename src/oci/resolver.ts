@@ -24,7 +24,7 @@ export type Resolution = {
   readonly source?: string;
 };
 
-/** A whole look-up gets three times `timeoutMs`, and waits for its turn as long at most. */
+/** A whole look-up gets three times `timeoutMs`; its turn it waits for as long, or longer where the host answers others. */
 export type ResolverOptions = KeyringOptions &
   RegistryOptions & {
     readonly cache: ImageCache;
@@ -83,18 +83,17 @@ export function createResolver(options: ResolverOptions): Resolver {
   const { now, cache } = options;
   const failures = createFailures({ ...options, ttl: options.ttl.failure });
   const keyring = createKeyring(options);
-  const limiter = createLimiter({
-    perHost: options.maxInFlight,
-    perNamespace: PER_NAMESPACE,
-    total: TOTAL,
-    unproven: UNPROVEN,
-  });
   const registry = createRegistry(options);
-  const circuits = createCircuits(options);
   const lookup = createLookup({
     cache,
     now,
-    circuits,
+    circuits: createCircuits(options),
+    limiter: createLimiter({
+      perHost: options.maxInFlight,
+      perNamespace: PER_NAMESPACE,
+      total: TOTAL,
+      unproven: UNPROVEN,
+    }),
     send: registry.send,
     isPrivate: options.isPrivate,
     refusedMs: options.ttl.failure,
@@ -111,6 +110,8 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   const parse = createReferenceReader(options.maxEntries);
   const listeners: ((canonical: string) => void)[] = [];
+  /** How often {@link Resolver.forgive} was called. */
+  let generation = 0;
   /** By what was asked for: image and access. */
   const flights = new Map<string, Promise<Resolution>>();
   /** By what is asked of the registry: image and the credentials that are tried. */
@@ -151,6 +152,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     const key = keyOf(image, access);
     const running = flights.get(key);
     if (running !== undefined) return running;
+    const asOf = generation;
     const flight = answer(image, access)
       .then(
         (resolution) => {
@@ -163,6 +165,8 @@ export function createResolver(options: ResolverOptions): Resolver {
           if (ended.signal.aborted) throw ended.signal.reason;
           const known = error instanceof ImageError ? error : unexpected(error);
           failures.add(key, known);
+          // It was asked with what is not in force any more.
+          if (asOf !== generation) failures.forgive(key);
           options.onResolution?.(known.code);
           throw known;
         },
@@ -180,11 +184,14 @@ export function createResolver(options: ResolverOptions): Resolver {
     ended.signal.throwIfAborted();
     const reference = parse(image);
     if (reference instanceof ImageError) throw reference;
-    const keys = await keyring.open(access, ended.signal);
+    const keys = await withDeadline(options.timeoutMs, ended.signal, unreadable, (signal) =>
+      untilAborted(keyring.open(access, signal), signal),
+    );
     // Now that it is clear who asks: somebody with the same credential may have been here.
     const known = fresh(reference, access);
     if (known !== undefined) return known;
-    const key = [reference.canonical, ...keys.fingerprints(namesOf(reference))].join(' ');
+    const perEndpoint = namesOf(reference).map((name) => keys.fingerprints([name]).join());
+    const key = [reference.canonical, ...perEndpoint].join(' ');
     const running = lookups.get(key);
     if (running !== undefined) return running;
     const started = ask(reference, keys, access.namespace).finally(() => lookups.delete(key));
@@ -193,37 +200,20 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   async function ask(reference: Reference, keys: Keys, namespace: string): Promise<Resolution> {
-    const budgetMs = options.timeoutMs * 3;
-    const endpoints = options.endpointsOf(reference);
-    // Who is asked first is who is waited for; a mirror that is down soon gives way to the next.
-    const host = (endpoints.find((endpoint) => circuits.isHealthy(endpoint.host)) ?? endpoints[0])?.host ?? '';
-    const late = (problem: string) => (): ImageError =>
-      new ImageError(`${reference.registry} ${problem} within ${budgetMs / 1000} s`, {
-        code: 'timeout',
-        temporary: true,
-        endpoint: reference.registry,
-      });
-    const claim = { host, namespace, isProven: circuits.isHealthy(host) };
-    const release = await withDeadline(budgetMs, ended.signal, late('had no free place'), (signal) =>
-      limiter.acquire(claim, signal),
-    );
-    try {
-      const owners = keys.fingerprints(namesOf(reference));
-      const previous = reference.digest === undefined ? memory.last(reference, owners) : undefined;
-      const { entry, owner, outcome } = await lookup({
-        reference,
-        endpoints,
-        credentials: keys.candidates,
-        budgetMs,
-        signal: ended.signal,
-        ...(previous === undefined ? {} : { previous }),
-      });
-      options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
-      if (reference.digest === undefined) cache.setTag(reference.canonical, owner, entry);
-      return resolutionOf(entry);
-    } finally {
-      release();
-    }
+    const owners = keys.fingerprints(namesOf(reference));
+    const previous = reference.digest === undefined ? memory.last(reference, owners) : undefined;
+    const { entry, owner, outcome } = await lookup({
+      reference,
+      endpoints: options.endpointsOf(reference),
+      credentials: keys.candidates,
+      namespace,
+      budgetMs: options.timeoutMs * 3,
+      signal: ended.signal,
+      ...(previous === undefined ? {} : { previous }),
+    });
+    options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
+    if (reference.digest === undefined) cache.setTag(reference.canonical, owner, entry);
+    return resolutionOf(entry);
   }
 
   function request(image: string, access: Access): void {
@@ -261,15 +251,26 @@ export function createResolver(options: ResolverOptions): Resolver {
     pending: () => flights.size,
     failing: () => failures.count(),
     forgive() {
+      generation += 1;
       lookup.forgive();
-      // A canonical name holds no space; an access key may hold anything.
-      for (const key of failures.forgive()) for (const listener of listeners) listener(key.split(' ', 1)[0] ?? key);
+      for (const key of failures.keys()) {
+        failures.forgive(key);
+        // A canonical name holds no space; an access key may hold anything.
+        for (const listener of listeners) listener(key.split(' ', 1)[0] ?? key);
+      }
     },
   };
 }
 
 function resolutionOf({ digest, found, source }: TagEntry): Resolution {
   return { digest, ...found, source };
+}
+
+function unreadable(): ImageError {
+  return new ImageError('the pull secrets could not be read from the API server in time', {
+    code: 'unavailable',
+    temporary: true,
+  });
 }
 
 function unexpected(error: unknown): ImageError {

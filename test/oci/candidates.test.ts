@@ -50,26 +50,26 @@ describe('the candidates for an image', () => {
 
   it('spare for a while what was refused for the repository', () => {
     const { refusal, failed, forgive } = candidates();
-    failed(place('r.example.com/a:1'), one, error('denied'));
+    failed(place('r.example.com/a:1'), one, error('denied'), 0);
     expect(refusal(place('r.example.com/a:2'), one)).to.include({ code: 'denied' });
     expect(refusal(place('r.example.com/a:1'), two)).to.equal(undefined);
     expect(refusal(place('r.example.com/b:1'), one)).to.equal(undefined);
     time += 30_000;
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
-    failed(place('r.example.com/a:1'), one, error('denied'));
+    failed(place('r.example.com/a:1'), one, error('denied'), 0);
     forgive();
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
   it('do not spare a credential for which a tag is missing', () => {
     const { refusal, failed } = candidates();
-    failed(place('r.example.com/a:1'), one, error('not-found'));
+    failed(place('r.example.com/a:1'), one, error('not-found'), 0);
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
   it('leave an account alone that has reached its limit, over all repositories of the host', () => {
     const { refusal, failed } = candidates();
-    failed(place('r.example.com/a:1'), one, error('rate-limited', 60_000));
+    failed(place('r.example.com/a:1'), one, error('rate-limited', 60_000), 0);
     expect(refusal(place('r.example.com/b:1'), one)).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
     expect(refusal(place('r.example.com/b:1'), undefined)).to.equal(undefined);
     expect(refusal(place('s.example.com/b:1'), one)).to.equal(undefined);
@@ -79,7 +79,7 @@ describe('the candidates for an image', () => {
 
   it('leave it alone for ten seconds where nobody said for how long', () => {
     const { refusal, failed } = candidates();
-    failed(place('r.example.com/a:1'), undefined, error('rate-limited'));
+    failed(place('r.example.com/a:1'), undefined, error('rate-limited'), 0);
     expect(refusal(place('r.example.com/a:1'), undefined)).to.include({ code: 'rate-limited', retryAfterMs: 10_000 });
   });
 });

@@ -12,7 +12,7 @@ describe('the limiter', () => {
     const releases = new Map<string, () => void>();
     for (const claim of ['a/1', 'a/2', 'b/1', 'c/1', 'd/2', 'a/3']) {
       const [host = '', namespace = ''] = claim.split('/');
-      void limiter.acquire({ host, namespace, isProven: true }, never).then((release) => {
+      void limiter.acquire({ host, namespace, isProven: () => true }, never).then((release) => {
         started.push(claim);
         releases.set(claim, release);
       });
@@ -45,9 +45,9 @@ describe('the limiter', () => {
       });
     const silent = ['s1/n', 's2/n', 's3/n', 's4/m', 's5/m'].map((text) => {
       const [host = '', namespace = ''] = text.split('/');
-      return ask({ host, namespace, isProven: false });
+      return ask({ host, namespace, isProven: () => false });
     });
-    for (const namespace of ['n', 'm']) void ask({ host: 'good', namespace, isProven: true });
+    for (const namespace of ['n', 'm']) void ask({ host: 'good', namespace, isProven: () => true });
     await tick();
     await tick();
     expect(started.sort()).to.deep.equal(['good/m', 'good/n', 's1/n', 's2/n', 's4/m']);
@@ -59,7 +59,7 @@ describe('the limiter', () => {
 
   it('forgets who goes away', async () => {
     const limiter = createLimiter({ perHost: 1, perNamespace: 9, total: 9, unproven: NONE });
-    const claim = { host: 'a', namespace: 'n', isProven: true };
+    const claim = { host: 'a', namespace: 'n', isProven: () => true };
     const release = await limiter.acquire(claim, never);
     const controller = new AbortController();
     const gone = limiter.acquire(claim, controller.signal).catch((error: unknown) => error);

@@ -5,6 +5,7 @@ import { createRoutes, type Mirrors } from '../../src/oci/mirrors.ts';
 import type { ResolverOptions } from '../../src/oci/resolver.ts';
 import {
   type Harness,
+  IMAGE,
   INDEX,
   indexOf,
   putImage,
@@ -13,6 +14,7 @@ import {
   sha256,
   startResolver,
   startServer,
+  until,
 } from './server.ts';
 
 const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
@@ -280,6 +282,76 @@ describe('the look-up over mirrors', () => {
       'GET /v2/one/blobs/digest',
       'GET /v2/one/blobs/digest',
     ]);
+  });
+
+  describe('of an index of which a registry lacks some', () => {
+    const put = (server: ScriptedServer, repository: string, children: readonly string[]) => {
+      const digests = ['amd64', 'arm64'].map((architecture) => {
+        if (children.includes(architecture)) return putImage(server, repository, architecture);
+        return putImage(second, 'elsewhere', architecture);
+      });
+      const manifests = digests.map((digest) => ({ mediaType: IMAGE, digest, size: 1 }));
+      server.put(repository, 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
+    };
+    const names = async (image: string) => {
+      const { platforms } = await harness.resolver.resolve(image, ANYONE, never);
+      return platforms.map(({ architecture }) => architecture);
+    };
+
+    it('does not take what one lacks for what the digest stands for', async () => {
+      put(first, 'evil', ['arm64']);
+      put(source, 'good', ['amd64', 'arm64']);
+      start({ endpoints: [source.host] });
+      expect(await names(`${first.host}/evil:v1`)).to.deep.equal(['arm64']);
+      expect(await names(`${source.host}/good:v1`)).to.deep.equal(['amd64', 'arm64']);
+    });
+
+    it('goes on to the next where a mirror lacks it', async () => {
+      put(first, 'app', ['arm64']);
+      put(source, 'app', ['amd64', 'arm64']);
+      start({ endpoints: [first.host] });
+      expect(await names(`${source.host}/app:v1`)).to.deep.equal(['amd64', 'arm64']);
+    });
+  });
+
+  it('asks for the manifest again where its config blob was not to be had and the tag may have been mended', async () => {
+    putImage(source, 'one', 'arm64', 'v1');
+    source.on(`/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`, reply(500));
+    start({ endpoints: [source.host] });
+    expect(await failure('one:v1')).to.include({ code: 'unavailable' });
+    putImage(source, 'one', 'amd64', 'v1');
+    expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
+  });
+
+  it('counts places by the host that is asked, not by the first of the image', async () => {
+    for (const server of [first, second]) server.on('*', reply(404));
+    source.on('*', () => undefined);
+    start({ endpoints: [first.host] }, { maxInFlight: 3 });
+    for (let index = 0; index < 20; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
+    await until(() => source.asked.length === 3 && first.asked.length === 20);
+    first.put('ready', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+    expect((await resolve('ready:v1')).source).to.equal(first.host);
+    expect(source.asked).to.have.length(3);
+  });
+
+  it('fails a look-up whose pull secrets cannot be read in time', async () => {
+    const pullSecrets = () => new Promise<never>(() => undefined);
+    start({ endpoints: [source.host] }, { pullSecrets, timeoutMs: 100 });
+    expect(await failure('app:v1', { ...ANYONE, pullSecrets: ['slow'] })).to.include({ code: 'unavailable' });
+  });
+
+  it('is due again at once where credentials changed while it ran', async () => {
+    let answer: (() => void) | undefined;
+    source.on('*', (request, response) => {
+      answer = () => reply(403)(request, response);
+    });
+    start({ endpoints: [source.host] });
+    const failed = failure('app:v1');
+    await until(() => answer !== undefined);
+    harness.resolver.forgive();
+    answer?.();
+    await failed;
+    expect(harness.resolver.failure(`${source.host}/app:v1`, ANYONE)?.retryAt).to.equal(1_000_000);
   });
 
   it('does not let hosts that never answer hold up one that does', async () => {
