@@ -37,7 +37,7 @@ export async function openOperatorFiles(
   const operator = createOperatorCredentials({
     ...credentials,
     timeoutMs: milliseconds(registries.timeout),
-    now: clock.wall,
+    now: clock.steady,
     onProblem,
   });
   const hosts = createHostsDirectory({

@@ -37,7 +37,7 @@ export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, 
     insecure: registries.insecure,
     addresses: { ...registries.addresses, ownAddresses: (parts.apiServer ?? []).flatMap(addressOf) },
     userAgent: USER_AGENT,
-    now: clock.wall,
+    now: clock.steady,
     random: clock.random,
   });
 }

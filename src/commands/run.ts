@@ -237,7 +237,7 @@ async function openCacheFile({ images }: Context['config'], cache: ImageCache, l
     file,
     cache,
     maxEntries,
-    now: clock.wall,
+    now: clock.steady,
     onProblem(problem) {
       if (problem === undefined) log.info({ file }, 'the file of known images is written again');
       else log.warn({ file, problem }, 'the file of known images is of no use; going on without it');

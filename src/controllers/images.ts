@@ -52,7 +52,7 @@ export function createImageSource(
     answer({ image, pullPolicy }, namespace, pullSecrets) {
       const access: Access = { namespace, pullSecrets, always: pullPolicy === 'Always' };
       // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
-      const now = clock.wall();
+      const now = clock.steady();
       const platforms = resolver.known(image, access);
       if (platforms !== undefined) return { kind: 'known', platforms };
       resolver.request(image, access);

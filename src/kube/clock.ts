@@ -6,6 +6,8 @@ export type Clock = {
   monotonic(): number;
   /** Milliseconds since the epoch by the wall clock. */
   wall(): number;
+  /** The wall clock as it stood when the process began, and as time has passed since: setting the clock does not move it. */
+  steady(): number;
   /** Waits; ends early, without throwing, when the signal aborts. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
   /** From 0 to 1, as `Math.random`. */
@@ -16,6 +18,7 @@ export type Clock = {
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),
+  steady: () => performance.timeOrigin + performance.now(),
   delay: (ms, signal) => wait(Math.max(0, ms), undefined, { signal }).catch(() => undefined),
   random: () => Math.random(),
 };

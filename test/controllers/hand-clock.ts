@@ -15,6 +15,7 @@ export function createHandClock(): HandClock {
   return {
     monotonic: () => now,
     wall: () => now,
+    steady: () => now,
     random: () => 0.5,
     get waiting() {
       return waiting.size;

@@ -23,7 +23,7 @@ describe('what is asked of images', () => {
       failing: () => 1,
       forgive: () => undefined,
     };
-    const images = createImageSource(resolver, { ...createHandClock(), wall: () => wall }, () => undefined);
+    const images = createImageSource(resolver, { ...createHandClock(), steady: () => wall }, () => undefined);
     const first = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);
     expect(started).to.equal(false);
     expect(first).to.have.property('retryInMs', 1);

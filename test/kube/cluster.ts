@@ -46,6 +46,7 @@ export function createSetClock(): SetClock {
     delays: [],
     monotonic: () => clock.now.monotonic,
     wall: () => clock.now.wall,
+    steady: () => Date.UTC(2030, 0, 1) + clock.now.monotonic,
     random: () => 0.5,
     async delay(ms) {
       clock.delays.push(ms);
