@@ -15,7 +15,9 @@ import {
 
 const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
 const GLOB = /^[a-z0-9*?.-]+$/;
-const HOST = /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::[0-9]{1,5})?$/;
+/** 1 to 65535. */
+const PORT = /[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]/.source;
+const HOST = new RegExp(`^(?:\\[[0-9a-fA-F:]+\\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::(?:${PORT}))?$`);
 
 /** Repository components as in image names; see oci/mirrors. */
 const ENDPOINT = new RegExp(`^(?:https?://)?${HOST.source.slice(1, -1)}(?:/[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*)*$`);
@@ -87,7 +89,7 @@ export const schema = z.strictObject({
       file: path('Where what is known of images outlives the process; empty: nowhere.', 'the path of a file'),
       maxEntries: whole(100, 10_000_000, 50_000, 'How many tags and how many digests are remembered.'),
       tagTtl: duration('1s', '24h', '10m', 'After this a known tag is checked again when a pod names it.'),
-      alwaysTagTtl: duration('1s', '24h', '10s', 'The same for imagePullPolicy: Always.'),
+      alwaysTagTtl: duration('1s', '24h', '10s', 'The same for imagePullPolicy: Always, and for the tag latest.'),
       failureTtl: duration(
         '1s',
         '1h',
