@@ -2,13 +2,16 @@ import { stringify } from 'yaml';
 import { readConfigFile } from '../config/file.ts';
 import { jsonSchema } from '../config/json-schema.ts';
 import { allKeys } from '../config/keys.ts';
-import { loadConfig } from '../config/load.ts';
+import { type Loaded, loadConfig } from '../config/load.ts';
+import { ConfigurationError } from '../config/problems.ts';
 import { isObject } from '../placement/json.ts';
 import { type Context, EXIT } from './context.ts';
+import { readRoutes } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 
-/** Prints each key with its value and where the value comes from. */
+/** Prints each key with its value and where the value comes from. Throws ConfigurationError as `validateConfig` does. */
 export function printConfig({ config, sources, output }: Pick<Context, 'config' | 'sources' | 'output'>): number {
+  checkRoutes({ config, sources });
   const rows = allKeys().map(({ path }) => {
     const value = path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
     return { key: path, value, source: sources.get(path) ?? 'default' };
@@ -29,7 +32,18 @@ export function printSchema({ output }: Pick<Context, 'output'>): number {
 
 /** Checks a file alone, without variables and flags. Throws ConfigurationError with every problem. */
 export function validateConfig(name: string): number {
-  loadConfig({ file: readConfigFile(name), environment: {}, flags: {} });
+  checkRoutes(loadConfig({ file: readConfigFile(name), environment: {}, flags: {} }));
   process.stdout.write(`${name}: valid\n`);
   return EXIT.done;
+}
+
+/** What the schema cannot tell of mirrors. The files that a configuration names are not read. */
+function checkRoutes({ config, sources }: Loaded): void {
+  try {
+    readRoutes(config, () => undefined);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    const source = sources.get('registries.mirrors');
+    throw new ConfigurationError(error.problems.map((problem) => `${problem} (${source})`));
+  }
 }

@@ -1,11 +1,15 @@
+import type { Config } from '../config/schema.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { ImageError } from '../oci/errors.ts';
+import { parseReference } from '../oci/reference.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
+import { answerLocally } from '../placement/images.ts';
 import type { Platform } from '../placement/platform.ts';
 import { type Context, EXIT } from './context.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
+import { toSettings } from './settings.ts';
 
 /** What `inspect` prints for an image. */
 type Inspected = {
@@ -26,12 +30,30 @@ export async function inspect({ config, output, signal }: Context, images: reado
     signal: AbortSignal.any([signal, end.signal]),
   });
   try {
-    const results = await Promise.all(images.map((image) => inspectOne(resolver, image, signal)));
+    const results = await Promise.all(
+      images.map((image) => overridden(config, image) ?? inspectOne(resolver, image, signal)),
+    );
     if (output === 'table') process.stdout.write(render(results));
     else printValue(results, output);
     return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
   } finally {
     end.abort();
+  }
+}
+
+/** What `images.overrides` says of it; nobody is asked then. */
+function overridden(config: Config, image: string): Inspected | undefined {
+  const answer = answerLocally({ image, pullPolicy: '' }, namesOf(image), toSettings(config));
+  if (answer === undefined || answer === 'not-asked') return undefined;
+  return { image, platforms: answer.map((architecture) => ({ os: 'linux', architecture })), skipped: [] };
+}
+
+function namesOf(image: string): string[] {
+  try {
+    const { name, canonical } = parseReference(image);
+    return [name, canonical];
+  } catch {
+    return [];
   }
 }
 

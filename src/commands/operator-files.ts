@@ -6,7 +6,7 @@ import type { Clock } from '../kube/clock.ts';
 import { createOperatorCredentials } from '../oci/credentials/operator.ts';
 import type { Endpoint } from '../oci/endpoint.ts';
 import { createHostsDirectory } from '../oci/hosts-directory.ts';
-import { createRoutes } from '../oci/mirrors.ts';
+import { createRoutes, hubEndpoint, type RouteOptions, type Routes } from '../oci/mirrors.ts';
 import { createProxySelector } from '../oci/proxy.ts';
 import type { Reference } from '../oci/reference.ts';
 import type { ResolverOptions } from '../oci/resolver.ts';
@@ -44,7 +44,7 @@ export async function openOperatorFiles(
     directory: registries.containerdConfigDirectory,
     onIgnored: ({ file, problem }) => onProblem(file, problem),
   });
-  const routes = orRefuse(() => createRoutes({ ...registries, hosts: hosts.hosts }));
+  const routes = readRoutes(config, hosts.hosts);
   const proxy = orRefuse(() => createProxySelector(process.env));
   const caFiles = registries.caFile === '' ? [] : [registries.caFile];
   let authorities: readonly string[] = [];
@@ -113,6 +113,22 @@ export async function openOperatorFiles(
       await start();
     },
   };
+}
+
+/**
+ * The endpoints of `registries.mirrors` and of a directory of containerd.
+ *
+ * @throws ConfigurationError for mirrors that are none
+ */
+export function readRoutes({ registries }: Config, hosts: RouteOptions['hosts']): Routes {
+  return orRefuse(() => createRoutes({ ...registries, hosts }));
+}
+
+/** Registries that metrics always tell apart, however many others pods name; as the endpoints are called there. */
+export function registryNames({ registries }: Config, { namedHosts }: Pick<OperatorFiles, 'namedHosts'>): string[] {
+  const mirrored = Object.entries(registries.mirrors).flatMap(([registry, { endpoints }]) => [registry, ...endpoints]);
+  const names = mirrored.map((name) => hubEndpoint(name.replace(/^https?:\/\//, '').toLowerCase()));
+  return [...new Set([...names, ...(namedHosts?.() ?? [])])];
 }
 
 /** What the parts find wrong with their settings is wrong with the configuration. */

@@ -47,7 +47,7 @@ export async function plan(context: Context): Promise<number> {
     const watches = createWatches({ client, clock, kinds: kindsFor(config.loops), onRestart: () => {} });
     const resolver = resolverFor(config, clock, files, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
-      apiServer: [client.host],
+      apiServer: client,
       signal: over,
     });
     let failure: unknown;

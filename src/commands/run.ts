@@ -17,7 +17,7 @@ import { type Context, EXIT } from './context.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
-import { openOperatorFiles } from './operator-files.ts';
+import { openOperatorFiles, registryNames } from './operator-files.ts';
 import { resolverFor } from './resolver.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
@@ -44,10 +44,10 @@ export async function run(context: Context): Promise<number> {
 async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
-  const metrics = createMetrics(VERSION, configuredRegistries(config));
   const files = await openOperatorFiles(config, clock, (source, problem) =>
     log.warn({ source, problem }, 'passed over'),
   );
+  const metrics = createMetrics(VERSION, registryNames(config, files));
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
@@ -91,7 +91,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       cache,
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
       signal: end.signal,
-      apiServer: [client.host],
+      apiServer: client,
       onUnusableSecret: secretProblems.add,
       onRequest: metrics.registryAnswered,
       onResolution: metrics.imageResolved,
@@ -215,18 +215,6 @@ function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
     else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
     else log.debug({ controller, key, outcome }, 'reconciled');
   };
-}
-
-/** Registries that metrics always tell apart, however many others pods name. */
-function configuredRegistries({ registries }: Context['config']): string[] {
-  const mirrored = Object.entries(registries.mirrors);
-  return [
-    ...registries.insecure,
-    ...mirrored.flatMap(([registry, { endpoints }]) => [
-      registry,
-      ...endpoints.map((endpoint) => endpoint.replace(/^https?:\/\//, '')),
-    ]),
-  ];
 }
 
 /** Fills the cache from its file, where one is configured, and keeps the file as it is from then on. */

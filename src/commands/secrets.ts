@@ -8,6 +8,18 @@ import { isObject, listAt, stringAt, stringsAt } from '../placement/json.ts';
 /** A service account's pull secrets change rarely, and a template that missed them is decided again. */
 const KEPT_MS = 60_000;
 
+/** A DNS subdomain (RFC 1123): what Secrets and service accounts are called, and nothing that leads elsewhere in a path. */
+const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+const MAX_NAME = 253;
+
+/** What an API server or a proxy before it says to a request that it does not understand. */
+const MISUNDERSTOOD: ReadonlySet<number> = new Set([400, 414, 431]);
+
+/** Whoever writes a pod chooses the names in it, and the API server checks only some of them. */
+function isName(text: string): boolean {
+  return text.length <= MAX_NAME && NAME.test(text);
+}
+
 /** Reads what a look-up may log in with. A 403 means "no secret": reading them is a right of its own. */
 export function createPullSecretReader(client: ApiClient) {
   return async ({ namespace, pullSecrets }: Access, signal: AbortSignal): Promise<ReadSecret[]> =>
@@ -20,13 +32,17 @@ async function readSecret(
   name: string,
   signal: AbortSignal,
 ): Promise<ReadSecret> {
+  if (!isName(name)) return { name, problem: 'its name is not one that a Secret can have' };
   try {
     const secret = await client.request('get', `/api/v1/namespaces/${namespace}/secrets/${name}`, { signal });
     const object = isObject(secret) ? secret : {};
     return { name, type: stringAt(object, 'type') ?? '', data: stringsAt(object, 'data') };
   } catch (error) {
-    if (!(error instanceof ApiError) || (error.status !== 403 && error.status !== 404)) throw error;
-    return { name, problem: error.status === 404 ? 'it does not exist' : 'we may not read it' };
+    const status = error instanceof ApiError ? error.status : 0;
+    if (status === 404) return { name, problem: 'it does not exist' };
+    if (status === 403) return { name, problem: 'we may not read it' };
+    if (MISUNDERSTOOD.has(status)) return { name, problem: `it cannot be read: the API server answers ${status}` };
+    throw error;
   }
 }
 
@@ -44,12 +60,14 @@ export function createServiceAccountReader(client: ApiClient, clock: Clock) {
 }
 
 async function readNames(client: ApiClient, namespace: string, name: string, signal: AbortSignal): Promise<string[]> {
+  if (!isName(name)) return [];
   try {
     const account = await client.request('get', `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`, { signal });
     const secrets = listAt(isObject(account) ? account : {}, 'imagePullSecrets') ?? [];
     return secrets.flatMap((secret) => stringAt(secret, 'name') || []);
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return [];
+    const isTold = error instanceof ApiError && [403, 404, ...MISUNDERSTOOD].includes(error.status);
+    if (isTold) return [];
     throw error;
   }
 }

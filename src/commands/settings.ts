@@ -2,6 +2,7 @@ import { milliseconds } from '../config/duration.ts';
 import type { Config } from '../config/schema.ts';
 import { parseSelector } from '../placement/selector.ts';
 import type { Settings } from '../placement/settings.ts';
+import { spellings } from './patterns.ts';
 
 /** The part of the configuration that decides, in the form in which the pure functions read it. */
 export function toSettings(config: Config): Settings {
@@ -18,6 +19,8 @@ export function toSettings(config: Config): Settings {
     daemonSets: pods.daemonSets,
     unresolvable: images.unresolvable,
     fallbackAfterMs: milliseconds(images.fallbackAfter),
-    overrides: images.overrides,
+    overrides: images.overrides.flatMap(({ pattern, architectures: names }) =>
+      spellings(pattern).map((spelling) => ({ pattern: spelling, architectures: names })),
+    ),
   };
 }

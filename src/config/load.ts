@@ -2,7 +2,7 @@ import { parse as parseYaml } from 'yaml';
 import { isObject } from '../placement/json.ts';
 import type { ConfigFile } from './file.ts';
 import { allKeys, editDistance, type Key, nearest, variableName } from './keys.ts';
-import { ConfigurationError, shown } from './problems.ts';
+import { ConfigurationError, shown, withoutLogin } from './problems.ts';
 import { type Config, LATER_KEYS, LATER_VALUES, schema } from './schema.ts';
 
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
@@ -177,11 +177,13 @@ function check(key: Key, { value, source, lineOf }: Given, problems: string[]): 
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
     const line = lineOf?.(path) ?? source;
     const name = path.reduce<string>(
-      (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${part}`),
+      (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${withoutLogin(part)}`),
       key.path,
     );
     if (issue.code === 'unrecognized_keys')
-      problems.push(`${name}: unknown key ${issue.keys.join(', ')}; expected ${key.expected} (${line})`);
+      problems.push(
+        `${name}: unknown key ${issue.keys.map(withoutLogin).join(', ')}; expected ${key.expected} (${line})`,
+      );
     else if (issue.code === 'invalid_key')
       problems.push(`${name}: ${issue.issues[0]?.message ?? 'unknown key'} (${line})`);
     else if (issue.message.startsWith('got ')) problems.push(`${name}: ${issue.message} (${line})`);

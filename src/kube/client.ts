@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { Pool } from 'undici';
+import { buildConnector, Pool } from 'undici';
 import { parseJson } from '../placement/json.ts';
 import type { ClusterAccess } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
@@ -20,6 +20,8 @@ export type RequestOptions = {
 export type ApiClient = {
   /** host:port of the server, for messages. */
   readonly host: string;
+  /** The addresses that it was connected to at; they grow as connections are made. */
+  addresses(): ReadonlySet<string>;
   /**
    * Sends a request and reads its JSON. Throws {@link ApiError} for an answer that is no success and
    * {@link ConnectionError} where there was none. `path` holds the query.
@@ -55,15 +57,22 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
   // Destroying the pool leaves a socket that is still connecting to its time-out: the process would wait for it.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
+  const connect = buildConnector({
+    ...access.tls,
+    ca: access.tls.ca as Buffer | undefined,
+    timeout: 10_000,
+    keepAlive: true,
+    signal: ending.signal,
+  });
+  const addresses = new Set<string>();
   const pool = new Pool(url.origin, {
     connections,
-    connect: {
-      ...access.tls,
-      ca: access.tls.ca as Buffer | undefined,
-      timeout: 10_000,
-      keepAlive: true,
-      signal: ending.signal,
-    },
+    connect: (target, callback) =>
+      connect(target, (error, socket) => {
+        if (error !== null) return callback(error, null);
+        if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
+        callback(null, socket);
+      }),
     headersTimeout: ANSWER_MS,
     keepAliveTimeout: 60_000,
     // A watch may be silent for longer than any fixed time; the reflector judges that.
@@ -121,6 +130,7 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
 
   return {
     host: url.host,
+    addresses: () => addresses,
     async request(verb, path, options = {}) {
       const response = await answered(verb, path, options);
       let text: string;

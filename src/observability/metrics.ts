@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 /** What is measured when somebody looks, not when it happens. */
@@ -91,7 +92,7 @@ export function createMetrics(version: string, configured: readonly string[] = [
     cacheAnswered: (result: string) => cache.inc({ result }),
     registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
       const label = registryLabel(request.registry);
-      registryRequests.inc({ registry: label, method: request.method, code: request.code });
+      registryRequests.inc({ registry: label, method: request.method, code: codeLabel(request.code) });
       registrySeconds.observe({ registry: label }, request.seconds);
     },
     rateLimitTold(told: { registry: string; limit?: number; remaining?: number }) {
@@ -113,4 +114,9 @@ export function createMetrics(version: string, configured: readonly string[] = [
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
+}
+
+/** A registry may answer with any number of three digits; each would be a series of its own. */
+function codeLabel(code: string): string {
+  return /^[0-9]+$/.test(code) && STATUS_CODES[code] === undefined ? 'other' : code;
 }

@@ -65,8 +65,10 @@ export type AddressRules = {
   readonly allow?: readonly string[];
   /** CIDRs that are never dialled; they win over everything. */
   readonly deny?: readonly string[];
-  /** The API server's addresses: forbidden, except to hosts that the configuration names. */
-  readonly ownAddresses?: readonly string[];
+  /** The API server's addresses as of now: forbidden, except to hosts that the configuration names. */
+  readonly ownAddresses?: () => Iterable<string>;
+  /** Its names, without ports; the same holds for them. */
+  readonly ownNames?: readonly string[];
 };
 
 /** For whom an address is judged. */
@@ -82,6 +84,8 @@ export type AddressPolicy =
 export type AddressJudge = {
   /** Undefined where it may be dialled, else why not. */
   forbidden(address: string, policy: AddressPolicy): AddressKind | 'denied' | 'own' | undefined;
+  /** The same of a name as URLs have it, whatever its addresses. */
+  forbiddenName(name: string, policy: AddressPolicy): 'own' | undefined;
   isPublic(address: string): boolean;
 };
 
@@ -89,7 +93,7 @@ export type AddressJudge = {
 export function createAddressJudge(rules: AddressRules): AddressJudge {
   const allow = (rules.allow ?? []).map(parseCidr);
   const deny = (rules.deny ?? []).map(parseCidr);
-  const own = (rules.ownAddresses ?? []).map(parseCidr);
+  const ownNames = new Set((rules.ownNames ?? []).map((name) => name.toLowerCase()));
   const read = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined =>
     isIP(text) === 0 ? undefined : unwrap(ipaddr.parse(text));
   const kindOf = (address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind =>
@@ -104,7 +108,7 @@ export function createAddressJudge(rules: AddressRules): AddressJudge {
       if (deny.some((cidr) => within(address, cidr))) return 'denied';
       if (isMetadata(address)) return 'reserved';
       const kind = kindOf(address);
-      const isOwn = own.some((cidr) => within(address, cidr));
+      const isOwn = [...(rules.ownAddresses?.() ?? [])].some((own) => read(own)?.toString() === address.toString());
       // The operator's word opens a range for registries, not for what a public registry points at.
       if (policy === 'public') return isOwn ? 'own' : kind === 'public' ? undefined : kind;
       if (allow.some((cidr) => within(address, cidr))) return undefined;
@@ -112,6 +116,8 @@ export function createAddressJudge(rules: AddressRules): AddressJudge {
       if (isOwn) return 'own';
       return kind === 'public' || kind === 'private' ? undefined : kind;
     },
+    forbiddenName: (name, policy) =>
+      policy !== 'configured' && ownNames.has(name.replace(/\.$/, '')) ? 'own' : undefined,
     isPublic(text) {
       const address = read(text);
       return address === undefined || kindOf(address) === 'public';

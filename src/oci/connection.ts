@@ -4,6 +4,7 @@ import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { Request, Response, Send } from './transport.ts';
 import { ProxyFailure, proxyAnswered } from './tunnel.ts';
+import { parseUrl } from './url.ts';
 
 export type ConnectionOptions = {
   readonly guard: Guard;
@@ -17,6 +18,7 @@ const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
 /** Of trusts and hosts that may speak plain http, which the operator names. */
 const MAX_SPOKEN = 10_000;
+
 /** What one request came to: its answer, or what went wrong, and how that is told. */
 type Attempt = { readonly response: Response } | { readonly cause: unknown; readonly error: ImageError };
 
@@ -56,10 +58,8 @@ export function createSend(options: ConnectionOptions): Send {
     if (!mayBePlain(secure.cause, url, known)) throw secure.error;
     const plain = await attempt(open);
     if ('response' in plain) {
-      // A registry without TLS may say it too, of another matter; its next answer shows what it is.
-      const isRefusal = plain.response.status === 400;
-      if (isRefusal && !NOT_TLS.test(codeOf(secure.cause))) throw secure.error;
-      if (!isRefusal) spoken.set(key, 'http');
+      if (!isDoubtful(plain.response)) spoken.set(key, 'http');
+      else if (plain.response.status === 400 && !NOT_TLS.test(codeOf(secure.cause))) throw secure.error;
     }
     return answerOf(plain);
   };
@@ -125,11 +125,20 @@ function answerOf(attempt: Attempt): Response {
 /** Whether what failed over TLS may be a registry without it; the operator allowed to find out. */
 function mayBePlain(error: unknown, url: URL, known: 'https' | undefined): boolean {
   const code = codeOf(error);
+  // One that spoke TLS is not there while it is restarted: credentials are not sent in the clear for that.
+  if (known !== undefined) return NOT_TLS.test(code);
   // Behind a proxy, it is the proxy that meets a closed port, or does not care to open that one.
   if (error instanceof ProxyFailure) return error.status !== undefined && error.status !== 407;
-  // One that spoke TLS hangs up when it is restarted: credentials are not sent in the clear for that.
-  if (HUNG_UP.test(code)) return known === undefined;
-  return NOT_TLS.test(code) || (code === 'ECONNREFUSED' && url.port === '');
+  return NOT_TLS.test(code) || HUNG_UP.test(code) || (code === 'ECONNREFUSED' && url.port === '');
+}
+
+/**
+ * Whether an answer over plain http may come from something else than a registry that speaks it: 400 is what servers with
+ * TLS say to that, a proxy answers for a host that is not there, and port 80 may only lead to https.
+ */
+function isDoubtful({ status, headers, url }: Response): boolean {
+  const target = headers.location === undefined ? undefined : parseUrl(headers.location, url);
+  return status === 400 || status >= 500 || (target?.protocol === 'https:' && target.hostname === url.hostname);
 }
 
 /** The configuration's headers, under our own. */

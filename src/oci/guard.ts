@@ -43,7 +43,7 @@ export type Guard = {
   /**
    * A connection made for one policy, trust or proxy is never used for another. To be used at once.
    *
-   * @throws ImageError for a forbidden address behind a proxy; Error for a client certificate that is none
+   * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for a client certificate that is none
    */
   route(passage: Passage): Route;
   /** Whether a host[:port] answered from a public address; true as well for one that is not known. */
@@ -196,8 +196,10 @@ export function createGuard(options: GuardOptions): Guard {
     route(passage) {
       signal.throwIfAborted();
       const { url, policy, trust, proxy } = passage;
-      // A name is the proxy's to look up, and what it leads to is the proxy's to judge.
-      const reason = proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy);
+      // Other names are the proxy's to look up, and what they lead to is the proxy's to judge.
+      const reason =
+        judge.forbiddenName(url.hostname, policy) ??
+        (proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy));
       if (reason !== undefined) throw refusal(url.host, reason);
       const current = authorities();
       if (current.length !== trusted.length || current.some((each, index) => each !== trusted[index])) pools.clear();
@@ -248,7 +250,7 @@ function refusal(host: string, reason: string): ImageError {
       : reason === 'denied'
         ? 'registries.addresses.deny names it'
         : reason === 'own'
-          ? `it is an address of the API server; registries.insecure: ["${host}"] allows a registry there`
+          ? `it is the API server; registries.insecure: ["${host}"] allows a registry there`
           : reason === 'private'
             ? 'a public registry names a private address'
             : 'registries.addresses.allow can open it, except for metadata services';

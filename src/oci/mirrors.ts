@@ -36,7 +36,8 @@ export type Routes = {
 };
 
 const HUB = 'docker.io';
-const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', 'registry-1.docker.io']);
+const HUB_ENDPOINT = 'registry-1.docker.io';
+const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', HUB_ENDPOINT]);
 
 /** An endpoint but for the image. */
 type Place = {
@@ -52,8 +53,8 @@ type Mirrored = { readonly places: readonly Place[]; readonly fallback: boolean 
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
 export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes {
-  const unverified = new Set(insecure.map((host) => host.toLowerCase()));
-  const trustOf = (host: string): Trust | undefined => (unverified.has(host) ? insecureTrust : undefined);
+  const unverified = new Set(insecure.map((host) => hubEndpoint(host.toLowerCase())));
+  const trustOf = (host: string): Trust | undefined => (unverified.has(hubEndpoint(host)) ? insecureTrust : undefined);
   const mirrored = readMirrors(mirrors, trustOf);
   const named = new Set([
     ...unverified,
@@ -200,6 +201,11 @@ function withoutRepeats(endpoints: readonly Endpoint[]): Endpoint[] {
 
 function canonical(host: string): string {
   return HUB_NAMES.has(host) ? HUB : host;
+}
+
+/** The host that is asked: Docker Hub's where it is named otherwise. */
+export function hubEndpoint(host: string): string {
+  return HUB_NAMES.has(host) ? HUB_ENDPOINT : host;
 }
 
 /** Which containerd asks without verifying certificates, and over plain http where there is no TLS. */

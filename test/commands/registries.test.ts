@@ -98,6 +98,59 @@ describe('what the operator says of registries', () => {
     });
   });
 
+  it('of images by overrides is what inspect shows, and nobody is asked', async () => {
+    product = await startProduct();
+    const image = product.image('legacy', ['arm64']);
+    const overrides = [{ pattern: `${product.registry.host}/*`, architectures: ['amd64', 's390x'] }];
+    const flags = ['--images.overrides', JSON.stringify(overrides)];
+    const { code, stdout } = await product.command(['inspect', image, '--output', 'json', ...flags]);
+    expect(code).to.equal(0);
+    expect(JSON.parse(stdout)).to.deep.equal([
+      {
+        image,
+        platforms: [
+          { os: 'linux', architecture: 'amd64' },
+          { os: 'linux', architecture: 's390x' },
+        ],
+        skipped: [],
+      },
+    ]);
+    expect(product.registry.requests()).to.deep.equal([]);
+  });
+
+  it('of mirrors is refused by the commands that only look at it, as by those that use it', async () => {
+    product = await startProduct();
+    const rows: [mirrors: unknown, expected: RegExp][] = [
+      [
+        { 'docker.io': { endpoints: ['m.test'] }, 'index.docker.io': { endpoints: ['n.test'] } },
+        /another of its names/,
+      ],
+      [{ 'docker.io': { endpoints: ['m.test/v2/hub'] } }, /leave "\/v2" out/],
+      [{ 'docker.io': { endpoints: ['127.1/hub'] } }, /neither a name nor an address/],
+      [{ 'docker.io': { endpoints: ['m.test:99999'] } }, /99999/],
+    ];
+    for (const [mirrors, expected] of rows) {
+      await writeFile(file('config.yaml'), JSON.stringify({ registries: { mirrors } }));
+      for (const command of [
+        ['config', 'validate', file('config.yaml')],
+        ['config', 'print', '--config', file('config.yaml')],
+        ['inspect', 'nginx', '--config', file('config.yaml')],
+      ]) {
+        const { code, stderr, stdout } = await product.command(command);
+        expect(code, `${command}`).to.equal(3);
+        expect(stdout).to.equal('');
+        expect(stderr.trim().split('\n'), stderr).to.have.length(1);
+        expect(stderr)
+          .to.match(/registries\.mirrors\.\S+: /)
+          .and.match(expected);
+        if (command[0] === 'config') expect(stderr).to.match(/config\.yaml:1\)/);
+      }
+    }
+    // What is in files is a matter of those who read them.
+    await writeFile(file('config.yaml'), 'credentials: {directory: /nowhere}');
+    expect((await product.command(['config', 'validate', file('config.yaml')])).code).to.equal(0);
+  });
+
   it('that cannot be read ends every command that would need it, in one line', async () => {
     product = await startProduct();
     await writeFile(file('broken'), 'x = [');

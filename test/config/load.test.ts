@@ -172,6 +172,49 @@ describe('every key', () => {
     });
   }
 
+  for (const [what, mirrors] of [
+    ['an endpoint', '{docker.io: {endpoints: ["https://user:se@cr\\"/et@mirror.example.com"]}}'],
+    ['an endpoint without a scheme', '{docker.io: {endpoints: ["user:secr\\"et@mirror.example.com"]}}'],
+    ['a registry', '{"user:secret@mirror.example.com": {endpoints: ["mirror.example.com"]}}'],
+    ['a key', '{docker.io: {"user:secret@mirror.example.com": 1}}'],
+    ['what is no endpoint', '{docker.io: {endpoints: {"user:secret@mirror.example.com": 1}}}'],
+    ['a list', '["https://user:secret@mirror.example.com"]'],
+    ['a text', 'https://user:secret@mirror.example.com'],
+    ['what is no YAML', '{docker.io: {endpoints: ["https://user:secret@mirror.example.com"'],
+  ] as const) {
+    for (const given of [
+      { flags: { 'registries.mirrors': mirrors } },
+      { environment: { ARCHAWARE_REGISTRIES__MIRRORS: mirrors } },
+    ]) {
+      it(`registries.mirrors keeps a password in ${what} to itself, of ${Object.keys(given)}`, () => {
+        const told = problems(given).join('\n');
+        expect(told)
+          .to.contain('registries.mirrors')
+          .and.contain('***@')
+          .and.not.match(/user|se@|secr|et@/);
+      });
+    }
+  }
+
+  it('registries.mirrors shows the endpoint behind a password', () => {
+    const mirrors = '{docker.io: {endpoints: ["https://user:secret@mirror.example.com"]}}';
+    expect(problems({ flags: { 'registries.mirrors': mirrors } })[0]).to.contain(
+      'registries.mirrors.docker.io.endpoints[0]: got "https://***@mirror.example.com", expected ',
+    );
+  });
+
+  for (const host of ['reg.lab:65536', 'reg.lab:99999', 'reg.lab:0', '[::1]:70000']) {
+    it(`no registry is at ${host}`, () => {
+      expect(problems({ flags: { 'registries.insecure': host } })).to.have.length(1);
+      for (const mirrors of [{ [host]: { endpoints: ['m.test'] } }, { 'm.test': { endpoints: [host] } }]) {
+        expect(problems({ flags: { 'registries.mirrors': JSON.stringify(mirrors) } })).to.have.length(1);
+      }
+    });
+  }
+  it('a registry may be at the highest port', () => {
+    expect(problems({ flags: { 'registries.insecure': 'reg.lab:65535,reg.lab:1,[::1]:60999' } })).to.deep.equal([]);
+  });
+
   for (const [path, [text, value]] of Object.entries(values)) {
     it(`${path} is a flag`, () => {
       expect(valueAt(load({ flags: { [path]: text } }), path)).to.deep.equal(value);

@@ -65,6 +65,12 @@ describe('the client', () => {
     expect(asked.map(({ line }) => line)).to.deep.equal(['GET /prefix/api/v1/nodes/n']);
   });
 
+  it('knows at which addresses its server is, once it is connected', async () => {
+    expect([...client.addresses()]).to.deep.equal([]);
+    await get();
+    expect([...client.addresses()]).to.deep.equal(['127.0.0.1']);
+  });
+
   it('logs in again, once, where it is told 401', async () => {
     answers = [{ status: 401 }, { body: '{"a":1}' }];
     expect(await get()).to.deep.equal({ a: 1 });

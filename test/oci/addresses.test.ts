@@ -52,10 +52,12 @@ describe('an address', () => {
   }
 
   it('follows the operator: allow opens, deny wins, metadata stay forbidden, the API server is not asked', () => {
+    const addresses = ['10.0.0.1', '10.0.0.2', '9.9.9.9'];
     const own = createAddressJudge({
       allow: ['127.0.0.0/8', '169.254.0.0/16', '10.0.0.1'],
       deny: ['127.0.0.9', '8.8.0.0/16'],
-      ownAddresses: ['10.0.0.1', '10.0.0.2', '9.9.9.9'],
+      ownAddresses: () => addresses,
+      ownNames: ['Api.Test'],
     });
     expect(own.forbidden('127.0.0.1', 'registry')).to.equal(undefined);
     expect(own.forbidden('127.0.0.9', 'configured')).to.equal('denied');
@@ -65,6 +67,13 @@ describe('an address', () => {
     expect(own.forbidden('10.0.0.2', 'registry')).to.equal('own');
     expect(own.forbidden('10.0.0.2', 'configured')).to.equal(undefined);
     expect(own.forbidden('9.9.9.9', 'public')).to.equal('own');
+    expect(own.forbidden('9.9.9.8', 'public')).to.equal(undefined);
+    addresses.push('::ffff:9.9.9.8', 'fe80::1%eth0');
+    expect(own.forbidden('9.9.9.8', 'public')).to.equal('own');
+    expect(own.forbiddenName('api.test', 'registry')).to.equal('own');
+    expect(own.forbiddenName('api.test.', 'public')).to.equal('own');
+    expect(own.forbiddenName('api.test', 'configured')).to.equal(undefined);
+    expect(own.forbiddenName('x.api.test', 'registry')).to.equal(undefined);
   });
 
   for (const text of ['10.0.0.0/33', '10.0.0/8', 'x', '::/129', '10.0.0.0/8/9', '1.2.3.4/', '']) {

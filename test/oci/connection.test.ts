@@ -1,4 +1,6 @@
-import type { ServerOptions } from 'node:https';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import { createServer as createFront, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
@@ -138,6 +140,114 @@ describe('a connection to a registry', () => {
       await ask(`http://${host}/`, { trust: own });
       await ask(`https://${host}/`, { trust: insecureTrust });
       expect(asked).to.have.length(3);
+    });
+
+    describe('or with it, as the registry likes', () => {
+      /** What the registry is at the moment, of what is sent to one port. */
+      let phase: 'tls' | 'plain' | 'hangs up' | 'hangs up on TLS';
+      let plainAnswer: ReturnType<typeof reply>;
+      let seen: string[];
+      let url: string;
+      let end: () => Promise<void>;
+      beforeEach(async () => {
+        [phase, seen] = ['tls', []];
+        plainAnswer = reply(200);
+        const open = createServer((request, response) => {
+          seen.push('http');
+          // As Go's server, to plain http on the port of TLS.
+          const answer =
+            phase === 'tls' || phase === 'hangs up on TLS' ? reply(400, { connection: 'close' }) : plainAnswer;
+          answer(request, response);
+        });
+        const secure = createTlsServer(tls, (request, response) => {
+          seen.push('https');
+          reply(200, { connection: 'close' })(request, response);
+        });
+        const sockets = new Set<Socket>();
+        const front = createFront((socket) => {
+          sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
+          socket.once('readable', () => {
+            const first: Buffer | null = socket.read();
+            if (first === null) return;
+            const isTls = first[0] === 0x16;
+            if (phase === 'hangs up' || (phase === 'hangs up on TLS' && isTls)) return socket.destroy();
+            socket.unshift(first);
+            (isTls && phase === 'tls' ? secure : open).emit('connection', socket);
+          });
+        });
+        await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+        const address = front.address();
+        url = `https://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`;
+        end = async () => {
+          for (const socket of sockets) socket.destroy();
+          await new Promise((resolve) => front.close(resolve));
+        };
+      });
+      afterEach(() => end());
+      const insecure = (more: Partial<Trust> = {}) => ask(url, { trust: { ...insecureTrust, ...more } });
+
+      it('is not taken for plain because it was being restarted when it was met', async () => {
+        phase = 'hangs up on TLS';
+        const error = await failure(insecure());
+        expect(error.message).to.match(/^the-registry hung up early/);
+        expect(seen).to.deep.equal(['http']);
+        phase = 'tls';
+        expect(await insecure()).to.include({ status: 200 });
+        expect(seen).to.deep.equal(['http', 'https']);
+      });
+
+      it('is asked over TLS when that was put in front of it', async () => {
+        phase = 'plain';
+        expect(await insecure()).to.include({ status: 200 });
+        phase = 'tls';
+        expect(await insecure()).to.include({ status: 200 });
+        expect(await insecure()).to.include({ status: 200 });
+        expect(seen).to.deep.equal(['http', 'http', 'https', 'https']);
+      });
+
+      it('is asked over plain http when TLS was taken away from it, and not while it only hangs up', async () => {
+        expect(await insecure()).to.include({ status: 200 });
+        phase = 'hangs up on TLS';
+        await failure(insecure());
+        expect(seen).to.deep.equal(['https']);
+        phase = 'plain';
+        expect(await insecure()).to.include({ status: 200 });
+        expect(seen).to.deep.equal(['https', 'http']);
+      });
+
+      it('keeps its own 400, which a registry without TLS says of credentials', async () => {
+        phase = 'plain';
+        plainAnswer = reply(400);
+        expect(await insecure()).to.include({ status: 400 });
+        plainAnswer = reply(200);
+        expect(await insecure()).to.include({ status: 200 });
+        plainAnswer = reply(400);
+        expect(await insecure()).to.include({ status: 400 });
+      });
+
+      for (const [what, answer] of Object.entries({
+        'fails, as a proxy does for it': () => reply(503),
+        'leads to https': () => reply(301, { location: url.replace(/:\d+/, ':1') }),
+      })) {
+        it(`is not remembered as plain by an answer that ${what}`, async () => {
+          phase = 'plain';
+          plainAnswer = answer();
+          await insecure().catch(() => undefined);
+          phase = 'tls';
+          seen = [];
+          expect(await insecure()).to.include({ status: 200 });
+          expect(seen).to.deep.equal(['https']);
+        });
+      }
+
+      it('is remembered by its trust: another may see another one', async () => {
+        phase = 'plain';
+        await insecure();
+        phase = 'tls';
+        seen = [];
+        await insecure({ id: 'other' });
+        expect(seen).to.deep.equal(['https']);
+      });
     });
   });
 

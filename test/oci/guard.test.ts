@@ -68,6 +68,17 @@ describe('a guarded connection', () => {
     });
   }
 
+  it('to a name of the API server is refused, through a proxy as well', async () => {
+    guard.destroy();
+    start({ ownNames: ['api.example'] });
+    const proxy = { variable: 'HTTPS_PROXY', host: 'p.example', origin: 'http://p.example' };
+    for (const more of [{}, { proxy }]) {
+      const error = await failure(ask('https://api.example./', { policy: 'registry', ...more }));
+      expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'forbidden-address' });
+      expect(String(error)).to.contain('registries.insecure: ["api.example."]');
+    }
+  });
+
   it('to loopback is made under "configured"', async () => {
     expect(await failure(ask('http://127.0.0.1:1/', { policy: 'configured' }))).to.include({ code: 'ECONNREFUSED' });
   });

@@ -217,6 +217,12 @@ describe('where an image is asked for', () => {
     expect(endpointsOf('a.b/x', { insecure: ['a.b'] })[0]?.trust).to.equal(insecureTrust);
   });
 
+  for (const name of ['docker.io', 'Index.docker.io', 'registry-1.docker.io']) {
+    it(`an insecure ${name} is Docker Hub`, () => {
+      expect(endpointsOf('nginx', { insecure: [name] })[0]).to.include({ trust: insecureTrust, policy: 'configured' });
+    });
+  }
+
   it('names the hosts that the configuration names', () => {
     const mirrors = { 'docker.io': mirror(['m.b:443/hub', 'http://n.b:5000']) };
     const { namedHosts } = createRoutes({ mirrors, insecure: ['I.b'], hosts: () => undefined });

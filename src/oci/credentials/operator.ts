@@ -53,7 +53,7 @@ type Read<T> = { readonly text: string; readonly value: T };
 
 export function createOperatorCredentials(options: OperatorCredentialsOptions): OperatorCredentials {
   const { directory, kubelet, timeoutMs, now } = options;
-  const dockerFiles = options.dockerConfigFiles.filter((file) => file !== '');
+  const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
   const told = createTeller(options.onProblem);
 
   let dockers = new Map<string, Read<DockerConfig>>();

@@ -133,6 +133,12 @@ describe("the operator's credentials", () => {
     ]);
   });
 
+  it('read a file once that is named twice', async () => {
+    const { problems, paths } = setup({ dockerConfigFiles: [at('gone.json'), at('gone.json')] });
+    expect(paths).to.deep.equal([at('gone.json')]);
+    expect(await problems()).to.have.length(1);
+  });
+
   it('tell what is wrong with a file, and keep what it held before', async () => {
     await write('a.json', { auths: { 'registry.example.com': auth('a:x') } });
     await mkdir(at('toml'));

@@ -1,0 +1,27 @@
+import { expect } from 'chai';
+import { createMetrics } from '../../src/observability/metrics.ts';
+
+const NOTHING = {
+  queueDepths: () => ({}),
+  nodes: () => ({}),
+  pods: () => ({}),
+  oldestWaitingPodSeconds: () => 0,
+  unresolvableImages: () => 0,
+  leader: () => true,
+};
+
+describe('the metrics', () => {
+  it('count answers of registries by statuses that there are, and all others as one', async () => {
+    const metrics = createMetrics('test');
+    const codes = ['200', '429', 'timeout', '299', '799', '999'];
+    for (const code of codes) metrics.registryAnswered({ registry: 'r.test', method: 'GET', code, seconds: 1 });
+    const { text } = await metrics.render(NOTHING);
+    const series = [...text.matchAll(/^archaware_registry_requests_total\{.*code="(\w+)"\} (\d+)$/gm)];
+    expect(series.map(([, code, count]) => `${code} ${count}`)).to.deep.equal([
+      '200 1',
+      '429 1',
+      'timeout 1',
+      'other 3',
+    ]);
+  });
+});
