@@ -58,7 +58,7 @@ describe('the resolver of a configuration', () => {
   });
 
   it('asks there where the configuration names a registry', async () => {
-    const name = 'api.invalid:6443';
+    const name = 'localhost:1';
     const resolver = await start(name, new Set(['127.0.0.1']), { 'registries.insecure': `${name},127.0.0.1:1` });
     expect(await failure(resolver, `${name}/x/y:1`)).to.include({ code: 'unavailable' });
     expect(await failure(resolver, '127.0.0.1:1/x/y:1')).to.include({ code: 'unavailable' });
