@@ -6,7 +6,7 @@ import type { Clock } from '../kube/clock.ts';
 import { createOperatorCredentials } from '../oci/credentials/operator.ts';
 import type { Endpoint } from '../oci/endpoint.ts';
 import { createHostsDirectory } from '../oci/hosts-directory.ts';
-import { createRoutes, hubEndpoint, type RouteOptions, type Routes } from '../oci/mirrors.ts';
+import { createRoutes, type RouteOptions, type Routes } from '../oci/mirrors.ts';
 import { createProxySelector } from '../oci/proxy.ts';
 import type { Reference } from '../oci/reference.ts';
 import type { ResolverOptions } from '../oci/resolver.ts';
@@ -124,10 +124,10 @@ export function readRoutes({ registries }: Config, hosts: RouteOptions['hosts'])
   return orRefuse(() => createRoutes({ ...registries, hosts }));
 }
 
-/** Registries that metrics always tell apart, however many others pods name; as the endpoints are called there. */
+/** Registries that metrics always tell apart, however many others pods name: a source by its name in images. */
 export function registryNames({ registries }: Config, { namedHosts }: Pick<OperatorFiles, 'namedHosts'>): string[] {
   const mirrored = Object.entries(registries.mirrors).flatMap(([registry, { endpoints }]) => [registry, ...endpoints]);
-  const names = mirrored.map((name) => hubEndpoint(name.replace(/^https?:\/\//, '').toLowerCase()));
+  const names = mirrored.map((name) => name.replace(/^https?:\/\//, '').toLowerCase());
   return [...new Set([...names, ...(namedHosts?.() ?? [])])];
 }
 

