@@ -5,7 +5,7 @@ import type { Store } from '../kube/store.ts';
 import type { Writer, Written } from '../kube/writer.ts';
 import { type DaemonSet, decideTemplate, readDaemonSet, type TemplateDecision } from '../placement/daemonset.ts';
 import { type Decision, decide } from '../placement/decide.ts';
-import { type Namespace, type SkipReason, skipTemplate } from '../placement/eligibility.ts';
+import { type Namespace, skipDaemonSet } from '../placement/eligibility.ts';
 import { daemonSetPatch } from '../placement/patch.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
@@ -63,12 +63,6 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     options.onDecided(key);
   }
 
-  function skipReason(daemonSet: DaemonSet, namespace: Namespace): SkipReason | undefined {
-    if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';
-    if (daemonSet.deleting) return 'deleting';
-    return skipTemplate(daemonSet, namespace, settings) ?? skipTemplate(daemonSet.template, namespace, settings);
-  }
-
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const daemonSet = daemonSets.get(key);
     if (daemonSet === undefined) {
@@ -78,7 +72,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (states.get(key)?.uid !== daemonSet.uid) announcer.forget(key);
     const namespace = namespaces.get(daemonSet.namespace);
     if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
-    const skipped = skipReason(daemonSet, namespace);
+    const skipped = skipDaemonSet(daemonSet, namespace, settings);
     if (skipped !== undefined) {
       keep(key, daemonSet, { kind: 'skip', reason: skipped });
       options.onDecided(key);
