@@ -30,11 +30,14 @@ async function main(): Promise<number> {
     if (operands.length !== 2) throw new ConfigurationError(['config validate: expected one FILE']);
     return (await import('./commands/config.ts')).validateConfig(operands[1] ?? '');
   }
-  const file = argv.config === undefined ? undefined : readConfigFile(String(argv.config));
-  const { config, sources } = loadConfig({ file, environment: process.env, flags });
+  const name = argv.config === undefined ? undefined : String(argv.config);
+  const load = () =>
+    loadConfig({ file: name === undefined ? undefined : readConfigFile(name), environment: process.env, flags });
+  const { config, sources } = load();
   const context: Context = {
     config,
     sources,
+    file: name === undefined ? undefined : { name, load: () => load().config },
     kubeconfig: argv.kubeconfig === undefined ? undefined : String(argv.kubeconfig),
     context: argv.context === undefined ? undefined : String(argv.context),
     output: form,

@@ -15,7 +15,8 @@ import type { Watches } from './watches.ts';
 
 export type LoopsOptions = {
   readonly watches: Watches;
-  readonly settings: Settings;
+  /** As of now; `settingsChanged` is to be called when they are others. */
+  readonly settings: () => Settings;
   readonly loops: readonly string[];
   readonly workers: number;
   /** Undefined: existing nodes are tainted without waiting for pods, as `plan` shows it. */
@@ -43,6 +44,8 @@ export type Loops = {
   run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
   /** The look-up of an image has ended. */
   imageSettled(canonical: string): void;
+  /** Looks at everything again that is placed by settings, or by who is asked for images. */
+  settingsChanged(): void;
   idle(): boolean;
   queueDepths(): Record<string, number>;
   readonly podStates: ReadonlyMap<string, PlacementState>;
@@ -86,7 +89,16 @@ export function createLoops(options: LoopsOptions): Loops {
   /** Nodes that were there when the term began: a taint could lock out what has had no turn yet. Later ones are empty. */
   const existing = new Set<string>();
   const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
-  const node = createNodeController({ nodes, settings, bootstrapped, fetch: options.fetchNode, write, events, clock });
+  // A taint is none of what may change while we run.
+  const node = createNodeController({
+    nodes,
+    settings: settings(),
+    bootstrapped,
+    fetch: options.fetchNode,
+    write,
+    events,
+    clock,
+  });
 
   const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean): Controller =>
     createController({
@@ -106,10 +118,9 @@ export function createLoops(options: LoopsOptions): Loops {
     ...(runs('nodes') ? [nodeLoop] : []),
   ];
 
-  function enqueueAll(): void {
+  function enqueueWorkloads(): void {
     for (const key of pods.keys()) podLoop.enqueue(key);
     for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
-    for (const key of nodes.keys()) nodeLoop.enqueue(key);
   }
 
   function nodesChanged(): void {
@@ -173,6 +184,7 @@ export function createLoops(options: LoopsOptions): Loops {
       for (const key of pod.waitingFor(canonical)) podLoop.enqueue(key);
       for (const key of daemonSet.waitingFor(canonical)) daemonSetLoop.enqueue(key);
     },
+    settingsChanged: enqueueWorkloads,
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {
@@ -180,7 +192,8 @@ export function createLoops(options: LoopsOptions): Loops {
       nodesChanged();
       for (const { managed } of nodes.values()) countTaints(managed, 1);
       for (const name of nodes.keys()) existing.add(name);
-      enqueueAll();
+      enqueueWorkloads();
+      for (const name of nodes.keys()) nodeLoop.enqueue(name);
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),

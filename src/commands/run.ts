@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import { milliseconds } from '../config/duration.ts';
+import { concernsRegistries } from '../config/reload.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
@@ -17,8 +18,8 @@ import { type Context, EXIT } from './context.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
-import { openOperatorFiles } from './operator-files.ts';
-import { resolverFor } from './resolver.ts';
+import { createRegistries, openFiles } from './registries.ts';
+import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
 import { VERSION } from './version.ts';
@@ -44,10 +45,9 @@ export async function run(context: Context): Promise<number> {
 async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
-  const metrics = createMetrics(VERSION, configuredRegistries(config));
-  const files = await openOperatorFiles(config, clock, (source, problem) =>
-    log.warn({ source, problem }, 'passed over'),
-  );
+  const metrics = createMetrics(VERSION);
+  metrics.registriesConfigured(configuredRegistries(config));
+  const files = await openFiles(config, clock, log);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
@@ -87,9 +87,11 @@ async function runToTheEnd(context: Context): Promise<number> {
     const secretProblems = createSecretProblems(clock, (secret, reason) =>
       log.warn({ secret, reason }, 'pull secret passed over'),
     );
-    const resolver = resolverFor(config, clock, files, {
+    const registries = await createRegistries(config, files, {
       cache,
-      pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
+      clock,
+      log,
+      readPullSecrets: createPullSecretReader(client),
       signal: end.signal,
       apiServer: [client.host],
       onUnusableSecret: secretProblems.add,
@@ -98,18 +100,28 @@ async function runToTheEnd(context: Context): Promise<number> {
       onCache: metrics.cacheAnswered,
       onRateLimit: metrics.rateLimitTold,
     });
-    await files.watch(end.signal, (problems) => {
-      if (problems.length === 0) log.info('files of registries and credentials read again');
-      else log.error({ problems }, 'files of registries and credentials read again; what is wrong stays as it was');
-      resolver.forgive();
-    });
+    const { resolver } = registries;
+    let settings = toSettings(config);
     let loops: Loops | undefined;
     resolver.onSettled((canonical) => loops?.imageSettled(canonical));
+    const apply: ReloadingOptions['apply'] = async (next, changed) => {
+      const decided = toSettings(next);
+      if (changed.some(concernsRegistries)) {
+        await registries.replace(next);
+        metrics.registriesConfigured(configuredRegistries(next));
+      }
+      settings = decided;
+      log.level = next.log.level;
+      loops?.settingsChanged();
+    };
     const leads = () => loops !== undefined && mayWrite();
     await startHealth(context, metrics, log, end.signal, {
       observed: observeState({ watches, resolver, loops: () => loops, leader: leads, now: clock.wall }),
       notReady: () => watches.notSynced(),
     });
+
+    const regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace: leaseNamespace, name, uid: '' };
+    await reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
 
     const watching = watches.run(end.signal);
     // A kind that may not be listed ends the process: it could not do its work.
@@ -121,7 +133,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     keepHeapSmall();
     const options: LoopsOptions = {
       watches,
-      settings: toSettings(config),
+      settings: () => settings,
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),

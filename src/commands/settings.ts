@@ -5,8 +5,8 @@ import type { Settings } from '../placement/settings.ts';
 
 /** The part of the configuration that decides, in the form in which the pure functions read it. */
 export function toSettings(config: Config): Settings {
-  const { taints, architectures, placement, pods, images, systemNamespaces } = config;
-  return {
+  const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
+  const global: Settings = {
     taints: { ...taints, nodeSelector: parseSelector(taints.nodeSelector) },
     schedulable: architectures.schedulable,
     compatible: architectures.compatible,
@@ -19,5 +19,23 @@ export function toSettings(config: Config): Settings {
     unresolvable: images.unresolvable,
     fallbackAfterMs: milliseconds(images.fallbackAfter),
     overrides: images.overrides,
+    policies: [],
+  };
+  return {
+    ...global,
+    policies: policies.map(({ name, namespaces, namespaceSelector, podSelector, ...own }) => ({
+      name,
+      namespaces,
+      namespaceSelector: parseSelector(namespaceSelector),
+      podSelector: parseSelector(podSelector),
+      settings: {
+        ...global,
+        policy: name,
+        schedulable: own.schedulable ?? global.schedulable,
+        fallback: own.fallback ?? global.fallback,
+        unresolvable: own.unresolvable ?? global.unresolvable,
+        noCommonArchitecture: own.noCommonArchitecture ?? global.noCommonArchitecture,
+      },
+    })),
   };
 }

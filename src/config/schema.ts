@@ -1,20 +1,9 @@
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import {
-  architecture,
-  architectures,
-  choice,
-  duration,
-  flag,
-  leaf,
-  listenAddress,
-  selector,
-  texts,
-  whole,
-} from './leaves.ts';
+import { architecture, choice, duration, flag, leaf, listenAddress, selector, texts, whole } from './leaves.ts';
+import { decisive, GLOB, policies } from './policies.ts';
 
 const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
-const GLOB = /^[a-z0-9*?.-]+$/;
 const HOST = /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::[0-9]{1,5})?$/;
 
 /** Repository components as in image names; see oci/mirrors. */
@@ -34,11 +23,7 @@ const networks = (description: string) =>
 export const schema = z.strictObject({
   placement: z.strictObject({
     mode: choice(['taints'], 'taints', 'How pods are placed.'),
-    noCommonArchitecture: choice(
-      ['hold', 'release'],
-      'hold',
-      'What becomes of a pod whose images have no architecture in common.',
-    ),
+    noCommonArchitecture: decisive.noCommonArchitecture,
   }),
   taints: z.strictObject({
     manage: flag(
@@ -58,14 +43,15 @@ export const schema = z.strictObject({
     nodeSelector: selector('Nodes that are tainted; empty: all.'),
   }),
   architectures: z.strictObject({
-    schedulable: architectures('The only architectures that are ever used; empty: all.'),
+    schedulable: decisive.schedulable,
     compatible: leaf(
       z.record(architecture, z.array(architecture)).default({ amd64: ['386'] }),
       'What else nodes of an architecture run.',
       'a map from an architecture to a list of them, as {amd64: ["386"], arm64: [arm]}',
     ),
-    fallback: architectures('Used with images.unresolvable: fallback.'),
+    fallback: decisive.fallback,
   }),
+  policies,
   pods: z.strictObject({
     excludeNamespaces: globs([], 'Namespaces whose pods and DaemonSets are left alone.'),
     namespaceSelector: selector('Namespaces that are served, by their labels; empty: all.'),
@@ -76,7 +62,7 @@ export const schema = z.strictObject({
     'Namespaces whose pods the cluster may need before any registry can be reached: placed openly after the first failure.',
   ),
   images: z.strictObject({
-    unresolvable: choice(['open', 'wait', 'fallback'], 'open', 'What becomes of pods whose images cannot be resolved.'),
+    unresolvable: decisive.unresolvable,
     fallbackAfter: duration('0s', '24h', '2m', 'How long after the first failure images.unresolvable applies.'),
     overrides: leaf(
       z.array(z.strictObject({ pattern: z.string().min(1), architectures: z.array(architecture).min(1) })).default([]),
@@ -212,8 +198,8 @@ export type Config = z.infer<typeof schema>;
 
 /** Keys that the design has and this version does not, and values likewise: refused as such, not as unknown. */
 export const LATER_KEYS: readonly string[] = [
-  'policies',
   'architectures.preferred',
+  'policies[].preferred',
   'pods.matchNodeLabels',
   'pods.onWrongNode',
   'webhook',
@@ -223,6 +209,7 @@ export const LATER_KEYS: readonly string[] = [
 export const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
   'placement.mode': ['affinity', 'both'],
   'placement.noCommonArchitecture': ['reject'],
+  'policies[].noCommonArchitecture': ['reject'],
 };
 
 function isNetwork(text: string): boolean {

@@ -49,6 +49,7 @@ export function announce(
 ): void {
   const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
     announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  const by = settings.policy === undefined ? '' : `policy ${settings.policy}: `;
   if (template.statement !== undefined) {
     try {
       readStatement(template.statement);
@@ -68,17 +69,17 @@ export function announce(
       warn(
         'NoCommonArchitecture',
         'Placing',
-        noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+        by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
       );
       return;
     case 'place':
       for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
-      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', openNote(decision));
+      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', by + openNote(decision));
       if (decision.images.length > 0) {
         warn(
           'NoCommonArchitecture',
           'Placing',
-          noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+          by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
         );
       }
       if ((decision.basis === 'images' || decision.basis === 'statement') && !decision.followsCluster) {

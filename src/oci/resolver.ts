@@ -5,7 +5,7 @@ import { createCircuits } from './circuit.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
-import { createFailures, type Failure } from './failures.ts';
+import { createFailures, type Failure, type Failures } from './failures.ts';
 import { createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';
@@ -28,6 +28,8 @@ export type Resolution = {
 export type ResolverOptions = KeyringOptions &
   RegistryOptions & {
     readonly cache: ImageCache;
+    /** What failed before, where this one takes the place of another; default: nothing. */
+    readonly failures?: Failures;
     /** Where an image may be asked for, in order; never empty. */
     readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
     /** Whether an image's name may never be asked for anonymously. */
@@ -81,7 +83,7 @@ const UNPROVEN = { perNamespace: 8, total: 32 };
 /** @throws Error for CIDRs in `addresses` that are none */
 export function createResolver(options: ResolverOptions): Resolver {
   const { now, cache } = options;
-  const failures = createFailures({ ...options, ttl: options.ttl.failure });
+  const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
   const limiter = createLimiter({
     perHost: options.maxInFlight,
@@ -162,7 +164,7 @@ export function createResolver(options: ResolverOptions): Resolver {
           // What ends because everything ends is no failure of the image.
           if (ended.signal.aborted) throw ended.signal.reason;
           const known = error instanceof ImageError ? error : unexpected(error);
-          failures.add(key, known);
+          failures.add(key, known, options.ttl.failure);
           options.onResolution?.(known.code);
           throw known;
         },

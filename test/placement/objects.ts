@@ -21,6 +21,7 @@ export function settings(given: Partial<Settings> = {}): Settings {
     unresolvable: 'open',
     fallbackAfterMs: 120_000,
     overrides: [],
+    policies: [],
     ...given,
   };
 }
