@@ -12,6 +12,7 @@ import type { Writer } from '../kube/writer.ts';
 import { architecturesOf, type Node, nodeArchitecture, readManaged } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
+import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
 
 export type LoopsOptions = {
   readonly watches: Watches;
@@ -36,6 +37,8 @@ export type LoopsOptions = {
   ) => void;
   readonly onPlaced?: (seconds: number) => void;
   readonly onBootstrapped?: (open: number) => void;
+  /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
+  readonly wrongNode?: WrongNodeParts;
 };
 
 /** The controllers of one term of leadership, over watches that outlive it. */
@@ -75,7 +78,10 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     pods,
     clusterArchitectures: () => architectures,
-    onDecided: (key) => bootstrap.decided(`pod ${key}`),
+    onDecided(key) {
+      bootstrap.decided(`pod ${key}`);
+      wrongNodes?.podChanged(key);
+    },
     ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
   });
   const daemonSet = createDaemonSetController({
@@ -84,7 +90,10 @@ export function createLoops(options: LoopsOptions): Loops {
     clusterArchitectures: () => architectures,
     liveTaints: () => new Set(liveTaints.keys()),
     serviceAccountSecrets: options.serviceAccountSecrets,
-    onDecided: (key) => bootstrap.decided(`daemonset ${key}`),
+    onDecided(key) {
+      bootstrap.decided(`daemonset ${key}`);
+      wrongNodes?.daemonSetDecided(key);
+    },
   });
   /** Nodes that were there when the term began: a taint could lock out what has had no turn yet. Later ones are empty. */
   const existing = new Set<string>();
@@ -100,10 +109,10 @@ export function createLoops(options: LoopsOptions): Loops {
     clock,
   });
 
-  const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean): Controller =>
+  const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean, most = workers): Controller =>
     createController({
       name,
-      workers,
+      workers: most,
       reconcile,
       clock,
       priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
@@ -112,8 +121,22 @@ export function createLoops(options: LoopsOptions): Loops {
   const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
   const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
   const nodeLoop = loop('node', node, () => true);
+  const wrongNodes =
+    options.wrongNode &&
+    createWrongNodes(
+      {
+        ...common,
+        ...options.wrongNode,
+        pods,
+        nodes,
+        clusterArchitectures: () => architectures,
+        podStates: pod.states,
+        daemonSetStates: daemonSet.states,
+      },
+      (reconcile) => loop('wrong-node', reconcile, () => false, 1),
+    );
   const controllers = [
-    ...(runs('pods') ? [podLoop] : []),
+    ...(runs('pods') ? [podLoop, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
     ...(runs('daemonsets') ? [daemonSetLoop] : []),
     ...(runs('nodes') ? [nodeLoop] : []),
   ];
@@ -149,8 +172,9 @@ export function createLoops(options: LoopsOptions): Loops {
   }
 
   function listen(): void {
-    watches.listeners.pod = ({ key, now }) => {
+    watches.listeners.pod = ({ key, now, before }) => {
       if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
+      if (now?.nodeName !== before?.nodeName || now?.startError !== before?.startError) wrongNodes?.podChanged(key);
     };
     watches.listeners.daemonSet = ({ key }) => {
       daemonSetLoop.enqueue(key);
@@ -159,7 +183,9 @@ export function createLoops(options: LoopsOptions): Loops {
     watches.listeners.node = ({ key, now, before }) => {
       nodeLoop.enqueue(key);
       const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
-      if (architecture(now) !== architecture(before)) nodesChanged();
+      const isOther = architecture(now) !== architecture(before);
+      if (isOther) nodesChanged();
+      if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
       if (now?.managed === before?.managed) return;
       const appeared = countTaints(now?.managed, 1);
       const went = countTaints(before?.managed, -1);
@@ -183,8 +209,12 @@ export function createLoops(options: LoopsOptions): Loops {
     imageSettled(canonical) {
       for (const key of pod.waitingFor(canonical)) podLoop.enqueue(key);
       for (const key of daemonSet.waitingFor(canonical)) daemonSetLoop.enqueue(key);
+      wrongNodes?.imageSettled(canonical);
     },
-    settingsChanged: enqueueWorkloads,
+    settingsChanged() {
+      enqueueWorkloads();
+      wrongNodes?.settingsChanged();
+    },
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {

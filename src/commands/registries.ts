@@ -72,6 +72,7 @@ export async function createRegistries(
   return {
     resolver: {
       known: (image, access) => current.resolver.known(image, access),
+      isStale: (image, access) => current.resolver.isStale(image, access),
       failure: (image, access) => current.resolver.failure(image, access),
       request: (image, access) => current.resolver.request(image, access),
       onSettled: (listener) => void listeners.push(listener),

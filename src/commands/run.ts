@@ -6,6 +6,7 @@ import { concernsRegistries } from '../config/reload.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
+import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
@@ -141,6 +142,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite),
+      wrongNode: { evictor: createEvictor(client, mayWrite), onWrongNode: metrics.wrongNodeFound },
       events,
       clock,
       onOutcome: outcomeLog(log, metrics),

@@ -16,6 +16,7 @@ export function toSettings(config: Config): Settings {
     namespaceSelector: parseSelector(pods.namespaceSelector),
     systemNamespaces,
     daemonSets: pods.daemonSets,
+    onWrongNode: pods.onWrongNode,
     unresolvable: images.unresolvable,
     fallbackAfterMs: milliseconds(images.fallbackAfter),
     overrides: images.overrides,

@@ -56,6 +56,11 @@ export const schema = z.strictObject({
     excludeNamespaces: globs([], 'Namespaces whose pods and DaemonSets are left alone.'),
     namespaceSelector: selector('Namespaces that are served, by their labels; empty: all.'),
     daemonSets: choice(['patch', 'ignore'], 'patch', 'Whether templates of DaemonSets get tolerations.'),
+    onWrongNode: choice(
+      ['warn', 'evict'],
+      'warn',
+      'What becomes of pods on nodes whose architecture their images lack: an Event, or an eviction besides.',
+    ),
   }),
   systemNamespaces: globs(
     ['kube-*', 'openshift-*', 'hypershift-*', 'calico-system', 'tigera-operator'],
@@ -201,7 +206,6 @@ export const LATER_KEYS: readonly string[] = [
   'architectures.preferred',
   'policies[].preferred',
   'pods.matchNodeLabels',
-  'pods.onWrongNode',
   'webhook',
   'nodeLabels',
 ];

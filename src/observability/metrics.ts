@@ -68,6 +68,11 @@ export function createMetrics(version: string) {
   const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
   const nodes = gauge('nodes', 'Nodes by architecture.', ['architecture']);
   const pods = gauge('pods', 'Pods by what became of them.', ['outcome']);
+  const wrongNodePods = counter(
+    'wrong_node_pods_total',
+    'Pods on nodes whose architecture their images lack: why, and what was done.',
+    ['reason', 'action'],
+  );
   const leader = gauge('leader', 'Whether this process leads.');
   const watchRestarts = counter('watch_restarts_total', 'Watches that ended otherwise than by their own time.', [
     'kind',
@@ -91,6 +96,7 @@ export function createMetrics(version: string) {
       reconciles.inc({ controller, result });
       reconcileSeconds.observe({ controller }, seconds);
     },
+    wrongNodeFound: (reason: string, action: string) => wrongNodePods.inc({ reason, action }),
     podPlaced: (seconds: number) => placementSeconds.observe(seconds),
     imageResolved: (result: string) => resolutions.inc({ result }),
     cacheAnswered: (result: string) => cache.inc({ result }),

@@ -54,6 +54,8 @@ export type Resolver = {
    * that is due). Undefined otherwise, also for a malformed name.
    */
   known(image: string, access: Access): readonly Platform[] | undefined;
+  /** Whether what `known` answers is older than its time: its last revalidation failed. */
+  isStale(image: string, access: Access): boolean;
   /** The last look-up's failure, where nothing is known. */
   failure(image: string, access: Access): Failure | undefined;
   /** Asks for a look-up. Does nothing while one runs, while the image is known and fresh, and before `retryAt`. */
@@ -245,6 +247,10 @@ export function createResolver(options: ResolverOptions): Resolver {
       options.onCache?.(current === undefined ? 'stale' : 'hit');
       if (current === undefined) request(image, access);
       return answered.platforms;
+    },
+    isStale(image, access) {
+      const reference = parse(image);
+      return !(reference instanceof ImageError) && fresh(reference, access) === undefined;
     },
     failure(image, access) {
       const reference = parse(image);

@@ -22,6 +22,8 @@ export type Settings = {
   readonly namespaceSelector: Selector;
   readonly systemNamespaces: readonly string[];
   readonly daemonSets: 'patch' | 'ignore';
+  /** What becomes of pods that are bound to a node whose architecture their images lack. */
+  readonly onWrongNode: 'warn' | 'evict';
   readonly unresolvable: 'open' | 'wait' | 'fallback';
   /** Milliseconds from this process's first failure of an image until `unresolvable` applies. */
   readonly fallbackAfterMs: number;

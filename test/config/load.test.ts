@@ -103,6 +103,7 @@ describe('every key', () => {
     'pods.excludeNamespaces': ['a-*, b?', ['a-*', 'b?']],
     'pods.namespaceSelector': ['!a', '!a'],
     'pods.daemonSets': ['ignore', 'ignore'],
+    'pods.onWrongNode': ['evict', 'evict'],
     systemNamespaces: ['', []],
     'images.unresolvable': ['wait', 'wait'],
     'images.fallbackAfter': ['1h30m', '1h30m'],
@@ -283,8 +284,8 @@ describe('a key that there is not', () => {
     ],
     [
       'a key of a later version in a group of this one',
-      { file: 'pods:\n  onWrongNode: warn\n' },
-      ['pods.onWrongNode: not yet available in this version (config.yaml:2)'],
+      { file: 'pods:\n  matchNodeLabels: []\n' },
+      ['pods.matchNodeLabels: not yet available in this version (config.yaml:2)'],
     ],
     [
       'a variable of a later version',

@@ -37,6 +37,7 @@ const METRICS = [
   'unresolvable_images',
   'watch_restarts_total',
   'workqueue_depth',
+  'wrong_node_pods_total',
 ];
 
 describe('the commands', () => {
