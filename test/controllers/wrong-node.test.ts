@@ -206,6 +206,18 @@ describe('a pod that is found on a wrong node', () => {
     expect(controller.waitingFor('canonical/app')).to.deep.equal([]);
   });
 
+  it('is told of as one that died only when what its images run on has been asked', async () => {
+    const { pod, run, world, told } = arrange();
+    const state = { terminated: { message: 'exec format error' } };
+    const key = pod('a', { status: { containerStatuses: [{ name: 'main', state }] } });
+    world.answer = pending;
+    await run(key);
+    expect(told).to.deep.equal([]);
+    [world.answer, world.stale] = [known('linux/amd64'), true];
+    await run(key);
+    expect(told[0]).to.match(/main died .*; not evicted: it is not known for certain .*; not known: app$/);
+  });
+
   const alone: [given: string, what: Parameters<ReturnType<typeof arrange>['pod']>[1]][] = [
     ['is ignored', { metadata: { labels: { 'archaware.dev/ignore': 'true' } } }],
     ['is a mirror pod', { metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } }],
