@@ -82,6 +82,9 @@ describe('explain', () => {
     }
     expect(told.advice).to.deep.equal([`push a linux/amd64 build of ${arm}`, `or push a linux/arm64 build of ${amd}`]);
     expect(objects(told.settings).map(({ key }) => key)).to.include('placement.noCommonArchitecture');
+    const { stdout } = await product.command(['explain', 'torn']);
+    const labels = stdout.split('\n').flatMap((line) => /^\S+/.exec(line)?.[0] ?? []);
+    expect(labels).to.deep.equal(['pod', 'scheduler', 'images', 'set', 'settings', 'decision', 'nodes', 'next']);
   });
 
   it('tells of an image that is not found what comes of it', async () => {
@@ -178,6 +181,13 @@ describe('explain', () => {
       const image = product.image('app', ['arm64']);
       const name = await file(workload('StatefulSet', 'db', [image], { template: { serviceAccountName: 'robot' } }));
       expect((await explain('-f', name)).pullSecrets).to.deep.include({ name: 'theirs', problem: 'it does not exist' });
+    });
+
+    it('reads it from the standard input', async () => {
+      await start();
+      const input = workload('DaemonSet', 'agent', [product.image('app', ['arm64'])]);
+      const { code, stdout } = await product.command(['explain', '-f', '-'], { input });
+      expect([code, stdout.split('\n')[0]]).to.deep.equal([0, 'pod          DaemonSet default/agent: not applied yet']);
     });
 
     it('needs no cluster where none is named, and says so', async () => {

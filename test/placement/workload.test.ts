@@ -53,7 +53,7 @@ describe('what can be explained', () => {
     const conditions = [{ type: 'PodScheduled', status: 'False', message: '0/2 nodes are available' }];
     const pod = { ...object('Pod', { schedulingGates: [{ name: 'a.example.com/g' }] }), status: { conditions } };
     expect(readWorkload(pod)).to.deep.include({ gates: ['a.example.com/g'], scheduler: '0/2 nodes are available' });
-    const bound = { ...pod, status: { conditions: [{ type: 'PodScheduled', status: 'True' }] } };
+    const bound = { ...pod, status: { conditions: [{ type: 'PodScheduled', status: 'True', message: 'x' }] } };
     expect(readWorkload(bound)).to.deep.include({ scheduler: undefined });
   });
 });
