@@ -11,6 +11,7 @@ const COMMON = ['kubeconfig', 'context', 'config', 'log-level', 'log-format', 'o
 /** Flags of one command; they are no keys. */
 const OWN: Readonly<Record<string, readonly string[]>> = {
   clean: ['yes', 'dry-run', 'pods', 'timeout', 'all-pods'],
+  explain: ['f', 'file'],
 };
 
 const EPILOGUE = `Every configuration key is a flag, and a variable (ARCHAWARE_TAINTS__NODE_SELECTOR); a flag wins over a variable
@@ -30,11 +31,14 @@ async function main(): Promise<number> {
     if (operands.length !== 2) throw new ConfigurationError(['config validate: expected one FILE']);
     return (await import('./commands/config.ts')).validateConfig(operands[1] ?? '');
   }
-  const file = argv.config === undefined ? undefined : readConfigFile(String(argv.config));
-  const { config, sources } = loadConfig({ file, environment: process.env, flags });
+  const name = argv.config === undefined ? undefined : String(argv.config);
+  const load = () =>
+    loadConfig({ file: name === undefined ? undefined : readConfigFile(name), environment: process.env, flags });
+  const { config, sources } = load();
   const context: Context = {
     config,
     sources,
+    file: name === undefined ? undefined : { name, load: () => load().config },
     kubeconfig: argv.kubeconfig === undefined ? undefined : String(argv.kubeconfig),
     context: argv.context === undefined ? undefined : String(argv.context),
     output: form,
@@ -67,11 +71,13 @@ async function main(): Promise<number> {
         `config: got ${JSON.stringify(operands.join(' '))}, expected print, schema or validate FILE`,
       ]);
     }
-    case 'explain':
-      throw new ConfigurationError(['explain: not yet available in this version']);
+    case 'explain': {
+      const { explain, explainTarget } = await import('./commands/explain.ts');
+      return explain(context, explainTarget(operands, argv.file === undefined ? undefined : String(argv.file)));
+    }
     default:
       throw new ConfigurationError([
-        `unknown command ${JSON.stringify(command)}; expected one of run, clean, plan, inspect, config`,
+        `unknown command ${JSON.stringify(command)}; expected one of run, clean, plan, inspect, explain, config`,
       ]);
   }
 }
@@ -79,12 +85,13 @@ async function main(): Promise<number> {
 function commandLine() {
   const parser = yargs(hideBin(process.argv))
     .scriptName('archaware-controller')
-    .usage('$0 [run] | clean | plan | inspect IMAGE… | config print|schema|validate FILE')
+    .usage('$0 [run] | clean | plan | inspect IMAGE… | explain [NAMESPACE/]POD | config print|schema|validate FILE')
     .parserConfiguration({ 'dot-notation': false, 'camel-case-expansion': false, 'duplicate-arguments-array': true })
     .command('run', 'Taint nodes, give pods and DaemonSets their tolerations (the default)')
     .command('clean', 'Undo everything that run did')
     .command('plan', 'Show what run would write now')
     .command('inspect', 'Show the platforms of images')
+    .command('explain', 'Show why a pod is placed as it is, or what would become of one in a file, and what to do')
     .command('config', 'print: each value and where it comes from; schema: JSON Schema; validate FILE')
     .option('kubeconfig', {
       type: 'string',
@@ -104,7 +111,13 @@ function commandLine() {
       describe: 'Pods that carry our tolerations: evict (default), delete, keep',
     })
     .option('timeout', { type: 'string', group: 'clean:', describe: 'How long evictions may take (10m)' })
-    .option('all-pods', { type: 'boolean', group: 'clean:', describe: 'Also pods that nothing brings back' });
+    .option('all-pods', { type: 'boolean', group: 'clean:', describe: 'Also pods that nothing brings back' })
+    .option('file', {
+      alias: 'f',
+      type: 'string',
+      group: 'explain:',
+      describe: 'A pod or workload that is not applied yet (YAML; - is the standard input)',
+    });
   for (const { path, description, fallback, form } of allKeys()) {
     const shown = form === 'list' && Array.isArray(fallback) ? fallback.join(',') : fallback;
     const text = typeof shown === 'string' ? shown : JSON.stringify(shown);

@@ -1,10 +1,9 @@
 import { stringify } from 'yaml';
 import { readConfigFile } from '../config/file.ts';
 import { jsonSchema } from '../config/json-schema.ts';
-import { allKeys } from '../config/keys.ts';
+import { allKeys, valueAt } from '../config/keys.ts';
 import { type Loaded, loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
-import { isObject } from '../placement/json.ts';
 import { type Context, EXIT } from './context.ts';
 import { readRoutes } from './operator-files.ts';
 import { printValue, table } from './output.ts';
@@ -12,10 +11,11 @@ import { printValue, table } from './output.ts';
 /** Prints each key with its value and where the value comes from. Throws ConfigurationError as `validateConfig` does. */
 export function printConfig({ config, sources, output }: Pick<Context, 'config' | 'sources' | 'output'>): number {
   checkRoutes({ config, sources });
-  const rows = allKeys().map(({ path }) => {
-    const value = path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
-    return { key: path, value, source: sources.get(path) ?? 'default' };
-  });
+  const rows = allKeys().map(({ path }) => ({
+    key: path,
+    value: valueAt(config, path),
+    source: sources.get(path) ?? 'default',
+  }));
   if (output === 'table') {
     const text = rows.map(({ key, value, source }) => [key, JSON.stringify(value), source]);
     process.stdout.write(table(['KEY', 'VALUE', 'SOURCE'], text));

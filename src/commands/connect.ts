@@ -7,8 +7,13 @@ import { isObject, stringAt } from '../placement/json.ts';
 import type { Context } from './context.ts';
 import { USER_AGENT } from './version.ts';
 
-/** A connected cluster: its client, and the namespace of our Lease. */
-export type Connection = { readonly client: ApiClient; readonly leaseNamespace: string };
+/** A connected cluster. */
+export type Connection = {
+  readonly client: ApiClient;
+  readonly leaseNamespace: string;
+  /** Of the kubeconfig's context or of our service account, else `default`. */
+  readonly namespace: string;
+};
 
 /** The cluster cannot be served; the message says why. */
 export class ClusterError extends Error {
@@ -42,7 +47,11 @@ export async function connect(
     throw error;
   }
   const own = config.leaderElection.namespace;
-  return { client, leaseNamespace: own || (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE };
+  return {
+    client,
+    leaseNamespace: own || (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE,
+    namespace: access.namespace || 'default',
+  };
 }
 
 async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<void> {

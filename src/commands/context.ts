@@ -5,6 +5,8 @@ import type { Config } from '../config/schema.ts';
 export type Context = {
   readonly config: Config;
   readonly sources: ReadonlyMap<string, Source>;
+  /** Where `--config` names one: the file, to be read again as it was read first, under the same flags and variables. */
+  readonly file: { readonly name: string; load(): Config } | undefined;
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
   readonly output: 'table' | 'json' | 'yaml';

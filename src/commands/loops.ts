@@ -12,10 +12,12 @@ import type { Writer } from '../kube/writer.ts';
 import { architecturesOf, type Node, nodeArchitecture, readManaged } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
+import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
 
 export type LoopsOptions = {
   readonly watches: Watches;
-  readonly settings: Settings;
+  /** As of now; `settingsChanged` is to be called when they are others. */
+  readonly settings: () => Settings;
   readonly loops: readonly string[];
   readonly workers: number;
   /** Undefined: existing nodes are tainted without waiting for pods, as `plan` shows it. */
@@ -35,6 +37,8 @@ export type LoopsOptions = {
   ) => void;
   readonly onPlaced?: (seconds: number) => void;
   readonly onBootstrapped?: (open: number) => void;
+  /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
+  readonly wrongNode?: WrongNodeParts;
 };
 
 /** The controllers of one term of leadership, over watches that outlive it. */
@@ -43,6 +47,8 @@ export type Loops = {
   run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
   /** The look-up of an image has ended. */
   imageSettled(canonical: string): void;
+  /** Looks at everything again that is placed by settings, or by who is asked for images. */
+  settingsChanged(): void;
   idle(): boolean;
   queueDepths(): Record<string, number>;
   readonly podStates: ReadonlyMap<string, PlacementState>;
@@ -72,7 +78,10 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     pods,
     clusterArchitectures: () => architectures,
-    onDecided: (key) => bootstrap.decided(`pod ${key}`),
+    onDecided(key) {
+      bootstrap.decided(`pod ${key}`);
+      wrongNodes?.podChanged(key);
+    },
     ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
   });
   const daemonSet = createDaemonSetController({
@@ -81,17 +90,29 @@ export function createLoops(options: LoopsOptions): Loops {
     clusterArchitectures: () => architectures,
     liveTaints: () => new Set(liveTaints.keys()),
     serviceAccountSecrets: options.serviceAccountSecrets,
-    onDecided: (key) => bootstrap.decided(`daemonset ${key}`),
+    onDecided(key) {
+      bootstrap.decided(`daemonset ${key}`);
+      wrongNodes?.daemonSetDecided(key);
+    },
   });
   /** Nodes that were there when the term began: a taint could lock out what has had no turn yet. Later ones are empty. */
   const existing = new Set<string>();
   const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
-  const node = createNodeController({ nodes, settings, bootstrapped, fetch: options.fetchNode, write, events, clock });
+  // A taint is none of what may change while we run.
+  const node = createNodeController({
+    nodes,
+    settings: settings(),
+    bootstrapped,
+    fetch: options.fetchNode,
+    write,
+    events,
+    clock,
+  });
 
-  const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean): Controller =>
+  const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean, most = workers): Controller =>
     createController({
       name,
-      workers,
+      workers: most,
       reconcile,
       clock,
       priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
@@ -100,16 +121,29 @@ export function createLoops(options: LoopsOptions): Loops {
   const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
   const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
   const nodeLoop = loop('node', node, () => true);
+  const wrongNodes =
+    options.wrongNode &&
+    createWrongNodes(
+      {
+        ...common,
+        ...options.wrongNode,
+        pods,
+        nodes,
+        clusterArchitectures: () => architectures,
+        podStates: pod.states,
+        daemonSetStates: daemonSet.states,
+      },
+      (reconcile) => loop('wrong-node', reconcile, () => false, 1),
+    );
   const controllers = [
-    ...(runs('pods') ? [podLoop] : []),
+    ...(runs('pods') ? [podLoop, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
     ...(runs('daemonsets') ? [daemonSetLoop] : []),
     ...(runs('nodes') ? [nodeLoop] : []),
   ];
 
-  function enqueueAll(): void {
+  function enqueueWorkloads(): void {
     for (const key of pods.keys()) podLoop.enqueue(key);
     for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
-    for (const key of nodes.keys()) nodeLoop.enqueue(key);
   }
 
   function nodesChanged(): void {
@@ -138,8 +172,9 @@ export function createLoops(options: LoopsOptions): Loops {
   }
 
   function listen(): void {
-    watches.listeners.pod = ({ key, now }) => {
+    watches.listeners.pod = ({ key, now, before }) => {
       if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
+      if (now?.nodeName !== before?.nodeName || now?.startError !== before?.startError) wrongNodes?.podChanged(key);
     };
     watches.listeners.daemonSet = ({ key }) => {
       daemonSetLoop.enqueue(key);
@@ -148,7 +183,9 @@ export function createLoops(options: LoopsOptions): Loops {
     watches.listeners.node = ({ key, now, before }) => {
       nodeLoop.enqueue(key);
       const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
-      if (architecture(now) !== architecture(before)) nodesChanged();
+      const isOther = architecture(now) !== architecture(before);
+      if (isOther) nodesChanged();
+      if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
       if (now?.managed === before?.managed) return;
       const appeared = countTaints(now?.managed, 1);
       const went = countTaints(before?.managed, -1);
@@ -172,6 +209,11 @@ export function createLoops(options: LoopsOptions): Loops {
     imageSettled(canonical) {
       for (const key of pod.waitingFor(canonical)) podLoop.enqueue(key);
       for (const key of daemonSet.waitingFor(canonical)) daemonSetLoop.enqueue(key);
+      wrongNodes?.imageSettled(canonical);
+    },
+    settingsChanged() {
+      enqueueWorkloads();
+      wrongNodes?.settingsChanged();
     },
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
@@ -180,7 +222,8 @@ export function createLoops(options: LoopsOptions): Loops {
       nodesChanged();
       for (const { managed } of nodes.values()) countTaints(managed, 1);
       for (const name of nodes.keys()) existing.add(name);
-      enqueueAll();
+      enqueueWorkloads();
+      for (const name of nodes.keys()) nodeLoop.enqueue(name);
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),

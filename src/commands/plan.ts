@@ -50,10 +50,11 @@ export async function plan(context: Context): Promise<number> {
       apiServer: client,
       signal: over,
     });
+    const settings = toSettings(config);
     let failure: unknown;
     const loops = createLoops({
       watches,
-      settings: toSettings(config),
+      settings: () => settings,
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: undefined,

@@ -12,7 +12,12 @@ import { USER_AGENT } from './version.ts';
 
 /** What differs between the commands that resolve images. */
 export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
-  Partial<Pick<ResolverOptions, 'onUnusableSecret' | 'onRequest' | 'onResolution' | 'onCache' | 'onRateLimit'>> & {
+  Partial<
+    Pick<
+      ResolverOptions,
+      'failures' | 'fingerprintKey' | 'onUnusableSecret' | 'onRequest' | 'onResolution' | 'onCache' | 'onRateLimit'
+    >
+  > & {
     /** Default: one that is empty and forgotten. */
     readonly cache?: ImageCache;
     /** Whoever writes a pod must not make us ask it. */

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import { milliseconds } from '../config/duration.ts';
+import { concernsRegistries } from '../config/reload.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
+import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
@@ -17,8 +19,8 @@ import { type Context, EXIT } from './context.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
-import { openOperatorFiles, registryNames } from './operator-files.ts';
-import { resolverFor } from './resolver.ts';
+import { createRegistries, openFiles } from './registries.ts';
+import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
 import { VERSION } from './version.ts';
@@ -44,10 +46,8 @@ export async function run(context: Context): Promise<number> {
 async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
-  const files = await openOperatorFiles(config, clock, (source, problem) =>
-    log.warn({ source, problem }, 'passed over'),
-  );
-  const metrics = createMetrics(VERSION, registryNames(config, files));
+  const metrics = createMetrics(VERSION);
+  const files = await openFiles(config, clock, log);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
@@ -87,9 +87,12 @@ async function runToTheEnd(context: Context): Promise<number> {
     const secretProblems = createSecretProblems(clock, (secret, reason) =>
       log.warn({ secret, reason }, 'pull secret passed over'),
     );
-    const resolver = resolverFor(config, clock, files, {
+    const registries = await createRegistries(config, files, {
       cache,
-      pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
+      clock,
+      log,
+      readPullSecrets: createPullSecretReader(client),
+      onNamed: metrics.registriesConfigured,
       signal: end.signal,
       apiServer: client,
       onUnusableSecret: secretProblems.add,
@@ -98,18 +101,27 @@ async function runToTheEnd(context: Context): Promise<number> {
       onCache: metrics.cacheAnswered,
       onRateLimit: metrics.rateLimitTold,
     });
-    await files.watch(end.signal, (problems) => {
-      if (problems.length === 0) log.info('files of registries and credentials read again');
-      else log.error({ problems }, 'files of registries and credentials read again; what is wrong stays as it was');
-      resolver.forgive();
-    });
+    const { resolver } = registries;
+    let settings = toSettings(config);
     let loops: Loops | undefined;
     resolver.onSettled((canonical) => loops?.imageSettled(canonical));
+    const apply: ReloadingOptions['apply'] = async (next, changed) => {
+      const decided = toSettings(next);
+      if (changed.some(concernsRegistries)) {
+        await registries.replace(next);
+      }
+      settings = decided;
+      log.level = next.log.level;
+      loops?.settingsChanged();
+    };
     const leads = () => loops !== undefined && mayWrite();
     await startHealth(context, metrics, log, end.signal, {
       observed: observeState({ watches, resolver, loops: () => loops, leader: leads, now: clock.wall }),
       notReady: () => watches.notSynced(),
     });
+
+    const regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace: leaseNamespace, name, uid: '' };
+    await reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
 
     const watching = watches.run(end.signal);
     // A kind that may not be listed ends the process: it could not do its work.
@@ -121,7 +133,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     keepHeapSmall();
     const options: LoopsOptions = {
       watches,
-      settings: toSettings(config),
+      settings: () => settings,
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
@@ -129,6 +141,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite),
+      wrongNode: { evictor: createEvictor(client, mayWrite), onWrongNode: metrics.wrongNodeFound },
       events,
       clock,
       onOutcome: outcomeLog(log, metrics),

@@ -6,8 +6,8 @@ import { spellings } from './patterns.ts';
 
 /** The part of the configuration that decides, in the form in which the pure functions read it. */
 export function toSettings(config: Config): Settings {
-  const { taints, architectures, placement, pods, images, systemNamespaces } = config;
-  return {
+  const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
+  const global: Settings = {
     taints: { ...taints, nodeSelector: parseSelector(taints.nodeSelector) },
     schedulable: architectures.schedulable,
     compatible: architectures.compatible,
@@ -17,10 +17,29 @@ export function toSettings(config: Config): Settings {
     namespaceSelector: parseSelector(pods.namespaceSelector),
     systemNamespaces,
     daemonSets: pods.daemonSets,
+    onWrongNode: pods.onWrongNode,
     unresolvable: images.unresolvable,
     fallbackAfterMs: milliseconds(images.fallbackAfter),
     overrides: images.overrides.flatMap(({ pattern, architectures: names }) =>
       spellings(pattern).map((spelling) => ({ pattern: spelling, architectures: names })),
     ),
+    policies: [],
+  };
+  return {
+    ...global,
+    policies: policies.map(({ name, namespaces, namespaceSelector, podSelector, ...own }) => ({
+      name,
+      namespaces,
+      namespaceSelector: parseSelector(namespaceSelector),
+      podSelector: parseSelector(podSelector),
+      settings: {
+        ...global,
+        policy: name,
+        schedulable: own.schedulable ?? global.schedulable,
+        fallback: own.fallback ?? global.fallback,
+        unresolvable: own.unresolvable ?? global.unresolvable,
+        noCommonArchitecture: own.noCommonArchitecture ?? global.noCommonArchitecture,
+      },
+    })),
   };
 }

@@ -37,11 +37,43 @@ function keysOf(object: z.ZodObject, prefix: string): Key[] {
   });
 }
 
+/** What is allowed at a path within a key: the text of the innermost schema that has one, as a field of a policy. */
+export function expectedAt(key: Key, path: readonly (string | number)[]): string {
+  let part: unknown = key.schema;
+  let expected = key.expected;
+  for (const name of path) {
+    while (part instanceof z.ZodDefault || part instanceof z.ZodOptional) part = part.unwrap();
+    if (part instanceof z.ZodArray) part = part.element;
+    else part = part instanceof z.ZodObject ? part.shape[name] : undefined;
+    const meta: unknown = part instanceof z.ZodType ? part.meta() : undefined;
+    if (isObject(meta) && typeof meta.expected === 'string') expected = meta.expected;
+  }
+  return expected;
+}
+
 function formOf(schema: unknown): Key['form'] {
   if (schema instanceof z.ZodBoolean) return 'boolean';
   if (schema instanceof z.ZodNumber) return 'number';
   if (schema instanceof z.ZodArray) return schema.element instanceof z.ZodObject ? 'yaml' : 'list';
   return schema instanceof z.ZodRecord ? 'yaml' : 'text';
+}
+
+/** The value of a key in a configuration. */
+export function valueAt(config: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
+}
+
+/** Sets the value of a key, and creates the groups that it is in. */
+export function assign(target: Record<string, unknown>, path: string, value: unknown): void {
+  const [head = '', ...rest] = path.split('.');
+  if (rest.length === 0) {
+    target[head] = value;
+    return;
+  }
+  const child = target[head];
+  const group: Record<string, unknown> = isObject(child) ? { ...child } : {};
+  target[head] = group;
+  assign(group, rest.join('.'), value);
 }
 
 /** `taints.nodeSelector` as a variable: `ARCHAWARE_TAINTS__NODE_SELECTOR`. */

@@ -15,6 +15,14 @@ export function leaf<T extends z.ZodType>(schema: T, description: string, expect
   return schema.meta({ description, expected });
 }
 
+/** A key of a policy: the schema of a global key, for a field that may be absent and then means the global value. */
+export function inPolicy<T extends z.ZodType>(part: z.ZodDefault<T>) {
+  return part
+    .unwrap()
+    .optional()
+    .meta(part.meta() ?? {});
+}
+
 /** One of a few words. */
 export function choice<const T extends readonly [string, ...string[]]>(
   values: T,

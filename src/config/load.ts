@@ -1,7 +1,8 @@
 import { parse as parseYaml } from 'yaml';
 import { isObject } from '../placement/json.ts';
+import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
-import { allKeys, editDistance, type Key, nearest, variableName } from './keys.ts';
+import { allKeys, assign, editDistance, expectedAt, type Key, nearest, variableName } from './keys.ts';
 import { ConfigurationError, shown, withoutLogin } from './problems.ts';
 import { type Config, LATER_KEYS, LATER_VALUES, schema } from './schema.ts';
 
@@ -49,9 +50,14 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
     const value = entry === undefined ? key.fallback : check(key, entry, problems);
     assign(config, key.path, value);
   }
-  if (problems.length === 0) crossCheck(config, sources, problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { config: schema.parse(config), sources };
+  const parsed = schema.parse(config);
+  const mismatches = crossCheck(parsed, (key, path = []) => {
+    const entry = given.get(key);
+    return entry?.lineOf?.([...path]) ?? entry?.source ?? 'default';
+  });
+  if (mismatches.length > 0) throw new ConfigurationError(mismatches);
+  return { config: parsed, sources };
 }
 
 /** The line for a key that there is not, or not yet. */
@@ -166,56 +172,50 @@ function readText({ form }: Key, text: string): unknown {
 }
 
 function check(key: Key, { value, source, lineOf }: Given, problems: string[]): unknown {
-  const later = LATER_VALUES[key.path];
-  if (typeof value === 'string' && later?.includes(value)) {
-    problems.push(`${key.path}: ${shown(value)} is not yet available in this version (${source})`);
-    return key.fallback;
-  }
   const parsed = key.schema.safeParse(value === null ? undefined : value);
   if (parsed.success) return parsed.data;
   for (const issue of parsed.error.issues.slice(0, 5)) {
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
     const line = lineOf?.(path) ?? source;
-    const name = path.reduce<string>(
-      (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${withoutLogin(part)}`),
-      key.path,
-    );
-    if (issue.code === 'unrecognized_keys')
-      problems.push(
-        `${name}: unknown key ${issue.keys.map(withoutLogin).join(', ')}; expected ${key.expected} (${line})`,
+    const name = nameAt(key, path);
+    const got = at(value, path);
+    if (issue.code === 'unrecognized_keys') {
+      const [later, unknown] = partition(issue.keys, (field) =>
+        LATER_KEYS.includes(genericName(key, [...path, field])),
       );
+      for (const field of later) {
+        const where = lineOf?.([...path, field]) ?? source;
+        problems.push(`${name}.${field}: not yet available in this version (${where})`);
+      }
+      if (unknown.length > 0)
+        problems.push(
+          `${name}: unknown key ${unknown.map(withoutLogin).join(', ')}; expected ${key.expected} (${line})`,
+        );
+    } else if (typeof got === 'string' && LATER_VALUES[genericName(key, path)]?.includes(got))
+      problems.push(`${name}: ${shown(got)} is not yet available in this version (${line})`);
     else if (issue.code === 'invalid_key')
       problems.push(`${name}: ${issue.issues[0]?.message ?? 'unknown key'} (${line})`);
     else if (issue.message.startsWith('got ')) problems.push(`${name}: ${issue.message} (${line})`);
-    else problems.push(`${name}: got ${shown(at(value, path))}, expected ${key.expected} (${line})`);
+    else problems.push(`${name}: got ${shown(got)}, expected ${expectedAt(key, path)} (${line})`);
   }
   return key.fallback;
 }
 
-function crossCheck(config: Record<string, unknown>, sources: ReadonlyMap<string, Source>, problems: string[]): void {
-  const { architectures, images, credentials } = schema.parse(config);
-  const { config: plugins, binDirectory } = credentials.kubelet;
-  if (plugins !== '' && binDirectory === '') {
-    problems.push(
-      `credentials.kubelet.binDirectory: got "", expected the directory of the plug-ins that ${shown(plugins)} names ` +
-        `(${sources.get('credentials.kubelet.config')})`,
-    );
-  }
-  const outside = architectures.fallback.filter(
-    (name) => architectures.schedulable.length > 0 && !architectures.schedulable.includes(name),
+/** `policies[1].fallback`. */
+function nameAt(key: Key, path: readonly (string | number)[]): string {
+  return path.reduce<string>(
+    (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${withoutLogin(part)}`),
+    key.path,
   );
-  if (outside.length > 0) {
-    problems.push(
-      `architectures.fallback: got ${shown(outside)}, expected only architectures of architectures.schedulable ` +
-        `(${architectures.schedulable.join(', ')}) (${sources.get('architectures.fallback')})`,
-    );
-  }
-  if (images.unresolvable === 'fallback' && architectures.fallback.length === 0) {
-    problems.push(
-      `architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ` +
-        `(${sources.get('images.unresolvable')})`,
-    );
-  }
+}
+
+/** `policies[].fallback`, for a field of any policy. */
+function genericName(key: Key, path: readonly (string | number)[]): string {
+  return nameAt(key, path).replace(/\[\d+\]/g, '[]');
+}
+
+function partition<T>(items: readonly T[], isFirst: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
 }
 
 function at(value: unknown, path: readonly (string | number)[]): unknown {
@@ -223,16 +223,4 @@ function at(value: unknown, path: readonly (string | number)[]): unknown {
     if (Array.isArray(current)) return current[Number(part)];
     return isObject(current) ? current[String(part)] : undefined;
   }, value);
-}
-
-function assign(target: Record<string, unknown>, path: string, value: unknown): void {
-  const [head = '', ...rest] = path.split('.');
-  if (rest.length === 0) {
-    target[head] = value;
-    return;
-  }
-  const child = target[head];
-  const group: Record<string, unknown> = isObject(child) ? { ...child } : {};
-  target[head] = group;
-  assign(group, rest.join('.'), value);
 }

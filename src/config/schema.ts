@@ -1,20 +1,9 @@
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import {
-  architecture,
-  architectures,
-  choice,
-  duration,
-  flag,
-  leaf,
-  listenAddress,
-  selector,
-  texts,
-  whole,
-} from './leaves.ts';
+import { architecture, choice, duration, flag, leaf, listenAddress, selector, texts, whole } from './leaves.ts';
+import { decisive, GLOB, policies } from './policies.ts';
 
 const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
-const GLOB = /^[a-z0-9*?.-]+$/;
 /** 1 to 65535. */
 const PORT = /[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]/.source;
 const HOST = new RegExp(`^(?:\\[[0-9a-fA-F:]+\\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::(?:${PORT}))?$`);
@@ -36,11 +25,7 @@ const networks = (description: string) =>
 export const schema = z.strictObject({
   placement: z.strictObject({
     mode: choice(['taints'], 'taints', 'How pods are placed.'),
-    noCommonArchitecture: choice(
-      ['hold', 'release'],
-      'hold',
-      'What becomes of a pod whose images have no architecture in common.',
-    ),
+    noCommonArchitecture: decisive.noCommonArchitecture,
   }),
   taints: z.strictObject({
     manage: flag(
@@ -60,25 +45,31 @@ export const schema = z.strictObject({
     nodeSelector: selector('Nodes that are tainted; empty: all.'),
   }),
   architectures: z.strictObject({
-    schedulable: architectures('The only architectures that are ever used; empty: all.'),
+    schedulable: decisive.schedulable,
     compatible: leaf(
       z.record(architecture, z.array(architecture)).default({ amd64: ['386'] }),
       'What else nodes of an architecture run.',
       'a map from an architecture to a list of them, as {amd64: ["386"], arm64: [arm]}',
     ),
-    fallback: architectures('Used with images.unresolvable: fallback.'),
+    fallback: decisive.fallback,
   }),
+  policies,
   pods: z.strictObject({
     excludeNamespaces: globs([], 'Namespaces whose pods and DaemonSets are left alone.'),
     namespaceSelector: selector('Namespaces that are served, by their labels; empty: all.'),
     daemonSets: choice(['patch', 'ignore'], 'patch', 'Whether templates of DaemonSets get tolerations.'),
+    onWrongNode: choice(
+      ['warn', 'evict'],
+      'warn',
+      'What becomes of pods on nodes whose architecture their images lack: an Event, or an eviction besides.',
+    ),
   }),
   systemNamespaces: globs(
     ['kube-*', 'openshift-*', 'hypershift-*', 'calico-system', 'tigera-operator'],
     'Namespaces whose pods the cluster may need before any registry can be reached: placed openly after the first failure.',
   ),
   images: z.strictObject({
-    unresolvable: choice(['open', 'wait', 'fallback'], 'open', 'What becomes of pods whose images cannot be resolved.'),
+    unresolvable: decisive.unresolvable,
     fallbackAfter: duration('0s', '24h', '2m', 'How long after the first failure images.unresolvable applies.'),
     overrides: leaf(
       z.array(z.strictObject({ pattern: z.string().min(1), architectures: z.array(architecture).min(1) })).default([]),
@@ -214,10 +205,9 @@ export type Config = z.infer<typeof schema>;
 
 /** Keys that the design has and this version does not, and values likewise: refused as such, not as unknown. */
 export const LATER_KEYS: readonly string[] = [
-  'policies',
   'architectures.preferred',
+  'policies[].preferred',
   'pods.matchNodeLabels',
-  'pods.onWrongNode',
   'webhook',
   'nodeLabels',
 ];
@@ -225,6 +215,7 @@ export const LATER_KEYS: readonly string[] = [
 export const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
   'placement.mode': ['affinity', 'both'],
   'placement.noCommonArchitecture': ['reject'],
+  'policies[].noCommonArchitecture': ['reject'],
 };
 
 function isNetwork(text: string): boolean {

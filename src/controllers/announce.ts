@@ -4,7 +4,7 @@ import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { Decision } from '../placement/decide.ts';
 import { readStatement } from '../placement/images.ts';
 import type { PodTemplate } from '../placement/pod.ts';
-import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../placement/reasons.ts';
+import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
 
@@ -49,6 +49,7 @@ export function announce(
 ): void {
   const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
     announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  const by = settings.policy === undefined ? '' : `policy ${settings.policy}: `;
   if (template.statement !== undefined) {
     try {
       readStatement(template.statement);
@@ -68,32 +69,27 @@ export function announce(
       warn(
         'NoCommonArchitecture',
         'Placing',
-        noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+        by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
       );
       return;
-    case 'place':
+    case 'place': {
       for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
-      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', openNote(decision));
+      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', by + openNote(decision));
       if (decision.images.length > 0) {
         warn(
           'NoCommonArchitecture',
           'Placing',
-          noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
+          by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
         );
       }
-      if ((decision.basis === 'images' || decision.basis === 'statement') && !decision.followsCluster) {
-        const stale = staleTolerations(template.tolerations ?? [], decision.architectures, settings.taints);
-        if (stale.length > 0) {
-          const names = stale.map(({ value }) => value).join(', ');
-          const set = decision.architectures.join(', ');
-          warn(
-            'StaleToleration',
-            'Placing',
-            `still tolerates ${names}, which is no longer in its set (${set}): delete the pod`,
-          );
-        }
+      const stale = staleUnder(decision, template.tolerations ?? [], settings.taints).map(({ value }) => value);
+      if (stale.length > 0) {
+        const set = decision.architectures.join(', ');
+        const note = `still tolerates ${stale.join(', ')}, which is no longer in its set (${set}): delete the pod`;
+        warn('StaleToleration', 'Placing', note);
       }
       return;
+    }
     default:
       decision satisfies never;
   }

@@ -5,8 +5,9 @@ import type { Store } from '../kube/store.ts';
 import type { Writer, Written } from '../kube/writer.ts';
 import { type DaemonSet, decideTemplate, readDaemonSet, type TemplateDecision } from '../placement/daemonset.ts';
 import { type Decision, decide } from '../placement/decide.ts';
-import { type Namespace, type SkipReason, skipTemplate } from '../placement/eligibility.ts';
+import { type Namespace, skipDaemonSet } from '../placement/eligibility.ts';
 import { daemonSetPatch } from '../placement/patch.ts';
+import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
@@ -19,7 +20,8 @@ import { createWaiting } from './waiting.ts';
 export type DaemonSetControllerOptions = {
   readonly daemonSets: Store<DaemonSet>;
   readonly namespaces: Store<Namespace>;
-  readonly settings: Settings;
+  /** As of now: they may be exchanged at any time. */
+  readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
   /** Taints of ours that nodes carry, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
@@ -46,7 +48,7 @@ const TURN_AGAIN_MS = 15_000;
 
 /** Creates the DaemonSets' half of a controller. Keys are `namespace/name`. */
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
-  const { daemonSets, namespaces, settings, images, write, clock } = options;
+  const { daemonSets, namespaces, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
   const queued = new Set<string>();
@@ -63,12 +65,6 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     options.onDecided(key);
   }
 
-  function skipReason(daemonSet: DaemonSet, namespace: Namespace): SkipReason | undefined {
-    if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';
-    if (daemonSet.deleting) return 'deleting';
-    return skipTemplate(daemonSet, namespace, settings) ?? skipTemplate(daemonSet.template, namespace, settings);
-  }
-
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const daemonSet = daemonSets.get(key);
     if (daemonSet === undefined) {
@@ -78,25 +74,31 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (states.get(key)?.uid !== daemonSet.uid) announcer.forget(key);
     const namespace = namespaces.get(daemonSet.namespace);
     if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
-    const skipped = skipReason(daemonSet, namespace);
+    const settings = settingsFor(options.settings(), { namespace, labels: daemonSet.template.labels });
+    const skipped = skipDaemonSet(daemonSet, namespace, settings);
     if (skipped !== undefined) {
-      keep(key, daemonSet, { kind: 'skip', reason: skipped });
+      keep(key, daemonSet, settings, { kind: 'skip', reason: skipped });
       options.onDecided(key);
       return { outcome: 'unchanged' };
     }
-    const decision = await decideFor(key, daemonSet, signal);
+    const decision = await decideFor(key, daemonSet, settings, signal);
     // What a template tolerates too much is mended, not told.
     const template = { ...daemonSet.template, tolerations: undefined };
     announce(key, regarding(daemonSet), template, decision, settings, announcer);
     const problems = images.unusableSecrets(daemonSet.namespace, template.pullSecrets);
     announceSecrets(key, regarding(daemonSet), problems, announcer);
     if (decision.kind === 'wait' && decision.failed.length > 0) options.onDecided(key);
-    const result = await act(key, daemonSet, decision, signal);
+    const result = await act(key, daemonSet, decision, settings, signal);
     if (result.outcome !== 'conflict' && result.outcome !== 'waiting') options.onDecided(key);
     return result;
   }
 
-  async function decideFor(key: string, daemonSet: DaemonSet, signal: AbortSignal): Promise<Decision> {
+  async function decideFor(
+    key: string,
+    daemonSet: DaemonSet,
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<Decision> {
     const { template, namespace } = daemonSet;
     const state = states.get(key);
     // Images of a template that has not changed are not asked again: a tag may grow old between two events of its status.
@@ -106,6 +108,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       !again &&
       state.uid === daemonSet.uid &&
       state.read === whatIsRead(daemonSet) &&
+      decideAlike(state.settings, settings) &&
       state.decision.kind !== 'skip'
     ) {
       return state.decision;
@@ -128,28 +131,35 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     });
   }
 
-  function keep(key: string, daemonSet: DaemonSet, decision: PlacementState['decision']): void {
+  function keep(key: string, daemonSet: DaemonSet, settings: Settings, decision: PlacementState['decision']): void {
     const awaited = decision.kind === 'skip' ? [] : imagesAwaited(decision);
     const final = awaited.length === 0 && !(decision.kind === 'place' && decision.followsCluster);
-    states.set(key, { uid: daemonSet.uid, read: whatIsRead(daemonSet), final, at: clock.monotonic(), decision });
+    const { uid } = daemonSet;
+    states.set(key, { uid, read: whatIsRead(daemonSet), settings, final, at: clock.monotonic(), decision });
     waiting.set(key, awaited.map(images.canonicalOf));
     queued.delete(key);
   }
 
-  async function act(key: string, daemonSet: DaemonSet, decision: Decision, signal: AbortSignal): Promise<Result> {
+  async function act(
+    key: string,
+    daemonSet: DaemonSet,
+    decision: Decision,
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<Result> {
     if (decision.kind === 'wait') {
-      keep(key, daemonSet, decision);
+      keep(key, daemonSet, settings, decision);
       return { outcome: 'waiting', againInMs: decision.againInMs };
     }
     if (decision.kind === 'hold') {
-      keep(key, daemonSet, decision);
+      keep(key, daemonSet, settings, decision);
       return { outcome: 'held', againInMs: HELD_AGAIN_MS };
     }
     const wanted = tolerationsFor(settings.taints, decision.architectures);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints());
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
     if (change.kind === 'settled') {
-      keep(key, daemonSet, decision);
+      keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
     const intent = `${daemonSet.uid} ${change.recorded}`;
@@ -165,19 +175,19 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     if (change.rolls && !turn.take(key, daemonSet)) {
-      keep(key, daemonSet, decision);
+      keep(key, daemonSet, settings, decision);
       queued.add(key);
       return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
     }
     const written = await writeOrGiveBack(key, daemonSet, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
-    keep(key, daemonSet, decision);
+    keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
       const now = readDaemonSet(written.object);
       contention.wrote(key, intent);
       daemonSets.put(key, now);
-      keep(key, now, decision);
+      keep(key, now, settings, decision);
     }
     return { outcome: 'written', againInMs };
   }

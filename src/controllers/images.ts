@@ -12,6 +12,8 @@ export type SecretProblem = { readonly name: string; readonly reason: string };
 export type ImageSource = {
   /** The answer for an image as a pod of this namespace with these pull secrets may have it. Starts a look-up if due. */
   answer(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
+  /** Whether what is known of it is older than its time and could not be revalidated. */
+  isStale(image: PodImage, namespace: string, pullSecrets: readonly string[]): boolean;
   /** `docker.io/library/nginx` and `docker.io/library/nginx:1.27` of an image; none where it cannot be read. */
   namesOf(image: string): readonly string[];
   /** Those of the pull secrets that the last look-ups had to pass over, and why. */
@@ -49,8 +51,10 @@ export function createImageSource(
         const reason = secretProblem(namespace, name);
         return reason === undefined ? [] : { name, reason };
       }),
-    answer({ image, pullPolicy }, namespace, pullSecrets) {
-      const access: Access = { namespace, pullSecrets, always: pullPolicy === 'Always' };
+    isStale: (image, namespace, pullSecrets) => resolver.isStale(image.image, accessFor(image, namespace, pullSecrets)),
+    answer(podImage, namespace, pullSecrets) {
+      const { image } = podImage;
+      const access = accessFor(podImage, namespace, pullSecrets);
       // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
       const now = clock.steady();
       const platforms = resolver.known(image, access);
@@ -69,6 +73,10 @@ export function createImageSource(
       };
     },
   };
+}
+
+function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
+  return { namespace, pullSecrets, always: pullPolicy === 'Always' };
 }
 
 function readNames(image: string): Names {

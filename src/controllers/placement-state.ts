@@ -1,5 +1,6 @@
 import type { Decision } from '../placement/decide.ts';
 import type { SkipReason } from '../placement/eligibility.ts';
+import type { Settings } from '../placement/settings.ts';
 
 /** What came of the last reconciliation of a pod or a DaemonSet. */
 export type PlacementState = {
@@ -9,6 +10,8 @@ export type PlacementState = {
   readonly final: boolean;
   /** When it was decided, by the monotonic clock. */
   readonly at: number;
+  /** What applied: the global settings or those of a policy. */
+  readonly settings: Settings;
   readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
 };
 

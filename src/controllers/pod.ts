@@ -8,6 +8,7 @@ import { type Decision, decide } from '../placement/decide.ts';
 import { type Namespace, skipPod } from '../placement/eligibility.ts';
 import { podPatch } from '../placement/patch.ts';
 import { type Pod, podAfter } from '../placement/pod.ts';
+import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
 import { tolerationsFor } from '../placement/tolerations.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
@@ -18,7 +19,8 @@ import { createWaiting } from './waiting.ts';
 export type PodControllerOptions = {
   readonly pods: Store<Pod>;
   readonly namespaces: Store<Namespace>;
-  readonly settings: Settings;
+  /** As of now: they may be exchanged at any time. */
+  readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
   readonly images: ImageSource;
   readonly write: Writer;
@@ -49,10 +51,10 @@ export type PodController = {
 
 /** Creates the pod's half of a controller; its queue is in `kube/controller`. */
 export function createPodController(options: PodControllerOptions): PodController {
-  const { pods, namespaces, settings, clusterArchitectures, images, write, clock } = options;
+  const { pods, namespaces, clusterArchitectures, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
-  const writing = new Map<string, { uid: string; read: string }>();
+  const writing = new Map<string, Basis>();
   const waiting = createWaiting();
   const announcer = createAnnouncer(options.events, clock);
 
@@ -78,27 +80,22 @@ export function createPodController(options: PodControllerOptions): PodControlle
       forget(key);
       return { outcome: 'unchanged' };
     }
-    const read = whatIsRead(pod);
+    const namespace = namespaces.get(pod.namespace);
+    // Its event is on the way: a pod cannot be without one.
+    if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
+    const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
+    const basis: Basis = { uid: pod.uid, read: whatIsRead(pod), settings };
     const state = states.get(key);
     if (state?.uid !== pod.uid) announcer.forget(key);
-    else if (state.final && state.read === read) {
+    else if (stands(state, pod, basis)) {
       if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
       // A tag may have been mended meanwhile: a pod that is held is decided anew from time to time.
       const sinceMs = clock.monotonic() - state.at;
       if (sinceMs < HELD_AGAIN_MS) return { outcome: 'held', againInMs: HELD_AGAIN_MS - sinceMs };
     }
-    const namespace = namespaces.get(pod.namespace);
-    // Its event is on the way: a pod cannot be without one.
-    if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) {
-      states.set(key, {
-        uid: pod.uid,
-        read,
-        final: true,
-        at: clock.monotonic(),
-        decision: { kind: 'skip', reason: skipped },
-      });
+      states.set(key, { ...basis, final: true, at: clock.monotonic(), decision: { kind: 'skip', reason: skipped } });
       waiting.set(key, []);
       options.onDecided(key);
       return { outcome: 'unchanged' };
@@ -115,16 +112,22 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
     announce(key, regarding(pod), pod, decision, settings, announcer);
     announceSecrets(key, regarding(pod), problems, announcer);
-    const result = await act(key, pod, decision, signal);
+    const result = await act(key, pod, decision, settings, signal);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
     return result;
   }
 
-  async function act(key: string, pod: Pod, decision: Decision, signal: AbortSignal): Promise<Result> {
+  async function act(
+    key: string,
+    pod: Pod,
+    decision: Decision,
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<Result> {
     const final = decision.kind === 'hold' || (decision.kind === 'place' && decision.unknown.length === 0);
     const settle = (now: Pod) => {
-      states.set(key, { uid: now.uid, read: whatIsRead(now), final, at: clock.monotonic(), decision });
+      states.set(key, { uid: now.uid, read: whatIsRead(now), settings, final, at: clock.monotonic(), decision });
       waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
     };
     switch (decision.kind) {
@@ -144,7 +147,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
         }
         const target = { kind: 'Pod', namespace: pod.namespace, name: pod.name, action: 'tolerate' } as const;
         if (pod.generation !== undefined) {
-          writing.set(key, { uid: pod.uid, read: whatIsRead({ ...pod, generation: pod.generation + 1 }) });
+          const read = whatIsRead({ ...pod, generation: pod.generation + 1 });
+          writing.set(key, { uid: pod.uid, read, settings });
         }
         const written = await write(target, patch, signal).finally(() => writing.delete(key));
         if (written.kind === 'conflict') return { outcome: 'conflict' };
@@ -171,16 +175,36 @@ export function createPodController(options: PodControllerOptions): PodControlle
     states,
     waitingFor: (image) => waiting.keysFor(image),
     settled(key, now) {
-      const read = whatIsRead(now);
+      const namespace = namespaces.get(now.namespace);
+      if (namespace === undefined) return false;
+      const settings = settingsFor(options.settings(), { namespace, labels: now.labels });
+      const basis: Basis = { uid: now.uid, read: whatIsRead(now), settings };
       const state = states.get(key);
-      if (state?.final && state.uid === now.uid && state.read === read) return true;
+      if (state !== undefined && stands(state, now, basis)) return true;
       const ours = writing.get(key);
-      return ours !== undefined && ours.uid === now.uid && ours.read === read;
+      return ours !== undefined && isSameBasis(ours, basis);
     },
-    invalidate: (key) => states.delete(key),
+    invalidate(key) {
+      const state = states.get(key);
+      if (state !== undefined) states.set(key, { ...state, final: false });
+    },
     followers: () =>
       [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
   };
+}
+
+/** What a decision is made of: the pod as it was read, and the settings that applied to it. */
+type Basis = Pick<PlacementState, 'uid' | 'read' | 'settings'>;
+
+function isSameBasis(one: Basis, other: Basis): boolean {
+  return one.uid === other.uid && one.read === other.read && decideAlike(one.settings, other.settings);
+}
+
+/** Whether a decision need not be made anew. Other settings change nothing for a pod that was placed and is bound. */
+function stands(state: PlacementState, pod: Pod, basis: Basis): boolean {
+  if (!state.final) return false;
+  const isDone = state.decision.kind === 'place' && pod.nodeName !== undefined;
+  return isSameBasis(state, isDone ? { ...basis, settings: state.settings } : basis);
 }
 
 /** Spec changes raise the generation (from 1.33 on); the rest of what decides stands beside it. */

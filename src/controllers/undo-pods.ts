@@ -1,6 +1,7 @@
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { ApiError, LeaseLostError } from '../kube/errors.ts';
+import { BUDGET, evict, TWO_BUDGETS } from '../kube/eviction.ts';
 import { listAll } from '../kube/list.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
 import { type Pod, readPod } from '../placement/pod.ts';
@@ -101,23 +102,13 @@ async function remove(options: UndoPodsOptions, { namespace, name, uid }: Pod): 
   const preconditions = { uid };
   try {
     if (how === 'delete') await client.request('delete', path, { body: { preconditions }, signal });
-    else {
-      const body = {
-        apiVersion: 'policy/v1',
-        kind: 'Eviction',
-        metadata: { name, namespace },
-        deleteOptions: { preconditions },
-      };
-      await client.request('create', `${path}/eviction`, { body, signal });
-    }
+    else await evict(client, { namespace, name, uid }, signal);
     return undefined;
   } catch (error) {
     if (!(error instanceof ApiError)) return { reason: reasonOf(error, signal), final: false };
     if (error.status === 404 || error.status === 409) return undefined;
-    if (error.status === 429) return { reason: 'a PodDisruptionBudget does not allow it', final: false };
-    if (error.status === 500) {
-      return { reason: `cannot be evicted (two PodDisruptionBudgets over it?): ${error.message}`, final: false };
-    }
+    if (error.status === 429) return { reason: BUDGET, final: false };
+    if (error.status === 500) return { reason: `${TWO_BUDGETS}: ${error.message}`, final: false };
     if (error.status === 401 || error.status === 403) {
       return { reason: `these credentials may not ${how} it; run clean as an administrator`, final: true };
     }

@@ -6,7 +6,10 @@ export type { Logger } from 'pino';
 const BATCH_BYTES = 12_288;
 const BATCH_MS = 100;
 
-/** Creates the log: one line an outcome on stderr, as JSON or for eyes. Machine output has stdout to itself. */
+/**
+ * Creates the log: one line an outcome on stderr, as JSON or for eyes. Machine output has stdout to itself. Its `level` may be
+ * set at any time.
+ */
 export async function createLog(options: {
   readonly level: string;
   readonly format: 'json' | 'pretty';
@@ -21,7 +24,7 @@ export async function createLog(options: {
         })
       : // A write for each of 2,000 pods would cost more than their patches.
         destination({ fd: 2, sync: true, minLength: BATCH_BYTES, periodicFlush: BATCH_MS });
-  return pino(
+  const log = pino(
     {
       level: options.level,
       base: null,
@@ -30,11 +33,12 @@ export async function createLog(options: {
       // A stack is for debugging; the message is what an operator can act on.
       serializers: {
         err: (error: unknown) =>
-          options.level === 'debug' && error instanceof Error ? stdSerializers.err(error) : brief(error),
+          log.level === 'debug' && error instanceof Error ? stdSerializers.err(error) : brief(error),
       },
     },
     stream,
   );
+  return log;
 }
 
 function brief(error: unknown): string {

@@ -19,8 +19,8 @@ const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300
 /** Hosts are named by whoever writes a pod: more than this many would fill the memory of whoever scrapes. */
 const MAX_REGISTRIES = 100;
 
-/** Creates the metrics. `configured`: registries that the configuration names; they are always told apart. */
-export function createMetrics(version: string, configured: readonly string[] = []) {
+/** Creates the metrics. */
+export function createMetrics(version: string) {
   const registry = new Registry();
   const registers = [registry];
   const counter = <T extends string>(name: string, help: string, labelNames: readonly T[]) =>
@@ -69,17 +69,27 @@ export function createMetrics(version: string, configured: readonly string[] = [
   const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
   const nodes = gauge('nodes', 'Nodes by architecture.', ['architecture']);
   const pods = gauge('pods', 'Pods by what became of them.', ['outcome']);
+  const wrongNodePods = counter(
+    'wrong_node_pods_total',
+    'Pods on nodes whose architecture their images lack: why, and what was done.',
+    ['reason', 'action'],
+  );
   const leader = gauge('leader', 'Whether this process leads.');
   const watchRestarts = counter('watch_restarts_total', 'Watches that ended otherwise than by their own time.', [
     'kind',
   ]);
+  const reloadSuccess = gauge('config_reload_success', 'Whether the configuration file, as it is now, is in force.');
+  reloadSuccess.set(1);
   const buildInfo = gauge('build_info', 'Version of the program and of Node.js.', ['version', 'node_version']);
   buildInfo.set({ version, node_version: process.version }, 1);
 
-  const names = new Set(configured);
+  const configured = new Set<string>();
+  const others = new Set<string>();
   const registryLabel = (host: string) => {
-    if (!names.has(host) && names.size < MAX_REGISTRIES + configured.length) names.add(host);
-    return names.has(host) ? host : 'other';
+    if (configured.has(host) || others.has(host)) return host;
+    if (others.size >= MAX_REGISTRIES) return 'other';
+    others.add(host);
+    return host;
   };
 
   return {
@@ -87,6 +97,7 @@ export function createMetrics(version: string, configured: readonly string[] = [
       reconciles.inc({ controller, result });
       reconcileSeconds.observe({ controller }, seconds);
     },
+    wrongNodeFound: (reason: string, action: string) => wrongNodePods.inc({ reason, action }),
     podPlaced: (seconds: number) => placementSeconds.observe(seconds),
     imageResolved: (result: string) => resolutions.inc({ result }),
     cacheAnswered: (result: string) => cache.inc({ result }),
@@ -101,6 +112,11 @@ export function createMetrics(version: string, configured: readonly string[] = [
       if (told.remaining !== undefined) rateLimitRemaining.set(labels, told.remaining);
     },
     apiAnswered: (request: { verb: string; resource: string; code: string }) => apiRequests.inc({ ...request }),
+    /** These registries are always told apart. */
+    registriesConfigured(hosts: readonly string[]) {
+      for (const host of hosts) configured.add(host);
+    },
+    configReloaded: (succeeded: boolean) => reloadSuccess.set(succeeded ? 1 : 0),
     watchRestarted: (kind: string) => watchRestarts.inc({ kind }),
     /** The text of all metrics, for Prometheus. */
     async render(observed: Observed): Promise<{ contentType: string; text: string }> {

@@ -13,8 +13,6 @@ export type Failure = {
 
 export type FailuresOptions = {
   readonly maxEntries: number;
-  /** Milliseconds for which a failure that does not pass by itself is remembered at least. */
-  readonly ttl: number;
   readonly now: () => number;
   /** From 0 to 1, 1 excluded. */
   readonly random: () => number;
@@ -23,7 +21,8 @@ export type FailuresOptions = {
 /** Remembers failures, and spaces the tries: when we were told to, else 1 s, doubling up to 5 min, ±20%. */
 export type Failures = {
   get(key: string): Failure | undefined;
-  add(key: string, error: ImageError): Failure;
+  /** `ttlMs`: a failure that does not pass by itself is remembered for so long at least. */
+  add(key: string, error: ImageError, ttlMs: number): Failure;
   remove(key: string): void;
   /** Makes one due now. */
   forgive(key: string): void;
@@ -35,18 +34,18 @@ export type Failures = {
 const FIRST = 1000;
 const LONGEST = 300_000;
 
-export function createFailures({ maxEntries, ttl, now, random }: FailuresOptions): Failures {
+export function createFailures({ maxEntries, now, random }: FailuresOptions): Failures {
   const failures = new LRUCache<string, Failure>({ max: maxEntries });
   return {
     get: (key) => failures.get(key),
-    add(key, error) {
+    add(key, error, ttlMs) {
       const before = failures.get(key);
       const attempts = (before?.attempts ?? 0) + 1;
       const backoff = Math.min(FIRST * 2 ** Math.min(attempts - 1, 20), LONGEST) * (0.8 + 0.4 * random());
       // Told when to come again we come then, and not all at once: waiting longer would help nobody.
       const told =
         error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, FIRST) + FIRST * random();
-      const wait = Math.max(told ?? backoff, error.temporary ? 0 : ttl);
+      const wait = Math.max(told ?? backoff, error.temporary ? 0 : ttlMs);
       const failure: Failure = {
         error,
         firstFailedAt: before?.firstFailedAt ?? now(),

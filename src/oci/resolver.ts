@@ -5,7 +5,7 @@ import { createCircuits } from './circuit.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
-import { createFailures, type Failure } from './failures.ts';
+import { createFailures, type Failure, type Failures } from './failures.ts';
 import { createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';
@@ -28,6 +28,8 @@ export type Resolution = {
 export type ResolverOptions = KeyringOptions &
   RegistryOptions & {
     readonly cache: ImageCache;
+    /** What failed before, where this one takes the place of another; default: nothing. */
+    readonly failures?: Failures;
     /** Where an image may be asked for, in order; never empty. */
     readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
     /** Whether an image's name may never be asked for anonymously. */
@@ -52,6 +54,8 @@ export type Resolver = {
    * that is due). Undefined otherwise, also for a malformed name.
    */
   known(image: string, access: Access): readonly Platform[] | undefined;
+  /** Whether what `known` answers is older than its time: its last revalidation failed. */
+  isStale(image: string, access: Access): boolean;
   /** The last look-up's failure, where nothing is known. */
   failure(image: string, access: Access): Failure | undefined;
   /** Asks for a look-up. Does nothing while one runs, while the image is known and fresh, and before `retryAt`. */
@@ -81,7 +85,7 @@ const UNPROVEN = { perNamespace: 8, total: 32 };
 /** @throws Error for CIDRs in `addresses` that are none */
 export function createResolver(options: ResolverOptions): Resolver {
   const { now, cache } = options;
-  const failures = createFailures({ ...options, ttl: options.ttl.failure });
+  const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
   const registry = createRegistry(options);
   const lookup = createLookup({
@@ -164,7 +168,7 @@ export function createResolver(options: ResolverOptions): Resolver {
           // What ends because everything ends is no failure of the image.
           if (ended.signal.aborted) throw ended.signal.reason;
           const known = error instanceof ImageError ? error : unexpected(error);
-          failures.add(key, known);
+          failures.add(key, known, options.ttl.failure);
           // It was asked with what is not in force any more.
           if (asOf !== generation) failures.forgive(key);
           options.onResolution?.(known.code);
@@ -233,6 +237,10 @@ export function createResolver(options: ResolverOptions): Resolver {
       options.onCache?.(current === undefined ? 'stale' : 'hit');
       if (current === undefined) request(image, access);
       return answered.platforms;
+    },
+    isStale(image, access) {
+      const reference = parse(image);
+      return !(reference instanceof ImageError) && fresh(reference, access) === undefined;
     },
     failure(image, access) {
       const reference = parse(image);

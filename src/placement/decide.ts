@@ -1,13 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { isSystemPod, SYSTEM_WAIT_MS } from './eligibility.ts';
-import {
-  answerLocally,
-  type ImageAnswer,
-  intersect,
-  nodeArchitectures,
-  readStatement,
-  withCompatible,
-} from './images.ts';
+import { type ImageAnswer, intersect, narrowingOf, readStatement } from './images.ts';
 import type { PodImage, PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
@@ -62,7 +55,7 @@ export type DecisionInput = {
 };
 
 type Evidence = {
-  sets: string[][];
+  sets: (readonly string[])[];
   seen: ImageSet[];
   failed: (FailedImage & { sinceMs: number; retryInMs: number })[];
   pending: string[];
@@ -101,30 +94,22 @@ export function decide(input: DecisionInput): Decision {
 function gather({ template, settings, namesOf, answerOf }: DecisionInput): Evidence {
   const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
   for (const image of template.images) {
-    const local = answerLocally(image, namesOf(image.image), settings);
-    if (local === 'not-asked') continue;
-    if (local !== undefined) {
-      evidence.sets.push(withCompatible(new Set(local), settings.compatible));
-      evidence.seen.push({ image: image.image, platforms: local.map((name) => `${template.os}/${name}`) });
-      continue;
-    }
-    const answer = answerOf(image);
-    switch (answer.kind) {
-      case 'known':
-        evidence.sets.push(nodeArchitectures(answer.platforms, template.os, settings.compatible));
-        evidence.seen.push({
-          image: image.image,
-          platforms: [...new Set(answer.platforms.map(({ os, architecture }) => `${os}/${architecture}`))],
-        });
+    const said = narrowingOf(image, template.os, settings, namesOf(image.image), answerOf);
+    switch (said.kind) {
+      case 'not-asked':
+        break;
+      case 'set':
+        evidence.sets.push(said.architectures);
+        evidence.seen.push({ image: image.image, platforms: said.platforms });
         break;
       case 'failed':
-        evidence.failed.push({ image: image.image, ...answer });
+        evidence.failed.push({ image: image.image, ...said });
         break;
       case 'pending':
         evidence.pending.push(image.image);
         break;
       default:
-        answer satisfies never;
+        said satisfies never;
     }
   }
   return evidence;

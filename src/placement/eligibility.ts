@@ -1,4 +1,5 @@
 import { IGNORE_LABEL } from '../names.ts';
+import type { DaemonSet } from './daemonset.ts';
 import { matchesAnyGlob } from './glob.ts';
 import { type JsonObject, objectAt, stringAt, stringsAt } from './json.ts';
 import type { Pod, PodTemplate } from './pod.ts';
@@ -66,6 +67,17 @@ export function skipTemplate(
   if (matchesAnyGlob(settings.excludeNamespaces, namespace.name)) return 'namespace-excluded';
   if (!matchesSelector(settings.namespaceSelector, namespace.labels)) return 'namespace-not-selected';
   return undefined;
+}
+
+/** Why a DaemonSet is left alone, or undefined: its own labels count, and its template's. */
+export function skipDaemonSet(
+  daemonSet: Pick<DaemonSet, 'deleting' | 'labels' | 'template'>,
+  namespace: Pick<Namespace, 'name' | 'labels'>,
+  settings: Settings,
+): SkipReason | undefined {
+  if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';
+  if (daemonSet.deleting) return 'deleting';
+  return skipTemplate(daemonSet, namespace, settings) ?? skipTemplate(daemonSet.template, namespace, settings);
 }
 
 /** Whether the cluster itself may need this pod before any registry can be reached: DNS, the network, proxies. */

@@ -1,6 +1,6 @@
 import { matchesGlob } from './glob.ts';
 import { normaliseArchitecture, type Platform } from './platform.ts';
-import type { PodTemplate } from './pod.ts';
+import type { PodImage, PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
 /** What is known of an image at the moment of a decision. */
@@ -18,8 +18,44 @@ export type ImageAnswer =
       readonly retryInMs: number;
     };
 
+/** What an image says of a template's set: the architectures of nodes that run it and who said so, or why it says none. */
+export type Narrowing =
+  | { readonly kind: 'not-asked' }
+  | {
+      readonly kind: 'set';
+      readonly by: 'override' | 'registry';
+      readonly architectures: readonly string[];
+      /** `linux/amd64` of what it was found to be. */
+      readonly platforms: readonly string[];
+    }
+  | Exclude<ImageAnswer, { readonly kind: 'known' }>;
+
 /** Answers that a template's images have without anybody being asked. */
-export type LocalAnswer = 'not-asked' | readonly string[] | undefined;
+type LocalAnswer = 'not-asked' | readonly string[] | undefined;
+
+/** What one image of a template says of its set. Asks `answerOf` where it takes a registry to know. */
+export function narrowingOf(
+  image: PodImage,
+  os: string,
+  settings: Pick<Settings, 'overrides' | 'compatible'>,
+  names: readonly string[],
+  answerOf: (image: PodImage) => ImageAnswer,
+): Narrowing {
+  const local = answerLocally(image, names, settings);
+  if (local === 'not-asked') return { kind: 'not-asked' };
+  if (local !== undefined) {
+    const architectures = withCompatible(new Set(local), settings.compatible);
+    return { kind: 'set', by: 'override', architectures, platforms: local.map((name) => `${os}/${name}`) };
+  }
+  const answer = answerOf(image);
+  if (answer.kind !== 'known') return answer;
+  return {
+    kind: 'set',
+    by: 'registry',
+    architectures: nodeArchitectures(answer.platforms, os, settings.compatible),
+    platforms: [...new Set(answer.platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
+  };
+}
 
 /**
  * What needs no registry: `not-asked` for an image that is never pulled (it does not narrow), the architectures of the

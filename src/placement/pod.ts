@@ -1,5 +1,6 @@
 import { ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
+import { readStartError } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 
 /** An image that a container names, once for each pull policy. */
@@ -37,6 +38,8 @@ export type Pod = PodTemplate & {
   readonly mirror: boolean;
   readonly phase: string;
   readonly nodeName: string | undefined;
+  /** The container that died with an exec format error and does not run now, if its status says so. */
+  readonly startError: string | undefined;
   readonly owner: Owner | undefined;
 };
 
@@ -47,6 +50,7 @@ export type Pod = PodTemplate & {
 export function readPod(object: JsonObject, before?: Pod): Pod {
   const metadata = objectAt(object, 'metadata');
   const spec = objectAt(object, 'spec');
+  const status = objectAt(object, 'status');
   const annotations = objectAt(metadata, 'annotations');
   if (isSameGeneration(metadata, before)) {
     return {
@@ -56,8 +60,9 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
       resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
       deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
       mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
-      phase: stringAt(objectAt(object, 'status'), 'phase') ?? '',
+      phase: stringAt(status, 'phase') ?? '',
       nodeName: stringAt(spec, 'nodeName') || undefined,
+      startError: readStartError(status),
       owner: readOwner(metadata),
     };
   }
@@ -71,8 +76,9 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     createdAt: Date.parse(stringAt(metadata, 'creationTimestamp') ?? '') || 0,
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
     mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
-    phase: stringAt(objectAt(object, 'status'), 'phase') ?? '',
+    phase: stringAt(status, 'phase') ?? '',
     nodeName: stringAt(spec, 'nodeName') || undefined,
+    startError: readStartError(status),
     owner: readOwner(metadata),
   };
 }

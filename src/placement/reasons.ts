@@ -1,4 +1,6 @@
+import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
+import type { SkipReason } from './eligibility.ts';
 import type { JsonObject } from './json.ts';
 import { asOurs, type Toleration } from './tolerations.ts';
 
@@ -48,6 +50,66 @@ export function staleTolerations(
     return ours !== undefined && !architectures.includes(ours.value) ? [ours] : [];
   });
 }
+
+/** Those of ours among `present` that a decision no longer wants; none where it is a guess, or follows the cluster. */
+export function staleUnder(
+  decision: Decision,
+  present: readonly JsonObject[],
+  taint: { readonly key: string; readonly effect: string },
+): Toleration[] {
+  if (decision.kind !== 'place' || decision.followsCluster) return [];
+  if (decision.basis !== 'images' && decision.basis !== 'statement') return [];
+  return staleTolerations(present, decision.architectures, taint);
+}
+
+/** Why a decision is what it is, for people. `os`: of the pod. */
+export function decisionNote(decision: Decision, os: string, schedulable: readonly string[]): string {
+  switch (decision.kind) {
+    case 'wait':
+      return decision.failed.map(unresolvableNote).join('; ') || `not known yet: ${decision.images.join(', ')}`;
+    case 'hold':
+      return noCommonArchitectureNote(decision.images, os, schedulable);
+    case 'place':
+      return placeNote(decision);
+    default:
+      return decision satisfies never;
+  }
+}
+
+function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
+  const set = decision.architectures.join(', ') || 'no architecture';
+  switch (decision.basis) {
+    case 'images':
+      return `its images run on ${set}`;
+    case 'statement':
+      return `its annotation ${ARCHITECTURES_ANNOTATION} says ${set}`;
+    case 'cluster':
+      return `none of its images says anything; the cluster has ${set}`;
+    case 'open':
+    case 'fallback':
+    case 'released':
+      return openNote(decision);
+    default:
+      return decision.basis satisfies never;
+  }
+}
+
+/** Why something is left alone, for people. */
+export function skipNote(reason: SkipReason): string {
+  return SKIPPED[reason];
+}
+
+const SKIPPED: Readonly<Record<SkipReason, string>> = {
+  terminal: 'it has finished',
+  deleting: 'it is being deleted',
+  mirror: 'it mirrors a static pod of its kubelet, to which nothing can be written',
+  'daemon-pod': 'it is bound, and the template of its DaemonSet is what is decided on',
+  ignored: `it is labelled ${IGNORE_LABEL}=true`,
+  'namespace-ignored': `its namespace is labelled ${IGNORE_LABEL}=true`,
+  'namespace-excluded': 'pods.excludeNamespaces names its namespace',
+  'namespace-not-selected': 'pods.namespaceSelector does not match its namespace',
+  'daemonsets-ignored': 'pods.daemonSets is ignore',
+};
 
 /** Control characters and half characters as escapes, then cut to `max` bytes of UTF-8: for text from outside, in logs, Events and tables. */
 export function printable(text: string, max: number): string {

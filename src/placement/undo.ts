@@ -1,8 +1,8 @@
 import { FIELD_MANAGER } from '../names.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from './daemonset.ts';
-import { isObject, type JsonObject, listAt, objectAt, parseJson } from './json.ts';
+import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from './json.ts';
 import { isArchitectureName } from './platform.ts';
-import { readPod } from './pod.ts';
+import { type Owner, readPod } from './pod.ts';
 import { asOurs, isSameToleration, type Toleration } from './tolerations.ts';
 
 /** The template without anything of ours. */
@@ -40,10 +40,16 @@ export function undoPod(
   }
   // Under whatever key: nothing else remembers one that the configuration no longer has.
   if (!(pod.tolerations ?? []).some(hasOurForm) || !wroteTolerations(object)) return { kind: 'none' };
-  if (allPods || BROUGHT_BACK.has(pod.owner?.kind ?? '')) return { kind: 'replace' };
-  if (pod.owner === undefined) return { kind: 'leave', reason: 'bare pod: nothing would bring it back' };
-  if (pod.owner.kind === 'Job') return { kind: 'leave', reason: 'its Job would count it as failed' };
-  return { kind: 'leave', reason: `owned by a ${pod.owner.kind}, which may not bring it back` };
+  const reason = allPods ? undefined : whyNotBroughtBack(pod.owner);
+  return reason === undefined ? { kind: 'replace' } : { kind: 'leave', reason };
+}
+
+/** Why a pod that is evicted may not come back, or undefined where its controller makes another. Not for daemon pods. */
+export function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
+  if (owner === undefined) return 'bare pod: nothing would bring it back';
+  if (BROUGHT_BACK.has(owner.kind)) return undefined;
+  if (owner.kind === 'Job') return 'its Job would count it as failed';
+  return `owned by a ${owner.kind}, which may not bring it back`;
 }
 
 /** What of our tolerations its restored template still holds is its author's own. */
@@ -68,9 +74,14 @@ function hasOurForm(toleration: JsonObject): boolean {
 }
 
 /** Whether `metadata.managedFields` says that we last wrote `spec.tolerations`: the author's own are not ours. */
-function wroteTolerations(object: JsonObject): boolean {
-  return (listAt(objectAt(object, 'metadata'), 'managedFields') ?? []).some((entry) => {
+export function wroteTolerations(object: JsonObject): boolean {
+  return writersOf(object, 'f:tolerations').includes(FIELD_MANAGER);
+}
+
+/** Who last wrote a field of a pod's spec (`f:tolerations`), by `metadata.managedFields`. */
+export function writersOf(object: JsonObject, field: string): string[] {
+  return (listAt(objectAt(object, 'metadata'), 'managedFields') ?? []).flatMap((entry) => {
     const fields = typeof entry.fieldsV1 === 'string' ? parseJson(entry.fieldsV1) : entry.fieldsV1;
-    return entry.manager === FIELD_MANAGER && isObject(fields) && 'f:tolerations' in objectAt(fields, 'f:spec');
+    return isObject(fields) && field in objectAt(fields, 'f:spec') ? (stringAt(entry, 'manager') ?? '') : [];
   });
 }

@@ -36,6 +36,11 @@ describe('the JSON Schema of the configuration', () => {
     expect(jsonSchema()).to.have.property('additionalProperties', false);
   });
 
+  it('asks a policy for its name alone', () => {
+    expect(objectAt(partAt('policies'), 'items').required).to.deep.equal(['name']);
+    expect(objectAt(partAt('policies'), 'items')).to.have.property('additionalProperties', false);
+  });
+
   it('asks an override for both of its parts', () => {
     expect(objectAt(partAt('images.overrides'), 'items').required).to.have.members(['pattern', 'architectures']);
   });

@@ -96,9 +96,14 @@ describe('every key', () => {
     'architectures.schedulable': ['amd64,arm64', ['amd64', 'arm64']],
     'architectures.compatible': ['{arm64: [arm], amd64: ["386"]}', { arm64: ['arm'], amd64: ['386'] }],
     'architectures.fallback': ['amd64', ['amd64']],
+    policies: [
+      '[{"name": "a", "podSelector": "app=b", "noCommonArchitecture": "release"}]',
+      [{ name: 'a', namespaceSelector: '', podSelector: 'app=b', noCommonArchitecture: 'release' }],
+    ],
     'pods.excludeNamespaces': ['a-*, b?', ['a-*', 'b?']],
     'pods.namespaceSelector': ['!a', '!a'],
     'pods.daemonSets': ['ignore', 'ignore'],
+    'pods.onWrongNode': ['evict', 'evict'],
     systemNamespaces: ['', []],
     'images.unresolvable': ['wait', 'wait'],
     'images.fallbackAfter': ['1h30m', '1h30m'],
@@ -312,8 +317,8 @@ describe('a key that there is not', () => {
     ],
     [
       'a key of a later version',
-      { file: 'workers: 1\npolicies: []\n' },
-      ['policies: not yet available in this version (config.yaml:2)'],
+      { file: 'workers: 1\nnodeLabels: {}\n' },
+      ['nodeLabels: not yet available in this version (config.yaml:2)'],
     ],
     [
       'a group of a later version',
@@ -322,15 +327,24 @@ describe('a key that there is not', () => {
     ],
     [
       'a key of a later version in a group of this one',
-      { file: 'pods:\n  onWrongNode: warn\n' },
-      ['pods.onWrongNode: not yet available in this version (config.yaml:2)'],
+      { file: 'pods:\n  matchNodeLabels: []\n' },
+      ['pods.matchNodeLabels: not yet available in this version (config.yaml:2)'],
     ],
     [
       'a variable of a later version',
-      { environment: { ARCHAWARE_WEBHOOK__ENABLED: 'true', ARCHAWARE_POLICIES: '[]' } },
+      { environment: { ARCHAWARE_WEBHOOK__ENABLED: 'true', ARCHAWARE_NODE_LABELS: '{}' } },
       [
         'ARCHAWARE_WEBHOOK__ENABLED: not yet available in this version',
-        'ARCHAWARE_POLICIES: not yet available in this version',
+        'ARCHAWARE_NODE_LABELS: not yet available in this version',
+      ],
+    ],
+    [
+      'a field of a policy of a later version, beside a typing error',
+      { file: 'policies:\n  - name: a\n    fallbak: [arm64]\n    preferred: {arm64: 75}\n' },
+      [
+        'policies[0].preferred: not yet available in this version (config.yaml:4)',
+        'policies[0]: unknown key fallbak; expected a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, ' +
+          'podSelector, schedulable: [arm64], unresolvable, fallback, noCommonArchitecture} (config.yaml:2)',
       ],
     ],
   ];
@@ -539,6 +553,59 @@ describe('a value that is not allowed', () => {
       [`log.level: got "${'x'.repeat(116)}..., expected one of debug, info, warn, error (--log.level)`],
     ],
   ];
+  const policies = (...more: readonly string[]) =>
+    `policies:\n  - name: a\n${more.map((line) => `    ${line}\n`).join('')}`;
+  const named = 'a name of lower-case letters, digits and -, as team-a';
+  const selector = 'a label selector, as key=value,key!=value,key in (a,b),!key, or an empty text';
+  rows.push(
+    ...[
+      [
+        'fallback: [aarch64]',
+        '.fallback[0]: got "aarch64", expected the name of an architecture as nodes report it ("arm64")',
+      ],
+      ['fallback: arm64', '.fallback: got "arm64", expected a list of architectures, as amd64,arm64'],
+      ['unresolvable: never', '.unresolvable: got "never", expected one of open, wait, fallback'],
+      ['noCommonArchitecture: drop', '.noCommonArchitecture: got "drop", expected one of hold, release'],
+      ['noCommonArchitecture: reject', '.noCommonArchitecture: "reject" is not yet available in this version'],
+      ['podSelector: a in b', `.podSelector: got "a in b", expected ${selector}`],
+      ['namespaceSelector: 5', `.namespaceSelector: got 5, expected ${selector}`],
+      [
+        'namespaces: []',
+        '.namespaces: got [], expected a list of namespace names in which * and ? are wildcards, as team-*',
+      ],
+      [
+        'namespaces: [A]',
+        '.namespaces[0]: got "A", expected a list of namespace names in which * and ? are wildcards, as team-*',
+      ],
+    ].map(([line = '', problem]): (typeof rows)[number] => [
+      `a policy's ${line}`,
+      { file: policies(line) },
+      [`policies[0]${problem} (config.yaml:3)`],
+    ]),
+    [
+      'a policy without a name',
+      { file: 'policies:\n  - podSelector: a=b\n' },
+      [`policies[0].name: got undefined, expected ${named} (config.yaml:2)`],
+    ],
+    [
+      "a policy's name that is none",
+      { flags: { policies: '[{name: A_b}]' } },
+      [`policies[0].name: got "A_b", expected ${named} (--policies)`],
+    ],
+    [
+      'a name that two policies have',
+      { file: `${policies()}  - name: b\n  - name: a\n` },
+      ['policies[2].name: got "a", expected a name of its own (policies[0] has it) (config.yaml:4)'],
+    ],
+    [
+      'a policy that is none',
+      { environment: { ARCHAWARE_POLICIES: '[a]' } },
+      [
+        'policies[0]: got "a", expected a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, podSelector, ' +
+          'schedulable: [arm64], unresolvable, fallback, noCommonArchitecture} (ARCHAWARE_POLICIES)',
+      ],
+    ],
+  );
   for (const [given, what, expected] of rows) {
     it(`${given}: is refused with what is allowed, and where it was given`, () => {
       expect(problems(what)).to.deep.equal(expected);
@@ -580,6 +647,67 @@ describe('values that do not go together', () => {
       'unresolvable: fallback with one',
       { flags: { 'images.unresolvable': 'fallback', 'architectures.fallback': 'arm64' } },
       [],
+    ],
+    [
+      "a policy's fallback outside of what it may schedule",
+      { file: 'policies:\n  - name: a\n    schedulable: [amd64]\n    fallback: [amd64, arm64]\n' },
+      [
+        'policies[0].fallback: got ["arm64"], expected only architectures of policies[0].schedulable (amd64) ' +
+          '(config.yaml:4)',
+      ],
+    ],
+    [
+      "a policy's fallback outside of the global ones",
+      { file: 'architectures: {schedulable: [amd64]}\npolicies:\n  - name: a\n    fallback: [arm64]\n' },
+      [
+        'policies[0].fallback: got ["arm64"], expected only architectures of architectures.schedulable (amd64) ' +
+          '(config.yaml:4)',
+      ],
+    ],
+    [
+      'a global fallback outside of what a policy may schedule',
+      { file: 'architectures: {fallback: [arm64]}\npolicies:\n  - {name: a, schedulable: [amd64]}\n' },
+      [
+        'policies[0].schedulable: got ["amd64"], expected it to have arm64 of architectures.fallback, or ' +
+          'policies[0].fallback within it (config.yaml:3)',
+      ],
+    ],
+    [
+      'a policy that schedules all, within which every fallback is',
+      { file: 'architectures: {schedulable: [amd64]}\npolicies:\n  - {name: a, schedulable: [], fallback: [arm64]}\n' },
+      [],
+    ],
+    [
+      "a policy's unresolvable: fallback without one",
+      { file: 'policies:\n  - name: a\n    unresolvable: fallback\n' },
+      [
+        'policies[0].fallback: got [], expected at least one architecture with policies[0].unresolvable: fallback ' +
+          '(config.yaml:3)',
+      ],
+    ],
+    [
+      "a policy's unresolvable: fallback with the global one",
+      { file: 'architectures: {fallback: [arm64]}\npolicies:\n  - {name: a, unresolvable: fallback}\n' },
+      [],
+    ],
+    [
+      'a policy that takes the fallback away',
+      {
+        file: 'policies:\n  - {name: a, fallback: []}\n',
+        flags: { 'images.unresolvable': 'fallback', 'architectures.fallback': 'arm64' },
+      },
+      [
+        'policies[0].fallback: got [], expected at least one architecture with images.unresolvable: fallback ' +
+          '(config.yaml:2)',
+      ],
+    ],
+    [
+      'a policy that says nothing of what is wrong already',
+      { file: 'policies: [{name: a}]', flags: { 'images.unresolvable': 'fallback' } },
+      [
+        'architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ' +
+          '(--images.unresolvable)',
+      ],
     ],
   ];
   for (const [given, what, expected] of rows) {

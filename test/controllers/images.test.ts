@@ -12,6 +12,7 @@ describe('what is asked of images', () => {
     const error = new ImageError('gone', { code: 'unavailable', temporary: true });
     const resolver: Resolver = {
       known: () => undefined,
+      isStale: () => false,
       failure: () => ({ error, firstFailedAt: 0, retryAt: RETRY_AT, attempts: 1 }),
       request() {
         started = wall >= RETRY_AT;

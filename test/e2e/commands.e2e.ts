@@ -16,10 +16,11 @@ import { startWorld, type World } from './support/world.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-/** What the design lists, less what comes with the webhook, gates and reloading. */
+/** What the design lists, less what comes with the webhook and gates. */
 const METRICS = [
   'api_requests_total',
   'build_info',
+  'config_reload_success',
   'image_resolutions_total',
   'leader',
   'nodes',
@@ -36,6 +37,7 @@ const METRICS = [
   'unresolvable_images',
   'watch_restarts_total',
   'workqueue_depth',
+  'wrong_node_pods_total',
 ];
 
 describe('the commands', () => {

@@ -18,9 +18,11 @@ export function settings(given: Partial<Settings> = {}): Settings {
     namespaceSelector: [],
     systemNamespaces: ['kube-*'],
     daemonSets: 'patch',
+    onWrongNode: 'warn',
     unresolvable: 'open',
     fallbackAfterMs: 120_000,
     overrides: [],
+    policies: [],
     ...given,
   };
 }

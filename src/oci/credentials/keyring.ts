@@ -27,6 +27,8 @@ export type KeyringOptions = {
   /** The operator's logins that may match an image's name, in any order. */
   readonly operator?: (name: string, signal: AbortSignal) => Promise<readonly Login[]>;
   readonly maxEntries: number;
+  /** Of a keyring before, so that what its fingerprints own is still known; default: a new one. */
+  readonly fingerprintKey?: Buffer;
 };
 
 /** What one access may log in with. */
@@ -48,14 +50,18 @@ export type Keyring = {
   fingerprints(access: Access, names: readonly string[]): readonly string[];
 };
 
+/** Of one process alone: a fingerprint that leaks says nothing about the password behind it. */
+export function newFingerprintKey(): Buffer {
+  return randomBytes(32);
+}
+
 /** Separates who may know what: pods with the same secrets in one namespace, or without any. */
 export function accessKey({ namespace, pullSecrets }: Access): string {
   return pullSecrets.length === 0 ? '' : [namespace, ...pullSecrets].join('\n');
 }
 
 export function createKeyring(options: KeyringOptions): Keyring {
-  // Of this process alone: a fingerprint that leaks says nothing about the password behind it.
-  const secretKey = randomBytes(32);
+  const secretKey = options.fingerprintKey ?? newFingerprintKey();
   const learnt = new LRUCache<string, readonly { pattern: string; fingerprint: string }[]>({ max: options.maxEntries });
   const fingerprint = ({ username, password, identityToken = '' }: Login): string =>
     createHmac('sha256', secretKey).update(`${username}\0${password}\0${identityToken}`).digest('base64url');

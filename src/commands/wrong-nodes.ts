@@ -1,0 +1,35 @@
+import { createWrongNodeController, type WrongNodeOptions } from '../controllers/wrong-node.ts';
+import type { Controller, Reconciler } from '../kube/controller.ts';
+
+/** What `run` adds to the loops, and `plan` leaves out: whoever evicts and whoever counts. */
+export type WrongNodeParts = Pick<WrongNodeOptions, 'evictor' | 'onWrongNode'>;
+
+/** The loop over pods on wrong nodes, and everything that may put one into it. */
+export type WrongNodes = {
+  readonly controller: Controller;
+  /** The pod was decided, bound, or a container of it died. */
+  podChanged(key: string): void;
+  daemonSetDecided(key: string): void;
+  /** `architectureChanged`: else its taints, of which the eviction of what was found may have waited. */
+  nodeChanged(name: string, architectureChanged: boolean): void;
+  imageSettled(canonical: string): void;
+  settingsChanged(): void;
+};
+
+/** Creates it. `loop`: makes the queue and its worker. */
+export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Reconciler) => Controller): WrongNodes {
+  const wrongNode = createWrongNodeController(options);
+  const controller = loop(wrongNode.reconcile);
+  function look(keys: Iterable<string>): void {
+    for (const key of keys) if (wrongNode.suspects(key)) controller.enqueue(key);
+  }
+  return {
+    controller,
+    podChanged: (key) => look([key]),
+    daemonSetDecided: (key) => look(wrongNode.podsOf(key)),
+    nodeChanged: (name, architectureChanged) =>
+      look(architectureChanged ? wrongNode.podsOn(name) : wrongNode.found(name)),
+    imageSettled: (canonical) => look(wrongNode.waitingFor(canonical)),
+    settingsChanged: () => look(wrongNode.found()),
+  };
+}

@@ -1,0 +1,78 @@
+import { shown } from './problems.ts';
+import type { Config } from './schema.ts';
+
+/** Where a key was given, or a part of it. */
+type Where = (key: string, path?: readonly (string | number)[]) => string;
+
+/** What does not go together in a configuration whose every key is good alone: a line each. */
+export function crossCheck(config: Config, where: Where): string[] {
+  return [...checkPlugins(config, where), ...checkFallback(config, where), ...checkPolicies(config, where)];
+}
+
+function checkPlugins({ credentials }: Config, where: Where): string[] {
+  const { config: plugins, binDirectory } = credentials.kubelet;
+  if (plugins === '' || binDirectory !== '') return [];
+  return [
+    `credentials.kubelet.binDirectory: got "", expected the directory of the plug-ins that ${shown(plugins)} names ` +
+      `(${where('credentials.kubelet.config')})`,
+  ];
+}
+
+function checkFallback({ architectures, images }: Config, where: Where): string[] {
+  const { fallback, schedulable } = architectures;
+  const problems: string[] = [];
+  const outside = outsideOf(schedulable, fallback);
+  if (outside.length > 0) {
+    problems.push(
+      `architectures.fallback: got ${shown(outside)}, expected only architectures of architectures.schedulable ` +
+        `(${schedulable.join(', ')}) (${where('architectures.fallback')})`,
+    );
+  }
+  if (images.unresolvable === 'fallback' && fallback.length === 0) {
+    problems.push(
+      `architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ` +
+        `(${where('images.unresolvable')})`,
+    );
+  }
+  return problems;
+}
+
+/** The same for what each policy and the global keys make together. */
+function checkPolicies({ policies, architectures, images }: Config, where: Where): string[] {
+  return policies.flatMap((policy, index) => {
+    const name = `policies[${index}]`;
+    const at = (field: string) => where('policies', [index, field]);
+    const schedulable = policy.schedulable ?? architectures.schedulable;
+    const fallback = policy.fallback ?? architectures.fallback;
+    const problems: string[] = [];
+    const outside = outsideOf(schedulable, fallback);
+    if (policy.fallback !== undefined && outside.length > 0) {
+      const of = policy.schedulable === undefined ? 'architectures.schedulable' : `${name}.schedulable`;
+      problems.push(
+        `${name}.fallback: got ${shown(outside)}, expected only architectures of ${of} (${schedulable.join(', ')}) ` +
+          `(${at('fallback')})`,
+      );
+    } else if (policy.schedulable !== undefined && outside.length > 0) {
+      problems.push(
+        `${name}.schedulable: got ${shown(schedulable)}, expected it to have ${outside.join(', ')} of ` +
+          `architectures.fallback, or ${name}.fallback within it (${at('schedulable')})`,
+      );
+    }
+    const unresolvable = policy.unresolvable ?? images.unresolvable;
+    if (
+      unresolvable === 'fallback' &&
+      fallback.length === 0 &&
+      (policy.unresolvable ?? policy.fallback) !== undefined
+    ) {
+      const [of, field] = policy.unresolvable === undefined ? ['images', 'fallback'] : [name, 'unresolvable'];
+      problems.push(
+        `${name}.fallback: got [], expected at least one architecture with ${of}.unresolvable: fallback (${at(field)})`,
+      );
+    }
+    return problems;
+  });
+}
+
+function outsideOf(schedulable: readonly string[], fallback: readonly string[]): string[] {
+  return schedulable.length === 0 ? [] : fallback.filter((name) => !schedulable.includes(name));
+}

@@ -1,0 +1,258 @@
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
+import { advise } from './advice.ts';
+import { type Decision, type DecisionInput, decide } from './decide.ts';
+import type { SkipReason } from './eligibility.ts';
+import { mayBeWrong, type WrongPlace, whatIsKnown, wrongPlace } from './eviction.ts';
+import type {
+  Evidence,
+  ExplainedDecision,
+  ExplainedImage,
+  ExplainedNodes,
+  ExplainInput,
+  Explanation,
+  Findings,
+  Lookup,
+  NarrowedImage,
+  PodState,
+  Step,
+} from './explanation.ts';
+import { groupNodes, obstaclesTo, obstacleText } from './fit.ts';
+import { type ImageAnswer, intersect, narrowingOf, readStatement } from './images.ts';
+import { architecturesOf, nodeArchitecture, taintText } from './node.ts';
+import type { Platform } from './platform.ts';
+import type { PodImage } from './pod.ts';
+import { settingsFor } from './policy.ts';
+import { decisionNote, skipNote, staleUnder } from './reasons.ts';
+import { keysThatMatter } from './relevance.ts';
+import type { Settings } from './settings.ts';
+import { lacking, type Toleration, tolerationsFor } from './tolerations.ts';
+import { skipWorkload } from './workload.ts';
+
+/** The images that take a registry to be decided on: what to look up before {@link explain}. */
+export function imagesToAsk(input: ExplainInput): PodImage[] {
+  const asked: PodImage[] = [];
+  const settings = settingsOf(input);
+  if (skipWorkload(input.workload, input.namespace, settings) !== undefined) return asked;
+  const answerOf = (image: PodImage): ImageAnswer => {
+    asked.push(image);
+    return { kind: 'pending' };
+  };
+  decide(decisionInput(input, settings, answerOf));
+  return asked;
+}
+
+/** Tells why a pod is placed as it is. */
+export function explain(input: ExplainInput, findings: Findings): Explanation {
+  const { workload, namespace } = input;
+  const { template } = workload;
+  const settings = settingsOf(input);
+  const asking = (sinceMs: number) =>
+    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs));
+  const outcome = skipWorkload(workload, namespace, settings) ?? decide(asking(0));
+  const [skipped, decision] = typeof outcome === 'string' ? [outcome, undefined] : [undefined, outcome];
+  const later = decision?.kind === 'wait' ? decide(asking(Number.POSITIVE_INFINITY)) : undefined;
+  const statement = statementOf(template.statement);
+  const narrowed = skipped === undefined && statement === undefined ? narrow(asking(0)) : [];
+  const intersection = skipped === undefined ? stepsOf(statement, narrowed, settings) : [];
+
+  const present = template.tolerations ?? [];
+  const follow = decision?.kind === 'place' ? tolerationsFor(settings.taints, decision.architectures) : [];
+  const missing = lacking(present, follow);
+  const stale = decision !== undefined && input.applied ? staleUnder(decision, present, settings.taints) : [];
+  const nodes = nodesOf(input, missing, narrowed);
+  const evidence: Evidence = {
+    settings,
+    skipped,
+    narrowed,
+    clusterArchitectures: architecturesOf(input.nodes),
+    wrongPlace: wrongPlaceOf(input, outcome, asking(0)),
+    obstacles: nodes.map(({ then }) => then),
+  };
+  const explanation = {
+    pod: podOf(input),
+    images: template.images.map((image) => imageOf(image, narrowed, skipped, findings)),
+    pullSecrets: findings.pullSecrets,
+    intersection,
+    ...(settings.policy === undefined ? {} : { policy: settings.policy }),
+    settings: keysThatMatter(input, evidence, decision).map((key) => ({
+      key,
+      ...findings.sourceOf(key, settings.policy),
+    })),
+    decision: explainDecision(outcome, later, template.os, settings),
+    tolerations: [
+      ...follow.map((toleration) => ({ ...toleration, present: !missing.includes(toleration) })),
+      ...stale.map((toleration) => ({ ...toleration, present: true, stale: true as const })),
+    ],
+    nodes: nodes.map(({ told }) => told),
+  };
+  return { ...explanation, advice: advise(input, explanation, evidence) };
+}
+
+function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
+  return settingsFor(settings, { namespace, labels: workload.template.labels });
+}
+
+function decisionInput(
+  { workload, namespace, nodes, namesOf }: ExplainInput,
+  settings: Settings,
+  answerOf: DecisionInput['answerOf'],
+): DecisionInput {
+  const clusterArchitectures = architecturesOf(nodes);
+  return {
+    template: workload.template,
+    namespace: namespace.name,
+    settings,
+    clusterArchitectures,
+    namesOf,
+    answerOf,
+    waitedMs: 0,
+  };
+}
+
+function answerFrom(lookup: Lookup, sinceMs: number): ImageAnswer {
+  if (!('error' in lookup)) return { kind: 'known', platforms: lookup.platforms };
+  return { kind: 'failed', ...lookup.error, sinceMs, retryInMs: Number.POSITIVE_INFINITY };
+}
+
+function narrow({ template, settings, namesOf, answerOf }: DecisionInput): NarrowedImage[] {
+  return template.images.map((image) => ({
+    image,
+    said: narrowingOf(image, template.os, settings, namesOf(image.image), answerOf),
+  }));
+}
+
+/** What cannot be read counts as absent, as in `decide`. */
+function statementOf(statement: string | undefined): 'all' | string[] | undefined {
+  try {
+    return statement === undefined ? undefined : readStatement(statement);
+  } catch {
+    return undefined;
+  }
+}
+
+function stepsOf(
+  statement: 'all' | string[] | undefined,
+  narrowed: readonly NarrowedImage[],
+  { schedulable }: Settings,
+): Step[] {
+  const said = [
+    ...(Array.isArray(statement) ? [{ by: ARCHITECTURES_ANNOTATION, architectures: statement }] : []),
+    ...narrowed.flatMap(({ image, said }) =>
+      said.kind === 'set' ? { by: image.image, architectures: said.architectures } : [],
+    ),
+    ...(schedulable.length > 0 ? [{ by: 'architectures.schedulable', architectures: schedulable }] : []),
+  ];
+  return said.map((step, index) => ({
+    ...step,
+    common: intersect(said.slice(0, index + 1).map(({ architectures }) => architectures)) ?? [],
+  }));
+}
+
+/** As the loop for wrong nodes sees it. */
+function wrongPlaceOf(
+  { workload: { pod }, applied, nodes }: ExplainInput,
+  outcome: Decision | SkipReason,
+  { settings, namesOf, answerOf }: DecisionInput,
+): WrongPlace | undefined {
+  const node = nodes.find(({ name }) => name === pod?.nodeName);
+  const architecture = node && nodeArchitecture(node);
+  if (!applied || pod === undefined || architecture === undefined || typeof outcome === 'string') return undefined;
+  if (!mayBeWrong(pod, outcome, architecture)) return undefined;
+  return wrongPlace(
+    pod,
+    architecture,
+    whatIsKnown(pod, settings, namesOf, answerOf, () => false),
+  );
+}
+
+/** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */
+function nodesOf(
+  { nodes, workload: { demands } }: ExplainInput,
+  missing: readonly Toleration[],
+  narrowed: readonly NarrowedImage[],
+) {
+  const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
+  const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
+  /** What is known already may rule an architecture out; only everything together can let it in. */
+  const runsOn = (architecture: string | undefined) => {
+    if (common === undefined || architecture === undefined) return undefined;
+    return common.includes(architecture) ? isSure || undefined : false;
+  };
+  const tolerating = { ...demands, tolerations: [...demands.tolerations, ...missing] };
+  return groupNodes(nodes, demands).map(({ group, example }) => {
+    const { architecture, taints, ...seen } = group;
+    const reasons = obstaclesTo(demands, example).map(obstacleText);
+    const then = obstaclesTo(tolerating, example);
+    const runs = runsOn(architecture);
+    const told: ExplainedNodes = {
+      ...(architecture === undefined ? {} : { architecture }),
+      ...seen,
+      taints: taints.map(taintText),
+      ...(runs === undefined ? {} : { runs }),
+      fits: reasons.length === 0,
+      reasons,
+      withTolerations: { fits: then.length === 0, reasons: then.map(obstacleText) },
+    };
+    return { told, then };
+  });
+}
+
+function podOf({ workload, applied, namespace }: ExplainInput): Explanation['pod'] {
+  const { kind, name, template, pod, demands, gates, scheduler } = workload;
+  const state = stateOf(applied ? pod : undefined, gates);
+  return {
+    kind,
+    namespace: namespace.name,
+    name,
+    os: template.os,
+    state,
+    ...(demands.nodeName === undefined ? {} : { node: demands.nodeName }),
+    ...(gates.length === 0 ? {} : { gates }),
+    ...(state === 'pending' && scheduler !== undefined ? { scheduler } : {}),
+  };
+}
+
+function stateOf(pod: ExplainInput['workload']['pod'], gates: readonly string[]): PodState {
+  if (pod === undefined) return 'not-applied';
+  if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'finished';
+  if (pod.deleting) return 'deleting';
+  if (pod.nodeName !== undefined) return 'bound';
+  return gates.length > 0 ? 'gated' : 'pending';
+}
+
+function imageOf(
+  image: PodImage,
+  narrowed: readonly NarrowedImage[],
+  skipped: SkipReason | undefined,
+  { lookupOf }: Findings,
+): ExplainedImage {
+  const told = { image: image.image, platforms: [], skipped: [] };
+  const said = narrowed.find((entry) => entry.image === image)?.said;
+  if (said === undefined) return { ...told, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
+  if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
+  if (said.kind === 'set' && said.by === 'override') {
+    return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+  }
+  return { ...told, ...lookupOf(image) };
+}
+
+function platformOf(text: string): Platform {
+  const [os = '', architecture = ''] = text.split('/');
+  return { os, architecture };
+}
+
+function explainDecision(
+  outcome: Decision | SkipReason,
+  later: Decision | undefined,
+  os: string,
+  { schedulable }: Settings,
+): ExplainedDecision {
+  if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome) };
+  const tell = (decision: Decision): ExplainedDecision => ({
+    kind: decision.kind,
+    reason: decisionNote(decision, os, schedulable),
+    ...(decision.kind === 'place' ? { architectures: decision.architectures, basis: decision.basis } : {}),
+  });
+  // With `images.unresolvable: wait` it never comes to anything else.
+  return { ...tell(outcome), ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: tell(later) }) };
+}

@@ -1,0 +1,212 @@
+import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from './json.ts';
+import { type Node, nodeArchitecture, readNode } from './node.ts';
+import { type Taint, tolerates } from './tolerations.ts';
+
+/**
+ * What of a pod decides, besides resources, ports, volumes and other pods, where the scheduler may put it. Read from the
+ * object itself: only `explain` needs it.
+ */
+export type Demands = {
+  readonly nodeName: string | undefined;
+  readonly nodeSelector: Readonly<Record<string, string>>;
+  /** Terms of the required node affinity, of which one must match; undefined: there is none. */
+  readonly terms: readonly Term[] | undefined;
+  readonly tolerations: readonly JsonObject[];
+};
+
+type Term = { readonly expressions: readonly Requirement[]; readonly fields: readonly Requirement[] };
+type Requirement = { readonly key: string; readonly operator: string; readonly values: readonly string[] };
+
+/** A node as the scheduler sees it. */
+export type SchedulableNode = Node & { readonly unschedulable: boolean };
+
+/** Nodes that no demand of the pod tells apart. */
+export type NodeGroup = {
+  readonly architecture: string | undefined;
+  readonly names: readonly string[];
+  readonly unschedulable: boolean;
+  /** Those that keep pods away: `NoSchedule` and `NoExecute`. */
+  readonly taints: readonly Taint[];
+  /** Those of which the pod speaks. */
+  readonly labels: Readonly<Record<string, string>>;
+};
+
+/** What keeps a pod off a node. */
+export type Obstacle =
+  | { readonly kind: 'unschedulable' }
+  | { readonly kind: 'node-name' }
+  | { readonly kind: 'taint'; readonly taint: Taint }
+  | { readonly kind: 'affinity' };
+
+const UNSCHEDULABLE: Taint = { key: 'node.kubernetes.io/unschedulable', value: '', effect: 'NoSchedule' };
+
+/** Reads a pod's or a template's `spec`. Never throws. */
+export function readDemands(spec: JsonObject): Demands {
+  const required = objectAt(objectAt(spec, 'affinity'), 'nodeAffinity').requiredDuringSchedulingIgnoredDuringExecution;
+  return {
+    nodeName: stringAt(spec, 'nodeName') || undefined,
+    nodeSelector: stringsAt(spec, 'nodeSelector'),
+    terms: isObject(required) ? (listAt(required, 'nodeSelectorTerms') ?? []).map(readTerm) : undefined,
+    tolerations: listAt(spec, 'tolerations') ?? [],
+  };
+}
+
+function readTerm(term: JsonObject): Term {
+  const read = (field: string) =>
+    (listAt(term, field) ?? []).map((requirement) => ({
+      key: stringAt(requirement, 'key') ?? '',
+      operator: stringAt(requirement, 'operator') ?? '',
+      values: Array.isArray(requirement.values) ? requirement.values.map(String) : [],
+    }));
+  return { expressions: read('matchExpressions'), fields: read('matchFields') };
+}
+
+/** Reads a node of the API server. Never throws. */
+export function readSchedulableNode(object: JsonObject): SchedulableNode {
+  return { ...readNode(object), unschedulable: objectAt(object, 'spec').unschedulable === true };
+}
+
+/**
+ * What keeps a pod off a node, in the order of the scheduler's plug-ins (NodeUnschedulable, NodeName, TaintToleration,
+ * NodeAffinity); it names only the first itself. Empty where none of them objects.
+ */
+export function obstaclesTo(
+  demands: Demands,
+  node: Pick<SchedulableNode, 'name' | 'labels' | 'taints' | 'unschedulable'>,
+): Obstacle[] {
+  const isTolerated = (taint: Taint) => demands.tolerations.some((toleration) => tolerates(toleration, taint));
+  const obstacles: Obstacle[] = [];
+  const cordoned = node.unschedulable && !isTolerated(UNSCHEDULABLE);
+  if (cordoned) obstacles.push({ kind: 'unschedulable' });
+  if (demands.nodeName !== undefined && demands.nodeName !== node.name) obstacles.push({ kind: 'node-name' });
+  for (const taint of repellingTaints(node)) {
+    // A cordoned node carries this one besides; it is told once.
+    const told = cordoned && taint.key === UNSCHEDULABLE.key;
+    if (!told && !isTolerated(taint)) obstacles.push({ kind: 'taint', taint });
+  }
+  if (!matchesAffinity(demands, node)) obstacles.push({ kind: 'affinity' });
+  return obstacles;
+}
+
+/** The scheduler's words for an obstacle (before 1.36 it names the taint as well). */
+export function obstacleText(obstacle: Obstacle): string {
+  switch (obstacle.kind) {
+    case 'unschedulable':
+      return 'node(s) were unschedulable';
+    case 'node-name':
+      return "node(s) didn't match the requested node name";
+    case 'taint':
+      return `node(s) had untolerated taint {${obstacle.taint.key}: ${obstacle.taint.value}}`;
+    case 'affinity':
+      return "node(s) didn't match Pod's node affinity/selector";
+    default:
+      return obstacle satisfies never;
+  }
+}
+
+/** The nodes by architecture and by everything else that matters to this pod; sorted by architecture and name. */
+export function groupNodes(
+  nodes: readonly SchedulableNode[],
+  demands: Demands,
+): { readonly group: NodeGroup; readonly example: SchedulableNode }[] {
+  const terms = demands.terms ?? [];
+  const keys = new Set([
+    ...Object.keys(demands.nodeSelector),
+    ...terms.flatMap(({ expressions }) => expressions.map(({ key }) => key)),
+  ]);
+  const singled = new Set(terms.flatMap(({ fields }) => fields.flatMap(({ values }) => values)));
+  if (demands.nodeName !== undefined) singled.add(demands.nodeName);
+  const groups = new Map<string, { group: NodeGroup & { names: string[] }; example: SchedulableNode }>();
+  const byName = [...nodes].sort((one, other) => (one.name < other.name ? -1 : 1));
+  for (const node of byName) {
+    const architecture = nodeArchitecture(node);
+    const taints = repellingTaints(node);
+    const labels = Object.fromEntries(
+      Object.entries(node.labels)
+        .filter(([key]) => keys.has(key))
+        .sort(),
+    );
+    const { unschedulable, name } = node;
+    const id = JSON.stringify([architecture ?? '', unschedulable, taints, labels, singled.has(name) && name]);
+    const known = groups.get(id);
+    if (known) known.group.names.push(name);
+    else groups.set(id, { group: { architecture, names: [name], unschedulable, taints, labels }, example: node });
+  }
+  const order = ({ group }: { group: NodeGroup }) => `${group.architecture ?? '~'} ${group.names[0]}`;
+  return [...groups.values()].sort((one, other) => (order(one) < order(other) ? -1 : 1));
+}
+
+function repellingTaints(node: Pick<Node, 'taints'>): Taint[] {
+  return (node.taints ?? []).flatMap((taint) => {
+    const effect = stringAt(taint, 'effect') ?? '';
+    if (effect !== 'NoSchedule' && effect !== 'NoExecute') return [];
+    return { key: stringAt(taint, 'key') ?? '', value: stringAt(taint, 'value') ?? '', effect };
+  });
+}
+
+/** component-helpers `nodeaffinity.RequiredNodeAffinity.Match`. */
+function matchesAffinity({ nodeSelector, terms }: Demands, { labels, name }: Pick<Node, 'labels' | 'name'>): boolean {
+  const isSelected = Object.entries(nodeSelector).every(([key, value]) => labelOf(labels, key) === value);
+  return isSelected && (terms === undefined || terms.some((term) => matchesTerm(term, labels, name)));
+}
+
+/** An empty term matches nothing. */
+function matchesTerm({ expressions, fields }: Term, labels: Node['labels'], name: string): boolean {
+  if (expressions.length + fields.length === 0) return false;
+  return (
+    expressions.every((requirement) => matchesLabel(requirement, labelOf(labels, requirement.key))) &&
+    fields.every((requirement) => matchesField(requirement, name))
+  );
+}
+
+/** apimachinery `labels.NewRequirement` and `Requirement.Matches`; a requirement that is none voids its term. */
+function matchesLabel({ operator, values }: Requirement, label: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return label !== undefined && values.includes(label);
+    case 'NotIn':
+      return values.length > 0 && (label === undefined || !values.includes(label));
+    case 'Exists':
+      return values.length === 0 && label !== undefined;
+    case 'DoesNotExist':
+      return values.length === 0 && label === undefined;
+    case 'Gt':
+    case 'Lt': {
+      const [given, limit] = [readInteger(label), values.length === 1 ? readInteger(values[0]) : undefined];
+      if (given === undefined || limit === undefined) return false;
+      return operator === 'Gt' ? given > limit : given < limit;
+    }
+    default:
+      return false;
+  }
+}
+
+/** The API server lets no other field through, and one value only. */
+function matchesField({ key, operator, values }: Requirement, name: string): boolean {
+  if (key !== 'metadata.name' || values.length !== 1) return false;
+  return operator === 'In' ? values[0] === name : operator === 'NotIn' && values[0] !== name;
+}
+
+/** What Go's ParseInt takes: 64 bits, decimal. */
+function readInteger(text: string | undefined): bigint | undefined {
+  if (text === undefined || !/^[+-]?[0-9]{1,20}$/.test(text)) return undefined;
+  const value = BigInt(text);
+  return BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
+function labelOf(labels: Node['labels'], key: string): string | undefined {
+  return Object.hasOwn(labels, key) ? labels[key] : undefined;
+}
+
+/** The pod's demands of labels and names as people write them, for whoever has to change a node or the pod. */
+export function demandTexts({ nodeSelector, terms }: Demands): string[] {
+  const text = ({ key, operator, values }: Requirement) =>
+    `${key} ${operator}${values.length > 0 ? ` (${values.join(', ')})` : ''}`;
+  const alternatives = (terms ?? []).map((term) => [...term.expressions, ...term.fields].map(text).join(' and '));
+  return [
+    ...Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`),
+    ...(terms === undefined
+      ? []
+      : [alternatives.filter(Boolean).join(', or ') || 'an empty term, which no node matches']),
+  ];
+}

@@ -1,0 +1,27 @@
+import { matchesAnyGlob } from './glob.ts';
+import { matchesSelector } from './selector.ts';
+import type { Policy, Settings } from './settings.ts';
+
+/** What policies look at: the namespace, and the labels of the pod or the template. */
+export type Subject = {
+  readonly namespace: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly labels: Readonly<Record<string, string>>;
+};
+
+/** The settings for a pod or a template: those of the first policy that matches, else the global ones themselves. */
+export function settingsFor(settings: Settings, subject: Subject): Settings {
+  return settings.policies.find((policy) => matches(policy, subject))?.settings ?? settings;
+}
+
+function matches({ namespaces, namespaceSelector, podSelector }: Policy, { namespace, labels }: Subject): boolean {
+  return (
+    (namespaces === undefined || matchesAnyGlob(namespaces, namespace.name)) &&
+    matchesSelector(namespaceSelector, namespace.labels) &&
+    matchesSelector(podSelector, labels)
+  );
+}
+
+/** Whether two settings decide a pod that both apply to in the same way, whatever policies stand beside them. */
+export function decideAlike(one: Settings, other: Settings): boolean {
+  return one === other || JSON.stringify({ ...one, policies: [] }) === JSON.stringify({ ...other, policies: [] });
+}

@@ -1,0 +1,281 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, type JsonObject, object, objects, text } from '../support/cluster/json.ts';
+import { runBundle } from '../support/controller-process.ts';
+import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
+
+describe('explain', () => {
+  let product: Product;
+  let directory: string;
+  const start = async (options?: ProductOptions) => {
+    product = await startProduct(options);
+  };
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-explain-'));
+  });
+  afterEach(async () => {
+    await product?.stop();
+    await rm(directory, { recursive: true });
+  });
+
+  const explain = async (...args: readonly string[]): Promise<JsonObject> => {
+    const { code, stdout, stderr } = await product.command(['explain', ...args, '--output', 'json']);
+    expect([code, stderr]).to.deep.equal([0, '']);
+    return object(JSON.parse(stdout));
+  };
+  const advice = (explained: JsonObject) => JSON.stringify(explained.advice);
+  const namespace = (name: string, labels = {}) =>
+    product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }));
+  const file = async (content: string) => {
+    const name = join(directory, 'given.yaml');
+    await writeFile(name, content);
+    return name;
+  };
+
+  it('tells what run has decided of a pod that was placed', async () => {
+    await start();
+    const image = product.image('app', ['arm64']);
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.cluster.createPod({ name: 'p', images: [image] });
+    await product.eventuallyTolerates('p', 'arm64');
+    await product.eventually('it to be bound', async () => {
+      return at(await product.get('/api/v1/namespaces/default/pods/p'), 'spec', 'nodeName') === 'arm64-1';
+    });
+    await controller.stop();
+    product.cluster.forgetRequests();
+    const told = await explain('default/p');
+    expect(told.pod).to.deep.include({ namespace: 'default', name: 'p', state: 'bound', node: 'arm64-1' });
+    expect(told.decision).to.deep.include({ kind: 'place', basis: 'images', architectures: ['arm64'] });
+    expect(told.tolerations).to.deep.equal([
+      { key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule', present: true },
+    ]);
+    expect(objects(told.nodes).map(({ architecture, runs, fits }) => [architecture, runs, fits])).to.deep.equal([
+      ['amd64', false, false],
+      ['arm64', true, true],
+    ]);
+    expect(told.advice).to.deep.equal([]);
+    expect(product.cluster.writes()).to.deep.equal([]);
+  });
+
+  it('tells of what is held which image lacks what, and in the words of the scheduler why no node takes it', async () => {
+    await start();
+    const [amd, arm] = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.cluster.createPod({ name: 'torn', images: [amd, arm] });
+    await product.eventuallyTold('NoCommonArchitecture', /no architecture/);
+    await controller.stop();
+    const told = await explain('torn');
+    expect(told.pod).to.have.property('state', 'pending');
+    expect(text(at(told.pod, 'scheduler'))).to.match(/0\/2 nodes are available/);
+    expect(at(told.decision, 'kind')).to.equal('hold');
+    expect(told.intersection).to.deep.equal([
+      { by: amd, architectures: ['amd64'], common: ['amd64'] },
+      { by: arm, architectures: ['arm64'], common: [] },
+    ]);
+    for (const { reasons, runs, architecture } of objects(told.nodes)) {
+      expect(reasons).to.deep.equal([`node(s) had untolerated taint {supported-arch: ${text(architecture)}}`]);
+      expect(runs).to.equal(false);
+    }
+    expect(told.advice).to.deep.equal([`push a linux/amd64 build of ${arm}`, `or push a linux/arm64 build of ${amd}`]);
+    expect(objects(told.settings).map(({ key }) => key)).to.include('placement.noCommonArchitecture');
+    const { stdout } = await product.command(['explain', 'torn']);
+    const labels = stdout.split('\n').flatMap((line) => /^\S+/.exec(line)?.[0] ?? []);
+    expect(labels).to.deep.equal(['pod', 'scheduler', 'images', 'set', 'settings', 'decision', 'nodes', 'next']);
+  });
+
+  it('tells of an image that is not found what comes of it', async () => {
+    await start();
+    const image = `${product.registry.host}/nothing:1`;
+    await product.cluster.createPod({ name: 'lost', images: [image] });
+    const told = await explain('lost', '--images.fallbackAfter', '7m');
+    expect(at(objects(told.images)[0], 'error')).to.deep.include({ code: 'not-found' });
+    expect(at(told.decision, 'kind')).to.equal('wait');
+    expect(at(told.decision, 'afterwards')).to.deep.include({ basis: 'open', architectures: ['amd64', 'arm64'] });
+    expect(told.settings).to.deep.include({
+      key: 'images.fallbackAfter',
+      value: '7m',
+      source: '--images.fallbackAfter',
+    });
+    expect(advice(told)).to.contain(`push ${image}, or mend its name`);
+  });
+
+  it('tells of a private image that its pull secret is missing, and uses it once it is there', async () => {
+    await start({ registry: { auth: 'basic', users: { ops: 'horse' } } });
+    const image = product.image('private', ['arm64']);
+    const spec = { imagePullSecrets: [{ name: 'regcred' }] };
+    await product.cluster.createPod({ name: 'p', images: [image], spec });
+    const told = await explain('p');
+    expect(told.pullSecrets).to.deep.equal([{ name: 'regcred', problem: 'it does not exist' }]);
+    expect(at(objects(told.images)[0], 'error', 'code')).to.equal('denied');
+    expect(advice(told)).to.contain('mend the pull secret default/regcred: it does not exist');
+
+    const auths = { auths: { [product.registry.host]: { username: 'ops', password: 'horse' } } };
+    const data = { '.dockerconfigjson': Buffer.from(JSON.stringify(auths)).toString('base64') };
+    const metadata = { name: 'regcred', namespace: 'default' };
+    const secret = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/dockerconfigjson', metadata, data };
+    await product.cluster.apply(JSON.stringify(secret));
+    const { code, stdout } = await product.command(['explain', 'p']);
+    expect(code).to.equal(0);
+    expect(stdout).to.match(/^images +\S+\/private:1: linux\/arm64, sha256:/m);
+    expect(stdout).not.to.contain('horse');
+  });
+
+  it('tells why a pod is left alone, and asks nobody for its images then', async () => {
+    await start({ cluster: { scheduler: false } });
+    await namespace('quiet', { 'archaware.dev/ignore': 'true' });
+    await product.cluster.createPod({ name: 'p', namespace: 'quiet', images: [product.image('app', ['arm64'])] });
+    const told = await explain('quiet/p');
+    expect(told.decision).to.deep.equal({
+      kind: 'skip',
+      reason: 'its namespace is labelled archaware.dev/ignore=true',
+    });
+    expect(advice(told)).to.contain('kubectl label namespace quiet archaware.dev/ignore-');
+    expect(product.lookUps('app')).to.equal(0);
+  });
+
+  it('names the policy that applied, and what it decided', async () => {
+    await start();
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64', 'arm64'])] });
+    const policies = [{ name: 'arm-only', namespaces: ['def*'], schedulable: ['arm64'] }];
+    const told = await explain('p', '--policies', JSON.stringify(policies));
+    expect(told.policy).to.equal('arm-only');
+    expect(told.settings).to.deep.include({
+      key: 'architectures.schedulable',
+      value: ['arm64'],
+      source: 'policy arm-only, --policies',
+    });
+    expect(told.decision).to.deep.include({ architectures: ['arm64'] });
+  });
+
+  describe('of a file', () => {
+    it('tells what would become of it, in a namespace that may not be there yet', async () => {
+      await start();
+      const image = product.image('app', ['arm64']);
+      const controller = await product.run();
+      await product.eventuallyTainted();
+      await controller.stop();
+      const manifest = object(JSON.parse(workload('Deployment', 'web', [image])));
+      const name = await file(JSON.stringify({ ...manifest, metadata: { name: 'web', namespace: 'new' } }));
+      const told = await explain('-f', name);
+      expect(told.pod).to.deep.equal({
+        kind: 'Deployment',
+        namespace: 'new',
+        name: 'web',
+        os: 'linux',
+        state: 'not-applied',
+      });
+      expect(objects(told.tolerations).map(({ value, present }) => [value, present])).to.deep.equal([['arm64', false]]);
+      const { stdout } = await product.command(['explain', '-f', name]);
+      expect(stdout).to.match(/^nodes +amd64 \(amd64-1\): does not fit: .*\(not all of its images run there\)$/m);
+      expect(stdout).to.match(/^ +arm64 \(arm64-1\): fits$/m);
+    });
+
+    it('uses the pull secrets of its service account, as admission would give them to its pods', async () => {
+      await start();
+      const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: 'default' } };
+      await product.cluster.apply(JSON.stringify({ ...account, imagePullSecrets: [{ name: 'theirs' }] }));
+      const image = product.image('app', ['arm64']);
+      const name = await file(workload('StatefulSet', 'db', [image], { template: { serviceAccountName: 'robot' } }));
+      expect((await explain('-f', name)).pullSecrets).to.deep.include({ name: 'theirs', problem: 'it does not exist' });
+    });
+
+    it('reads it from the standard input', async () => {
+      await start();
+      const input = workload('DaemonSet', 'agent', [product.image('app', ['arm64'])]);
+      const { code, stdout } = await product.command(['explain', '-f', '-'], { input });
+      expect([code, stdout.split('\n')[0]]).to.deep.equal([0, 'pod          DaemonSet default/agent: not applied yet']);
+    });
+
+    it('needs no cluster where none is named, and says so', async () => {
+      await start();
+      const name = await file(workload('Deployment', 'web', [product.image('app', ['arm64'])]));
+      const insecure = ['--registries.insecure', product.registry.host];
+      const { code, stdout, stderr } = await runBundle(['explain', '-f', name, ...insecure, '--output', 'json']);
+      expect(code).to.equal(0);
+      expect(stderr).to.match(/^without a cluster/);
+      expect(at(JSON.parse(stdout), 'decision', 'architectures')).to.deep.equal(['arm64']);
+      const kubeconfig = join(directory, 'missing');
+      const named = await runBundle(['explain', '-f', name, ...insecure, '--kubeconfig', kubeconfig]);
+      expect([named.code, named.stdout]).to.deep.equal([3, '']);
+    });
+
+    it('that is no single pod or workload is refused, in one line', async () => {
+      await start();
+      const service = JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } });
+      const one = workload('Deployment', 'a', ['x']);
+      const rows: [content: string, expected: RegExp][] = [
+        [service, /got none, expected exactly one of Pod, Deployment/],
+        [`${one}\n---\n${workload('DaemonSet', 'b', ['x'])}`, /got Deployment a, DaemonSet b, expected/],
+        ['{', /given\.yaml: /],
+        ['a: *b', /given\.yaml: /],
+        ['', /got none/],
+      ];
+      for (const [content, expected] of rows) {
+        const { code, stdout, stderr } = await product.command(['explain', '-f', await file(content)]);
+        expect([code, stdout], content).to.deep.equal([3, '']);
+        expect(stderr).to.match(expected);
+        expect(stderr.trim().split('\n'), stderr).to.have.length(1);
+      }
+    });
+  });
+
+  it('has the fields that it promises, and prints the same as YAML', async () => {
+    await start();
+    await product.cluster.createPod({ name: 'p', images: [product.fixture('multi')] });
+    const told = await explain('p');
+    expect(told).to.have.all.keys([
+      'pod',
+      'images',
+      'pullSecrets',
+      'intersection',
+      'settings',
+      'decision',
+      'tolerations',
+      'nodes',
+      'advice',
+    ]);
+    expect(objects(told.images)[0]).to.have.all.keys(['image', 'digest', 'source', 'platforms', 'skipped']);
+    for (const group of objects(told.nodes)) {
+      expect(group).to.have.all.keys([
+        'architecture',
+        'names',
+        'unschedulable',
+        'taints',
+        'labels',
+        'runs',
+        'fits',
+        'reasons',
+        'withTolerations',
+      ]);
+    }
+    const yaml = await product.command(['explain', 'p', '--output', 'yaml']);
+    expect(yaml.stdout).to.match(/^pod:\n {2}kind: Pod\n/);
+  });
+
+  it('says in one line that there is no such pod, or no cluster', async () => {
+    await start();
+    const oneLine = (stderr: string) => expect(stderr.trim().split('\n'), stderr).to.have.length(1);
+    const gone = await product.command(['explain', 'shop/nobody']);
+    expect([gone.code, gone.stdout]).to.deep.equal([1, '']);
+    expect(gone.stderr).to.match(/pod shop\/nobody does not exist/);
+    oneLine(gone.stderr);
+    await product.cluster.stopApiServer();
+    const away = await product.command(['explain', 'p']);
+    expect([away.code, away.stdout]).to.deep.equal([1, '']);
+    oneLine(away.stderr);
+    await product.cluster.startApiServer();
+  });
+
+  it('refuses other operands, in one line', async () => {
+    await start();
+    for (const operands of [[], ['a', 'b'], ['a/b/c'], ['a/'], ['/a'], ['a', '-f', 'b'], ['-f', ''], ['a', '-f']]) {
+      const { code, stdout, stderr } = await product.command(['explain', ...operands]);
+      expect([code, stdout], operands.join(' ')).to.deep.equal([3, '']);
+      expect(stderr.trim().split('\n'), stderr).to.have.length(1);
+    }
+  });
+});

@@ -1,0 +1,184 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { stringify } from 'yaml';
+import type { RunningController } from '../support/controller-process.ts';
+import { PODS, type Product, startProduct, taintsOf, tolerated } from '../support/product.ts';
+import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
+
+const SUCCESS = 'archaware_config_reload_success';
+
+/** The file is looked at every two seconds. */
+describe('the configuration file of run, changed', function () {
+  this.timeout(40_000);
+  let product: Product;
+  let directory: string;
+  let file: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-'));
+    file = join(directory, 'config.yaml');
+    product = await startProduct();
+  });
+  afterEach(async () => {
+    await product.stop();
+    await rm(directory, { recursive: true });
+  });
+
+  /** In one step: half of a file would be refused, and mended at the next look. */
+  const write = async (configuration: unknown) => {
+    await writeFile(`${file}.next`, typeof configuration === 'string' ? configuration : stringify(configuration));
+    await rename(`${file}.next`, file);
+  };
+  const run = async (configuration: unknown, flags: readonly string[] = []) => {
+    await write(configuration);
+    return product.run(['--config', file, ...flags]);
+  };
+  const eventuallyLogged = (controller: RunningController, ...words: readonly string[]) =>
+    product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
+      controller.logs().find((line) => words.every((word) => line.includes(word))),
+    );
+  /** A pod without an architecture that its two images have in common. */
+  const createTorn = (name: string, labels: Readonly<Record<string, string>> = {}) =>
+    product.cluster.createPod({
+      name,
+      images: [product.image('amd', ['amd64']), product.image('arm', ['arm64'])],
+      metadata: { labels },
+    });
+  const release = (podSelector: string) => ({ name: 'release', podSelector, noCommonArchitecture: 'release' });
+
+  it('applies a policy to pods that are held and that wait, and to nothing else, without a restart', async () => {
+    const unknown = `${product.registry.host}/nowhere:1`;
+    const controller = await run({ images: { unresolvable: 'wait' } });
+    await createTorn('held', { app: 'torn' });
+    await createTorn('other');
+    await product.cluster.createPod({ name: 'waits', images: [unknown], metadata: { labels: { app: 'unknown' } } });
+    await product.cluster.createPod({ name: 'placed', images: [product.image('app', ['arm64'])] });
+    await product.eventuallyTolerates('placed', 'arm64');
+    await product.eventuallyTold('NoCommonArchitecture', /^no architecture/);
+    await product.eventuallyTold('ImageUnresolvable', /nowhere/);
+    await product.eventuallyTainted();
+    const writes = product.written().length;
+    const asked = product.lookUps('app') + product.lookUps('amd') + product.lookUps('arm');
+    expect(await controller.metric(SUCCESS)).to.equal(1);
+
+    const open = { name: 'open', namespaces: ['def*'], podSelector: 'app=unknown', unresolvable: 'fallback' };
+    await write({
+      images: { unresolvable: 'wait', fallbackAfter: '0s' },
+      policies: [release('app=torn'), { ...open, fallback: ['amd64'] }],
+    });
+    await product.eventuallyTolerates('held', 'amd64', 'arm64');
+    await product.eventuallyTolerates('waits', 'amd64');
+    await product.eventuallyTold('OpenPlacement', /^policy release: /);
+    await product.eventuallyTold('OpenPlacement', /^policy open: .*nowhere/);
+    await eventuallyLogged(controller, '"keys":["policies","images.fallbackAfter"]', 'configuration read again');
+    expect(tolerated((await product.get(`${PODS}/other`)).spec)).to.deep.equal([]);
+    expect(product.written().slice(writes)).to.have.members([`PATCH ${PODS}/held`, `PATCH ${PODS}/waits`]);
+    expect(product.lookUps('app') + product.lookUps('amd') + product.lookUps('arm')).to.equal(asked);
+  });
+
+  it('is not needed for the policies of labels that change: of a pod, and of a namespace', async () => {
+    const gold = { name: 'gold', namespaceSelector: 'tier=gold', noCommonArchitecture: 'release' };
+    await run({ policies: [release('app=torn'), gold] });
+    await createTorn('a');
+    await createTorn('b');
+    await product.eventuallyTold('NoCommonArchitecture', /^no architecture/);
+    await product.patch(`${PODS}/a`, { metadata: { labels: { app: 'torn' } } });
+    await product.eventuallyTolerates('a', 'amd64', 'arm64');
+    expect(tolerated((await product.get(`${PODS}/b`)).spec)).to.deep.equal([]);
+    await product.patch('/api/v1/namespaces/default', { metadata: { labels: { tier: 'gold' } } });
+    await product.eventuallyTolerates('b', 'amd64', 'arm64');
+  });
+
+  it('is refused as a whole where it is invalid, with an Event and a metric, until it is mended', async () => {
+    const controller = await run({ images: { unresolvable: 'wait' } });
+    await createTorn('held', { app: 'torn' });
+    await product.eventuallyTold('NoCommonArchitecture', /held|no architecture/);
+    await write({ policies: [release('app=torn'), { name: 'B', fallback: ['x86_64'] }], workers: 0 });
+    const told = await product.eventuallyTold('ConfigurationRejected', /the last good/, 'archaware');
+    for (const problem of ['policies[1].name: got "B"', 'policies[1].fallback[0]: got "x86_64"', 'workers: got 0']) {
+      expect(told).to.contain(problem);
+      await eventuallyLogged(controller, '"level":"error"', JSON.stringify(problem).slice(1, -1));
+    }
+    expect(await controller.metric(SUCCESS)).to.equal(0);
+    // What cannot be applied is refused in the same way, and nothing of it holds.
+    const dockerConfigFiles = [join(directory, 'gone.json')];
+    await write({ policies: [release('app=torn')], credentials: { dockerConfigFiles } });
+    await product.eventuallyTold('ConfigurationRejected', /gone\.json: .*ENOENT/, 'archaware');
+    expect(await controller.metric(SUCCESS)).to.equal(0);
+    await product.cluster.createPod({ name: 'later', images: [product.image('app', ['arm64'])] });
+    await product.eventuallyTolerates('later', 'arm64');
+    expect(tolerated((await product.get(`${PODS}/held`)).spec)).to.deep.equal([]);
+
+    await write({ policies: [release('app=torn')] });
+    await product.eventuallyTolerates('held', 'amd64', 'arm64');
+    await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
+  });
+
+  it('names the keys that need a restart, applies the others at once, and no flag is lost', async () => {
+    const controller = await run({}, ['--images.unresolvable', 'wait']);
+    await product.eventuallyTainted();
+    await write({
+      taints: { key: 'other' },
+      workers: 3,
+      log: { level: 'debug' },
+      images: { unresolvable: 'open', fallbackAfter: '0s' },
+      architectures: { schedulable: ['arm64'] },
+    });
+    const line = await eventuallyLogged(controller, '"level":"warn"', 'needs a restart');
+    expect(JSON.parse(line)).to.deep.include({ file, keys: ['taints.key', 'workers'] });
+    await product.cluster.createPod({ name: 'arm', images: [product.image('app', ['amd64', 'arm64'])] });
+    await product.cluster.createPod({ name: 'waits', images: [`${product.registry.host}/nowhere:1`] });
+    await product.eventuallyTolerates('arm', 'arm64');
+    await eventuallyLogged(controller, '"level":"debug"', '"default/waits"', '"waiting"');
+    expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
+    expect(tolerated((await product.get(`${PODS}/waits`)).spec)).to.deep.equal([]);
+    expect(await controller.metric(SUCCESS)).to.equal(1);
+  });
+
+  it('may be a ConfigMap, mounted: the link behind it is swapped', async () => {
+    const swap = async (version: string, configuration: unknown) => {
+      await mkdir(join(directory, version));
+      await writeFile(join(directory, version, 'config.yaml'), stringify(configuration));
+      await symlink(version, join(directory, '..data_tmp'));
+      await rename(join(directory, '..data_tmp'), join(directory, '..data'));
+    };
+    await swap('..1', {});
+    await symlink(join('..data', 'config.yaml'), file);
+    await product.run(['--config', file]);
+    await createTorn('held', { app: 'torn' });
+    await product.eventuallyTold('NoCommonArchitecture', /no architecture/);
+    await swap('..2', { policies: [release('app')] });
+    await rm(join(directory, '..1'), { recursive: true });
+    await product.eventuallyTolerates('held', 'amd64', 'arm64');
+  });
+
+  describe('with another mirror', () => {
+    let mirror: TestRegistry;
+    beforeEach(async () => {
+      mirror = await startTestRegistry();
+    });
+    afterEach(() => mirror.stop());
+
+    it('asks that one at once, also for what was being asked elsewhere, and nobody for what is known', async () => {
+      const controller = await run({ registries: { timeout: '1m' } });
+      await product.cluster.createPod({ name: 'known', images: [product.image('known', ['amd64'])] });
+      await product.eventuallyTolerates('known', 'amd64');
+      product.registry.inject({ kind: 'hang' }, { path: /\/hangs\// });
+      const image = product.image('hangs', ['amd64']);
+      await product.cluster.createPod({ name: 'waits', images: [image] });
+      await product.eventually('the look-up', async () => product.lookUps('hangs') === 1);
+
+      mirror.put('hangs', '1', ['amd64', 'arm64']);
+      const mirrors = { [product.registry.host]: { endpoints: [`http://${mirror.host}`], fallback: false } };
+      await write({ registries: { timeout: '1m', mirrors } });
+      await product.eventuallyTolerates('waits', 'amd64', 'arm64');
+      await product.cluster.createPod({ name: 'again', images: [`${product.registry.host}/known:1`] });
+      await product.eventuallyTolerates('again', 'amd64');
+      expect(product.lookUps('hangs')).to.equal(1);
+      expect(product.lookUps('known')).to.equal(1);
+      expect(mirror.requests().filter(({ path }) => path.includes('known'))).to.deep.equal([]);
+      expect(await controller.stop()).to.equal(0);
+    });
+  });
+});

@@ -1,0 +1,162 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { runs, scheduledOn } from './support/objects.ts';
+import { deployment, type PodOptions, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+describe('explain, beside the scheduler', () => {
+  let world: World;
+  let directory: string;
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-explain-'));
+    world = await startWorld({
+      nodes: [
+        { name: 'amd64-1', architecture: 'amd64', labels: { disk: 'ssd', cores: '16' } },
+        { name: 'amd64-2', architecture: 'amd64', labels: { cores: '8' } },
+        { name: 'arm64-1', architecture: 'arm64', labels: { disk: 'hdd', cores: '4' } },
+        { name: 'arm64-2', architecture: 'arm64', taints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] },
+        { name: 'arm64-3', architecture: 'arm64', labels: { disk: 'ssd' } },
+      ],
+    });
+    await world.patch('Node', '', 'arm64-3', { spec: { unschedulable: true } });
+    await world.run();
+    await world.eventually('all nodes to be tainted', async () => {
+      const nodes = await world.list('Node', '');
+      return nodes.every((node) =>
+        listAt(node, 'spec', 'taints').some((taint) => at(taint, 'key') === 'supported-arch'),
+      );
+    });
+  });
+  after(async () => {
+    await world?.stop();
+    if (directory !== undefined) await rm(directory, { recursive: true });
+  });
+
+  const explain = async (...args: readonly string[]): Promise<unknown> => {
+    const insecure = ['--registries.insecure', world.registry.host];
+    const { code, stdout, stderr } = await world.command(['explain', ...args, ...insecure, '--output', 'json']);
+    expect([code, stderr]).to.deep.equal([0, '']);
+    return JSON.parse(stdout);
+  };
+
+  /** Nodes by the first reason of each, as the scheduler counts them. Since 1.36 it does not say which taint. */
+  const counted = (explained: unknown): Record<string, number> => {
+    const counts: Record<string, number> = {};
+    for (const group of listAt(explained, 'nodes')) {
+      const [first = 'fits'] = listAt(group, 'reasons').map(String);
+      const reason = first.replace(/untolerated taint \{.*\}/, 'untolerated taint(s)');
+      counts[reason] = (counts[reason] ?? 0) + listAt(group, 'names').length;
+    }
+    return counts;
+  };
+  const told = (message: string): Record<string, number> =>
+    Object.fromEntries(
+      [...message.matchAll(/(\d+) (node\(s\) [^,.]+)/g)].map(([, count, reason = '']) => [reason, Number(count)]),
+    );
+  const messages = async (namespace: string, name: string): Promise<string[]> =>
+    (await world.list('Event', namespace))
+      .filter((event) => at(event, 'reason') === 'FailedScheduling' && at(event, 'regarding', 'name') === name)
+      .map((event) => String(at(event, 'note')));
+
+  const required = (...nodeSelectorTerms: readonly object[]) => ({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  });
+  const expression = (key: string, operator: string, ...values: readonly string[]) => ({
+    matchExpressions: [{ key, operator, ...(values.length > 0 ? { values } : {}) }],
+  });
+  const everything = [{ operator: 'Exists' }];
+  const UNSCHEDULABLE = { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' };
+
+  const rows: [name: string, image: 'both' | 'torn' | 'arm64', more: Partial<PodOptions>][] = [
+    ['held', 'torn', {}],
+    ['held-on-cordoned', 'torn', { tolerations: [UNSCHEDULABLE] }],
+    ['selector', 'both', { spec: { nodeSelector: { disk: 'nvme' } } }],
+    ['selector-of-arm', 'arm64', { spec: { nodeSelector: { disk: 'ssd' } } }],
+    ['in', 'both', { tolerations: everything, spec: required(expression('disk', 'In', 'nvme', 'tape')) }],
+    [
+      'not-in',
+      'both',
+      {
+        tolerations: [],
+        spec: required({
+          matchExpressions: [
+            { key: 'disk', operator: 'NotIn', values: ['ssd', 'hdd'] },
+            { key: 'cores', operator: 'DoesNotExist' },
+          ],
+        }),
+      },
+    ],
+    [
+      'exists',
+      'arm64',
+      {
+        spec: required({
+          matchExpressions: [
+            { key: 'disk', operator: 'Exists' },
+            { key: 'disk', operator: 'In', values: ['ssd'] },
+          ],
+        }),
+      },
+    ],
+    ['greater', 'both', { tolerations: everything, spec: required(expression('cores', 'Gt', '16')) }],
+    ['less', 'both', { tolerations: everything, spec: required(expression('cores', 'Lt', '4'), {}) }],
+    ['empty-term', 'both', { tolerations: everything, spec: required({}) }],
+    [
+      'not-these-names',
+      'both',
+      {
+        spec: required({
+          matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['arm64-1'] }],
+          ...expression('disk', 'In', 'hdd'),
+        }),
+      },
+    ],
+  ];
+  for (const [name, image, more] of rows) {
+    it(`counts nodes as the scheduler does for a pod that waits: ${name}`, async () => {
+      const namespace = await world.namespace(`waits-${name}`);
+      const images = image === 'torn' ? ['amd64', 'arm64'] : image === 'both' ? ['multi'] : ['arm64'];
+      await world.create(pod(namespace, name, { images: images.map(world.image), ...more }));
+      let explained: unknown;
+      const agreed = await world.eventually('the scheduler to say the same', async () => {
+        explained = await explain(`${namespace}/${name}`);
+        const mine = counted(explained);
+        const theirs = (await messages(namespace, name)).map(told);
+        if (theirs.some((each) => sorted(each) === sorted(mine))) return mine;
+        throw new Error(`explain: ${sorted(mine)}; the scheduler: ${theirs.map(sorted).join(' / ')}`);
+      });
+      expect(agreed).not.to.have.property('fits');
+      expect(at(explained, 'pod', 'state')).to.equal('pending');
+      expect(listAt(explained, 'nodes').every((group) => at(group, 'withTolerations', 'fits') === false)).to.equal(
+        true,
+      );
+    });
+  }
+
+  it('says of a Deployment in a file where its pods then go', async () => {
+    const namespace = 'from-a-file';
+    const spec = { tolerations: [{ key: 'gpu', operator: 'Exists' }] };
+    const manifest = deployment(namespace, 'web', { images: [world.image('arm64')], replicas: 4, spec });
+    const file = join(directory, 'web.json');
+    await writeFile(file, JSON.stringify(manifest));
+    const explained = await explain('-f', file);
+    const fit = listAt(explained, 'nodes').filter((group) => at(group, 'withTolerations', 'fits') === true);
+    const names = fit.flatMap((group) => listAt(group, 'names').map(String)).sort();
+    expect(names).to.deep.equal(['arm64-1', 'arm64-2']);
+    await world.namespace(namespace);
+    await world.create(manifest);
+    const pods = await world.eventually('its pods to run', async () => {
+      const found = await world.pods(namespace, 'web');
+      return found.length === 4 && found.every(runs) && found;
+    });
+    expect([...new Set(pods.map(scheduledOn))].sort()).to.deep.equal(names);
+  });
+});
+
+function sorted(counts: Readonly<Record<string, number>>): string {
+  return JSON.stringify(Object.entries(counts).sort());
+}

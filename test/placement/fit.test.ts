@@ -1,0 +1,275 @@
+import { expect } from 'chai';
+import {
+  demandTexts,
+  groupNodes,
+  obstaclesTo,
+  obstacleText,
+  readDemands,
+  readSchedulableNode,
+} from '../../src/placement/fit.ts';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { taint, toleration } from './objects.ts';
+
+type GivenNode = {
+  readonly name?: string;
+  readonly architecture?: string;
+  readonly labels?: JsonObject;
+  readonly taints?: readonly string[];
+  readonly unschedulable?: boolean;
+};
+
+function node({ name = 'n1', architecture = 'amd64', labels = {}, taints = [], ...spec }: GivenNode = {}) {
+  return readSchedulableNode({
+    metadata: { name, uid: name, labels },
+    spec: { ...spec, ...(taints.length > 0 ? { taints: taints.map((text) => taint(text)) } : {}) },
+    status: { nodeInfo: { architecture } },
+  });
+}
+
+const told = (spec: JsonObject, given?: GivenNode) =>
+  obstaclesTo(readDemands(spec), node(given)).map(obstacleText).join('; ') || 'fits';
+
+function check(rows: readonly (readonly [given: string, spec: JsonObject, node: GivenNode, expected: string])[]) {
+  for (const [given, spec, on, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      expect(told(spec, on)).to.equal(expected);
+    });
+  }
+}
+
+const UNTOLERATED = 'node(s) had untolerated taint {supported-arch: amd64}';
+const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
+const CORDONED = 'node(s) were unschedulable';
+
+describe('a pod and the taints of a node', () => {
+  const tainted = { taints: ['supported-arch=amd64:NoSchedule'] };
+  const tolerating = (...texts: string[]) => ({ tolerations: texts.map(toleration) });
+  check([
+    ['no taint', {}, {}, 'fits'],
+    ['a taint without a toleration', {}, tainted, UNTOLERATED],
+    ['the toleration of it', tolerating('supported-arch=amd64:NoSchedule'), tainted, 'fits'],
+    ['of another value', tolerating('supported-arch=arm64:NoSchedule'), tainted, UNTOLERATED],
+    ['of another effect', tolerating('supported-arch=amd64:NoExecute'), tainted, UNTOLERATED],
+    ['of every taint', { tolerations: [{ operator: 'Exists' }] }, tainted, 'fits'],
+    [
+      'a taint without a value',
+      {},
+      { taints: ['node-role.kubernetes.io/control-plane:NoSchedule'] },
+      'node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }',
+    ],
+    ['NoExecute', {}, { taints: ['gone=x:NoExecute'] }, 'node(s) had untolerated taint {gone: x}'],
+    ['PreferNoSchedule keeps nobody away', {}, { taints: ['supported-arch=amd64:PreferNoSchedule'] }, 'fits'],
+    [
+      'two taints, one of them tolerated',
+      tolerating('a=1:NoSchedule'),
+      { taints: ['a=1:NoSchedule', 'b=2:NoSchedule'] },
+      'node(s) had untolerated taint {b: 2}',
+    ],
+    [
+      'two taints, in the order of the node',
+      {},
+      { taints: ['b=2:NoSchedule', 'a=1:NoExecute'] },
+      'node(s) had untolerated taint {b: 2}; node(s) had untolerated taint {a: 1}',
+    ],
+  ]);
+});
+
+describe('a pod and a node that is cordoned', () => {
+  const cordoned = { unschedulable: true, taints: ['node.kubernetes.io/unschedulable:NoSchedule'] };
+  const tolerated = { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' };
+  check([
+    ['is told once', {}, cordoned, CORDONED],
+    ['without the taint, which comes a moment later', {}, { unschedulable: true }, CORDONED],
+    ['a toleration of its taint', { tolerations: [tolerated] }, cordoned, 'fits'],
+    ['before other reasons', { nodeSelector: { a: 'b' } }, cordoned, `${CORDONED}; ${AFFINITY}`],
+  ]);
+});
+
+describe("a pod's nodeName", () => {
+  check([
+    ['of this node', { nodeName: 'n1' }, {}, 'fits'],
+    ['of another', { nodeName: 'n2' }, {}, "node(s) didn't match the requested node name"],
+    ['empty', { nodeName: '' }, {}, 'fits'],
+  ]);
+});
+
+describe("a pod's nodeSelector", () => {
+  check([
+    ['that a label satisfies', { nodeSelector: { disk: 'ssd' } }, { labels: { disk: 'ssd' } }, 'fits'],
+    ['of another value', { nodeSelector: { disk: 'ssd' } }, { labels: { disk: 'hdd' } }, AFFINITY],
+    ['of two labels, one missing', { nodeSelector: { a: '1', b: '2' } }, { labels: { a: '1' } }, AFFINITY],
+    ['of a label with an empty value', { nodeSelector: { a: '' } }, {}, AFFINITY],
+    ['named like a method of objects', { nodeSelector: { toString: 'x' } }, {}, AFFINITY],
+    [
+      'after the taints',
+      { nodeSelector: { a: '1' } },
+      { taints: ['x=y:NoSchedule'] },
+      `node(s) had untolerated taint {x: y}; ${AFFINITY}`,
+    ],
+  ]);
+});
+
+describe("a pod's required node affinity", () => {
+  const required = (...nodeSelectorTerms: readonly JsonObject[]) => ({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  });
+  const expression = (key: string, operator: string, ...values: readonly string[]) => ({
+    matchExpressions: [{ key, operator, ...(values.length > 0 ? { values } : {}) }],
+  });
+  const field = (key: string, operator: string, ...values: readonly string[]) => ({
+    matchFields: [{ key, operator, values }],
+  });
+  const labels = { zone: 'a', cores: '16', empty: '' };
+  const rows: [given: string, term: JsonObject, matches: boolean][] = [
+    ['In with the value', expression('zone', 'In', 'b', 'a'), true],
+    ['In without it', expression('zone', 'In', 'b'), false],
+    ['In of a label that is absent', expression('disk', 'In', 'a'), false],
+    ['In without values', expression('zone', 'In'), false],
+    ['NotIn with another value', expression('zone', 'NotIn', 'b'), true],
+    ['NotIn with the value', expression('zone', 'NotIn', 'a'), false],
+    ['NotIn of a label that is absent', expression('disk', 'NotIn', 'a'), true],
+    ['NotIn without values', expression('disk', 'NotIn'), false],
+    ['Exists', expression('zone', 'Exists'), true],
+    ['Exists of an empty value', expression('empty', 'Exists'), true],
+    ['Exists of a label that is absent', expression('disk', 'Exists'), false],
+    ['Exists with a value', expression('zone', 'Exists', 'a'), false],
+    ['DoesNotExist of a label that is absent', expression('disk', 'DoesNotExist'), true],
+    ['DoesNotExist of one that is there', expression('zone', 'DoesNotExist'), false],
+    ['DoesNotExist with a value', expression('disk', 'DoesNotExist', 'a'), false],
+    ['Gt a smaller number', expression('cores', 'Gt', '8'), true],
+    ['Gt by number, not by text', expression('cores', 'Gt', '9'), true],
+    ['Gt the same number', expression('cores', 'Gt', '16'), false],
+    ['Lt a greater number', expression('cores', 'Lt', '32'), true],
+    ['Lt the same number', expression('cores', 'Lt', '16'), false],
+    ['Lt beyond what a double holds', expression('cores', 'Lt', '9007199254740993'), true],
+    ['Lt beyond 64 bits', expression('cores', 'Lt', '9223372036854775808'), false],
+    ['Gt of a label that is no number', expression('zone', 'Gt', '1'), false],
+    ['Gt of a label that is absent', expression('disk', 'Gt', '1'), false],
+    ['Gt with two values', expression('cores', 'Gt', '1', '2'), false],
+    ['Gt with no number', expression('cores', 'Gt', 'many'), false],
+    ['an operator that there is not', expression('zone', 'Like', 'a'), false],
+    [
+      'two expressions, both true',
+      {
+        matchExpressions: [
+          { key: 'zone', operator: 'Exists' },
+          { key: 'cores', operator: 'Exists' },
+        ],
+      },
+      true,
+    ],
+    [
+      'two expressions, one false',
+      {
+        matchExpressions: [
+          { key: 'zone', operator: 'Exists' },
+          { key: 'disk', operator: 'Exists' },
+        ],
+      },
+      false,
+    ],
+    ['the name In', field('metadata.name', 'In', 'n1'), true],
+    ['another name In', field('metadata.name', 'In', 'n2'), false],
+    ['another name NotIn', field('metadata.name', 'NotIn', 'n2'), true],
+    ['the name NotIn', field('metadata.name', 'NotIn', 'n1'), false],
+    ['two names In, which is refused', field('metadata.name', 'In', 'n1', 'n2'), false],
+    ['another field', field('spec.nodeName', 'In', 'n1'), false],
+    ['Exists of a field', field('metadata.name', 'Exists'), false],
+    ['a field and an expression', { ...field('metadata.name', 'In', 'n1'), ...expression('disk', 'Exists') }, false],
+    ['an empty term', {}, false],
+    ['a term with empty lists', { matchExpressions: [], matchFields: [] }, false],
+  ];
+  for (const [given, term, matches] of rows) {
+    it(`${given}: ${matches ? 'matches' : 'matches not'}`, () => {
+      expect(told(required(term), { labels })).to.equal(matches ? 'fits' : AFFINITY);
+    });
+  }
+
+  check([
+    ['without terms matches nothing', required(), { labels }, AFFINITY],
+    [
+      'one of two terms is enough',
+      required(expression('zone', 'In', 'b'), expression('zone', 'Exists')),
+      { labels },
+      'fits',
+    ],
+    ['an empty term beside one that matches', required({}, expression('zone', 'Exists')), { labels }, 'fits'],
+    [
+      'and the nodeSelector, both',
+      { nodeSelector: { disk: 'ssd' }, ...required(expression('zone', 'Exists')) },
+      { labels },
+      AFFINITY,
+    ],
+    [
+      'preferences ask for nothing',
+      {
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: expression('disk', 'Exists') }],
+          },
+        },
+      },
+      { labels },
+      'fits',
+    ],
+    ['of no shape at all', { affinity: 'x', nodeSelector: 3, tolerations: {} }, { labels }, 'fits'],
+  ]);
+
+  it('and selectors are shown as people write them', () => {
+    const spec = {
+      nodeSelector: { disk: 'ssd' },
+      ...required(expression('zone', 'In', 'a', 'b'), expression('cores', 'Exists')),
+    };
+    expect(demandTexts(readDemands(spec))).to.deep.equal(['disk=ssd', 'zone In (a, b), or cores Exists']);
+    expect(demandTexts(readDemands(required({})))).to.deep.equal(['an empty term, which no node matches']);
+    expect(demandTexts(readDemands({}))).to.deep.equal([]);
+  });
+});
+
+describe('nodes are grouped', () => {
+  const grouped = (spec: JsonObject, ...nodes: readonly GivenNode[]) =>
+    groupNodes(nodes.map(node), readDemands(spec)).map(
+      ({ group }) => `${group.architecture ?? 'unknown'}: ${group.names.join(',')}`,
+    );
+
+  const rows: [given: string, spec: JsonObject, nodes: readonly GivenNode[], expected: readonly string[]][] = [
+    [
+      'by architecture, sorted',
+      {},
+      [{ name: 'b', architecture: 'arm64' }, { name: 'c' }, { name: 'a' }],
+      ['amd64: a,c', 'arm64: b'],
+    ],
+    [
+      'by taints that keep pods away',
+      {},
+      [{ name: 'a', taints: ['x=y:NoSchedule'] }, { name: 'b' }],
+      ['amd64: a', 'amd64: b'],
+    ],
+    ['not by other taints', {}, [{ name: 'a', taints: ['x=y:PreferNoSchedule'] }, { name: 'b' }], ['amd64: a,b']],
+    ['by being cordoned', {}, [{ name: 'a', unschedulable: true }, { name: 'b' }], ['amd64: a', 'amd64: b']],
+    [
+      'by labels that the pod speaks of',
+      { nodeSelector: { zone: 'z' } },
+      [{ name: 'a', labels: { zone: 'z' } }, { name: 'b' }],
+      ['amd64: a', 'amd64: b'],
+    ],
+    ['not by other labels', {}, [{ name: 'a', labels: { zone: 'z' } }, { name: 'b' }], ['amd64: a,b']],
+    [
+      'by the name that the pod asks for',
+      { nodeName: 'a' },
+      [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
+      ['amd64: a', 'amd64: b,c'],
+    ],
+    [
+      'with one that has not reported its architecture last',
+      {},
+      [{ name: 'a', architecture: '' }, { name: 'b' }],
+      ['amd64: b', 'unknown: a'],
+    ],
+  ];
+  for (const [given, spec, nodes, expected] of rows) {
+    it(`${given}: ${expected.join(' | ')}`, () => {
+      expect(grouped(spec, ...nodes)).to.deep.equal(expected);
+    });
+  }
+});
