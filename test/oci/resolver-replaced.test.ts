@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { createImageCache } from '../../src/oci/cache.ts';
+import { type Access, newFingerprintKey } from '../../src/oci/credentials/keyring.ts';
+import { createFailures } from '../../src/oci/failures.ts';
+import { type Harness, indexOf, reply, type ScriptedServer, startResolver, startServer } from './server.ts';
+
+const never = new AbortController().signal;
+
+describe('a resolver in the place of another', () => {
+  let server: ScriptedServer;
+  let first: Harness;
+  let second: Harness;
+  beforeEach(async () => {
+    server = await startServer();
+  });
+  afterEach(async () => {
+    first.stop();
+    second.stop();
+    await server.stop();
+  });
+
+  it('knows what failed and since when, and asks again as soon as that is forgiven', async () => {
+    server.on('*', reply(503));
+    const failures = createFailures({ maxEntries: 100, now: () => 999_999, random: () => 0.5 });
+    const [image, access]: [string, Access] = [
+      `${server.host}/app`,
+      { namespace: 'a', pullSecrets: [], always: false },
+    ];
+    first = startResolver([server.host], { failures });
+    await first.resolver.resolve(image, access, never).catch(() => undefined);
+    first.stop();
+    second = startResolver([server.host], { failures });
+    expect(second.resolver.failure(image, access)).to.include({ firstFailedAt: 999_999, attempts: 1 });
+    second.resolver.request(image, access);
+    expect(second.resolver.pending()).to.equal(0);
+    const told: string[] = [];
+    second.resolver.onSettled((canonical) => told.push(canonical));
+    second.resolver.forgive();
+    expect(told).to.deep.equal([`${server.host}/app:latest`]);
+    expect(second.resolver.failing()).to.equal(1);
+  });
+
+  it('answers holders of a pull secret from what the other found out with it, and nobody else', async () => {
+    const data = Buffer.from(JSON.stringify({ auths: { [server.host]: { username: 'me', password: 'right' } } }));
+    const pullSecrets = async ({ pullSecrets: names }: Access) =>
+      names.map((name) => ({
+        name,
+        type: 'kubernetes.io/dockerconfigjson',
+        data: { '.dockerconfigjson': data.toString('base64') },
+      }));
+    const [good, nobody] = [
+      { namespace: 'a', pullSecrets: ['good'], always: false },
+      { namespace: 'a', pullSecrets: [], always: false },
+    ];
+    const body = JSON.stringify(indexOf('linux/arm64'));
+    server.on('/v2/private/manifests/v1', (request, response) =>
+      (request.headers.authorization === undefined
+        ? reply(401, { 'www-authenticate': 'Basic realm="x"' })
+        : reply(200, { 'content-type': 'application/vnd.oci.image.index.v1+json' }, body))(request, response),
+    );
+    const shared = { cache: createImageCache(100), fingerprintKey: newFingerprintKey(), pullSecrets };
+    const image = `${server.host}/private:v1`;
+    first = startResolver([server.host], shared);
+    await first.resolver.resolve(image, good, never);
+    first.stop();
+    const asked = server.asked.length;
+    second = startResolver([server.host], shared);
+    expect((await second.resolver.resolve(image, good, never)).platforms).to.have.lengthOf(1);
+    expect(second.resolver.known(image, good)).to.have.lengthOf(1);
+    expect(server.asked).to.have.lengthOf(asked);
+    expect(second.resolver.known(image, nobody)).to.equal(undefined);
+  });
+});
