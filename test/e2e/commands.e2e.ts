@@ -288,7 +288,7 @@ describe('the commands', () => {
       [['clean', '--timeout', 'soon'], /--timeout: got "soon", expected a duration/],
       [['plan', '--output', 'xml'], /--output: got "xml", expected one of table, json, yaml/],
       [['inspect'], /inspect: expected at least one IMAGE/],
-      [['frobnicate'], /unknown command "frobnicate"; expected one of run, clean, plan, inspect, config/],
+      [['frobnicate'], /unknown command "frobnicate"; expected one of run, clean, plan, inspect, explain, config/],
       [['plan', '--dry-run'], /--dry-run/],
     ] as const) {
       it(`${args.join(' ')} is refused with exit code 3`, async () => {
