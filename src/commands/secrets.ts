@@ -7,6 +7,7 @@ import { isObject, listAt, stringAt, stringsAt } from '../placement/json.ts';
 
 /** A service account's pull secrets change rarely, and a template that missed them is decided again. */
 const KEPT_MS = 60_000;
+const MAX_ACCOUNTS = 10_000;
 
 /** A DNS subdomain (RFC 1123): what Secrets and service accounts are called, and nothing that leads elsewhere in a path. */
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
@@ -48,7 +49,7 @@ async function readSecret(
 
 /** Reads the pull secrets that admission gives to pods of a service account; remembers them for a minute. */
 export function createServiceAccountReader(client: ApiClient, clock: Clock) {
-  const kept = new Map<string, { names: readonly string[]; at: number }>();
+  const kept = new LRUCache<string, { names: readonly string[]; at: number }>({ max: MAX_ACCOUNTS });
   return async (namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]> => {
     const key = `${namespace}/${name}`;
     const known = kept.get(key);
