@@ -32,18 +32,19 @@ const SETTLED = 3000;
  * mounted Secret or ConfigMap needs nothing else. One check, and one `onChange`, at a time; what changes while it runs
  * is seen by the next check. Does not keep the process alive.
  *
- * Resolves as soon as it has seen what there is: what is read after that, and changes, is told.
+ * The paths are asked for at each check, so that what is read may itself name what is to be watched; a path that is new
+ * counts as a change. Resolves as soon as it has seen what there is: what is read after that, and changes, is told.
  */
 export async function watchFiles(
-  paths: readonly string[],
+  paths: () => readonly string[],
   onChange: () => void | Promise<void>,
   options: WatchOptions,
 ): Promise<void> {
-  void watch(paths, await look(paths, new Map()), onChange, options);
+  void watch(paths, await look(paths(), new Map()), onChange, options);
 }
 
 async function watch(
-  paths: readonly string[],
+  paths: () => readonly string[],
   first: Snapshot,
   onChange: () => void | Promise<void>,
   { signal, intervalMs = 2000, onError }: WatchOptions,
@@ -52,7 +53,7 @@ async function watch(
   while (!signal.aborted) {
     await wait(intervalMs, undefined, { signal, ref: false }).catch(() => undefined);
     if (signal.aborted) return;
-    const now = await look(paths, before);
+    const now = await look(paths(), before);
     const isSame =
       now.size === before.size && [...now].every(([path, seen]) => before.get(path)?.contents === seen.contents);
     before = now;

@@ -41,12 +41,10 @@ describe('watched files', () => {
     onChange: () => void | Promise<void> = () => undefined,
     onError?: (error: unknown) => void,
   ) {
-    const counting = Object.assign([...paths], {
-      *[Symbol.iterator]() {
-        checks += 1;
-        yield* paths;
-      },
-    });
+    const counting = () => {
+      checks += 1;
+      return paths;
+    };
     const count = (): void | Promise<void> => {
       calls += 1;
       return onChange();
@@ -190,7 +188,7 @@ describe('watched files', () => {
     const module = JSON.stringify(new URL('../src/watch-files.ts', import.meta.url).href);
     const script = `setTimeout(() => process.exit(1), 30_000).unref();
       import(${module}).then(({ watchFiles }) =>
-      watchFiles(['/nonexistent'], () => undefined, { signal: new AbortController().signal, intervalMs: 3_600_000 }));`;
+      watchFiles(() => ['/nonexistent'], () => undefined, { signal: new AbortController().signal, intervalMs: 3_600_000 }));`;
     const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], {
       timeout: 60_000,
     });

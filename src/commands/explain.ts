@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { valueAt } from '../config/keys.ts';
 import { ConfigurationError } from '../config/problems.ts';
-import { createImageSource } from '../controllers/images.ts';
+import { accessFor, createImageSource } from '../controllers/images.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { systemClock as clock } from '../kube/clock.ts';
@@ -72,13 +72,11 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
       namesOf,
     };
     const pullSecrets = await pullSecretsOf(client, workload, namespace, given === undefined, over);
-    const lookUp = async ({ image, pullPolicy }: PodImage): Promise<Lookup> => {
+    const lookUp = async (podImage: PodImage): Promise<Lookup> => {
+      const { image } = podImage;
       try {
-        const { digest, source, platforms, skipped } = await resolver.resolve(
-          image,
-          { namespace, pullSecrets, always: pullPolicy === 'Always' },
-          over,
-        );
+        const access = accessFor(podImage, namespace, pullSecrets);
+        const { digest, source, platforms, skipped } = await resolver.resolve(image, access, over);
         return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), platforms, skipped };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;

@@ -1,7 +1,6 @@
-import type { Config } from '../config/schema.ts';
+import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { ImageError } from '../oci/errors.ts';
-import { parseReference } from '../oci/reference.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import { answerLocally } from '../placement/images.ts';
 import type { Platform } from '../placement/platform.ts';
@@ -29,9 +28,11 @@ export async function inspect({ config, output, signal }: Context, images: reado
     pullSecrets: async () => [],
     signal: AbortSignal.any([signal, end.signal]),
   });
+  const { namesOf } = createImageSource(resolver, clock, () => undefined);
+  const settings = toSettings(config);
   try {
     const results = await Promise.all(
-      images.map((image) => overridden(config, image) ?? inspectOne(resolver, image, signal)),
+      images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
     );
     if (output === 'table') process.stdout.write(render(results));
     else printValue(results, output);
@@ -41,20 +42,15 @@ export async function inspect({ config, output, signal }: Context, images: reado
   }
 }
 
-/** What `images.overrides` says of it; nobody is asked then. */
-function overridden(config: Config, image: string): Inspected | undefined {
-  const answer = answerLocally({ image, pullPolicy: '' }, namesOf(image), toSettings(config));
+/** What `images.overrides` says of an image; nobody is asked then. */
+function overridden(
+  image: string,
+  names: readonly string[],
+  settings: Parameters<typeof answerLocally>[2],
+): Inspected | undefined {
+  const answer = answerLocally({ image, pullPolicy: '' }, names, settings);
   if (answer === undefined || answer === 'not-asked') return undefined;
   return { image, platforms: answer.map((architecture) => ({ os: 'linux', architecture })), skipped: [] };
-}
-
-function namesOf(image: string): string[] {
-  try {
-    const { name, canonical } = parseReference(image);
-    return [name, canonical];
-  } catch {
-    return [];
-  }
 }
 
 async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {

@@ -93,24 +93,13 @@ export async function openOperatorFiles(
       return found;
     },
     async watch(signal, onReloaded) {
+      // A hosts.toml may name certificates elsewhere that it did not name before.
       const paths = () => [...operator.paths, ...hosts.paths, ...caFiles];
-      const start = async (): Promise<void> => {
-        const watched = paths();
-        if (watched.length === 0) return;
-        const moved = new AbortController();
-        const reread = async (): Promise<void> => {
-          onReloaded(await reload());
-          // A hosts.toml may name a certificate elsewhere that it did not name before.
-          if (paths().join('\n') === watched.join('\n')) return;
-          moved.abort();
-          await start();
-        };
-        await watchFiles(watched, reread, { signal: AbortSignal.any([signal, moved.signal]) });
-        // Once more: what changed since it was read, and before it was watched, would be told to nobody.
-        const problems = await reload();
-        if (problems.length > 0) onReloaded(problems);
-      };
-      await start();
+      if (paths().length === 0) return;
+      await watchFiles(paths, async () => onReloaded(await reload()), { signal });
+      // Once more: what changed since it was read, and before it was watched, would be told to nobody.
+      const missed = await reload();
+      if (missed.length > 0) onReloaded(missed);
     },
   };
 }

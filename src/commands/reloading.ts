@@ -67,7 +67,11 @@ async function watchFile(
     running = running.then(() => reload(isChanged));
     return running;
   };
-  await watchFiles([file.name], () => inTurn(true), { signal });
+  await watchFiles(
+    () => [file.name],
+    () => inTurn(true),
+    { signal },
+  );
   // Once more: what changed since it was read, and before it was watched, would be told to nobody.
   await inTurn(false);
 }

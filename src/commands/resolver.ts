@@ -6,8 +6,8 @@ import type { Clock } from '../kube/clock.ts';
 import type { AddressRules } from '../oci/addresses.ts';
 import { createImageCache, type ImageCache } from '../oci/cache.ts';
 import { createResolver, type Resolver, type ResolverOptions } from '../oci/resolver.ts';
+import { createNameMatcher } from '../placement/image-patterns.ts';
 import type { OperatorFiles } from './operator-files.ts';
-import { createNameMatcher } from './patterns.ts';
 import { USER_AGENT } from './version.ts';
 
 /** What differs between the commands that resolve images. */

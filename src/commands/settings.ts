@@ -1,8 +1,8 @@
 import { milliseconds } from '../config/duration.ts';
 import type { Config } from '../config/schema.ts';
+import { spellings } from '../placement/image-patterns.ts';
 import { parseSelector } from '../placement/selector.ts';
 import type { Settings } from '../placement/settings.ts';
-import { spellings } from './patterns.ts';
 
 /** The part of the configuration that decides, in the form in which the pure functions read it. */
 export function toSettings(config: Config): Settings {

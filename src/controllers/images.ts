@@ -75,7 +75,8 @@ export function createImageSource(
   };
 }
 
-function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
+/** On whose behalf a pod's image is looked up. */
+export function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
   return { namespace, pullSecrets, always: pullPolicy === 'Always' };
 }
 

@@ -4,13 +4,14 @@ import { basename, dirname, join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ImageCache } from './cache.ts';
 import { CacheFormatError, cacheText, MAX_FILE, parseCache } from './cache-format.ts';
+import { codeOf } from './errors.ts';
 
 export type CacheFileOptions = {
   readonly file: string;
   readonly cache: ImageCache;
   /** Of each kind. */
   readonly maxEntries: number;
-  /** The wall clock, in milliseconds. */
+  /** Milliseconds since the epoch. */
   readonly now: () => number;
   /**
    * Each problem once, until the file was written again, which is told with undefined. Never fatal: work goes on, with
@@ -58,7 +59,9 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
   }
 
   function tellUnwritable(error: unknown): void {
-    tell(`${file} cannot be written (${codeOf(error)}); ${adviceFor(codeOf(error), file)}. It is tried once a minute`);
+    tell(
+      `${file} cannot be written (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. It is tried once a minute`,
+    );
   }
 
   /** The file's contents; undefined where there is none, or none that may be touched. */
@@ -78,7 +81,7 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       }
     } catch (error) {
       if (error instanceof CacheFormatError) throw error;
-      tell(`${file} cannot be read (${codeOf(error)}); ${adviceFor(codeOf(error), file)}`);
+      tell(`${file} cannot be read (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}`);
       return undefined;
     }
   }
@@ -90,7 +93,7 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       tell(`${file} is ${problem}; it is now ${aside}, and images are looked up again`);
     } catch (error) {
       tell(
-        `${file} is ${problem}, and cannot be renamed to ${aside} (${codeOf(error)}); ${adviceFor(codeOf(error), file)}. ` +
+        `${file} is ${problem}, and cannot be renamed to ${aside} (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. ` +
           'Images are looked up again',
       );
     }
@@ -215,11 +218,6 @@ async function removeAbandoned(file: string, now: number): Promise<void> {
     );
     if (now - changedAt > ABANDONED) await unlink(path).catch(() => undefined);
   }
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : 'unknown error';
 }
 
 /** What an operator can do. */

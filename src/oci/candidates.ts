@@ -1,8 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Endpoint } from './endpoint.ts';
+import { labelOf, repositoryUrl, type Target } from './endpoint.ts';
 import { ImageError } from './errors.ts';
-import { labelOf } from './query.ts';
-import type { Reference } from './reference.ts';
 import type { Credential } from './transport.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
@@ -14,20 +12,17 @@ export type Candidate = Credential | undefined;
  */
 export type Candidates = {
   /** The candidates, with the one first that last worked for this repository. */
-  order(place: Place, candidates: readonly Candidate[]): readonly Candidate[];
+  order(target: Target, candidates: readonly Candidate[]): readonly Candidate[];
   /** Why a candidate is not to be tried now. */
-  refusal(place: Place, candidate: Candidate): ImageError | undefined;
-  worked(place: Place, candidate: Candidate): void;
+  refusal(target: Target, candidate: Candidate): ImageError | undefined;
+  worked(target: Target, candidate: Candidate): void;
   /** `since`: the {@link Candidates.generation} in which it was tried. */
-  failed(place: Place, candidate: Candidate, error: ImageError, since: number): void;
+  failed(target: Target, candidate: Candidate, error: ImageError, since: number): void;
   /** Forgets who was refused and what worked: credentials have changed. */
   forgive(): void;
   /** How often that was. */
   generation(): number;
 };
-
-/** Where a candidate is tried. */
-export type Place = { readonly endpoint: Endpoint; readonly reference: Reference };
 
 export type CandidatesOptions = {
   /** Milliseconds for which a refused credential is not tried again. */
@@ -48,29 +43,28 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
   // No part of a URL and no fingerprint holds a space.
-  const repositoryOf = ({ endpoint, reference }: Place): string => `${endpoint.base}/${reference.repository}`;
-  const tryOf = (place: Place, candidate: Candidate): string => `${repositoryOf(place)} ${nameOf(candidate)}`;
+  const tryOf = (target: Target, candidate: Candidate): string => `${repositoryUrl(target)} ${nameOf(candidate)}`;
   // Limits of requests count by account, or by address, over all repositories of a host.
-  const accountOf = ({ endpoint }: Place, candidate: Candidate): string => `${endpoint.host} ${nameOf(candidate)}`;
+  const accountOf = ({ endpoint }: Target, candidate: Candidate): string => `${endpoint.host} ${nameOf(candidate)}`;
 
   return {
-    order(place, candidates) {
-      const winner = winners.get(repositoryOf(place));
+    order(target, candidates) {
+      const winner = winners.get(repositoryUrl(target));
       const first = candidates.filter((candidate) => nameOf(candidate) === winner);
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
-    refusal(place, candidate) {
-      const wait = (paused.get(accountOf(place, candidate)) ?? 0) - now();
-      if (wait > 0) return pause(place, wait);
-      const before = refused.get(tryOf(place, candidate));
+    refusal(target, candidate) {
+      const wait = (paused.get(accountOf(target, candidate)) ?? 0) - now();
+      if (wait > 0) return pause(target, wait);
+      const before = refused.get(tryOf(target, candidate));
       return before !== undefined && before.until > now() ? before.error : undefined;
     },
-    worked: (place, candidate) => void winners.set(repositoryOf(place), nameOf(candidate)),
-    failed(place, candidate, error, since) {
+    worked: (target, candidate) => void winners.set(repositoryUrl(target), nameOf(candidate)),
+    failed(target, candidate, error, since) {
       if (error.code === 'denied' && since === generation)
-        refused.set(tryOf(place, candidate), { error, until: now() + refusedMs });
+        refused.set(tryOf(target, candidate), { error, until: now() + refusedMs });
       if (error.code === 'rate-limited') {
-        paused.set(accountOf(place, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
+        paused.set(accountOf(target, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
       }
     },
     forgive() {
@@ -82,8 +76,8 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   };
 }
 
-function pause({ endpoint, reference }: Place, wait: number): ImageError {
-  const label = labelOf(endpoint, reference);
+function pause(target: Target, wait: number): ImageError {
+  const label = labelOf(target);
   return new ImageError(`${label} has reached its limit of requests and is left alone for a while`, {
     code: 'rate-limited',
     temporary: true,

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { ImageError } from './errors.ts';
+import { codeOf, ImageError } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { Request, Response, Send } from './transport.ts';
@@ -158,11 +158,6 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
     if (text !== undefined) flat[name.toLowerCase()] = text;
   }
   return flat;
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
 }
 
 /** What went wrong below HTTP. Its own message may hold resolved addresses, so only its code is passed on. */

@@ -1,5 +1,6 @@
 import type { AddressPolicy } from './addresses.ts';
 import { printable } from './errors.ts';
+import type { Reference } from './reference.ts';
 import type { Trust } from './trust.ts';
 
 /** Where an image may be asked for: a mirror of its registry, or the registry itself. */
@@ -25,6 +26,19 @@ export type Endpoint = {
   /** Whether it may say what a tag stands for; else it is asked for digests only. */
   readonly resolvesTags: boolean;
 };
+
+/** An image, at one of the endpoints where it may be asked for. */
+export type Target = { readonly endpoint: Endpoint; readonly reference: Reference };
+
+/** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
+export function labelOf({ endpoint, reference }: Target): string {
+  return endpoint.isSource ? reference.registry : endpoint.name;
+}
+
+/** URL of the image's repository there, as `https://mirror.example.com/v2/hub/library/nginx`. */
+export function repositoryUrl({ endpoint, reference }: Target): string {
+  return `${endpoint.base}/${reference.repository}`;
+}
 
 /** An endpoint as a configuration writes it, taken apart. */
 export type EndpointAddress = {

@@ -54,6 +54,12 @@ export class ImageError extends Error {
   }
 }
 
+/** What the operating system, Node.js or undici call a failure, as `ENOENT`: their own words may name more. Empty: nothing. */
+export function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : '';
+}
+
 /**
  * A string from outside, made fit for a log line, an Event or a terminal: everything but printable ASCII is escaped as
  * `\u{…}`, and what is longer than `max` characters is cut and ends in `...`.

@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 /** Merges work that is asked for several times at once: who comes later waits for what the first one started. */
 export type Flights<T> = {
   /**
@@ -30,7 +32,7 @@ export function createFlights<T>(): Flights<T> {
       const flight = flights.get(key) ?? start(key, work);
       flight.waiting += 1;
       try {
-        return await unlessAborted(flight.result, signal);
+        return await untilAborted(flight.result, signal);
       } finally {
         flight.waiting -= 1;
         // Still there: it has not landed. Nobody may join what is about to end.
@@ -43,10 +45,13 @@ export function createFlights<T>(): Flights<T> {
   };
 }
 
-function unlessAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Waits for something that goes on when the signal aborts. Throws what it throws, or the signal's reason. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // One signal may wait for much at once; each listener goes when that settles.
+  setMaxListeners(0, signal);
   return new Promise((resolve, reject) => {
     const abandon = (): void => reject(signal.reason);
     signal.addEventListener('abort', abandon, { once: true });
-    result.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
   });
 }

@@ -1,20 +1,13 @@
 import { LRUCache } from 'lru-cache';
-
-/** Where a repository is asked for, as far as HEAD goes. */
-export type Place = {
-  /** host[:port] */
-  readonly host: string;
-  /** URL of the repository. */
-  readonly repository: string;
-};
+import { repositoryUrl, type Target } from './endpoint.ts';
 
 /** Remembers for some hours where a HEAD of a manifest is of no use. */
 export type Headless = {
-  is(place: Place): boolean;
+  holdsFor(target: Target): boolean;
   /** A host that answers HEAD without a digest does so for every image. */
-  host(place: Place): void;
+  rememberHost(target: Target): void;
   /** HEAD failed where GET did not, which whoever may push and delete a tag there can bring about. */
-  repository(place: Place): void;
+  rememberRepository(target: Target): void;
 };
 
 /** Milliseconds: a registry may come to answer HEAD. */
@@ -24,8 +17,8 @@ export function createHeadless(now: () => number): Headless {
   const until = new LRUCache<string, number>({ max: 10_000 });
   const holds = (name: string): boolean => (until.get(name) ?? Number.NEGATIVE_INFINITY) > now();
   return {
-    is: ({ host, repository }) => holds(host) || holds(repository),
-    host: ({ host }) => void until.set(host, now() + KEPT),
-    repository: ({ repository }) => void until.set(repository, now() + KEPT),
+    holdsFor: (target) => holds(target.endpoint.host) || holds(repositoryUrl(target)),
+    rememberHost: ({ endpoint }) => void until.set(endpoint.host, now() + KEPT),
+    rememberRepository: (target) => void until.set(repositoryUrl(target), now() + KEPT),
   };
 }

@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { urlHost } from './endpoint.ts';
+import { codeOf } from './errors.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 import { readAuthorities, type Trust } from './trust.ts';
 
@@ -219,10 +220,6 @@ async function explained<T>(at: string, read: () => Promise<T>): Promise<T> {
 function reason(error: unknown): string {
   const code = codeOf(error);
   if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8';
-  if (code !== undefined) return `cannot be read (${code})`;
+  if (code !== '') return `cannot be read (${code})`;
   return error instanceof Error ? error.message : String(error);
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

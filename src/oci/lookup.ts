@@ -1,10 +1,10 @@
 import { EVERYBODY, type ImageCache, type Owner, type TagEntry } from './cache.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import type { Circuits } from './circuit.ts';
-import type { Endpoint } from './endpoint.ts';
+import { type Endpoint, labelOf, type Target } from './endpoint.ts';
 import { ImageError } from './errors.ts';
 import type { Limiter } from './limiter.ts';
-import { type Answer, createQuery, labelOf } from './query.ts';
+import { type Answer, createQuery } from './query.ts';
 import type { Reference } from './reference.ts';
 import { type Credential, type Send, withDeadline } from './transport.ts';
 
@@ -69,7 +69,7 @@ export function createLookup(options: LookupOptions): Lookup {
           return await withDeadline(
             share,
             task.signal,
-            () => late(labelOf(endpoint, reference), 'did not answer', share),
+            () => late(labelOf({ endpoint, reference }), 'did not answer', share),
             (signal) => askEndpoint(endpoint, { ...task, signal }),
           );
         } finally {
@@ -94,7 +94,7 @@ export function createLookup(options: LookupOptions): Lookup {
     const timer = setInterval(() => {
       turns += 1;
       if (isProven() && turns < PATIENCE) return;
-      patience.abort(late(labelOf(endpoint, reference), 'had no free place', turns * budgetMs));
+      patience.abort(late(labelOf({ endpoint, reference }), 'had no free place', turns * budgetMs));
     }, budgetMs);
     try {
       return await options.limiter.acquire({ host: endpoint.host, namespace, isProven }, patience.signal);
@@ -106,32 +106,32 @@ export function createLookup(options: LookupOptions): Lookup {
 
   async function askEndpoint(endpoint: Endpoint, task: LookupTask): Promise<LookupAnswer> {
     const { reference, signal, previous } = task;
-    const place = { endpoint, reference };
+    const target = { endpoint, reference };
     const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, signal))];
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
     if (!isPrivate) own.push(undefined);
     const failures: ImageError[] = [];
     const generation = candidates.generation();
-    for (const credential of candidates.order(place, own)) {
-      const refusal = candidates.refusal(place, credential);
+    for (const credential of candidates.order(target, own)) {
+      const refusal = candidates.refusal(target, credential);
       if (refusal !== undefined) {
         failures.push(refusal);
         continue;
       }
       try {
-        const answer = await query({ endpoint, reference, credential, isPrivate, signal }, previous);
+        const answer = await query({ ...target, credential, isPrivate, signal }, previous);
         circuits.settled(endpoint.host, undefined);
-        candidates.worked(place, credential);
+        candidates.worked(target, credential);
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         circuits.settled(endpoint.host, error);
         if (!['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
-        candidates.failed(place, credential, error, generation);
+        candidates.failed(target, credential, error, generation);
         failures.push(error);
       }
     }
-    throw mostTelling(failures) ?? withoutCredential(labelOf(endpoint, reference), reference);
+    throw mostTelling(failures) ?? withoutCredential(target);
   }
 
   return Object.assign(lookup, { forgive: candidates.forgive });
@@ -181,11 +181,12 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   );
 }
 
-function withoutCredential(endpoint: string, { name }: Reference): ImageError {
+function withoutCredential(target: Target): ImageError {
+  const { name } = target.reference;
   return new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
     code: 'denied',
     temporary: false,
-    endpoint,
+    endpoint: labelOf(target),
   });
 }
 

@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache';
 import type { Platform } from '../placement/platform.ts';
 import type { Found, ImageCache, TagEntry } from './cache.ts';
 import { digestOf, isDigest, matchesDigest } from './digest.ts';
-import type { Endpoint } from './endpoint.ts';
+import { type Endpoint, labelOf, repositoryUrl, type Target } from './endpoint.ts';
 import { ImageError } from './errors.ts';
-import { createHeadless, type Place } from './headless.ts';
+import { createHeadless } from './headless.ts';
 import {
   MANIFEST_ACCEPT,
   MAX_CONFIG,
@@ -15,7 +15,6 @@ import {
   type Skipped,
   uniquePlatforms,
 } from './manifest.ts';
-import type { Reference } from './reference.ts';
 import { type Credential, type Response, type Send, statusError } from './transport.ts';
 
 /** Indexes within indexes; the image-spec allows them and names no depth. */
@@ -28,9 +27,7 @@ const MAX_SKIPPED = 100;
 const UNFINISHED_MS = 900_000;
 
 /** One endpoint, asked for one image with one credential. */
-export type Asked = {
-  readonly endpoint: Endpoint;
-  readonly reference: Reference;
+export type Asked = Target & {
   /** Absent: anonymously. */
   readonly credential: Credential | undefined;
   /** Nothing about it may be asked without the credential. */
@@ -59,11 +56,6 @@ type Explored = Found & { readonly isComplete: boolean };
 
 export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
 
-/** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
-export function labelOf(endpoint: Endpoint, reference: Reference): string {
-  return endpoint.isSource ? reference.registry : endpoint.name;
-}
-
 /**
  * Asks one endpoint for one image, with as few requests as will do. `previous` is what the tag stood for when it was last
  * looked at.
@@ -85,9 +77,8 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
       return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
     }
-    const place = placeOf(asked);
     let remember: (() => void) | undefined;
-    if (!headless.is(place)) {
+    if (!headless.holdsFor(asked)) {
       const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
       const digest = head.headers['docker-content-digest'] ?? '';
       if (head.status === 401 || head.status === 429 || head.status >= 500) throw failed(head, asked, 'the manifest');
@@ -97,7 +88,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
         return found(await getManifest(asked, digest, digest), asked, previous);
       }
-      remember = () => (isSuccess(head) ? headless.host(place) : headless.repository(place));
+      remember = () => (isSuccess(head) ? headless.rememberHost(asked) : headless.rememberRepository(asked));
     }
     const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
@@ -150,7 +141,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       found: known,
       checkedAt: options.now(),
       source: asked.endpoint.name,
-      ...(headless.is(placeOf(asked)) ? { headless: true } : {}),
+      ...(headless.holdsFor(asked) ? { headless: true } : {}),
     };
   }
 
@@ -201,7 +192,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
       first === undefined
         ? 'the index is empty'
         : `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`,
-      { code: 'unsupported', temporary: false, endpoint: labelOf(asked.endpoint, asked.reference) },
+      { code: 'unsupported', temporary: false, endpoint: labelOf(asked) },
     );
   }
 
@@ -235,18 +226,19 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
   }
 
   function request(
-    { endpoint, reference, credential, isPrivate, signal }: Asked,
+    asked: Asked,
     method: 'GET' | 'HEAD',
     path: string,
     maxBytes: number,
     headers: Record<string, string>,
   ): Promise<Response> {
+    const { endpoint, credential, isPrivate, signal } = asked;
     return options.send({
       method,
-      url: new URL(`${endpoint.base}/${reference.repository}/${path}${endpoint.query}`),
+      url: new URL(`${repositoryUrl(asked)}/${path}${endpoint.query}`),
       headers: path.startsWith('manifests/') ? { accept: MANIFEST_ACCEPT, ...headers } : { accept: '*/*', ...headers },
       scope: `repository:${endpoint.repository}:pull`,
-      registry: labelOf(endpoint, reference),
+      registry: labelOf(asked),
       policy: endpoint.policy,
       ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
       endpointHeaders: endpoint.headers,
@@ -257,18 +249,14 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     });
   }
 
-  function failed(response: Response, { endpoint, reference }: Asked, what: string): ImageError {
-    return statusError(response, labelOf(endpoint, reference), what, options.now());
+  function failed(response: Response, asked: Asked, what: string): ImageError {
+    return statusError(response, labelOf(asked), what, options.now());
   }
 }
 
 /** `/v2/` of a registry (distribution specification, end-1), wherever an endpoint's path puts it. */
 function rootOf({ base }: Endpoint): URL {
   return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
-}
-
-function placeOf({ endpoint, reference }: Asked): Place {
-  return { host: endpoint.host, repository: `${endpoint.base}/${reference.repository}` };
 }
 
 /** Of an image at an endpoint, as one credential sees it; no part holds a space. */
@@ -280,8 +268,8 @@ function isSuccess({ status }: Response): boolean {
   return status >= 200 && status <= 299;
 }
 
-function mismatch({ endpoint, reference }: Asked, what: string): ImageError {
-  const label = labelOf(endpoint, reference);
+function mismatch(asked: Asked, what: string): ImageError {
+  const label = labelOf(asked);
   return new ImageError(`${label} sent a ${what} that is not what its digest says`, {
     code: 'malformed',
     temporary: false,
@@ -289,10 +277,10 @@ function mismatch({ endpoint, reference }: Asked, what: string): ImageError {
   });
 }
 
-function tooLarge(problem: string, { endpoint, reference }: Asked): ImageError {
+function tooLarge(problem: string, asked: Asked): ImageError {
   return new ImageError(`the index ${problem}`, {
     code: 'too-large',
     temporary: false,
-    endpoint: labelOf(endpoint, reference),
+    endpoint: labelOf(asked),
   });
 }

@@ -6,6 +6,7 @@ import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys }
 import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
 import { createFailures, type Failure, type Failures } from './failures.ts';
+import { untilAborted } from './flights.ts';
 import { createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';
@@ -286,15 +287,5 @@ function unexpected(error: unknown): ImageError {
     code: 'unavailable',
     temporary: true,
     cause: error,
-  });
-}
-
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  // One signal may wait for many images at once; each listener goes when its image settles.
-  setMaxListeners(0, signal);
-  return new Promise((resolve, reject) => {
-    const abandon = (): void => reject(signal.reason);
-    signal.addEventListener('abort', abandon, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
   });
 }

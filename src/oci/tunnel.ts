@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import { Agent, type buildConnector } from 'undici';
+import { codeOf } from './errors.ts';
 import type { ForwardProxy } from './proxy.ts';
 
 /** What went wrong between us and a proxy, or was refused by it. */
@@ -51,7 +52,8 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
       // undici takes the name from the Host header, which names the registry.
       const { servername: _servername, ...rest } = target;
       options.connectProxy(rest, (error, socket) => {
-        if (error !== null) callback(new ProxyFailure(`could not be reached (${codeOf(error)})`), null);
+        if (error !== null)
+          callback(new ProxyFailure(`could not be reached (${codeOf(error) || 'connection failed'})`), null);
         else callback(null, socket);
       });
     },
@@ -77,7 +79,9 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
         (httpSocket) => options.connectThrough({ ...target, httpSocket }, callback),
         (error: unknown) =>
           callback(
-            error instanceof ProxyFailure ? error : new ProxyFailure(`opens no connection (${codeOf(error)})`),
+            error instanceof ProxyFailure
+              ? error
+              : new ProxyFailure(`opens no connection (${codeOf(error) || 'connection failed'})`),
             null,
           ),
       );
@@ -88,9 +92,4 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
 
 export function proxyHeaders({ authorization }: ForwardProxy): Record<string, string> {
   return authorization === undefined ? {} : { 'proxy-authorization': authorization };
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : 'connection failed';
 }

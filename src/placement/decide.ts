@@ -1,6 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { isSystemPod, SYSTEM_WAIT_MS } from './eligibility.ts';
-import { type ImageAnswer, intersect, narrowingOf, readStatement } from './images.ts';
+import { type ImageAnswer, intersect, narrowingOf, onlySchedulable, statementOf } from './images.ts';
 import type { PodImage, PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
@@ -67,12 +67,12 @@ type Evidence = {
  */
 export function decide(input: DecisionInput): Decision {
   const { template, settings, clusterArchitectures } = input;
-  const statement = readableStatement(template.statement);
+  const statement = statementOf(template.statement);
   if (statement === 'all') {
-    return place(schedulable(clusterArchitectures, settings), 'statement', true);
+    return place(onlySchedulable(clusterArchitectures, settings), 'statement', true);
   }
   if (statement !== undefined) {
-    const set = schedulable(statement, settings);
+    const set = onlySchedulable(statement, settings);
     if (set.length > 0) return place(set, 'statement');
     const platforms = statement.map((name) => `${template.os}/${name}`);
     return noCommonArchitecture([{ image: ARCHITECTURES_ANNOTATION, platforms }], input);
@@ -80,13 +80,13 @@ export function decide(input: DecisionInput): Decision {
 
   const evidence = gather(input);
   const common = intersect(evidence.sets);
-  if (common !== undefined && schedulable(common, settings).length === 0) {
+  if (common !== undefined && onlySchedulable(common, settings).length === 0) {
     return noCommonArchitecture(evidence.seen, input);
   }
   if (evidence.pending.length === 0 && evidence.failed.length === 0) {
     return common === undefined
-      ? place(schedulable(clusterArchitectures, settings), 'cluster', true)
-      : place(schedulable(common, settings), 'images');
+      ? place(onlySchedulable(clusterArchitectures, settings), 'cluster', true)
+      : place(onlySchedulable(common, settings), 'images');
   }
   return withoutKnowing(evidence, common, input);
 }
@@ -129,9 +129,9 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
     // A fallback that the known images rule out says nothing: what they have in common is the better guess.
     const within = common && intersect([common, settings.fallback]);
     const set = within?.length === 0 ? common : within;
-    return place(schedulable(set ?? settings.fallback, settings), 'fallback', false, failed, unknown);
+    return place(onlySchedulable(set ?? settings.fallback, settings), 'fallback', false, failed, unknown);
   }
-  const open = schedulable(common ?? clusterArchitectures, settings);
+  const open = onlySchedulable(common ?? clusterArchitectures, settings);
   return place(open, 'open', common === undefined, failed, unknown);
 }
 
@@ -146,23 +146,8 @@ function patienceLeft(evidence: Evidence, { template, namespace, settings, waite
 
 function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
   if (input.settings.noCommonArchitecture === 'hold') return { kind: 'hold', reason: 'no-common-architecture', images };
-  const cluster = schedulable(input.clusterArchitectures, input.settings);
+  const cluster = onlySchedulable(input.clusterArchitectures, input.settings);
   return place(cluster, 'released', true, [], [], images);
-}
-
-function readableStatement(statement: string | undefined): 'all' | string[] | undefined {
-  if (statement === undefined) return undefined;
-  try {
-    return readStatement(statement);
-  } catch {
-    // The caller says so in an Event; the images decide as if it were absent.
-    return undefined;
-  }
-}
-
-function schedulable(architectures: readonly string[], settings: Settings): string[] {
-  if (settings.schedulable.length === 0) return [...architectures];
-  return architectures.filter((architecture) => settings.schedulable.includes(architecture));
 }
 
 function place(

@@ -1,6 +1,6 @@
 import type { Decision, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
-import { type ImageAnswer, intersect, narrowingOf } from './images.ts';
+import { type ImageAnswer, intersect, narrowingOf, onlySchedulable } from './images.ts';
 import type { JsonObject } from './json.ts';
 import { type Node, taintText } from './node.ts';
 import type { Pod, PodImage } from './pod.ts';
@@ -116,9 +116,8 @@ export function whyNotEvicted(
   if (pod.owner?.kind === 'DaemonSet') return 'its DaemonSet would make another one here';
   const unreturning = whyNotBroughtBack(pod.owner);
   if (unreturning !== undefined) return unreturning;
-  const { schedulable, taints } = settings;
-  const isAllowed = (name: string) => schedulable.length === 0 || schedulable.includes(name);
-  if (!clusterArchitectures.some((name) => architectures.includes(name) && isAllowed(name))) {
+  const { taints } = settings;
+  if (!onlySchedulable(clusterArchitectures, settings).some((name) => architectures.includes(name))) {
     return 'no node of the cluster runs all of its images';
   }
   const keptOff = { key: taints.key, value: node.architecture, effect: 'NoSchedule' };

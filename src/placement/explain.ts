@@ -17,7 +17,7 @@ import type {
   Step,
 } from './explanation.ts';
 import { groupNodes, obstaclesTo, obstacleText } from './fit.ts';
-import { type ImageAnswer, intersect, narrowingOf, readStatement } from './images.ts';
+import { type ImageAnswer, intersect, narrowingOf, statementOf } from './images.ts';
 import { architecturesOf, nodeArchitecture, taintText } from './node.ts';
 import type { Platform } from './platform.ts';
 import type { PodImage } from './pod.ts';
@@ -119,15 +119,6 @@ function narrow({ template, settings, namesOf, answerOf }: DecisionInput): Narro
     image,
     said: narrowingOf(image, template.os, settings, namesOf(image.image), answerOf),
   }));
-}
-
-/** What cannot be read counts as absent, as in `decide`. */
-function statementOf(statement: string | undefined): 'all' | string[] | undefined {
-  try {
-    return statement === undefined ? undefined : readStatement(statement);
-  } catch {
-    return undefined;
-  }
 }
 
 function stepsOf(

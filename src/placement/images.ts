@@ -116,3 +116,20 @@ export function readStatement(statement: NonNullable<PodTemplate['statement']>):
   }
   return [...new Set(known)].sort();
 }
+
+/** A pod's own statement, where it can be read: else the caller says so in an Event, and it counts as absent. */
+export function statementOf(statement: PodTemplate['statement']): 'all' | string[] | undefined {
+  try {
+    return statement === undefined ? undefined : readStatement(statement);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Those of the architectures that `architectures.schedulable` does not exclude. */
+export function onlySchedulable(
+  architectures: readonly string[],
+  { schedulable }: Pick<Settings, 'schedulable'>,
+): string[] {
+  return architectures.filter((name) => schedulable.length === 0 || schedulable.includes(name));
+}

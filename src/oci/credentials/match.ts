@@ -35,8 +35,9 @@ function parseKey(pattern: string): Key | undefined {
   // Only what begins a longer path: `/v2` alone stays, as with the kubelet.
   const path = /^\/v[12]\//.test(rawPath) ? rawPath.slice(3) : rawPath;
   const host = authority.slice(authority.lastIndexOf('@') + 1);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: what Go's url.Parse refuses
-  if (/[\x00-\x20\x7f\\^`{|}%]/.test(host) || /:(?!\d*$)/.test(host.replace(/^\[[^\]]*\]/, ''))) return undefined;
+  // What Go's url.Parse refuses: controls, spaces, and ASCII that is no part of a host.
+  if (/[^!-$&-[\]_a-z~\u{80}-\u{10ffff}]/u.test(host) || /:(?!\d*$)/.test(host.replace(/^\[[^\]]*\]/, '')))
+    return undefined;
   const { labels, port } = split(host);
   return { key: path === '/' ? host : host + path, labels, port, path: path === '/' ? '' : path };
 }

@@ -1,13 +1,14 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { codeOf } from '../errors.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelpers } from './helper.ts';
 import { matchCredentials } from './match.ts';
 import { ProgramError } from './process.ts';
 import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
 import { type Provider, parseProviderConfig } from './provider-config.ts';
-import { codeOf, SourceError } from './source-error.ts';
+import { SourceError } from './source-error.ts';
 import { readTomlDirectory } from './toml.ts';
 
 export type OperatorCredentialsOptions = {
@@ -172,7 +173,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
 /** The last reading where the text is still the same. */
 async function readFileAs<T>(file: string, last: Read<T> | undefined, parse: (text: string) => T): Promise<Read<T>> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new SourceError(`it cannot be read (${codeOf(error)})`);
+    throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
   });
   return text === last?.text ? last : { text, value: parse(text) };
 }
@@ -182,7 +183,7 @@ async function checkProgram(name: string, binDirectory: string): Promise<void> {
   if (binDirectory === '') throw new SourceError('it needs credentials.kubelet.binDirectory, which is empty');
   await access(join(binDirectory, name), constants.X_OK).catch((error: unknown) => {
     throw new SourceError(
-      `the program of its provider "${name}" cannot be run from ${binDirectory} (${codeOf(error)})`,
+      `the program of its provider "${name}" cannot be run from ${binDirectory} (${codeOf(error) || 'error'})`,
     );
   });
 }

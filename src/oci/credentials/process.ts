@@ -1,6 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { printable } from '../errors.ts';
-import { codeOf } from './source-error.ts';
+import { codeOf, printable } from '../errors.ts';
 
 /** A program of the operator's that answers by standard output. */
 export type Program = {
@@ -111,7 +110,7 @@ function start({ path, args, env }: Program): ChildProcessWithoutNullStreams {
 }
 
 function notStarted(error: unknown): ProgramError {
-  const code = codeOf(error);
+  const code = codeOf(error) || 'error';
   return new ProgramError(`could not be started (${code === 'ENOENT' ? 'ENOENT: it does not exist' : code})`);
 }
 

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
-import { printable } from '../errors.ts';
+import { codeOf, printable } from '../errors.ts';
 import type { Login } from './docker.ts';
-import { codeOf, SourceError } from './source-error.ts';
+import { SourceError } from './source-error.ts';
 
 const SUFFIX = '.toml';
 const KEYS = ['user', 'secret'] as const;
@@ -21,7 +21,7 @@ export type TomlEntry =
  */
 export async function readTomlDirectory(directory: string): Promise<TomlEntry[]> {
   const names = await readdir(directory).catch((error: unknown) => {
-    throw new SourceError(`it cannot be read (${codeOf(error)})`);
+    throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
   });
   const files = names.filter((name) => name.endsWith(SUFFIX) && !name.startsWith('.')).sort();
   return Promise.all(
@@ -29,7 +29,7 @@ export async function readTomlDirectory(directory: string): Promise<TomlEntry[]>
       const file = join(directory, name);
       try {
         const text = await readFile(file, 'utf8').catch((error: unknown) => {
-          throw new SourceError(`it cannot be read (${codeOf(error)})`);
+          throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
         });
         return { file, login: parseTomlLogin(name, text) };
       } catch (error) {

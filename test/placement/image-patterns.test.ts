@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { createNameMatcher } from '../../src/commands/patterns.ts';
 import { toSettings } from '../../src/commands/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { createNameMatcher } from '../../src/placement/image-patterns.ts';
 import { answerLocally } from '../../src/placement/images.ts';
 
 describe("a pattern of images' names", () => {
