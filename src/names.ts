@@ -1,6 +1,9 @@
 /** Every name that this program puts on an object or expects there. Nothing else spells one out. */
 
-/** `metadata.annotations` of a node: JSON of what we set on it ({@link file://./placement/node.ts}). */
+/**
+ * `metadata.annotations` of a node, and of a pod that admission placed: JSON of what we set on it
+ * ({@link file://./placement/node.ts}, {@link file://./placement/managed.ts}).
+ */
 export const MANAGED_ANNOTATION = 'archaware.dev/managed';
 /** `metadata.annotations` of a DaemonSet: JSON list of the template's tolerations that are ours. */
 export const TOLERATIONS_ANNOTATION = 'archaware.dev/tolerations';
@@ -8,6 +11,16 @@ export const TOLERATIONS_ANNOTATION = 'archaware.dev/tolerations';
 export const ARCHITECTURES_ANNOTATION = 'archaware.dev/architectures';
 /** `metadata.labels` of a pod or namespace: `"true"` leaves it alone. */
 export const IGNORE_LABEL = 'archaware.dev/ignore';
+/** `metadata.labels` of a pod: one architecture; `metadata.annotations` of a namespace: `arm64=75,amd64=25`. */
+export const PREFERRED = 'archaware.dev/preferred';
+/** Noe's label of the same meaning, so that its pods need not change. */
+export const NOE_PREFERRED = 'arch.noe.adevinta.com/preferred';
+/** `spec.schedulingGates` of a pod whose images are being looked up. */
+export const ARCHITECTURE_GATE = 'archaware.dev/architecture';
+/** Well-known node label for the architecture. */
+export const ARCHITECTURE_LABEL = 'kubernetes.io/arch';
+/** Its name before Kubernetes 1.14, which pods still ask for. */
+export const OLD_ARCHITECTURE_LABEL = 'beta.kubernetes.io/arch';
 /** Set by the kubelet on mirror pods of static pods; nothing can be written to those. */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 /** Well-known node label and pod selector for the operating system. */
@@ -19,6 +32,12 @@ export const FIELD_MANAGER = 'archaware-controller';
 export const DEFAULT_NAMESPACE = 'archaware';
 /** The mutating configurations of ours that `clean` removes first, by kind. */
 export const GUARD_POLICY = 'archaware-keep';
+/** The MutatingWebhookConfiguration that calls us. */
+export const WEBHOOK_CONFIGURATION = 'archaware-controller';
+/** Where the replicas keep the certificates that they made themselves. */
+export const WEBHOOK_SECRET = 'archaware-controller-webhook';
+/** The Service in our namespace through which the API server calls us. */
+export const WEBHOOK_SERVICE = 'archaware-controller';
 
 /** The closed list of Event reasons. */
 export type EventReason =
