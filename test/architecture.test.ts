@@ -25,15 +25,16 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'watch-files.ts',
   ],
   controllers: ['placement', 'oci', 'kube', 'names.ts'],
-  webhook: ['placement', 'oci', 'kube', 'names.ts', 'watch-files.ts'],
+  webhook: ['placement', 'oci', 'kube', 'names.ts', 'watch-files.ts', 'listen.ts'],
   placement: ['names.ts'],
   kube: ['placement', 'names.ts'],
   oci: ['placement'],
   // Its keys are checked by the parsers of the rules that read them.
   config: ['placement', 'watch-files.ts'],
-  observability: [],
+  observability: ['listen.ts'],
   'names.ts': [],
   'watch-files.ts': [],
+  'listen.ts': [],
 };
 /** `oci` and `kube` know placement's types, and besides only how it reads and shows what nobody vouches for. */
 const READERS: ReadonlySet<string> = new Set(['placement/json.ts', 'placement/platform.ts', 'placement/reasons.ts']);

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
+import { listen } from '../listen.ts';
 
 /** What the server shows. */
 export type HealthOptions = {
@@ -30,21 +29,10 @@ export async function serveHealth(options: HealthOptions, signal: AbortSignal): 
       );
     } else send(404, 'not found: /metrics, /healthz, /readyz\n');
   });
-  await listen(server, options.address);
+  const port = await listen(server, options.address);
   signal.addEventListener('abort', () => {
     server.close();
     server.closeAllConnections();
   });
-  const bound: AddressInfo | string | null = server.address();
-  return { port: typeof bound === 'object' && bound !== null ? bound.port : 0 };
-}
-
-async function listen(server: Server, address: string): Promise<void> {
-  const colon = address.lastIndexOf(':');
-  const host = address.slice(0, colon).replace(/^\[(.*)\]$/, '$1');
-  const port = Number(address.slice(colon + 1));
-  if (host === '') server.listen(port);
-  else server.listen(port, host);
-  // `once` rejects on `error`: a port that is taken.
-  await once(server, 'listening');
+  return { port };
 }

@@ -1,0 +1,285 @@
+import { once } from 'node:events';
+import { Agent, type RequestOptions } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { expect } from 'chai';
+import { RequestError } from '../../src/webhook/reviewed.ts';
+import { until } from '../oci/server.ts';
+import { type AdmissionWorld, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
+
+const HEAD = 'POST /mutate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n';
+
+describe('the admission server', () => {
+  let world: AdmissionWorld;
+  const start = async (limits = {}) => {
+    world = await startAdmissionWorld({ limits });
+  };
+  afterEach(() => world.stop());
+
+  const mediaTypes = ['application/json', 'application/json; charset=utf-8', 'Application/JSON;charset=UTF-8'];
+  for (const mediaType of mediaTypes) {
+    it(`hands a review of ${mediaType} on, answers with its result and counts it`, async () => {
+      await start();
+      const bodies: unknown[] = [];
+      world.review = (body) => {
+        bodies.push(body);
+        return { outcome: 'gated', response: { kind: 'AdmissionReview', response: { uid: 'u1', allowed: true } } };
+      };
+      const answered = await world.ask(REVIEW, { headers: { 'content-type': mediaType } });
+      expect(answered).to.deep.include({
+        status: 200,
+        body: { kind: 'AdmissionReview', response: { uid: 'u1', allowed: true } },
+      });
+      expect(answered.headers['content-type']).to.equal('application/json');
+      expect(bodies).to.deep.equal([REVIEW]);
+      expect(world.outcomes).to.deep.equal(['gated']);
+    });
+  }
+
+  it('keeps a connection for longer than the API server does', async () => {
+    await start();
+    const { headers } = await world.ask(REVIEW);
+    expect(Number(/timeout=(\d+)/.exec(String(headers['keep-alive']))?.[1])).to.be.above(90);
+  });
+
+  it('takes an object and the one before it of 3 MiB each', async () => {
+    await start();
+    const object = 'x'.repeat(3 * 1024 * 1024);
+    const answered = await world.ask({ ...REVIEW, request: { uid: 'u1', object, oldObject: object } });
+    expect(answered.status).to.equal(200);
+  });
+
+  const refused: [what: string, body: string, options: RequestOptions, status: number][] = [
+    ['another path', '{}', { path: '/' }, 404],
+    ['a path below', '{}', { path: '/mutate/pods' }, 404],
+    ['another method', '', { method: 'GET' }, 405],
+    ['a body by another method', '{}', { method: 'PUT' }, 405],
+    ['another content type', '{}', { headers: { 'content-type': 'application/yaml' } }, 415],
+    ['a content type that begins alike', '{}', { headers: { 'content-type': 'application/json-patch+json' } }, 415],
+    ['no content type', '{}', { headers: { 'content-type': '' } }, 415],
+    ['a body that is no JSON', '{"a":', {}, 400],
+    ['no body', '', {}, 400],
+    ['a body that is no object', '[]', {}, 400],
+    ['a body that is null', 'null', {}, 400],
+    ['a body that is nested without end', '['.repeat(100_000), {}, 400],
+    ['a body over the limit', `{"a":"${'x'.repeat(9 * 1024 * 1024)}"}`, {}, 413],
+    ['a length over the limit', '{}', { headers: { 'content-length': '99999999999' } }, 413],
+  ];
+  for (const [what, body, options, status] of refused) {
+    it(`refuses ${what} with ${status} and says why`, async () => {
+      await start();
+      const answered = await world.ask(body, options);
+      expect(answered.status).to.equal(status);
+      expect(answered.body).to.have.all.keys('error');
+      expect(answered.headers.allow).to.equal(status === 405 ? 'POST' : undefined);
+      expect(world.outcomes).to.deep.equal(['error']);
+      expect((await world.ask(REVIEW)).status).to.equal(200);
+    });
+  }
+
+  it('refuses a body of unknown length as soon as it is over the limit', async () => {
+    await start({ bodySize: 100 });
+    const socket = await world.open();
+    socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\nff\r\n${'x'.repeat(255)}\r\n`);
+    const [answered] = await once(socket, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 413 .*\{"error":"[^"]+"\}$/s);
+    expect(world.outcomes).to.deep.equal(['error']);
+  });
+
+  it('refuses bodies that take too much memory together', async () => {
+    await start({ bodySizes: 1000 });
+    const other = await world.open();
+    other.write(`${HEAD}content-length: 2000\r\n\r\n${'x'.repeat(900)}`);
+    await until(async () => (await world.ask(REVIEW.kind.padEnd(200))).status === 503);
+    other.destroy();
+    await until(async () => (await world.ask(REVIEW)).status === 200);
+  });
+
+  const broken: [what: string, sent: string, status: number][] = [
+    ['a body that is shorter than it says', `${HEAD}content-length: 100\r\n\r\n{}`, 408],
+    ['a head that does not end', HEAD, 408],
+    ['a chunk that is none', `${HEAD}transfer-encoding: chunked\r\n\r\nnothing\r\n`, 400],
+    ['two lengths', `${HEAD}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`, 400],
+    ['what is no HTTP', 'hello\r\n\r\n', 400],
+    ['headers without end', `${HEAD}x: ${'x'.repeat(100_000)}\r\n`, 431],
+  ];
+  for (const [what, sent, status] of broken) {
+    it(`answers ${what} with ${status}, once, and hangs up`, async () => {
+      await start({ time: 100 });
+      const socket = await world.open();
+      socket.write(sent);
+      const text = await textOf(socket);
+      expect(text).to.match(new RegExp(`^HTTP/1\\.1 ${status} .*\\{"error":"[^"]+"\\}$`, 's'));
+      expect(text.match(/HTTP\/1\.1/g)).to.have.length(1);
+      await until(() => world.outcomes.length > 0);
+      expect((await world.ask(REVIEW)).status).to.equal(200);
+      expect(world.outcomes).to.deep.equal(['error', 'unchanged']);
+    });
+  }
+
+  it('answers what a body that is longer than it says begins with', async () => {
+    await start();
+    const socket = await world.open();
+    socket.write(`${HEAD}content-length: 2\r\n\r\n{}and more`);
+    expect(await textOf(socket)).to.match(/^HTTP\/1\.1 (?:200|400) /);
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+  });
+
+  it('waits for the first request of a connection that was opened ahead', async () => {
+    await start({ time: 50 });
+    const ahead = await world.open();
+    // What was opened after it is given up; it is not.
+    const slow = await world.open();
+    slow.write(HEAD);
+    await textOf(slow);
+    ahead.write(`${HEAD}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
+    expect(await textOf(ahead)).to.match(/^HTTP\/1\.1 200 /);
+  });
+
+  it('counts a client that goes away, and serves the others', async () => {
+    await start();
+    const socket = await world.open();
+    socket.write(`${HEAD}content-length: 100\r\n\r\n{`);
+    socket.destroy();
+    await until(() => world.outcomes.length > 0);
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+    expect(world.outcomes).to.deep.equal(['error', 'unchanged']);
+    expect(world.errors).to.deep.equal([]);
+  });
+
+  it('drops a client that speaks no TLS', async () => {
+    await start();
+    const socket = connectPlain(world.port, '127.0.0.1');
+    socket.on('error', () => undefined).write('GET /mutate HTTP/1.1\r\n\r\n');
+    socket.resume();
+    await once(socket, 'close');
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+    expect(world.outcomes).to.deep.equal(['unchanged']);
+  });
+
+  it('says what a review refuses about a request', async () => {
+    await start();
+    world.review = () => {
+      throw new RequestError(400, 'no uid');
+    };
+    expect(await world.ask(REVIEW)).to.deep.include({ status: 400, body: { error: 'no uid' } });
+    expect(world.outcomes).to.deep.equal(['error']);
+    expect(world.errors).to.deep.equal([]);
+  });
+
+  it('lets pass what a review fails on', async () => {
+    await start();
+    const failure = new TypeError('a defect');
+    world.review = () => {
+      throw failure;
+    };
+    const { apiVersion, kind } = REVIEW;
+    const body = { apiVersion, kind, response: { uid: 'u1', allowed: true } };
+    expect(await world.ask(REVIEW)).to.deep.include({ status: 200, body });
+    expect(world.outcomes).to.deep.equal(['error']);
+    expect(world.errors).to.deep.equal([failure]);
+  });
+
+  it('lets pass what a review gives that cannot be written', async () => {
+    await start();
+    world.review = () => ({ ...UNCHANGED, response: { number: 1n } });
+    expect((await world.ask(REVIEW)).body).to.deep.include({ response: { uid: 'u1', allowed: true } });
+    expect(world.outcomes).to.deep.equal(['error']);
+  });
+
+  it('says so where a review fails and nobody knows on what', async () => {
+    await start();
+    world.review = () => {
+      throw new TypeError('a defect');
+    };
+    expect(await world.ask({})).to.deep.include({ status: 500, body: { error: 'the review failed' } });
+  });
+});
+
+describe('the certificate of the admission server', () => {
+  let world: AdmissionWorld;
+  afterEach(() => world.stop());
+
+  const handshake = async (options = {}): Promise<unknown> => {
+    const agent = new Agent({ ca: world.authority.certificate });
+    return await world.ask(REVIEW, { agent, ...options }).catch((error: unknown) => error);
+  };
+
+  it('is waited for: handshakes fail by an alert until then', async () => {
+    world = await startAdmissionWorld({ certified: false });
+    expect(String(await handshake())).to.match(/alert handshake failure/);
+    world.exchange();
+    expect(await handshake()).to.include({ status: 200 });
+    expect(world.outcomes).to.deep.equal(['unchanged']);
+  });
+
+  it('is exchanged without a connection being dropped', async () => {
+    world = await startAdmissionWorld();
+    const open = await world.open();
+    const before = open.getPeerX509Certificate()?.serialNumber;
+    world.exchange();
+    const after = (await world.open()).getPeerX509Certificate()?.serialNumber;
+    expect(after).to.be.a('string').and.not.equal(before);
+    open.write(`${HEAD}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
+    expect(await textOf(open)).to.match(/^HTTP\/1\.1 200 /);
+  });
+
+  it('stays where the next one cannot be used', async () => {
+    world = await startAdmissionWorld();
+    const [one, other] = [world.exchange(), world.exchange()];
+    world.exchange({ cert: one.cert, key: other.key });
+    expect(world.errors).to.have.length(1);
+    expect(await handshake()).to.include({ status: 200 });
+  });
+
+  it('is not shown to a client that speaks an old version', async () => {
+    world = await startAdmissionWorld();
+    world.exchange();
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
+    expect(String(await handshake(old))).to.match(/alert protocol version/);
+    expect(await handshake({ ...old, maxVersion: 'TLSv1.2' })).to.include({ status: 200 });
+  });
+});
+
+describe('the end of the admission server', () => {
+  let world: AdmissionWorld;
+  beforeEach(async () => {
+    world = await startAdmissionWorld({ limits: { farewell: 200 } });
+  });
+  afterEach(() => world.stop());
+
+  it('lets requests under way end, and closes their connections', async () => {
+    const socket = await world.open();
+    const text = textOf(socket);
+    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
+    await once(socket, 'data');
+    world.end();
+    socket.write('{}');
+    expect(await text).to.match(/^HTTP\/1\.1 200 .*connection: close/ims);
+    expect(world.outcomes).to.deep.equal(['unchanged']);
+  });
+
+  it('closes connections that are idle, at once', async () => {
+    const socket = await world.open();
+    socket.write(`${HEAD}content-length: 2\r\n\r\n{}`);
+    await once(socket, 'data');
+    const closed = once(socket, 'close');
+    world.end();
+    await closed;
+  });
+
+  it('waits for nobody for long', async () => {
+    const socket = await world.open();
+    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
+    await once(socket, 'data');
+    world.end();
+    await once(socket, 'close');
+    await until(() => world.outcomes.length > 0);
+    expect(world.outcomes).to.deep.equal(['error']);
+  });
+
+  it('frees the port', async () => {
+    world.end();
+    const failure = await world.open().catch((error: unknown) => error);
+    expect(failure).to.have.property('code', 'ECONNREFUSED');
+  });
+});
