@@ -1,0 +1,64 @@
+import { FIELD_MANAGER } from '../names.ts';
+import { isObject, type JsonObject, objectAt } from '../placement/json.ts';
+import type { ApiClient } from './client.ts';
+import { ApiError, isGone } from './errors.ts';
+
+/** One Secret that replicas share. */
+export type SharedSecret = {
+  /** Reads it; undefined where it does not exist. Throws what the client throws. */
+  read(signal: AbortSignal): Promise<JsonObject | undefined>;
+  /**
+   * Gives these entries their values (of no entry where undefined), and leaves the others. Writes only over what was
+   * read: undefined where another writer came first. Gives the Secret as it is then.
+   */
+  write(
+    read: JsonObject | undefined,
+    entries: Readonly<Record<string, string | undefined>>,
+    signal: AbortSignal,
+  ): Promise<JsonObject | undefined>;
+};
+
+/** The Secret of this name; it is of the type `Opaque` where we create it. */
+export function openSecret(client: ApiClient, namespace: string, name: string): SharedSecret {
+  const collection = `/api/v1/namespaces/${namespace}/secrets`;
+  const query = `?fieldManager=${FIELD_MANAGER}`;
+  return {
+    async read(signal) {
+      try {
+        const found = await client.request('get', `${collection}/${name}`, { signal });
+        return isObject(found) ? found : undefined;
+      } catch (error) {
+        if (isGone(error)) return undefined;
+        throw error;
+      }
+    },
+    async write(read, entries, signal) {
+      const data: Record<string, unknown> = { ...objectAt(read ?? {}, 'data') };
+      for (const [entry, value] of Object.entries(entries)) {
+        if (value === undefined) delete data[entry];
+        else data[entry] = Buffer.from(value).toString('base64');
+      }
+      try {
+        const written =
+          read === undefined
+            ? await client.request('create', `${collection}${query}`, {
+                body: { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', metadata: { namespace, name }, data },
+                signal,
+              })
+            : // Its resourceVersion goes back with it, so that nothing newer is written over.
+              await client.request('update', `${collection}/${name}${query}`, { body: { ...read, data }, signal });
+        return isObject(written) ? written : undefined;
+      } catch (error) {
+        if (isGone(error) || (error instanceof ApiError && error.status === 409)) return undefined;
+        throw error;
+      }
+    },
+  };
+}
+
+/** The text of a Secret's entry; undefined where there is none, and where it is empty. */
+export function entryOf(secret: JsonObject, entry: string): string | undefined {
+  const encoded = objectAt(secret, 'data')[entry];
+  const text = typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : '';
+  return text === '' ? undefined : text;
+}

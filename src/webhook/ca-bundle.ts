@@ -1,0 +1,94 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { WEBHOOK_SERVICE } from '../names.ts';
+import { readAuthorities } from '../oci/trust.ts';
+import { isObject, type JsonObject, objectAt, stringAt, stringsAt } from '../placement/json.ts';
+import type { Operation } from '../placement/patch.ts';
+import type { ServingNames } from './issue.ts';
+
+/** cert-manager's CA injector owns `caBundle` where an annotation begins with this. */
+const INJECTOR = 'cert-manager.io/inject-';
+const DNS_NAME = /^[a-z0-9]([a-z0-9_.-]*[a-z0-9])?$/;
+
+/**
+ * The patch that gives every webhook of a MutatingWebhookConfiguration the bundle (PEM) that its callers are to trust;
+ * empty where all have it. A bundle that holds all of it already, and others besides, stays. It fails on another
+ * configuration of the same name, and where the webhooks were put into another order.
+ */
+export function caBundlePatch(configuration: JsonObject, ca: string): Operation[] {
+  const wanted = fingerprints(ca);
+  const value = Buffer.from(ca).toString('base64');
+  const operations = webhooksOf(configuration).flatMap(({ webhook, index }): Operation[] => {
+    if (!isObject(webhook.clientConfig) || isWithin(wanted, carried(webhook))) return [];
+    return [
+      { op: 'test', path: `/webhooks/${index}/name`, value: webhook.name },
+      { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value },
+    ];
+  });
+  if (operations.length === 0) return [];
+  return [{ op: 'test', path: '/metadata/uid', value: objectAt(configuration, 'metadata').uid }, ...operations];
+}
+
+/** Whether cert-manager was asked to fill in the bundles of a configuration. */
+export function isInjected(configuration: JsonObject): boolean {
+  const annotations = stringsAt(objectAt(configuration, 'metadata'), 'annotations');
+  return Object.keys(annotations).some((name) => name.startsWith(INJECTOR));
+}
+
+/** Whether every webhook's bundle holds an authority (PEM); also where there is no configuration, as nobody calls then. */
+export function trusts(configuration: JsonObject | undefined, authority: string): boolean {
+  return configuration === undefined || caBundlePatch(configuration, authority).length === 0;
+}
+
+/**
+ * The names by which the API server calls us, as a MutatingWebhookConfiguration says (by default our Service's in our
+ * own namespace), and those of this machine.
+ */
+export function servingNames(configuration: JsonObject | undefined, namespace: string): ServingNames {
+  const called =
+    configuration === undefined ? [] : webhooksOf(configuration).flatMap(({ webhook }) => hostsOf(webhook));
+  const hosts = called.length > 0 ? called : serviceHosts(WEBHOOK_SERVICE, namespace);
+  const names = [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])];
+  return {
+    // What a certificate cannot hold would be missed in it for ever.
+    dns: names.filter((name) => isIP(name) === 0 && DNS_NAME.test(name)),
+    ips: names.filter((name) => isIP(name) !== 0),
+  };
+}
+
+function hostsOf(webhook: JsonObject): string[] {
+  const client = objectAt(webhook, 'clientConfig');
+  const url = stringAt(client, 'url');
+  if (url !== undefined) return URL.canParse(url) ? [new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')] : [];
+  const service = objectAt(client, 'service');
+  const [name, namespace] = [stringAt(service, 'name'), stringAt(service, 'namespace')];
+  return name === undefined || namespace === undefined ? [] : serviceHosts(name, namespace);
+}
+
+function serviceHosts(name: string, namespace: string): string[] {
+  return [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.cluster.local`, `${name}.${namespace}`];
+}
+
+function webhooksOf(configuration: JsonObject): { webhook: JsonObject; index: number }[] {
+  const list = configuration.webhooks;
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((webhook: unknown, index) => (isObject(webhook) ? [{ webhook, index }] : []));
+}
+
+function isWithin(wanted: readonly string[], carried: ReadonlySet<string>): boolean {
+  return wanted.every((fingerprint) => carried.has(fingerprint));
+}
+
+/** The certificates in a webhook's bundle; none where it has no bundle that can be read. */
+function carried(webhook: JsonObject): ReadonlySet<string> {
+  const bundle = stringAt(objectAt(webhook, 'clientConfig'), 'caBundle') ?? '';
+  try {
+    return new Set(fingerprints(Buffer.from(bundle, 'base64').toString()));
+  } catch {
+    return new Set();
+  }
+}
+
+function fingerprints(bundle: string): string[] {
+  return readAuthorities(bundle).map((pem) => new X509Certificate(pem).fingerprint256);
+}

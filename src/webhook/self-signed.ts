@@ -1,0 +1,145 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { openSecret } from '../kube/secret.ts';
+import { WEBHOOK_SECRET } from '../names.ts';
+import type { JsonObject } from '../placement/json.ts';
+import { type CertificateSource, createHolder, createTeller, type OnProblem } from './certificates.ts';
+import type { ServingNames } from './issue.ts';
+import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
+import { type Pair, timeProblem } from './pair.ts';
+import { rotate } from './rotate.ts';
+import { planRotation } from './rotation.ts';
+
+export type SelfSignedOptions = {
+  readonly client: ApiClient;
+  /** Our own, where the Secret is. */
+  readonly namespace: string;
+  /** By which names we are called; asked for at each look of the leader, because they may change. */
+  readonly names: () => Promise<ServingNames>;
+  /** Whether all who call us have this authority (PEM) in their bundle; nothing is signed by it before they do. */
+  readonly trusts: (authority: string) => Promise<boolean>;
+  /** Whether the lease is fresh at this moment: only the leader makes certificates. */
+  readonly mayWrite: () => boolean;
+  readonly clock: Clock;
+  /** Of a serving certificate; 90 days unless told. An authority lives ten times as long. */
+  readonly lifetimeMs?: number;
+  readonly onProblem: OnProblem;
+};
+
+const LIFETIME_MS = 90 * 86_400_000;
+/** Between two looks at the Secret, without a pair and with one. */
+const SEARCH_MS = 2000;
+const LOOK_MS = 10_000;
+/** Looks in a row that find nothing, or fail, before that is a problem. */
+const PATIENCE = 4;
+/** No more steps in one look: announcing, noting and issuing may follow each other. Conflicts count. */
+const MOST_STEPS = 6;
+
+/**
+ * Our own authority and the certificates by it, kept in a Secret so that the replicas agree. The leader makes and renews
+ * them, with an overlap of authorities; all replicas load what is new. What is damaged in the Secret, or missing, is
+ * replaced by the leader; everybody serves what he has until then.
+ */
+export function createSelfSigned(options: SelfSignedOptions): CertificateSource {
+  const { client, namespace, mayWrite, clock, lifetimeMs = LIFETIME_MS, onProblem } = options;
+  const secret = openSecret(client, namespace, WEBHOOK_SECRET);
+  const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
+  const { set, ...held } = createHolder();
+  const tell = createTeller(onProblem);
+  let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
+
+  /** Looks once, and renews what is due. Gives what was wrong with the Secret as it was found. */
+  async function look(signal: AbortSignal): Promise<string[]> {
+    let read = await secret.read(signal);
+    let kept = readKept(read);
+    const found = problemsOf(kept, clock.wall());
+    const names = mayWrite() ? await options.names() : undefined;
+    for (let steps = 0; names !== undefined && steps < MOST_STEPS && !signal.aborted; steps += 1) {
+      const after = await renew(read, kept, names, signal);
+      if (after === 'nothing to do') break;
+      // Another writer came first: what he wrote counts.
+      read = after ?? (await secret.read(signal));
+      kept = readKept(read);
+    }
+    load(kept);
+    return found;
+  }
+
+  async function renew(
+    read: JsonObject | undefined,
+    found: Kept,
+    names: ServingNames,
+    signal: AbortSignal,
+  ): Promise<JsonObject | undefined | 'nothing to do'> {
+    const now = clock.wall();
+    const kept = withServed(found, now);
+    const isTrusted = kept.next !== undefined && (await options.trusts(kept.next.cert));
+    const serving = kept.serving && { ...kept.serving, lacks: lackingNames(kept.serving, names) };
+    const step = planRotation({ ...kept, serving, isTrusted, isDamaged: kept.problems.length > 0 }, now);
+    if (step === 'keep') return 'nothing to do';
+    const wanted = await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
+    // Making them took its time.
+    if (!mayWrite()) return 'nothing to do';
+    return secret.write(read, entriesOf(wanted), signal);
+  }
+
+  /**
+   * Where the Secret has nothing to go on with, because somebody deleted it, the pair that is served is: those who call
+   * us trust it, and are given the time to learn of another authority.
+   */
+  function withServed(kept: Kept, now: number): Kept {
+    if (served === undefined || kept.serving !== undefined || kept.authority !== undefined) return kept;
+    return { ...kept, serving: served, bundle: extendBundle([...kept.bundle, ...served.bundle], [], now) };
+  }
+
+  function load({ serving, bundle }: Kept): void {
+    if (serving === undefined) return;
+    served = { ...serving, bundle };
+    const { cert, key, notAfter } = serving;
+    set({ cert, key, ca: bundleText(bundle), notAfter });
+  }
+
+  function tellOf(found: readonly string[]): void {
+    const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
+    if (found.length > 0) {
+      tell(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
+    } else if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
+    else if (served === undefined) tell(`${title} has no certificate yet: the leader is to make it`, PATIENCE);
+    else tell(undefined);
+  }
+
+  return {
+    ...held,
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          tellOf(await look(signal));
+        } catch (error) {
+          if (signal.aborted) return;
+          const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
+          if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
+          else tell(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
+        }
+        await clock.delay(served === undefined ? SEARCH_MS : LOOK_MS, signal);
+      }
+    },
+  };
+}
+
+function problemsOf({ problems, serving }: Kept, now: number): string[] {
+  const wrong = serving === undefined ? undefined : timeProblem(serving, now);
+  return wrong === undefined ? [...problems] : [...problems, `tls.crt ${wrong}`];
+}
+
+/** The names that a certificate does not hold for. */
+function lackingNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames): string[] {
+  if (certificate === undefined) return [...dns, ...ips];
+  return [
+    ...dns.filter((name) => certificate.checkHost(name) === undefined),
+    ...ips.filter((ip) => certificate.checkIP(ip) === undefined),
+  ];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
