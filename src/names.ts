@@ -25,6 +25,8 @@ export const OLD_ARCHITECTURE_LABEL = 'beta.kubernetes.io/arch';
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 /** Well-known node label and pod selector for the operating system. */
 export const OS_LABEL = 'kubernetes.io/os';
+/** Its name before Kubernetes 1.14, which pods still ask for. */
+export const OLD_OS_LABEL = 'beta.kubernetes.io/os';
 
 /** `fieldManager` of every write, `reportingController` of every Event. */
 export const FIELD_MANAGER = 'archaware-controller';

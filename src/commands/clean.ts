@@ -16,7 +16,7 @@ import { findPods, replacePods } from '../controllers/undo-pods.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { isGone } from '../kube/errors.ts';
-import { createLease, type Lease } from '../kube/lease.ts';
+import { cleanerIdentity, createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
 import { type Counts, describePlan, emptyCounts, leftNow, podQuestion, report } from './clean-report.ts';
 import { ClusterError, connect } from './connect.ts';
@@ -150,7 +150,7 @@ async function takeLease(
   end: AbortController,
 ): Promise<Lease | undefined> {
   const { name, leaseDuration } = config.leaderElection;
-  const identity = `clean-${hostname()}-${randomUUID()}`;
+  const identity = cleanerIdentity(`${hostname()}-${randomUUID()}`);
   const lease = createLease({ client, namespace, name, identity, durationMs: milliseconds(leaseDuration), clock });
   let said = false;
   for (;;) {

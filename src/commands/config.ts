@@ -37,8 +37,12 @@ export function validateConfig(name: string): number {
   return EXIT.done;
 }
 
-/** What the schema cannot tell of mirrors. The files that a configuration names are not read. */
-function checkRoutes({ config, sources }: Loaded): void {
+/**
+ * What the schema cannot tell of mirrors. The files that a configuration names are not read.
+ *
+ * @throws ConfigurationError
+ */
+export function checkRoutes({ config, sources }: Loaded): void {
   try {
     readRoutes(config, () => undefined);
   } catch (error) {

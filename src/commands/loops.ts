@@ -142,6 +142,10 @@ export function createLoops(options: LoopsOptions): Loops {
   ];
 
   function enqueueWorkloads(): void {
+    // Who has waited longest has its images looked up first.
+    const gated = [...pods.values()].filter((pod) => pod.gated !== undefined);
+    gated.sort((one, other) => one.createdAt - other.createdAt);
+    for (const { namespace, name } of gated) podLoop.enqueue(`${namespace}/${name}`);
     for (const key of pods.keys()) podLoop.enqueue(key);
     for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
   }

@@ -14,12 +14,23 @@ export function observeState(parts: {
   readonly resolver: Resolver;
   readonly loops: () => Loops | undefined;
   readonly leader: () => boolean;
+  /** When the serving certificate expires, in milliseconds since the epoch. */
+  readonly certificateExpiry: () => number | undefined;
   readonly now: () => number;
 }): Observed {
-  const { watches, resolver, loops, leader, now } = parts;
+  const { watches, resolver, loops, leader, now, certificateExpiry } = parts;
   return {
     leader,
     queueDepths: () => loops()?.queueDepths() ?? {},
+    gatedPods() {
+      let count = 0;
+      for (const { gated } of watches.pods.store.values()) if (gated !== undefined) count++;
+      return count;
+    },
+    certificateExpirySeconds() {
+      const expiry = certificateExpiry();
+      return expiry === undefined ? undefined : (expiry - now()) / 1000;
+    },
     unresolvableImages: () => resolver.failing(),
     nodes() {
       const counts: Record<string, number> = {};

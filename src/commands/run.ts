@@ -116,7 +116,14 @@ async function runToTheEnd(context: Context): Promise<number> {
     };
     const leads = () => loops !== undefined && mayWrite();
     await startHealth(context, metrics, log, end.signal, {
-      observed: observeState({ watches, resolver, loops: () => loops, leader: leads, now: clock.wall }),
+      observed: observeState({
+        watches,
+        resolver,
+        loops: () => loops,
+        leader: leads,
+        certificateExpiry: () => undefined,
+        now: clock.wall,
+      }),
       notReady: () => watches.notSynced(),
     });
 

@@ -8,14 +8,22 @@ import type { Settings } from '../placement/settings.ts';
 export function toSettings(config: Config): Settings {
   const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
   const global: Settings = {
-    taints: { ...taints, nodeSelector: parseSelector(taints.nodeSelector) },
+    // Without them nodes carry none of ours, and what others have under the same key is theirs.
+    taints: {
+      ...taints,
+      manage: taints.manage && placement.mode !== 'affinity',
+      nodeSelector: parseSelector(taints.nodeSelector),
+    },
+    mode: placement.mode,
     schedulable: architectures.schedulable,
     compatible: architectures.compatible,
+    preferred: architectures.preferred,
     fallback: architectures.fallback,
     noCommonArchitecture: placement.noCommonArchitecture,
     excludeNamespaces: pods.excludeNamespaces,
     namespaceSelector: parseSelector(pods.namespaceSelector),
     systemNamespaces,
+    matchNodeLabels: pods.matchNodeLabels,
     daemonSets: pods.daemonSets,
     onWrongNode: pods.onWrongNode,
     unresolvable: images.unresolvable,
@@ -36,6 +44,7 @@ export function toSettings(config: Config): Settings {
         ...global,
         policy: name,
         schedulable: own.schedulable ?? global.schedulable,
+        preferred: own.preferred ?? global.preferred,
         fallback: own.fallback ?? global.fallback,
         unresolvable: own.unresolvable ?? global.unresolvable,
         noCommonArchitecture: own.noCommonArchitecture ?? global.noCommonArchitecture,

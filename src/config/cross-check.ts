@@ -6,7 +6,30 @@ type Where = (key: string, path?: readonly (string | number)[]) => string;
 
 /** What does not go together in a configuration whose every key is good alone: a line each. */
 export function crossCheck(config: Config, where: Where): string[] {
-  return [...checkPlugins(config, where), ...checkFallback(config, where), ...checkPolicies(config, where)];
+  return [
+    ...checkPlugins(config, where),
+    ...checkMode(config, where),
+    ...checkPreferred(config, where),
+    ...checkFallback(config, where),
+    ...checkPolicies(config, where),
+  ];
+}
+
+/** Node affinity can be written at admission only. */
+function checkMode({ placement, webhook }: Config, where: Where): string[] {
+  if (placement.mode === 'taints' || webhook.enabled) return [];
+  return [
+    `webhook.enabled: got false, expected true with placement.mode: ${placement.mode} (${where('placement.mode')})`,
+  ];
+}
+
+function checkPreferred({ architectures: { preferred, schedulable } }: Config, where: Where): string[] {
+  const outside = outsideOf(schedulable, Object.keys(preferred));
+  if (outside.length === 0) return [];
+  return [
+    `architectures.preferred: got ${shown(outside)}, expected only architectures of architectures.schedulable ` +
+      `(${schedulable.join(', ')}) (${where('architectures.preferred')})`,
+  ];
 }
 
 function checkPlugins({ credentials }: Config, where: Where): string[] {
@@ -45,6 +68,14 @@ function checkPolicies({ policies, architectures, images }: Config, where: Where
     const schedulable = policy.schedulable ?? architectures.schedulable;
     const fallback = policy.fallback ?? architectures.fallback;
     const problems: string[] = [];
+    const disliked = outsideOf(schedulable, Object.keys(policy.preferred ?? {}));
+    if (disliked.length > 0) {
+      const of = policy.schedulable === undefined ? 'architectures.schedulable' : `${name}.schedulable`;
+      problems.push(
+        `${name}.preferred: got ${shown(disliked)}, expected only architectures of ${of} (${schedulable.join(', ')}) ` +
+          `(${at('preferred')})`,
+      );
+    }
     const outside = outsideOf(schedulable, fallback);
     if (policy.fallback !== undefined && outside.length > 0) {
       const of = policy.schedulable === undefined ? 'architectures.schedulable' : `${name}.schedulable`;

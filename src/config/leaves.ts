@@ -85,21 +85,35 @@ export function architectures(description: string) {
   return leaf(z.array(architecture).default([]), description, 'a list of architectures, as amd64,arm64');
 }
 
+/** A map from architectures to weights. */
+export function weights(description: string) {
+  return leaf(
+    z.record(architecture, z.int().min(1).max(100)).default({}),
+    description,
+    'a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25}',
+  );
+}
+
 /** A list of texts, each checked by a pattern. */
 export function texts(pattern: RegExp, fallback: string[], description: string, expected: string) {
   return leaf(z.array(z.string().regex(pattern)).default(fallback), description, expected);
 }
 
+/** `host:port` or `:port`. */
+export const bindAddress = z.string().refine(isBindAddress);
+
 /** `host:port`, `:port`, or nothing for none. */
 export function listenAddress(fallback: string, description: string) {
   const schema = z
     .string()
-    .refine(
-      (text) =>
-        text === '' ||
-        (/^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}$/.test(text) &&
-          Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535),
-    )
+    .refine((text) => text === '' || isBindAddress(text))
     .default(fallback);
   return leaf(schema, description, 'host:port or :port; empty for none');
+}
+
+function isBindAddress(text: string): boolean {
+  return (
+    /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}$/.test(text) &&
+    Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535
+  );
 }

@@ -4,7 +4,7 @@ import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
 import { allKeys, assign, editDistance, expectedAt, type Key, nearest, variableName } from './keys.ts';
 import { ConfigurationError, shown, withoutLogin } from './problems.ts';
-import { type Config, LATER_KEYS, LATER_VALUES, schema } from './schema.ts';
+import { type Config, LATER_KEYS, schema } from './schema.ts';
 
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
 export type Source = string;
@@ -180,20 +180,9 @@ function check(key: Key, { value, source, lineOf }: Given, problems: string[]): 
     const name = nameAt(key, path);
     const got = at(value, path);
     if (issue.code === 'unrecognized_keys') {
-      const [later, unknown] = partition(issue.keys, (field) =>
-        LATER_KEYS.includes(genericName(key, [...path, field])),
-      );
-      for (const field of later) {
-        const where = lineOf?.([...path, field]) ?? source;
-        problems.push(`${name}.${field}: not yet available in this version (${where})`);
-      }
-      if (unknown.length > 0)
-        problems.push(
-          `${name}: unknown key ${unknown.map(withoutLogin).join(', ')}; expected ${key.expected} (${line})`,
-        );
-    } else if (typeof got === 'string' && LATER_VALUES[genericName(key, path)]?.includes(got))
-      problems.push(`${name}: ${shown(got)} is not yet available in this version (${line})`);
-    else if (issue.code === 'invalid_key')
+      const unknown = issue.keys.map(withoutLogin).join(', ');
+      problems.push(`${name}: unknown key ${unknown}; expected ${key.expected} (${line})`);
+    } else if (issue.code === 'invalid_key')
       problems.push(`${name}: ${issue.issues[0]?.message ?? 'unknown key'} (${line})`);
     else if (issue.message.startsWith('got ')) problems.push(`${name}: ${issue.message} (${line})`);
     else problems.push(`${name}: got ${shown(got)}, expected ${expectedAt(key, path)} (${line})`);
@@ -207,15 +196,6 @@ function nameAt(key: Key, path: readonly (string | number)[]): string {
     (text, part) => text + (typeof part === 'number' ? `[${part}]` : `.${withoutLogin(part)}`),
     key.path,
   );
-}
-
-/** `policies[].fallback`, for a field of any policy. */
-function genericName(key: Key, path: readonly (string | number)[]): string {
-  return nameAt(key, path).replace(/\[\d+\]/g, '[]');
-}
-
-function partition<T>(items: readonly T[], isFirst: (item: T) => boolean): [T[], T[]] {
-  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
 }
 
 function at(value: unknown, path: readonly (string | number)[]): unknown {

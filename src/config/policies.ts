@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { architectures, choice, inPolicy, leaf, selector } from './leaves.ts';
+import { architectures, choice, inPolicy, leaf, selector, weights } from './leaves.ts';
 
 /** Names of namespaces with wildcards. */
 export const GLOB = /^[a-z0-9*?.-]+$/;
@@ -7,10 +7,11 @@ export const GLOB = /^[a-z0-9*?.-]+$/;
 /** Global keys that a policy may have of its own. */
 export const decisive = {
   noCommonArchitecture: choice(
-    ['hold', 'release'],
+    ['hold', 'release', 'reject'],
     'hold',
-    'What becomes of a pod whose images have no architecture in common.',
+    'What becomes of a pod whose images have no architecture in common; reject: refused at admission where that is known there.',
   ),
+  preferred: weights('Weights of architectures, preferred in this order where the mode includes affinity.'),
   schedulable: architectures('The only architectures that are ever used; empty: all.'),
   fallback: architectures('Used with images.unresolvable: fallback.'),
   unresolvable: choice(['open', 'wait', 'fallback'], 'open', 'What becomes of pods whose images cannot be resolved.'),
@@ -30,6 +31,7 @@ const policy = z.strictObject({
   namespaceSelector: selector('The same by labels of the namespace; empty: all.'),
   podSelector: selector('Pods that it is for, by their labels; empty: all.'),
   schedulable: inPolicy(decisive.schedulable),
+  preferred: inPolicy(decisive.preferred),
   unresolvable: inPolicy(decisive.unresolvable),
   fallback: inPolicy(decisive.fallback),
   noCommonArchitecture: inPolicy(decisive.noCommonArchitecture),
@@ -39,8 +41,8 @@ const policy = z.strictObject({
 export const policies = leaf(
   z.array(policy).check(uniqueNames).default([]),
   'Keys for some of the pods; the first policy that matches a pod wins over the global keys.',
-  'a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, podSelector, schedulable: [arm64], unresolvable, ' +
-    'fallback, noCommonArchitecture}',
+  'a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, podSelector, schedulable: [arm64], preferred: {arm64: 75}, ' +
+    'unresolvable, fallback, noCommonArchitecture}',
 );
 
 function uniqueNames({ value, issues }: z.core.ParsePayload<{ readonly name: string }[]>): void {

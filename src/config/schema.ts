@@ -1,6 +1,17 @@
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import { architecture, choice, duration, flag, leaf, listenAddress, selector, texts, whole } from './leaves.ts';
+import {
+  architecture,
+  bindAddress,
+  choice,
+  duration,
+  flag,
+  leaf,
+  listenAddress,
+  selector,
+  texts,
+  whole,
+} from './leaves.ts';
 import { decisive, GLOB, policies } from './policies.ts';
 
 const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
@@ -24,7 +35,11 @@ const networks = (description: string) =>
 /** The one place where a key, its default and its text are decided. Every object refuses keys that it does not know. */
 export const schema = z.strictObject({
   placement: z.strictObject({
-    mode: choice(['taints'], 'taints', 'How pods are placed.'),
+    mode: choice(
+      ['taints', 'affinity', 'both'],
+      'taints',
+      'How pods are placed: by taints and tolerations, by node affinity at admission (needs webhook.enabled), or by both.',
+    ),
     noCommonArchitecture: decisive.noCommonArchitecture,
   }),
   taints: z.strictObject({
@@ -51,6 +66,7 @@ export const schema = z.strictObject({
       'What else nodes of an architecture run.',
       'a map from an architecture to a list of them, as {amd64: ["386"], arm64: [arm]}',
     ),
+    preferred: decisive.preferred,
     fallback: decisive.fallback,
   }),
   policies,
@@ -58,6 +74,12 @@ export const schema = z.strictObject({
     excludeNamespaces: globs([], 'Namespaces whose pods and DaemonSets are left alone.'),
     namespaceSelector: selector('Namespaces that are served, by their labels; empty: all.'),
     daemonSets: choice(['patch', 'ignore'], 'patch', 'Whether templates of DaemonSets get tolerations.'),
+    matchNodeLabels: texts(
+      QUALIFIED,
+      [],
+      'Labels of pods that become required labels of nodes, where the mode includes affinity.',
+      'a list of label keys, as example.com/pool',
+    ),
     onWrongNode: choice(
       ['warn', 'evict'],
       'warn',
@@ -154,6 +176,15 @@ export const schema = z.strictObject({
       ),
     }),
   }),
+  webhook: z.strictObject({
+    enabled: flag(false, 'Whether POST /mutate is served, so that pods are placed at admission.'),
+    address: leaf(bindAddress.default(':9443'), 'Where it is served, over HTTPS.', 'host:port or :port'),
+    certificates: leaf(
+      z.string().min(1).default('self'),
+      'Made by the leader and kept in a Secret, or read from a directory with tls.crt, tls.key and ca.crt.',
+      'self, or the path of a directory',
+    ),
+  }),
   bootstrap: z.strictObject({
     timeout: duration(
       '0s',
@@ -203,20 +234,8 @@ export const schema = z.strictObject({
 /** The configuration with every default filled in. */
 export type Config = z.infer<typeof schema>;
 
-/** Keys that the design has and this version does not, and values likewise: refused as such, not as unknown. */
-export const LATER_KEYS: readonly string[] = [
-  'architectures.preferred',
-  'policies[].preferred',
-  'pods.matchNodeLabels',
-  'webhook',
-  'nodeLabels',
-];
-/** Values, by key, that a later version will take. */
-export const LATER_VALUES: Readonly<Record<string, readonly string[]>> = {
-  'placement.mode': ['affinity', 'both'],
-  'placement.noCommonArchitecture': ['reject'],
-  'policies[].noCommonArchitecture': ['reject'],
-};
+/** Keys that the design has and this version does not: refused as such, not as unknown. */
+export const LATER_KEYS: readonly string[] = ['nodeLabels'];
 
 function isNetwork(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/');

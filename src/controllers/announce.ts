@@ -1,9 +1,12 @@
 import type { Clock } from '../kube/clock.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
-import { ARCHITECTURES_ANNOTATION } from '../names.ts';
+import { ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
 import type { Decision } from '../placement/decide.ts';
+import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
+import { type Placing, usesTaints } from '../placement/placing.ts';
 import type { PodTemplate } from '../placement/pod.ts';
+import { readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
@@ -82,6 +85,7 @@ export function announce(
           by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
         );
       }
+      if (!usesTaints(settings)) return;
       const stale = staleUnder(decision, template.tolerations ?? [], settings.taints).map(({ value }) => value);
       if (stale.length > 0) {
         const set = decision.architectures.join(', ');
@@ -93,6 +97,35 @@ export function announce(
     default:
       decision satisfies never;
   }
+}
+
+/** Tells of a namespace's annotation that cannot be read. */
+export function announcePreferred(
+  key: string,
+  regarding: Regarding,
+  { name, preferred }: Pick<Namespace, 'name' | 'preferred'>,
+  announcer: Announcer,
+): void {
+  try {
+    if (preferred !== undefined) readPreferred(preferred);
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : error;
+    const note = `annotation ${PREFERRED} of namespace ${name}: ${problem}`;
+    announcer.tell(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
+  }
+}
+
+/** Tells that a pod was released with less than its placing, as the API server refuses the rest. */
+export function announceRefusal(
+  key: string,
+  regarding: Regarding,
+  refusal: Error,
+  placing: Placing | undefined,
+  announcer: Announcer,
+): void {
+  const without = placing === undefined ? 'node affinity and tolerations' : 'node affinity';
+  const note = `released without ${without}, which the API server refuses: ${refusal.message}`;
+  announcer.tell(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
 }
 
 /** Tells of pull secrets that an object names and that are passed over. */

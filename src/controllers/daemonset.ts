@@ -7,9 +7,9 @@ import { type DaemonSet, decideTemplate, readDaemonSet, type TemplateDecision } 
 import { type Decision, decide } from '../placement/decide.ts';
 import { type Namespace, skipDaemonSet } from '../placement/eligibility.ts';
 import { daemonSetPatch } from '../placement/patch.ts';
+import { usesTaints, wantedTolerations } from '../placement/placing.ts';
 import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
-import { tolerationsFor } from '../placement/tolerations.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
@@ -41,6 +41,18 @@ export type DaemonSetController = {
   waitingFor(image: string): readonly string[];
   /** The DaemonSets that wait for their turn to roll. */
   waitingToRoll(): readonly string[];
+};
+
+/** Without taints a template needs nothing; what it has of ours goes. */
+const NOTHING_NEEDED: Decision = {
+  kind: 'place',
+  architectures: [],
+  basis: 'cluster',
+  followsCluster: false,
+  os: undefined,
+  failed: [],
+  unknown: [],
+  images: [],
 };
 
 /** Looks whether its turn has come this often, besides when a DaemonSet changes. */
@@ -99,6 +111,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     settings: Settings,
     signal: AbortSignal,
   ): Promise<Decision> {
+    if (!usesTaints(settings)) return NOTHING_NEEDED;
     const { template, namespace } = daemonSet;
     const state = states.get(key);
     // Images of a template that has not changed are not asked again: a tag may grow old between two events of its status.
@@ -155,7 +168,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       keep(key, daemonSet, settings, decision);
       return { outcome: 'held', againInMs: HELD_AGAIN_MS };
     }
-    const wanted = tolerationsFor(settings.taints, decision.architectures);
+    const wanted = wantedTolerations(settings, decision.architectures);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints());
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
     if (change.kind === 'settled') {

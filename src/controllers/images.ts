@@ -12,6 +12,8 @@ export type SecretProblem = { readonly name: string; readonly reason: string };
 export type ImageSource = {
   /** The answer for an image as a pod of this namespace with these pull secrets may have it. Starts a look-up if due. */
   answer(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
+  /** The same without asking anybody. */
+  recall(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
   /** Whether what is known of it is older than its time and could not be revalidated. */
   isStale(image: PodImage, namespace: string, pullSecrets: readonly string[]): boolean;
   /** `docker.io/library/nginx` and `docker.io/library/nginx:1.27` of an image; none where it cannot be read. */
@@ -43,6 +45,27 @@ export function createImageSource(
     return found;
   }
 
+  function answer(podImage: PodImage, namespace: string, pullSecrets: readonly string[], ask: boolean): ImageAnswer {
+    const { image } = podImage;
+    const access = accessFor(podImage, namespace, pullSecrets);
+    // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
+    const now = clock.steady();
+    const platforms = resolver.known(image, access);
+    if (platforms !== undefined) return { kind: 'known', platforms };
+    if (ask) resolver.request(image, access);
+    const failure = resolver.failure(image, access);
+    if (failure === undefined) return { kind: 'pending' };
+    return {
+      kind: 'failed',
+      code: failure.error.code,
+      message: failure.error.message,
+      registry: failure.error.endpoint ?? read(image).registry,
+      sinceMs: now - failure.firstFailedAt,
+      // Due: it is being asked again at this moment, and its end will be told.
+      retryInMs: failure.retryAt > now ? failure.retryAt - now : Number.POSITIVE_INFINITY,
+    };
+  }
+
   return {
     namesOf: (image) => read(image).names,
     canonicalOf: (image) => read(image).canonical,
@@ -52,26 +75,8 @@ export function createImageSource(
         return reason === undefined ? [] : { name, reason };
       }),
     isStale: (image, namespace, pullSecrets) => resolver.isStale(image.image, accessFor(image, namespace, pullSecrets)),
-    answer(podImage, namespace, pullSecrets) {
-      const { image } = podImage;
-      const access = accessFor(podImage, namespace, pullSecrets);
-      // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
-      const now = clock.steady();
-      const platforms = resolver.known(image, access);
-      if (platforms !== undefined) return { kind: 'known', platforms };
-      resolver.request(image, access);
-      const failure = resolver.failure(image, access);
-      if (failure === undefined) return { kind: 'pending' };
-      return {
-        kind: 'failed',
-        code: failure.error.code,
-        message: failure.error.message,
-        registry: failure.error.endpoint ?? read(image).registry,
-        sinceMs: now - failure.firstFailedAt,
-        // Due: it is being asked again at this moment, and its end will be told.
-        retryInMs: failure.retryAt > now ? failure.retryAt - now : Number.POSITIVE_INFINITY,
-      };
-    },
+    answer: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, true),
+    recall: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, false),
   };
 }
 

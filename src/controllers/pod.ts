@@ -1,17 +1,18 @@
 import type { Clock } from '../kube/clock.ts';
 import type { Reconciler, Result } from '../kube/controller.ts';
+import { isRefusal } from '../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { Store } from '../kube/store.ts';
-import type { Writer } from '../kube/writer.ts';
+import type { Writer, Written } from '../kube/writer.ts';
 import { IGNORE_LABEL } from '../names.ts';
 import { type Decision, decide } from '../placement/decide.ts';
 import { type Namespace, skipPod } from '../placement/eligibility.ts';
-import { podPatch } from '../placement/patch.ts';
+import { type Operation, podPatch, releasePatch } from '../placement/patch.ts';
+import { type Placing, placingFor, usesAffinity } from '../placement/placing.ts';
 import { type Pod, podAfter } from '../placement/pod.ts';
 import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
-import { tolerationsFor } from '../placement/tolerations.ts';
-import { announce, announceSecrets, createAnnouncer } from './announce.ts';
+import { announce, announcePreferred, announceRefusal, announceSecrets, createAnnouncer } from './announce.ts';
 import type { ImageSource } from './images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
 import { createWaiting } from './waiting.ts';
@@ -51,7 +52,7 @@ export type PodController = {
 
 /** Creates the pod's half of a controller; its queue is in `kube/controller`. */
 export function createPodController(options: PodControllerOptions): PodController {
-  const { pods, namespaces, clusterArchitectures, images, write, clock } = options;
+  const { pods, namespaces, clusterArchitectures, images, clock } = options;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
   const writing = new Map<string, Basis>();
@@ -95,10 +96,13 @@ export function createPodController(options: PodControllerOptions): PodControlle
     }
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) {
+      const isOver = skipped === 'deleting' || skipped === 'terminal';
+      const left = pod.gated && !isOver ? await write(key, pod, settings, undefined, signal) : { kind: 'nothing' };
+      if (left.kind === 'conflict') return { outcome: 'conflict' };
       states.set(key, { ...basis, final: true, at: clock.monotonic(), decision: { kind: 'skip', reason: skipped } });
       waiting.set(key, []);
       options.onDecided(key);
-      return { outcome: 'unchanged' };
+      return { outcome: left.kind === 'nothing' ? 'unchanged' : 'written' };
     }
     const decision = decide({
       template: pod,
@@ -112,7 +116,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
     announce(key, regarding(pod), pod, decision, settings, announcer);
     announceSecrets(key, regarding(pod), problems, announcer);
-    const result = await act(key, pod, decision, settings, signal);
+    if (pod.gated && usesAffinity(settings)) announcePreferred(key, regarding(pod), namespace, announcer);
+    const result = await act(key, pod, decision, settings, namespace, signal);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
     return result;
@@ -123,6 +128,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     pod: Pod,
     decision: Decision,
     settings: Settings,
+    namespace: Namespace,
     signal: AbortSignal,
   ): Promise<Result> {
     const final = decision.kind === 'hold' || (decision.kind === 'place' && decision.unknown.length === 0);
@@ -139,35 +145,80 @@ export function createPodController(options: PodControllerOptions): PodControlle
         return { outcome: 'held', againInMs: HELD_AGAIN_MS };
       case 'place': {
         const againInMs = final ? undefined : OPEN_AGAIN_MS;
-        const wanted = tolerationsFor(settings.taints, decision.architectures);
-        const patch = podPatch(pod, wanted);
-        if (patch.length === 0) {
-          settle(pod);
-          return { outcome: 'unchanged', againInMs };
+        const placing = placingFor(decision, pod, namespace, settings);
+        const written = await write(key, pod, settings, placing, signal);
+        switch (written.kind) {
+          case 'conflict':
+            return { outcome: 'conflict' };
+          case 'gone':
+            forget(key);
+            return { outcome: 'unchanged' };
+          case 'nothing':
+          case 'recorded':
+            settle(pod);
+            return { outcome: written.kind === 'nothing' ? 'unchanged' : 'written', againInMs };
+          case 'written': {
+            const now = podAfter(pod, written.placing?.tolerations ?? [], written.object);
+            pods.put(key, now);
+            settle(now);
+            if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
+            return { outcome: 'written', againInMs };
+          }
+          default:
+            return written satisfies never;
         }
-        const target = { kind: 'Pod', namespace: pod.namespace, name: pod.name, action: 'tolerate' } as const;
-        if (pod.generation !== undefined) {
-          const read = whatIsRead({ ...pod, generation: pod.generation + 1 });
-          writing.set(key, { uid: pod.uid, read, settings });
-        }
-        const written = await write(target, patch, signal).finally(() => writing.delete(key));
-        if (written.kind === 'conflict') return { outcome: 'conflict' };
-        if (written.kind === 'gone') {
-          forget(key);
-          return { outcome: 'unchanged' };
-        }
-        if (written.kind === 'recorded') settle(pod);
-        else {
-          const now = podAfter(pod, wanted, written.object);
-          pods.put(key, now);
-          settle(now);
-          if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
-        }
-        return { outcome: 'written', againInMs };
       }
       default:
         return decision satisfies never;
     }
+  }
+
+  /**
+   * Writes what a pod lacks of a placing, and releases it where it holds our gate; no placing: the gate alone. Where the API
+   * server refuses that for good the gate goes without it.
+   */
+  async function write(
+    key: string,
+    pod: Pod,
+    settings: Settings,
+    placing: Placing | undefined,
+    signal: AbortSignal,
+  ): Promise<WrittenPlacing> {
+    const { gated } = pod;
+    if (gated === undefined)
+      return send(key, pod, settings, placing, podPatch(pod, placing?.tolerations ?? []), signal);
+    const less = placing?.affinity === undefined ? [] : [{ ...placing, affinity: undefined }];
+    let refused: Error | undefined;
+    for (const part of placing === undefined ? [undefined] : [placing, ...less, undefined]) {
+      try {
+        const written = await send(key, pod, settings, part, releasePatch(pod, gated, part), signal);
+        if (refused && written.kind === 'written') announceRefusal(key, regarding(pod), refused, part, announcer);
+        return written;
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        refused ??= error;
+      }
+    }
+    throw refused;
+  }
+
+  async function send(
+    key: string,
+    pod: Pod,
+    settings: Settings,
+    placing: Placing | undefined,
+    patch: readonly Operation[],
+    signal: AbortSignal,
+  ): Promise<WrittenPlacing> {
+    if (patch.length === 0) return { kind: 'nothing' };
+    const { namespace, name } = pod;
+    const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
+    if (pod.generation !== undefined) {
+      const read = whatIsRead({ ...pod, generation: pod.generation + 1 });
+      writing.set(key, { uid: pod.uid, read, settings });
+    }
+    const written = await options.write(target, patch, signal).finally(() => writing.delete(key));
+    return written.kind === 'written' ? { ...written, placing } : written;
   }
 
   return {
@@ -192,6 +243,12 @@ export function createPodController(options: PodControllerOptions): PodControlle
       [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
   };
 }
+
+/** What became of a write, and what of the placing was in it. */
+type WrittenPlacing =
+  | Exclude<Written, { kind: 'written' }>
+  | (Extract<Written, { kind: 'written' }> & { readonly placing: Placing | undefined })
+  | { readonly kind: 'nothing' };
 
 /** What a decision is made of: the pod as it was read, and the settings that applied to it. */
 type Basis = Pick<PlacementState, 'uid' | 'read' | 'settings'>;

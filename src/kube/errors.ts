@@ -41,6 +41,11 @@ export function isConflict(error: unknown): boolean {
   return error.status === 422 && !error.hasCauses && error.message.includes('rejected our request due to an error');
 }
 
+/** Whether the API server refuses a write for good: a field that may not be so, or somebody's policy. */
+export function isRefusal(error: unknown): error is ApiError {
+  return error instanceof ApiError && [400, 403, 422].includes(error.status) && !isConflict(error);
+}
+
 /** Whether the object is gone. */
 export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;

@@ -26,6 +26,8 @@ export type Lease = {
   keep(signal: AbortSignal): Promise<void>;
   /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
   fresh(): boolean;
+  /** Whether a leader holds it now: we, or another replica that we have seen renewing it. */
+  live(): boolean;
   /** Gives it up, so that another replica need not wait. Call when no write is under way any more. */
   release(signal: AbortSignal): Promise<void>;
 };
@@ -35,7 +37,16 @@ export type Attempt =
   | { readonly held: true }
   | { readonly held: false; readonly holder: string; readonly alive: boolean };
 
-type Observed = { readonly fingerprint: string; readonly at: number; readonly changes: number };
+type Observed = {
+  readonly fingerprint: string;
+  readonly at: number;
+  readonly changes: number;
+  readonly holder: string;
+  readonly heldMs: number;
+};
+
+/** No host's name has a colon. */
+const CLEANER = 'clean:';
 
 /** Creates the lease's holder; nothing is sent before `acquire` or `tryAcquire`. */
 export function createLease(options: LeaseOptions): Lease {
@@ -106,10 +117,11 @@ export function createLease(options: LeaseOptions): Lease {
   function expired(lease: JsonObject): boolean {
     const spec = objectAt(lease, 'spec');
     const fingerprint = JSON.stringify([spec.holderIdentity, spec.renewTime, spec.leaseTransitions]);
-    if (observed?.fingerprint !== fingerprint) {
-      observed = { fingerprint, at: clock.monotonic(), changes: (observed?.changes ?? -1) + 1 };
-    }
+    const holder = stringAt(spec, 'holderIdentity') ?? '';
     const heldMs = (numberAt(spec, 'leaseDurationSeconds') ?? durationMs / 1000) * 1000;
+    if (observed?.fingerprint !== fingerprint) {
+      observed = { fingerprint, at: clock.monotonic(), changes: (observed?.changes ?? -1) + 1, holder, heldMs };
+    }
     return clock.monotonic() - observed.at > heldMs;
   }
 
@@ -127,6 +139,12 @@ export function createLease(options: LeaseOptions): Lease {
   return {
     tryAcquire,
     fresh: () => age() < renewMs,
+    live() {
+      if (age() < renewMs) return true;
+      if (observed === undefined || observed.holder === '' || isCleaner(observed.holder)) return false;
+      // Seen for the first time it may be the record of one that has died.
+      return observed.changes > 0 && clock.monotonic() - observed.at <= observed.heldMs;
+    },
     async acquire(signal) {
       while (!signal.aborted) {
         if ((await attempt(signal)) === 'held') return true;
@@ -157,6 +175,15 @@ export function createLease(options: LeaseOptions): Lease {
       await client.request('update', path, { body: { ...current, spec }, signal });
     },
   };
+}
+
+/** The identity of a `clean`, which leads nobody while it holds the lease. */
+export function cleanerIdentity(name: string): string {
+  return `${CLEANER}${name}`;
+}
+
+function isCleaner(holder: string): boolean {
+  return holder.startsWith(CLEANER);
 }
 
 /** A time as the API server's MicroTime wants it: six digits after the second. */

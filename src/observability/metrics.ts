@@ -9,6 +9,9 @@ export type Observed = {
   readonly oldestWaitingPodSeconds: () => number;
   readonly unresolvableImages: () => number;
   readonly leader: () => boolean;
+  readonly gatedPods: () => number;
+  /** Seconds until the serving certificate expires; undefined where there is none. */
+  readonly certificateExpirySeconds: () => number | undefined;
 };
 
 /** Every metric of the program; the names are documented and do not change. */
@@ -74,6 +77,9 @@ export function createMetrics(version: string) {
     'Pods on nodes whose architecture their images lack: why, and what was done.',
     ['reason', 'action'],
   );
+  const admissions = counter('admission_reviews_total', 'AdmissionReviews by what was answered.', ['outcome']);
+  const admissionSeconds = histogram('admission_duration_seconds', 'Time of an AdmissionReview.', [], FAST);
+  const gatedPods = gauge('gated_pods', 'Pods that hold our scheduling gate.');
   const leader = gauge('leader', 'Whether this process leads.');
   const watchRestarts = counter('watch_restarts_total', 'Watches that ended otherwise than by their own time.', [
     'kind',
@@ -82,6 +88,10 @@ export function createMetrics(version: string) {
   reloadSuccess.set(1);
   const buildInfo = gauge('build_info', 'Version of the program and of Node.js.', ['version', 'node_version']);
   buildInfo.set({ version, node_version: process.version }, 1);
+  const certificateExpiry = gauge(
+    'certificate_expiry_seconds',
+    'Seconds until the serving certificate of the webhook expires; NaN without one.',
+  );
 
   const configured = new Set<string>();
   const others = new Set<string>();
@@ -98,6 +108,10 @@ export function createMetrics(version: string) {
       reconcileSeconds.observe({ controller }, seconds);
     },
     wrongNodeFound: (reason: string, action: string) => wrongNodePods.inc({ reason, action }),
+    reviewed(outcome: string, seconds: number) {
+      admissions.inc({ outcome });
+      admissionSeconds.observe(seconds);
+    },
     podPlaced: (seconds: number) => placementSeconds.observe(seconds),
     imageResolved: (result: string) => resolutions.inc({ result }),
     cacheAnswered: (result: string) => cache.inc({ result }),
@@ -127,6 +141,9 @@ export function createMetrics(version: string) {
       oldestWaiting.set(observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());
       leader.set(observed.leader() ? 1 : 0);
+      gatedPods.set(observed.gatedPods());
+      // Zero would be an alarm.
+      certificateExpiry.set(observed.certificateExpirySeconds() ?? Number.NaN);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };

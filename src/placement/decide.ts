@@ -26,6 +26,8 @@ export type Decision =
       readonly basis: Basis;
       /** Whether the set grows when an architecture joins the cluster. */
       readonly followsCluster: boolean;
+      /** The OS that nodes must have: the pod's, where one of its images exists for several. */
+      readonly os: string | undefined;
       readonly failed: readonly FailedImage[];
       /** Images it was made without: failed ones and those still being asked. */
       readonly unknown: readonly string[];
@@ -40,6 +42,9 @@ export type Decision =
       readonly againInMs: number | undefined;
     }
   | { readonly kind: 'hold'; readonly reason: 'no-common-architecture'; readonly images: readonly ImageSet[] };
+
+/** A decision that lets the pod go somewhere. */
+export type Placement = Extract<Decision, { kind: 'place' }>;
 
 export type DecisionInput = {
   readonly template: PodTemplate;
@@ -86,7 +91,7 @@ export function decide(input: DecisionInput): Decision {
   if (evidence.pending.length === 0 && evidence.failed.length === 0) {
     return common === undefined
       ? place(onlySchedulable(clusterArchitectures, settings), 'cluster', true)
-      : place(onlySchedulable(common, settings), 'images');
+      : { ...place(onlySchedulable(common, settings), 'images'), os: osOf(evidence, template.os) };
   }
   return withoutKnowing(evidence, common, input);
 }
@@ -145,9 +150,16 @@ function patienceLeft(evidence: Evidence, { template, namespace, settings, waite
 }
 
 function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
-  if (input.settings.noCommonArchitecture === 'hold') return { kind: 'hold', reason: 'no-common-architecture', images };
+  // What is not refused at admission is held.
+  if (input.settings.noCommonArchitecture !== 'release')
+    return { kind: 'hold', reason: 'no-common-architecture', images };
   const cluster = onlySchedulable(input.clusterArchitectures, input.settings);
   return place(cluster, 'released', true, [], [], images);
+}
+
+function osOf({ seen }: Evidence, os: string): string | undefined {
+  const isForOthers = (platform: string) => !platform.startsWith(`${os}/`);
+  return seen.some(({ platforms }) => platforms.some(isForOthers)) ? os : undefined;
 }
 
 function place(
@@ -157,6 +169,6 @@ function place(
   failed: readonly FailedImage[] = [],
   unknown: readonly string[] = [],
   images: readonly ImageSet[] = [],
-): Decision {
-  return { kind: 'place', architectures, basis, followsCluster, failed, unknown, images };
+): Placement {
+  return { kind: 'place', architectures, basis, followsCluster, os: undefined, failed, unknown, images };
 }

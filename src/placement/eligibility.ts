@@ -1,4 +1,4 @@
-import { IGNORE_LABEL } from '../names.ts';
+import { IGNORE_LABEL, PREFERRED } from '../names.ts';
 import type { DaemonSet } from './daemonset.ts';
 import { matchesAnyGlob } from './glob.ts';
 import { type JsonObject, objectAt, stringAt, stringsAt } from './json.ts';
@@ -24,6 +24,8 @@ export type Namespace = {
   readonly uid: string;
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** The annotation `archaware.dev/preferred`, unread. */
+  readonly preferred: string | undefined;
 };
 
 /** Reads a namespace of the API server. Never throws. */
@@ -34,6 +36,7 @@ export function readNamespace(object: JsonObject): Namespace {
     uid: stringAt(metadata, 'uid') ?? '',
     resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
     labels: stringsAt(metadata, 'labels'),
+    preferred: stringAt(objectAt(metadata, 'annotations'), PREFERRED),
   };
 }
 
@@ -86,7 +89,10 @@ export function isSystemPod(
   namespace: string,
   settings: Settings,
 ): boolean {
-  return (
-    template.priorityClassName?.startsWith('system-') === true || matchesAnyGlob(settings.systemNamespaces, namespace)
-  );
+  return template.priorityClassName?.startsWith('system-') === true || isSystemNamespace(namespace, settings);
+}
+
+/** Whether `systemNamespaces` names it. */
+export function isSystemNamespace(namespace: string, settings: Pick<Settings, 'systemNamespaces'>): boolean {
+  return matchesAnyGlob(settings.systemNamespaces, namespace);
 }

@@ -1,8 +1,11 @@
-import { MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../names.ts';
+import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../names.ts';
+import { withAffinity } from './affinity.ts';
 import type { DaemonSet, TemplateDecision } from './daemonset.ts';
+import { difference, pointerPart } from './diff.ts';
 import type { JsonObject } from './json.ts';
 import type { Node, NodeDecision } from './node.ts';
-import type { Pod } from './pod.ts';
+import type { Placing } from './placing.ts';
+import type { Gated, Pod } from './pod.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 
 /** One operation of a JSON Patch (RFC 6902). */
@@ -26,6 +29,28 @@ export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
   }
   if (pod.generation === undefined) operations.push(test('/spec/tolerations', pod.tolerations));
   return [...operations, ...missing.map((toleration) => add('/spec/tolerations/-', toleration))];
+}
+
+/**
+ * The patch that releases a gated pod (KEP-3838): affinity, tolerations and our gate at once; of no placing, the gate
+ * alone. It fails where anything of these changed since the pod was read.
+ */
+export function releasePatch(pod: Pod, gated: Gated, placing: Placing | undefined): Operation[] {
+  const { gates, affinity } = gated;
+  const index = gates.findIndex(({ name }) => name === ARCHITECTURE_GATE);
+  const narrowed = placing?.affinity && withAffinity(gated, placing.affinity);
+  const missing = lacking(pod.tolerations ?? [], placing?.tolerations ?? []);
+  const operations: Operation[] = [test('/metadata/uid', pod.uid)];
+  if (pod.generation !== undefined) operations.push(test('/metadata/generation', pod.generation));
+  else operations.push(test('/spec/affinity', affinity ?? null), test('/spec/tolerations', pod.tolerations ?? null));
+  operations.push(test('/spec/schedulingGates', gates));
+  if (narrowed !== undefined) operations.push(...difference(affinity, narrowed, '/spec/affinity'));
+  if (missing.length > 0 && pod.tolerations === undefined) operations.push(add('/spec/tolerations', missing));
+  else operations.push(...missing.map((toleration) => add('/spec/tolerations/-', toleration)));
+  return [
+    ...operations,
+    { op: 'remove', path: gates.length === 1 ? '/spec/schedulingGates' : `/spec/schedulingGates/${index}` },
+  ];
 }
 
 /** The patch that renders a node's decision: taints and annotation at once, tested whole as they were read. */
@@ -75,7 +100,7 @@ function annotationPatch(
   wanted: string | undefined,
 ): Operation[] {
   if (present === wanted) return [];
-  const path = `/metadata/annotations/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const path = `/metadata/annotations/${pointerPart(name)}`;
   if (wanted === undefined) return [test(path, present), { op: 'remove', path }];
   if (!hasAnnotations) return [test('/metadata/annotations', null), add('/metadata/annotations', { [name]: wanted })];
   // A test of a path that is not there fails as a whole, so an absent annotation is added without one.

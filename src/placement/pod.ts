@@ -1,4 +1,4 @@
-import { ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
 import { readStartError } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
@@ -21,6 +21,14 @@ export type PodTemplate = {
   readonly serviceAccountName: string;
 };
 
+/** What may be narrowed of a pod while it holds our gate, as the API server sent it. */
+export type Gated = {
+  /** The whole list. */
+  readonly gates: readonly JsonObject[];
+  readonly affinity: unknown;
+  readonly nodeSelector: unknown;
+};
+
 /** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
 export type Owner = { readonly kind: string; readonly apiVersion: string; readonly name: string; readonly uid: string };
 
@@ -41,6 +49,8 @@ export type Pod = PodTemplate & {
   /** The container that died with an exec format error and does not run now, if its status says so. */
   readonly startError: string | undefined;
   readonly owner: Owner | undefined;
+  /** Undefined where it does not hold our gate. */
+  readonly gated: Gated | undefined;
 };
 
 /**
@@ -80,7 +90,14 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     nodeName: stringAt(spec, 'nodeName') || undefined,
     startError: readStartError(status),
     owner: readOwner(metadata),
+    gated: readGated(spec),
   };
+}
+
+function readGated(spec: JsonObject): Gated | undefined {
+  const gates = listAt(spec, 'schedulingGates') ?? [];
+  if (!gates.some(({ name }) => name === ARCHITECTURE_GATE)) return undefined;
+  return { gates, affinity: spec.affinity, nodeSelector: spec.nodeSelector };
 }
 
 function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before is Pod {
@@ -127,7 +144,7 @@ export function readOwner(metadata: JsonObject): Owner | undefined {
     : undefined;
 }
 
-/** The pod as it is after its patch was answered with the metadata of the new version. */
+/** The pod as it is after its patch, which took our gate if it held it, was answered with the metadata of the new version. */
 export function podAfter(before: Pod, wanted: readonly Toleration[], answer: JsonObject): Pod {
   const metadata = objectAt(answer, 'metadata');
   const present = before.tolerations ?? [];
@@ -136,5 +153,6 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
     generation: numberAt(metadata, 'generation'),
     resourceVersion: stringAt(metadata, 'resourceVersion') ?? before.resourceVersion,
     tolerations: [...present, ...lacking(present, wanted)],
+    gated: undefined,
   };
 }

@@ -6,6 +6,8 @@ export type Settings = {
   readonly policy?: string;
   /** The first that matches wins (`settingsFor` in policy.ts); those of a policy have none. */
   readonly policies: readonly Policy[];
+  /** How pods are placed: by tolerations, by node affinity, or by both. */
+  readonly mode: 'taints' | 'affinity' | 'both';
   readonly taints: {
     readonly manage: boolean;
     readonly key: string;
@@ -17,10 +19,14 @@ export type Settings = {
   /** What else nodes of an architecture run: `amd64` runs `386`. */
   readonly compatible: Readonly<Record<string, readonly string[]>>;
   readonly fallback: readonly string[];
-  readonly noCommonArchitecture: 'hold' | 'release';
+  /** Weights, 1 to 100. */
+  readonly preferred: Readonly<Record<string, number>>;
+  readonly noCommonArchitecture: 'hold' | 'release' | 'reject';
   readonly excludeNamespaces: readonly string[];
   readonly namespaceSelector: Selector;
   readonly systemNamespaces: readonly string[];
+  /** Label keys of pods that become required labels of nodes. */
+  readonly matchNodeLabels: readonly string[];
   readonly daemonSets: 'patch' | 'ignore';
   /** What becomes of pods that are bound to a node whose architecture their images lack. */
   readonly onWrongNode: 'warn' | 'evict';

@@ -95,6 +95,7 @@ describe('every key', () => {
     'taints.nodeSelector': ['a=b,c in (d,e)', 'a=b,c in (d,e)'],
     'architectures.schedulable': ['amd64,arm64', ['amd64', 'arm64']],
     'architectures.compatible': ['{arm64: [arm], amd64: ["386"]}', { arm64: ['arm'], amd64: ['386'] }],
+    'architectures.preferred': ['{arm64: 75, amd64: 25}', { arm64: 75, amd64: 25 }],
     'architectures.fallback': ['amd64', ['amd64']],
     policies: [
       '[{"name": "a", "podSelector": "app=b", "noCommonArchitecture": "release"}]',
@@ -103,6 +104,7 @@ describe('every key', () => {
     'pods.excludeNamespaces': ['a-*, b?', ['a-*', 'b?']],
     'pods.namespaceSelector': ['!a', '!a'],
     'pods.daemonSets': ['ignore', 'ignore'],
+    'pods.matchNodeLabels': ['example.com/pool,zone', ['example.com/pool', 'zone']],
     'pods.onWrongNode': ['evict', 'evict'],
     systemNamespaces: ['', []],
     'images.unresolvable': ['wait', 'wait'],
@@ -132,6 +134,9 @@ describe('every key', () => {
     'credentials.dockerConfigFiles': ['/a/config.json,/b/config.json', ['/a/config.json', '/b/config.json']],
     'credentials.directory': ['/credentials', '/credentials'],
     'credentials.kubelet.binDirectory': ['/opt/providers', '/opt/providers'],
+    'webhook.enabled': ['true', true],
+    'webhook.address': ['127.0.0.1:8443', '127.0.0.1:8443'],
+    'webhook.certificates': ['/tls', '/tls'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],
     'leaderElection.namespace': ['ops', 'ops'],
@@ -322,29 +327,23 @@ describe('a key that there is not', () => {
     ],
     [
       'a group of a later version',
-      { file: 'webhook:\n  enabled: true\n' },
-      ['webhook: not yet available in this version (config.yaml:1)'],
-    ],
-    [
-      'a key of a later version in a group of this one',
-      { file: 'pods:\n  matchNodeLabels: []\n' },
-      ['pods.matchNodeLabels: not yet available in this version (config.yaml:2)'],
+      { file: 'nodeLabels:\n  directory: /etc/labels\n' },
+      ['nodeLabels: not yet available in this version (config.yaml:1)'],
     ],
     [
       'a variable of a later version',
-      { environment: { ARCHAWARE_WEBHOOK__ENABLED: 'true', ARCHAWARE_NODE_LABELS: '{}' } },
+      { environment: { ARCHAWARE_NODE_LABELS__DIRECTORY: '/etc/labels', ARCHAWARE_NODE_LABELS: '{}' } },
       [
-        'ARCHAWARE_WEBHOOK__ENABLED: not yet available in this version',
+        'ARCHAWARE_NODE_LABELS__DIRECTORY: not yet available in this version',
         'ARCHAWARE_NODE_LABELS: not yet available in this version',
       ],
     ],
     [
-      'a field of a policy of a later version, beside a typing error',
+      'a typing error in a policy',
       { file: 'policies:\n  - name: a\n    fallbak: [arm64]\n    preferred: {arm64: 75}\n' },
       [
-        'policies[0].preferred: not yet available in this version (config.yaml:4)',
         'policies[0]: unknown key fallbak; expected a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, ' +
-          'podSelector, schedulable: [arm64], unresolvable, fallback, noCommonArchitecture} (config.yaml:2)',
+          'podSelector, schedulable: [arm64], preferred: {arm64: 75}, unresolvable, fallback, noCommonArchitecture} (config.yaml:2)',
       ],
     ],
   ];
@@ -359,7 +358,9 @@ describe('a key that there is not', () => {
     expect(unknownFlag('taints.kee', known)).to.equal('--taints.kee: unknown flag; did you mean --taints.key?');
     expect(unknownFlag('yess', known)).to.equal('--yess: unknown flag; did you mean --yes?');
     expect(unknownFlag('q'.repeat(100_000), known)).to.match(/unknown flag/);
-    expect(unknownFlag('webhook.enabled', known)).to.equal('--webhook.enabled: not yet available in this version');
+    expect(unknownFlag('nodeLabels.directory', known)).to.equal(
+      '--nodeLabels.directory: not yet available in this version',
+    );
   });
 });
 
@@ -382,12 +383,40 @@ describe('a value that is not allowed', () => {
       ],
     ],
     [
-      'a value of a later version',
-      { file: 'placement:\n  mode: both\n  noCommonArchitecture: reject\n' },
+      'a mode that there is not',
+      { file: 'placement:\n  mode: gates\n  noCommonArchitecture: drop\n' },
       [
-        'placement.mode: "both" is not yet available in this version (config.yaml:2)',
-        'placement.noCommonArchitecture: "reject" is not yet available in this version (config.yaml:3)',
+        'placement.mode: got "gates", expected one of taints, affinity, both (config.yaml:2)',
+        'placement.noCommonArchitecture: got "drop", expected one of hold, release, reject (config.yaml:3)',
       ],
+    ],
+    [
+      'node affinity without the webhook',
+      { file: 'placement: {mode: both}\n' },
+      ['webhook.enabled: got false, expected true with placement.mode: both (config.yaml:1)'],
+    ],
+    [
+      'a weight beyond what the API server takes',
+      { file: 'architectures:\n  preferred: {arm64: 101, x86_64: 1}\n' },
+      [
+        'architectures.preferred.arm64: got 101, expected a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25} (config.yaml:2)',
+        'architectures.preferred.x86_64: got "x86_64", expected the name of an architecture as nodes report it ("amd64") (config.yaml:2)',
+      ],
+    ],
+    [
+      'a preferred architecture that is never used',
+      {
+        file: 'architectures:\n  schedulable: [amd64]\n  preferred: {arm64: 75}\npolicies:\n  - {name: a, preferred: {s390x: 1}}\n',
+      },
+      [
+        'architectures.preferred: got ["arm64"], expected only architectures of architectures.schedulable (amd64) (config.yaml:3)',
+        'policies[0].preferred: got ["s390x"], expected only architectures of architectures.schedulable (amd64) (config.yaml:5)',
+      ],
+    ],
+    [
+      'an address of the webhook that is none',
+      { flags: { 'webhook.address': '' } },
+      ['webhook.address: got "", expected host:port or :port (--webhook.address)'],
     ],
     [
       'a number for a text',
@@ -565,8 +594,11 @@ describe('a value that is not allowed', () => {
       ],
       ['fallback: arm64', '.fallback: got "arm64", expected a list of architectures, as amd64,arm64'],
       ['unresolvable: never', '.unresolvable: got "never", expected one of open, wait, fallback'],
-      ['noCommonArchitecture: drop', '.noCommonArchitecture: got "drop", expected one of hold, release'],
-      ['noCommonArchitecture: reject', '.noCommonArchitecture: "reject" is not yet available in this version'],
+      ['noCommonArchitecture: drop', '.noCommonArchitecture: got "drop", expected one of hold, release, reject'],
+      [
+        'preferred: {arm64: 0}',
+        '.preferred.arm64: got 0, expected a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25}',
+      ],
       ['podSelector: a in b', `.podSelector: got "a in b", expected ${selector}`],
       ['namespaceSelector: 5', `.namespaceSelector: got 5, expected ${selector}`],
       [
@@ -602,7 +634,7 @@ describe('a value that is not allowed', () => {
       { environment: { ARCHAWARE_POLICIES: '[a]' } },
       [
         'policies[0]: got "a", expected a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, podSelector, ' +
-          'schedulable: [arm64], unresolvable, fallback, noCommonArchitecture} (ARCHAWARE_POLICIES)',
+          'schedulable: [arm64], preferred: {arm64: 75}, unresolvable, fallback, noCommonArchitecture} (ARCHAWARE_POLICIES)',
       ],
     ],
   );

@@ -21,6 +21,7 @@ const PLACED: Decision = {
   architectures: ['amd64'],
   basis: 'images',
   followsCluster: false,
+  os: undefined,
   failed: [],
   unknown: [],
   images: [],

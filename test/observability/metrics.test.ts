@@ -8,6 +8,8 @@ const NOTHING = {
   oldestWaitingPodSeconds: () => 0,
   unresolvableImages: () => 0,
   leader: () => true,
+  gatedPods: () => 0,
+  certificateExpirySeconds: () => undefined,
 };
 
 describe('the metrics', () => {

@@ -130,6 +130,7 @@ describe('what was decided for a bound pod', () => {
     architectures,
     basis,
     followsCluster: false,
+    os: undefined,
     failed: [],
     unknown: [],
     images: [],

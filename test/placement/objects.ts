@@ -9,6 +9,9 @@ import type { Settings } from '../../src/placement/settings.ts';
 /** The settings of the default configuration, with what differs. */
 export function settings(given: Partial<Settings> = {}): Settings {
   return {
+    mode: 'taints',
+    preferred: {},
+    matchNodeLabels: [],
     taints: { manage: true, key: 'supported-arch', effect: 'NoSchedule', nodeSelector: [] },
     schedulable: [],
     compatible: { amd64: ['386'] },

@@ -1,0 +1,138 @@
+import { ARCHITECTURE_GATE, MANAGED_ANNOTATION } from '../names.ts';
+import { withAffinity } from './affinity.ts';
+import { type DecisionInput, decide } from './decide.ts';
+import { difference } from './diff.ts';
+import { isSystemNamespace, type Namespace, skipPod } from './eligibility.ts';
+import { isObject, type JsonObject, listAt, objectAt } from './json.ts';
+import type { Operation } from './patch.ts';
+import { type Placing, placingFor, usesAffinity } from './placing.ts';
+import { type Pod, readPod } from './pod.ts';
+import { put, recordOf, withoutOurs } from './pod-managed.ts';
+import { settingsFor } from './policy.ts';
+import { noCommonArchitectureNote } from './reasons.ts';
+import type { Settings } from './settings.ts';
+import { lacking } from './tolerations.ts';
+
+/** What becomes of an object at admission. */
+export type Admission =
+  | { readonly kind: 'unchanged' }
+  /** Given what it needs, once and for all. */
+  | { readonly kind: 'patched'; readonly patch: readonly Operation[] }
+  /** Held by the gate until its images are known. */
+  | { readonly kind: 'gated'; readonly patch: readonly Operation[] }
+  | { readonly kind: 'rejected'; readonly message: string };
+
+export type AdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
+  /** The pod as the API server sent it, every field kept. */
+  readonly object: JsonObject;
+  readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
+  /** The global ones; a policy's are found here. */
+  readonly settings: Settings;
+  /** Whether somebody is there to release it: a gate is added only then. */
+  readonly mayGate: boolean;
+  /** Where we run: never gated, as nobody would be there to release us. */
+  readonly ownNamespace: string;
+};
+
+/** Node selectors of pods that the control plane is made of. */
+const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
+
+/**
+ * What a new pod becomes: what its decision gives it where its images are known, else the gate (KEP-3521, KEP-3838). Called
+ * again with its own first answer (`reinvocationPolicy: IfNeeded`), it takes that for none of the user's wishes.
+ */
+export function admitPod(input: AdmissionInput): Admission {
+  const { object, namespace, ownNamespace, answerOf, clusterArchitectures, namesOf } = input;
+  const wished = withoutOurs(object);
+  const pod = readPod(wished);
+  const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
+  if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) return { kind: 'unchanged' };
+  const decision = decide({
+    template: pod,
+    namespace: namespace.name,
+    settings,
+    clusterArchitectures,
+    namesOf,
+    answerOf,
+    waitedMs: 0,
+  });
+  const isHeldBack = mayBeHeldBack(pod, wished, namespace.name, ownNamespace, settings);
+  switch (decision.kind) {
+    case 'place': {
+      const isOfDaemonSet = pod.owner?.kind === 'DaemonSet';
+      const placing = placingFor(decision, pod, namespace, settings);
+      // Its controller has chosen the node: to require another would hold it for ever.
+      return patched(object, placed(wished, isOfDaemonSet ? { ...placing, affinity: undefined } : placing));
+    }
+    case 'hold':
+      if (isHeldBack && settings.noCommonArchitecture === 'reject') {
+        return { kind: 'rejected', message: noCommonArchitectureNote(decision.images, pod.os, settings.schedulable) };
+      }
+      // Without a toleration it is held by the taints.
+      return isHeldBack && input.mayGate && usesAffinity(settings) ? gated(object, wished) : patched(object, wished);
+    case 'wait':
+      return isHeldBack && input.mayGate ? gated(object, wished) : patched(object, wished);
+    default:
+      return decision satisfies never;
+  }
+}
+
+/** Whether a pod may be gated or refused: not what the cluster or we ourselves may need first, nor a daemon pod. */
+function mayBeHeldBack(
+  pod: Pod,
+  object: JsonObject,
+  namespace: string,
+  ownNamespace: string,
+  settings: Settings,
+): boolean {
+  const selector = objectAt(objectAt(object, 'spec'), 'nodeSelector');
+  return (
+    pod.owner?.kind !== 'DaemonSet' &&
+    namespace !== ownNamespace &&
+    !isSystemNamespace(namespace, settings) &&
+    !CONTROL_PLANE.some((key) => Object.hasOwn(selector, key))
+  );
+}
+
+/** The pod with what a placing gives it, and the record of it. */
+function placed(pod: JsonObject, placing: Placing): JsonObject {
+  const spec = objectAt(pod, 'spec');
+  const present = listAt(spec, 'tolerations') ?? [];
+  const missing = lacking(present, placing.tolerations);
+  const tolerating = missing.length === 0 ? pod : put(pod, ['spec', 'tolerations'], [...present, ...missing]);
+  const affinity = placing.affinity === undefined ? undefined : withAffinity(spec, placing.affinity);
+  const after = affinity === undefined ? tolerating : put(tolerating, ['spec', 'affinity'], affinity);
+  const record = recordOf(pod, after, placing);
+  return record === undefined ? after : put(after, ['metadata', 'annotations', MANAGED_ANNOTATION], record);
+}
+
+function patched(before: JsonObject, after: JsonObject): Admission {
+  const patch = patchBetween(before, after);
+  return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch };
+}
+
+function gated(before: JsonObject, wished: JsonObject): Admission {
+  const gates = listAt(objectAt(wished, 'spec'), 'schedulingGates') ?? [];
+  const patch = patchBetween(before, put(wished, ['spec', 'schedulingGates'], [...gates, { name: ARCHITECTURE_GATE }]));
+  return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'gated', patch };
+}
+
+/** Empty also where only the order differs: another webhook may have put something of its own behind ours. */
+function patchBetween(before: JsonObject, after: JsonObject): Operation[] {
+  const patch = difference(before, after);
+  return patch.length > 0 && canonical(before) === canonical(after) ? [] : patch;
+}
+
+/** The fields that we write, as a text that does not depend on any order. */
+function canonical(pod: JsonObject): string {
+  const { tolerations, affinity, schedulingGates } = objectAt(pod, 'spec');
+  const { annotations } = objectAt(pod, 'metadata');
+  return sortedText({ tolerations, affinity, schedulingGates, annotations });
+}
+
+function sortedText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(sortedText).sort().join()}]`;
+  if (!isObject(value)) return JSON.stringify(value) ?? '';
+  const entries = Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}:${sortedText(item)}`);
+  return `{${entries.sort().join()}}`;
+}

@@ -1,0 +1,71 @@
+import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
+import type { AffinityIntent, Requirement } from './affinity.ts';
+import type { Placement } from './decide.ts';
+import type { Namespace } from './eligibility.ts';
+import type { PodTemplate } from './pod.ts';
+import { preferencesFor } from './preference.ts';
+import type { Settings } from './settings.ts';
+import { type Toleration, tolerationsFor } from './tolerations.ts';
+
+/** What a pod is given so that it goes where a decision lets it: what of it is there already is not added again. */
+export type Placing = {
+  readonly tolerations: readonly Toleration[];
+  readonly affinity: AffinityIntent | undefined;
+};
+
+/** Whether pods are placed by tolerations. */
+export function usesTaints({ mode }: Pick<Settings, 'mode'>): boolean {
+  return mode !== 'affinity';
+}
+
+/** Whether pods are placed by node affinity. */
+export function usesAffinity({ mode }: Pick<Settings, 'mode'>): boolean {
+  return mode !== 'taints';
+}
+
+/** The tolerations for these architectures, where the mode has any. */
+export function wantedTolerations(
+  settings: Pick<Settings, 'mode' | 'taints'>,
+  architectures: readonly string[],
+): Toleration[] {
+  return usesTaints(settings) ? tolerationsFor(settings.taints, architectures) : [];
+}
+
+/** Renders a decision for a pod, by the settings that apply to it. */
+export function placingFor(
+  decision: Placement,
+  template: Pick<PodTemplate, 'labels'>,
+  namespace: Pick<Namespace, 'preferred'>,
+  settings: Settings,
+): Placing {
+  return {
+    tolerations: wantedTolerations(settings, decision.architectures),
+    affinity: usesAffinity(settings) ? affinityFor(decision, template, namespace, settings) : undefined,
+  };
+}
+
+function affinityFor(
+  { architectures, followsCluster, os }: Placement,
+  template: Pick<PodTemplate, 'labels'>,
+  namespace: Pick<Namespace, 'preferred'>,
+  settings: Settings,
+): AffinityIntent {
+  // Affinity cannot be widened: what follows the cluster is required only to be what may be used at all.
+  const set = followsCluster ? settings.schedulable : architectures;
+  const among = followsCluster && set.length === 0 ? undefined : set;
+  return {
+    required: [
+      ...(set.length > 0 ? [isIn(ARCHITECTURE_LABEL, [...set].sort())] : []),
+      ...(os === undefined ? [] : [isIn(OS_LABEL, [os])]),
+      ...settings.matchNodeLabels.flatMap((key) => {
+        const value = Object.hasOwn(template.labels, key) ? template.labels[key] : undefined;
+        return value === undefined ? [] : isIn(key, [value]);
+      }),
+    ],
+    preferred: preferencesFor(template, namespace, settings, among),
+  };
+}
+
+function isIn(key: string, values: readonly string[]): Requirement {
+  return { key, operator: 'In', values };
+}

@@ -1,0 +1,60 @@
+import { NOE_PREFERRED, PREFERRED } from '../names.ts';
+import type { Namespace } from './eligibility.ts';
+import { normaliseArchitecture } from './platform.ts';
+import type { PodTemplate } from './pod.ts';
+import type { Settings } from './settings.ts';
+
+/** A weight, 1 to 100, that nodes of an architecture get in scheduling. */
+export type Preference = { readonly architecture: string; readonly weight: number };
+
+/** What a pod's own label weighs. */
+const LABEL_WEIGHT = 100;
+const FORM = /^\s*([A-Za-z0-9_-]+)\s*=\s*([0-9]{1,3})\s*$/;
+
+/**
+ * The preferences of a pod among its architectures (undefined: any): of its label, else of its namespace's annotation,
+ * else of its policy or the configuration. A source that names none of them is passed over.
+ */
+export function preferencesFor(
+  { labels }: Pick<PodTemplate, 'labels'>,
+  namespace: Pick<Namespace, 'preferred'>,
+  settings: Pick<Settings, 'preferred'>,
+  architectures: readonly string[] | undefined,
+): Preference[] {
+  const ofLabel = (name: string) => {
+    const architecture = normaliseArchitecture(labels[name] ?? '');
+    return architecture === undefined ? [] : [{ architecture, weight: LABEL_WEIGHT }];
+  };
+  const ofSettings = Object.entries(settings.preferred).map(([architecture, weight]) => ({ architecture, weight }));
+  const sources = [ofLabel(PREFERRED), ofLabel(NOE_PREFERRED), preferredOf(namespace.preferred) ?? [], ofSettings];
+  for (const source of sources) {
+    const usable = source.filter(({ architecture }) => architectures?.includes(architecture) ?? true);
+    if (usable.length > 0) return usable.sort((one, other) => other.weight - one.weight);
+  }
+  return [];
+}
+
+/** A namespace's annotation, where it can be read: else the caller says so in an Event, and it counts as absent. */
+function preferredOf(annotation: Namespace['preferred']): Preference[] | undefined {
+  try {
+    return annotation === undefined ? undefined : readPreferred(annotation);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads `arm64=75,amd64=25`. Throws an Error that names the value and what is allowed, for the Event that says so.
+ */
+export function readPreferred(annotation: string): Preference[] {
+  return annotation.split(',').map((part) => {
+    const [, name = '', digits = ''] = FORM.exec(part) ?? [];
+    const [architecture, weight] = [normaliseArchitecture(name), Number(digits)];
+    if (architecture === undefined || weight < 1 || weight > 100) {
+      throw new Error(
+        `got ${JSON.stringify(annotation.slice(0, 80))}, expected architectures with weights from 1 to 100 (arm64=75,amd64=25)`,
+      );
+    }
+    return { architecture, weight };
+  });
+}

@@ -1,0 +1,136 @@
+import { type Admission, admitPod } from '../placement/admission.ts';
+import { admitDaemonSet } from '../placement/daemonset-admission.ts';
+import type { Namespace } from '../placement/eligibility.ts';
+import type { ImageAnswer } from '../placement/images.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../placement/json.ts';
+import type { Operation } from '../placement/patch.ts';
+import type { PodImage } from '../placement/pod.ts';
+import { readTemplate } from '../placement/pod.ts';
+import { printable } from '../placement/reasons.ts';
+import type { Settings } from '../placement/settings.ts';
+import { RequestError, type Reviewed } from './reviewed.ts';
+
+export type ReviewerOptions = {
+  /** As of now: they may be exchanged at any time. */
+  readonly settings: () => Settings;
+  readonly namespaceOf: (name: string) => Namespace | undefined;
+  readonly clusterArchitectures: () => readonly string[];
+  /** Taints of ours that nodes carry, as `key:effect`. */
+  readonly liveTaints: () => ReadonlySet<string>;
+  readonly namesOf: (image: string) => readonly string[];
+  /** From memory; `ask`: what is not there may be looked up, for whoever comes next. */
+  readonly answerOf: (image: PodImage, namespace: string, pullSecrets: readonly string[], ask: boolean) => ImageAnswer;
+  /** Whether a live leader is there that releases what is gated. */
+  readonly mayGate: () => boolean;
+  readonly ownNamespace: string;
+};
+
+const API_VERSION = 'admission.k8s.io/v1';
+const KIND = 'AdmissionReview';
+/** The longest message of a refusal that is worth sending, in bytes. */
+const MESSAGE_BYTES = 4096;
+
+/**
+ * Creates what answers an AdmissionReview of `admission.k8s.io/v1`, from memory alone. It throws a RequestError for anything
+ * else; a kind or an operation that we have no part in is allowed as it is.
+ */
+export function createReviewer(options: ReviewerOptions): (body: unknown) => Reviewed {
+  return (body) => {
+    const { uid, request } = readRequest(body);
+    const admission = admit(request, options);
+    switch (admission.kind) {
+      case 'unchanged':
+        return { outcome: 'unchanged', response: answer({ uid, allowed: true }) };
+      case 'patched':
+      case 'gated':
+        return { outcome: admission.kind, response: answer({ uid, allowed: true, ...patchOf(admission.patch) }) };
+      case 'rejected': {
+        const message = printable(admission.message, MESSAGE_BYTES);
+        return {
+          outcome: 'rejected',
+          response: answer({ uid, allowed: false, status: { code: 403, reason: 'Forbidden', message } }),
+        };
+      }
+      default:
+        return admission satisfies never;
+    }
+  };
+}
+
+function readRequest(body: unknown): { uid: string; request: JsonObject } {
+  if (!isObject(body)) throw new RequestError(400, `the body: expected an ${KIND} of ${API_VERSION}`);
+  for (const [field, expected] of [
+    ['apiVersion', API_VERSION],
+    ['kind', KIND],
+  ] as const) {
+    if (body[field] !== expected) {
+      throw new RequestError(400, `${field}: got ${shown(body[field])}, expected ${JSON.stringify(expected)}`);
+    }
+  }
+  if (!isObject(body.request)) throw new RequestError(400, `request: got ${shown(body.request)}, expected an object`);
+  const uid = stringAt(body.request, 'uid') ?? '';
+  if (uid === '') throw new RequestError(400, `request.uid: got ${shown(body.request.uid)}, expected a text`);
+  return { uid, request: body.request };
+}
+
+function shown(value: unknown): string {
+  return printable(JSON.stringify(value) ?? 'nothing', 80);
+}
+
+function admit(request: JsonObject, options: ReviewerOptions): Admission {
+  const kind = objectAt(request, 'resource');
+  const [group, version, resource] = ['group', 'version', 'resource'].map((field) => stringAt(kind, field));
+  const operation = stringAt(request, 'operation');
+  if ((stringAt(request, 'subResource') ?? '') !== '') return { kind: 'unchanged' };
+  const name = `${group || 'core'}/${version}/${resource} ${operation}`;
+  switch (name) {
+    case 'core/v1/pods CREATE':
+      return admitPod({ ...commonOf(request, options), ...podOptions(options), object: objectOf(request, 'object') });
+    case 'apps/v1/daemonsets CREATE':
+    case 'apps/v1/daemonsets UPDATE': {
+      const patch = admitDaemonSet({
+        ...commonOf(request, options),
+        object: objectOf(request, 'object'),
+        before: operation === 'UPDATE' ? objectOf(request, 'oldObject') : undefined,
+        writer: stringAt(objectAt(request, 'options'), 'fieldManager'),
+        liveTaints: options.liveTaints(),
+      });
+      return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch };
+    }
+    default:
+      return { kind: 'unchanged' };
+  }
+}
+
+function commonOf(request: JsonObject, options: ReviewerOptions) {
+  const name = stringAt(request, 'namespace') ?? '';
+  const spec = objectAt(objectOf(request, 'object'), 'spec');
+  const { pullSecrets } = readTemplate({}, isObject(spec.template) ? objectAt(spec.template, 'spec') : spec);
+  const isDryRun = request.dryRun === true;
+  return {
+    settings: options.settings(),
+    // One that was made a moment ago may not have reached us; it is decided on as one without labels.
+    namespace: options.namespaceOf(name) ?? { name, labels: {}, preferred: undefined },
+    clusterArchitectures: options.clusterArchitectures(),
+    namesOf: options.namesOf,
+    answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, !isDryRun),
+  };
+}
+
+function podOptions({ mayGate, ownNamespace }: ReviewerOptions) {
+  return { mayGate: mayGate(), ownNamespace };
+}
+
+function objectOf(request: JsonObject, field: 'object' | 'oldObject'): JsonObject {
+  const object = request[field];
+  if (isObject(object)) return object;
+  throw new RequestError(400, `request.${field}: got ${shown(object)}, expected an object`);
+}
+
+function answer(response: JsonObject): JsonObject {
+  return { apiVersion: API_VERSION, kind: KIND, response };
+}
+
+function patchOf(patch: readonly Operation[]): JsonObject {
+  return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') };
+}
