@@ -1,8 +1,9 @@
 import { FIELD_MANAGER, GUARD_POLICY } from '../../../src/names.ts';
+import { asSent, carryOver, content, sameContent } from './carry-over.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from './json.ts';
 import { managedFields, type Writer } from './managed-fields.ts';
-import { checkIdentity, checkPreconditions, newMetadata, now } from './metadata.ts';
-import { defaultTolerations, preparePod } from './pod-rules.ts';
+import { born, checkIdentity, checkPreconditions, newMetadata, now, unborn } from './metadata.ts';
+import { defaultTolerations, newPodStatus, preparePod } from './pod-rules.ts';
 import {
   DAEMON_SETS,
   findResource,
@@ -15,6 +16,7 @@ import {
 import { decode, guardDaemonSet, validate, withDefaults } from './rules.ts';
 import { alreadyExists, forbidden, invalid, notFound } from './status.ts';
 import { nameOf, namespaceOf, type Store } from './store.ts';
+import type { Webhooks } from './webhooks.ts';
 
 export interface Address {
   readonly resource: Resource;
@@ -29,9 +31,12 @@ export interface ApiOptions {
   readonly defaultTolerations: boolean;
   /** The MutatingAdmissionPolicy `archaware-keep` works where it and its binding exist. */
   readonly daemonSetGuard: boolean;
+  readonly webhooks: Webhooks;
   /** Whether a pod stays Terminating until `remove` is called with a grace period of 0. */
   readonly holdTermination: () => boolean;
 }
+
+type Change = (current: JsonObject) => JsonObject;
 
 export type Api = ReturnType<typeof createApi>;
 
@@ -43,30 +48,45 @@ export function createApi(store: Store, options: ApiOptions) {
     return found;
   };
 
-  function create(resource: Resource, namespace: string, body: JsonObject, writer: Writer, dryRun = false): JsonObject {
+  async function create(
+    resource: Resource,
+    namespace: string,
+    body: JsonObject,
+    writer: Writer,
+    dryRun = false,
+  ): Promise<JsonObject> {
     decode(resource, body);
     const metadata = newMetadata(resource, namespace, object(body.metadata));
-    const name = text(metadata.name);
-    if (resource.namespaced && !store.get(NAMESPACES, '', namespace)) throw notFound(NAMESPACES, namespace);
-    if (store.get(resource, namespace, name)) throw alreadyExists(resource, name);
+    const name = text(at(body, 'metadata', 'name'));
+    checkNamespace(resource, namespace);
     const { status, ...rest } = body;
     const keepsStatus = !resource.status || resource.plural === 'nodes';
     const { apiVersion, kind } = resource;
     const given = { kind, apiVersion, ...rest, metadata, ...(keepsStatus && status ? { status } : {}) };
-    const filled = withDefaults(resource, given);
-    const next = object(normalise(admit(resource, filled)));
-    const causes = validate(resource, next, undefined);
-    if (causes.length > 0) throw invalid(resource, name, causes);
+    const fill = (item: JsonObject) => object(normalise(withDefaults(resource, item)));
+    const filled = fill(given);
     // What admission adds is nobody's: the fields of a new object are owned as they were sent, and defaulted.
-    const owned = assign(
-      next,
-      ['metadata', 'managedFields'],
-      managedFields(undefined, object(normalise(filled)), writer, '', now()),
-    );
-    if (dryRun) return owned;
-    const stored = store.put(resource, owned);
-    if (resource === NAMESPACES) createDefaultAccount(name);
+    const fields = managedFields(undefined, filled, writer, '', now());
+    const owned = unborn(assign(filled, ['metadata', 'managedFields'], fields), name !== '');
+    const prepare = (item: JsonObject) => admit(resource, item);
+    const shown = prepare(resource.status ? { status: {}, ...owned } : owned);
+    const asked = { resource, operation: 'CREATE', namespace, name, writer, dryRun, prepare, fill } as const;
+    const admitted = born(await options.webhooks.mutate(asked, shown), metadata);
+    const newStatus = resource === PODS ? newPodStatus(admitted) : filled.status;
+    const next = object(normalise(assign(admitted, ['status'], newStatus)));
+    // Time has passed.
+    checkNamespace(resource, namespace);
+    const causes = validate(resource, next, undefined);
+    if (causes.length > 0) throw invalid(resource, nameOf(next), causes);
+    if (store.get(resource, namespace, nameOf(next))) throw alreadyExists(resource, nameOf(next));
+    if (dryRun) return next;
+    const stored = store.put(resource, next);
+    if (resource === NAMESPACES) await createDefaultAccount(nameOf(next));
     return stored;
+  }
+
+  function checkNamespace({ namespaced }: Resource, namespace: string): void {
+    if (namespaced && !store.get(NAMESPACES, '', namespace)) throw notFound(NAMESPACES, namespace);
   }
 
   function admit(resource: Resource, item: JsonObject): JsonObject {
@@ -87,24 +107,60 @@ export function createApi(store: Store, options: ApiOptions) {
     return options.defaultTolerations ? defaultTolerations(pod) : pod;
   }
 
-  function createDefaultAccount(namespace: string): void {
-    create(SERVICE_ACCOUNTS, namespace, { metadata: { name: 'default' } }, CONTROLLER_MANAGER);
+  async function createDefaultAccount(namespace: string): Promise<void> {
+    await create(SERVICE_ACCOUNTS, namespace, { metadata: { name: 'default' } }, CONTROLLER_MANAGER);
   }
 
-  /** Reads, lets `change` make the next state out of it, checks that as an update and stores it. */
-  function update(address: Address, change: (current: JsonObject) => JsonObject, writer: Writer, dryRun = false) {
-    const { resource, name, subresource } = address;
+  /** Reads, lets `change` make the next state out of it, checks that as an update and stores it. No webhook is asked. */
+  function update(address: Address, change: Change, writer: Writer, dryRun = false): JsonObject {
     const previous = find(address);
+    const sent = requested(address, previous, change);
+    return settle(address, previous, sent, admitUpdate(address, sent, previous, writer), writer, dryRun);
+  }
+
+  /** `update` as a client's PUT or PATCH: the webhooks are asked, and who loses against another writer begins again. */
+  async function amend(address: Address, change: Change, writer: Writer, dryRun = false): Promise<JsonObject> {
+    const { resource, namespace, name, subresource } = address;
+    if (subresource !== '') return update(address, change, writer, dryRun);
+    for (;;) {
+      const previous = find(address);
+      const changed = change(previous);
+      const sent = requested(address, previous, () => changed);
+      const prepare = (item: JsonObject) => admitUpdate(address, item, previous, writer);
+      const fill = (item: JsonObject) => object(normalise(withDefaults(resource, item)));
+      const asked = { resource, namespace, name, oldObject: previous, writer, dryRun, prepare, fill };
+      const admitted = await options.webhooks.mutate({ ...asked, operation: 'UPDATE' }, asSent(prepare(sent), changed));
+      if (store.get(resource, namespace, name) !== previous) continue;
+      return settle(address, previous, sent, admitted, writer, dryRun);
+    }
+  }
+
+  function requested(address: Address, previous: JsonObject, change: Change): JsonObject {
     const changed = change(previous);
     checkIdentity(address, previous, changed);
-    const next = object(normalise(admitUpdate(address, carryOver(address, previous, changed), previous, writer)));
+    return carryOver(address, previous, changed);
+  }
+
+  /** Stores what admission made of what was sent; what admission adds is nobody's. */
+  function settle(
+    address: Address,
+    previous: JsonObject,
+    sent: JsonObject,
+    admitted: JsonObject,
+    writer: Writer,
+    dryRun: boolean,
+  ): JsonObject {
+    const { resource, name, subresource } = address;
+    const next = object(normalise(carryOver(address, previous, admitted)));
     const causes = subresource === '' ? validate(resource, next, previous) : [];
     if (causes.length > 0) throw invalid(resource, name, causes);
     if (sameContent(previous, next)) return previous;
     const bumps = resource.generation && subresource === '' && !equal(content(previous), content(next));
     const generation = Number(at(previous, 'metadata', 'generation') ?? 0) + 1;
     const counted = bumps ? assign(next, ['metadata', 'generation'], generation) : next;
-    const owned = subresource === 'binding' ? counted : owning(previous, counted, writer, subresource);
+    const requestedState = object(normalise(subresource === '' ? withDefaults(resource, sent) : sent));
+    const fields = managedFields(previous, requestedState, writer, subresource, now());
+    const owned = subresource === 'binding' ? counted : assign(counted, ['metadata', 'managedFields'], fields);
     if (dryRun) return owned;
     const isGone = at(owned, 'metadata', 'deletionTimestamp') !== undefined && !held(owned);
     return isGone && resource !== PODS ? store.remove(resource, owned) : store.put(resource, owned);
@@ -169,39 +225,13 @@ export function createApi(store: Store, options: ApiOptions) {
     }
   }
 
-  return { find, create, update, remove };
+  return { find, create, update, amend, remove };
 }
 
 const namespacedResources = RESOURCES.filter(({ namespaced }) => namespaced);
 const CONTROLLER_MANAGER: Writer = { user: 'system:kube-controller-manager', manager: 'kube-controller-manager' };
 
 const held = (item: JsonObject) => list(at(item, 'metadata', 'finalizers')).length > 0;
-
-/** What a writer cannot change: the server's metadata, the status by the object, the spec by the status. */
-function carryOver({ resource, subresource }: Address, previous: JsonObject, changed: JsonObject): JsonObject {
-  const { apiVersion, kind } = resource;
-  const old = object(previous.metadata);
-  const fixed: JsonObject = {};
-  for (const field of ['namespace', 'uid', 'creationTimestamp', 'generation', 'managedFields', 'resourceVersion']) {
-    if (old[field] !== undefined) fixed[field] = old[field];
-  }
-  for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds']) fixed[field] = old[field];
-  const next: JsonObject = { ...changed, kind, apiVersion, metadata: { ...object(changed.metadata), ...fixed } };
-  if (!resource.status) return next;
-  if (subresource === 'status') return { ...next, spec: previous.spec };
-  return { ...next, status: previous.status };
-}
-
-function content(item: JsonObject): JsonObject {
-  const { metadata: _metadata, status: _status, ...rest } = item;
-  return rest;
-}
-
-function sameContent(previous: JsonObject, next: JsonObject): boolean {
-  const without = (item: JsonObject) =>
-    assign(assign(item, ['metadata', 'managedFields'], undefined), ['metadata', 'resourceVersion'], undefined);
-  return equal(without(previous), without(next));
-}
 
 function owning(previous: JsonObject | undefined, next: JsonObject, writer: Writer, subresource: string): JsonObject {
   const fields = managedFields(previous, next, writer, subresource, now());

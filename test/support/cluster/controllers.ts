@@ -8,7 +8,8 @@ import { keyOf, nameOf, namespaceOf, type Store, type StoreEvent, uidOf } from '
 /** One of the cluster's own controllers: what it looks at again after an event, and what it does for a key. */
 export interface Controller {
   onEvent(event: StoreEvent, enqueue: (key: string) => void): void;
-  reconcile(key: string): void;
+  /** A promise where pods are made, which may have to wait for admission. */
+  reconcile(key: string): void | Promise<void>;
 }
 
 /** What controllers work with. They act on the store directly, not over HTTP: no request of theirs is in the log. */
@@ -20,10 +21,22 @@ export interface World {
 
 /** Done in one turn of the event loop at most, so that HTTP gets its own. */
 const BATCH = 64;
+/** What was refused is tried again after this long. */
+const RETRY_MS = 100;
 
-/** Runs the controllers after each change, a moment later, until nothing is left to do. */
+/**
+ * Runs the controllers after each change, a moment later, until nothing is left to do. A key is in one controller's hands
+ * once at a time.
+ */
 export function runControllers(store: Store, controllers: readonly Controller[]) {
-  const queues = controllers.map((controller) => ({ controller, keys: new Set<string>() }));
+  const queues = controllers.map((controller) => ({
+    controller,
+    keys: new Set<string>(),
+    busy: new Set<string>(),
+    /** Keys to look at again when they are no longer busy. */
+    again: new Set<string>(),
+  }));
+  type Queue = (typeof queues)[number];
   let scheduled: NodeJS.Immediate | undefined;
   let running = true;
 
@@ -32,17 +45,27 @@ export function runControllers(store: Store, controllers: readonly Controller[])
   };
   const work = () => {
     scheduled = undefined;
-    for (const { controller, keys } of queues) {
-      for (const key of [...keys].slice(0, BATCH)) {
-        keys.delete(key);
-        attempt(controller, key);
+    for (const queue of queues) {
+      for (const key of [...queue.keys].slice(0, BATCH)) {
+        queue.keys.delete(key);
+        void attempt(queue, key);
       }
     }
     schedule();
   };
-  const unsubscribe = store.subscribe((event) => {
-    for (const { controller, keys } of queues) controller.onEvent(event, (key) => keys.add(key));
+  const enqueue = ({ keys, busy, again }: Queue, key: string) => {
+    (busy.has(key) ? again : keys).add(key);
     schedule();
+  };
+  const attempt = async (queue: Queue, key: string) => {
+    queue.busy.add(key);
+    const accepted = await isAccepted(queue.controller, key);
+    queue.busy.delete(key);
+    if (queue.again.delete(key)) enqueue(queue, key);
+    if (!accepted) setTimeout(enqueue, RETRY_MS, queue, key).unref();
+  };
+  const unsubscribe = store.subscribe((event) => {
+    for (const queue of queues) queue.controller.onEvent(event, (key) => enqueue(queue, key));
   });
   return {
     /** Nothing happens in the cluster until `resume`: the API server is away. */
@@ -62,12 +85,14 @@ export function runControllers(store: Store, controllers: readonly Controller[])
   };
 }
 
-function attempt(controller: Controller, key: string): void {
+/** Whether the API refused nothing: an object that went, a webhook that was away. */
+async function isAccepted(controller: Controller, key: string): Promise<boolean> {
   try {
-    controller.reconcile(key);
+    await controller.reconcile(key);
+    return true;
   } catch (error) {
-    // What the API refuses now (a namespace that went) comes up again with the next event.
     if (!(error instanceof ApiError)) throw error;
+    return false;
   }
 }
 
@@ -154,3 +179,9 @@ export const CONTROLLER_MANAGER: Writer = {
   user: 'system:kube-controller-manager',
   manager: 'kube-controller-manager',
 };
+
+/** The controller manager with the account of one controller, as admission sees the pods that it makes. */
+export const accountOf = (controller: string): Writer => ({
+  user: `system:serviceaccount:kube-system:${controller}-controller`,
+  manager: 'kube-controller-manager',
+});

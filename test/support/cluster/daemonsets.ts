@@ -1,4 +1,5 @@
 import {
+  accountOf,
   addressOf,
   byKey,
   CONTROLLER_MANAGER,
@@ -11,7 +12,6 @@ import {
   type World,
 } from './controllers.ts';
 import { assign, at, type JsonObject, object, objects, text } from './json.ts';
-import { nameSuffix } from './metadata.ts';
 import { DAEMON_SETS, NODES, PODS } from './resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from './store.ts';
 import { fitsAffinity, untolerated } from './taints.ts';
@@ -32,10 +32,10 @@ const EVERYWHERE = [
  * `maxUnavailable` old pods away at each look, and a node that gets no new one is no longer counted.
  */
 export function createDaemonSets({ store, api, pods }: World): Controller {
-  const { onEvent, reconcile } = ownerController(DAEMON_SETS, (key) => {
+  const { onEvent, reconcile } = ownerController(DAEMON_SETS, async (key) => {
     const set = byKey(store, DAEMON_SETS, key);
     if (!set || isDeleting(set)) return;
-    manage(set);
+    await manage(set);
     roll(set);
     report(set);
   });
@@ -53,7 +53,7 @@ export function createDaemonSets({ store, api, pods }: World): Controller {
   };
 
   /** A pod where one should be and none is; none where it may not stay. */
-  function manage(set: JsonObject): void {
+  async function manage(set: JsonObject): Promise<void> {
     const present = byNode(set);
     const [spec, hash] = [podSpec(set), revisionOf(set)];
     for (const node of store.list(NODES)) {
@@ -63,13 +63,13 @@ export function createDaemonSets({ store, api, pods }: World): Controller {
       if (!mayStay) for (const pod of here) remove(pod);
       for (const pod of here) if (isTerminal(pod)) remove(pod);
       if (!shouldRun || here.length > 0) continue;
-      const name = { name: `${nameOf(set)}-${nameSuffix()}` };
+      const name = { generateName: `${nameOf(set)}-` };
       const labels = {
         'controller-revision-hash': hash,
         'pod-template-generation': String(at(set, 'metadata', 'generation')),
       };
       const pod = fromTemplate(set, name, labels, pinned(spec, nameOf(node)));
-      api.create(PODS, namespaceOf(set), pod, CONTROLLER_MANAGER);
+      await api.create(PODS, namespaceOf(set), pod, accountOf('daemon-set'));
     }
     for (const orphan of [...present.values()].flat()) remove(orphan);
   }

@@ -18,6 +18,7 @@ import { createHttpServer, type LoggedRequest } from './server.ts';
 import { createStore } from './store.ts';
 import type { TestCluster } from './test-cluster.ts';
 import { createWatches } from './watch.ts';
+import { createWebhooks } from './webhooks.ts';
 import { createDeployments, createJobs, createReplicas, createStatefulSets } from './workloads.ts';
 
 export interface EmbeddedOptions {
@@ -88,7 +89,8 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const faults = createFaults();
   const holdTermination = () => faults.holdTermination;
   const { defaultTolerations = true, daemonSetGuard = true, gitVersion = 'v1.36.3' } = options;
-  const api = createApi(store, { defaultTolerations, daemonSetGuard, holdTermination });
+  const webhooks = createWebhooks(store);
+  const api = createApi(store, { defaultTolerations, daemonSetGuard, webhooks, holdTermination });
   const world: World = { store, api, pods: indexPods(store) };
   const { imagePlatforms } = options;
   const kubelet = { holdTermination, enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };
@@ -108,7 +110,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const answer = createRest({ store, api, rbac, watches, faults, adminUser: ADMIN, gitVersion, addToken });
   const http = createHttpServer({ faults, users, answer });
   for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {
-    api.create(NAMESPACES, '', { metadata: { name } }, { user: 'system:apiserver', manager: 'kube-apiserver' });
+    await api.create(NAMESPACES, '', { metadata: { name } }, { user: 'system:apiserver', manager: 'kube-apiserver' });
   }
   await http.start();
   const server = `http://127.0.0.1:${http.port()}`;
@@ -168,6 +170,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
       controllers.stop();
       watches.closeAll();
       await client.close();
+      await webhooks.close();
       await http.stop();
       await rm(directory, { recursive: true, force: true });
     },

@@ -4,6 +4,8 @@ import { equal, isObject, type JsonObject, object, objects, text } from './json.
 export interface Writer {
   readonly user: string;
   readonly manager: string;
+  /** What the request says, where it says it. */
+  readonly fieldManager?: string;
 }
 
 /** Lists that are owned item by item; every other list (taints and tolerations too) is owned as a whole. */

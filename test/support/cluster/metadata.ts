@@ -44,6 +44,19 @@ export function newMetadata(resource: Resource, namespace: string, given: JsonOb
   };
 }
 
+/** A new object as admission sees it: its uid and times come later, and so does a name that was not given. */
+export function unborn(item: JsonObject, hasName: boolean): JsonObject {
+  const { uid: _uid, creationTimestamp: _time, generation: _generation, name, ...rest } = object(item.metadata);
+  return { ...item, metadata: { ...(hasName ? { name } : {}), ...rest } };
+}
+
+/** The object that admission let through, with the metadata that it could not see. */
+export function born(item: JsonObject, { uid, creationTimestamp, generation, name }: JsonObject): JsonObject {
+  const own = object(item.metadata);
+  const late = { uid, creationTimestamp, ...(generation === undefined ? {} : { generation }) };
+  return { ...item, metadata: { ...own, name: text(own.name) || name, ...late } };
+}
+
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 let suffixes = Date.now() % 1_000_000;
 

@@ -34,17 +34,10 @@ const PRIORITIES: Readonly<Record<string, number>> = {
   'system-node-critical': 2_000_001_000,
 };
 
-/** What admission and strategy make of a new pod; the service account's pull secrets are handed in. */
+/** What admission makes of a new pod; the service account's pull secrets are handed in. */
 export function preparePod(pod: JsonObject, pullSecrets: unknown): JsonObject {
   const spec = object(pod.spec);
   const account = text(spec.serviceAccountName) || 'default';
-  const gated = list(spec.schedulingGates).length > 0;
-  const condition = {
-    type: 'PodScheduled',
-    status: 'False',
-    reason: 'SchedulingGated',
-    message: 'Scheduling is blocked due to non-empty scheduling gates',
-  };
   return {
     ...pod,
     spec: {
@@ -55,8 +48,19 @@ export function preparePod(pod: JsonObject, pullSecrets: unknown): JsonObject {
       serviceAccountName: account,
       serviceAccount: account,
     },
-    status: { phase: 'Pending', qosClass: 'BestEffort', ...(gated ? { conditions: [condition] } : {}) },
   };
+}
+
+/** The status of a new pod, which comes after admission: a gate may have been added there. */
+export function newPodStatus(pod: JsonObject): JsonObject {
+  const gated = list(at(pod, 'spec', 'schedulingGates')).length > 0;
+  const condition = {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'SchedulingGated',
+    message: 'Scheduling is blocked due to non-empty scheduling gates',
+  };
+  return { phase: 'Pending', qosClass: 'BestEffort', ...(gated ? { conditions: [condition] } : {}) };
 }
 
 /** The admission plug-in DefaultTolerationSeconds: on creation and on every update. */
@@ -80,6 +84,10 @@ export function validatePod(pod: JsonObject): Cause[] {
   const causes = validatePodSpec(spec, 'spec');
   if (list(spec.schedulingGates).length > 0 && spec.nodeName !== undefined) {
     causes.push(cause.forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'));
+  }
+  const gates = objects(spec.schedulingGates).map(({ name }) => name);
+  for (const [index, name] of gates.entries()) {
+    if (gates.indexOf(name) < index) causes.push(cause.duplicate(`spec.schedulingGates[${index}]`, name));
   }
   return causes;
 }

@@ -87,4 +87,6 @@ export const NAMESPACES = resourceOf('v1', 'namespaces');
 export const SERVICE_ACCOUNTS = resourceOf('v1', 'serviceaccounts');
 export const DAEMON_SETS = resourceOf('apps/v1', 'daemonsets');
 export const REPLICA_SETS = resourceOf('apps/v1', 'replicasets');
+export const SERVICES = resourceOf('v1', 'services');
+export const MUTATING_WEBHOOKS = resourceOf('admissionregistration.k8s.io/v1', 'mutatingwebhookconfigurations');
 export const BUDGETS = resourceOf('policy/v1', 'poddisruptionbudgets');

@@ -31,7 +31,7 @@ export interface RestOptions {
 export function createRest(options: RestOptions) {
   const { store, api } = options;
 
-  return (call: Call): Reply => {
+  return async (call: Call): Promise<Reply> => {
     const simple = answerSimple(call.url.pathname, options.gitVersion);
     if (simple) return simple;
     const address = route(call.url.pathname);
@@ -45,13 +45,11 @@ export function createRest(options: RestOptions) {
         return post(address, call);
       case 'PUT': {
         const body = parseBody(call.text);
-        return reply(
-          200,
-          api.update(address, () => decoded(address, body), writerOf(call), isDryRun(call)),
-        );
+        const change = () => decoded(address, body);
+        return reply(200, await api.amend(address, change, writerOf(call), isDryRun(call)));
       }
       case 'PATCH':
-        return reply(200, api.update(address, patched(address, call), writerOf(call), isDryRun(call)));
+        return reply(200, await api.amend(address, patched(address, call), writerOf(call), isDryRun(call)));
       case 'DELETE':
         return address.name === '' ? deleteAll(address, call) : remove(address, call);
       default:
@@ -116,13 +114,13 @@ export function createRest(options: RestOptions) {
     );
   }
 
-  function post(address: Address, call: Call): Reply {
+  async function post(address: Address, call: Call): Promise<Reply> {
     const { resource, namespace, name, subresource } = address;
     const body = parseBody(call.text);
     const writer = writerOf(call);
     switch (name === '' ? '' : `${resource.plural}/${subresource}`) {
       case '':
-        return reply(201, api.create(resource, namespace, decoded(address, body), writer, isDryRun(call)));
+        return reply(201, await api.create(resource, namespace, decoded(address, body), writer, isDryRun(call)));
       case 'pods/binding':
         return reply(201, bindPod(api, address, text(at(body, 'target', 'name')), writer));
       case 'pods/eviction':
@@ -200,7 +198,9 @@ function decoded({ resource, subresource }: Address, body: JsonObject): JsonObje
 const isDryRun = ({ url }: Call) => url.searchParams.get('dryRun') === 'All';
 
 function writerOf({ url, user, userAgent }: Call): Writer {
-  return { user, manager: url.searchParams.get('fieldManager') || userAgent.split('/')[0] || 'unknown' };
+  const fieldManager = url.searchParams.get('fieldManager') ?? '';
+  if (fieldManager !== '') return { user, manager: fieldManager, fieldManager };
+  return { user, manager: userAgent.split('/')[0] || 'unknown' };
 }
 
 function deleteOptions({ text: source, url }: Call): JsonObject {

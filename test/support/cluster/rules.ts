@@ -3,6 +3,7 @@ import { assign, at, equal, isObject, type JsonObject, list, object, objects, te
 import { defaultPodSpec, validatePod, validatePodSpec, validatePodUpdate } from './pod-rules.ts';
 import type { Resource } from './resources.ts';
 import { badRequest, type Cause, cause } from './status.ts';
+import { defaultWebhooks, validateWebhooks } from './webhook-configuration.ts';
 
 /** The fields that the server fills in, by kind; what is there stays. */
 export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject {
@@ -42,6 +43,8 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
         : { ...item, spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } };
     case 'secrets':
       return secret(item);
+    case 'mutatingwebhookconfigurations':
+      return defaultWebhooks(item);
     default:
       return item;
   }
@@ -132,6 +135,8 @@ function validateKind(resource: Resource, next: JsonObject, previous: JsonObject
     case 'statefulsets':
     case 'daemonsets':
       return validateWorkload(next, previous);
+    case 'mutatingwebhookconfigurations':
+      return validateWebhooks(next);
     default:
       return [];
   }

@@ -36,7 +36,7 @@ export type Reply = { readonly status: number; readonly json: string } | undefin
 export interface ServerOptions {
   readonly faults: Faults;
   readonly users: ReadonlyMap<string, string>;
-  readonly answer: (call: Call) => Reply;
+  readonly answer: (call: Call) => Promise<Reply>;
 }
 
 /** The HTTP shell: authentication, faults, the log of requests. Stopped and started again it keeps its port. */
@@ -71,7 +71,7 @@ export function createHttpServer({ faults, users, answer }: ServerOptions) {
         throw fault.body ? Object.assign(error, { body: fault.body }) : error;
       }
       const contentType = (headers['content-type'] ?? '').split(';')[0] ?? '';
-      const reply = answer({ method, url, user, userAgent, contentType, text, response });
+      const reply = await answer({ method, url, user, userAgent, contentType, text, response });
       record(fault?.loseAnswer ? 0 : (reply?.status ?? 200));
       if (fault?.loseAnswer) response.destroy();
       if (fault?.loseAnswer || !reply) return;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  accountOf,
   addressOf,
   byKey,
   CONTROLLER_MANAGER,
@@ -13,7 +14,6 @@ import {
   type World,
 } from './controllers.ts';
 import { assign, at, type JsonObject, object, objects, text } from './json.ts';
-import { nameSuffix } from './metadata.ts';
 import { findKind, PODS, REPLICA_SETS, type Resource, resourceOf } from './resources.ts';
 import { keyOf, nameOf, namespaceOf, uidOf } from './store.ts';
 
@@ -23,7 +23,7 @@ export function hashOf(template: unknown): string {
 }
 
 /** Looks at an object again when it or one that it owns changes. */
-export function ownerController(resource: Resource, reconcile: (key: string) => void): Controller {
+export function ownerController(resource: Resource, reconcile: Controller['reconcile']): Controller {
   return {
     onEvent(event, enqueue) {
       if (event.resource === resource && event.type !== 'DELETED') enqueue(keyOf(event.object));
@@ -38,14 +38,15 @@ export function ownerController(resource: Resource, reconcile: (key: string) => 
 
 /** ReplicaSets and ReplicationControllers: as many pods as they say. */
 export function createReplicas({ store, api, pods }: World, resource: Resource): Controller {
-  return ownerController(resource, (key) => {
+  const account = accountOf(resource === REPLICA_SETS ? 'replicaset' : 'replication');
+  return ownerController(resource, async (key) => {
     const owner = byKey(store, resource, key);
     if (!owner) return;
     const wanted = Number(at(owner, 'spec', 'replicas'));
     const active = pods.ownedBy(uidOf(owner)).filter(isActive);
     for (let missing = wanted - active.length; missing > 0; missing -= 1) {
       const name = { generateName: `${nameOf(owner)}-` };
-      api.create(PODS, namespaceOf(owner), fromTemplate(owner, name, {}), CONTROLLER_MANAGER);
+      await api.create(PODS, namespaceOf(owner), fromTemplate(owner, name, {}), account);
     }
     const surplus = active
       .sort((a, b) => Number(isReady(a)) - Number(isReady(b)))
@@ -67,7 +68,7 @@ export function createReplicas({ store, api, pods }: World, resource: Resource):
 /** Deployments: the ReplicaSet of the present template grows first, the others go when it is available. */
 export function createDeployments({ store, api }: World): Controller {
   const resource = resourceOf('apps/v1', 'deployments');
-  return ownerController(resource, (key) => {
+  return ownerController(resource, async (key) => {
     const deployment = byKey(store, resource, key);
     if (!deployment) return;
     const namespace = namespaceOf(deployment);
@@ -76,7 +77,7 @@ export function createDeployments({ store, api }: World): Controller {
     const owned = store.list(REPLICA_SETS, namespace).filter((set) => ownerOf(set)?.uid === uidOf(deployment));
     const current = owned.find((set) => nameOf(set) === `${nameOf(deployment)}-${hash}`);
     if (!current) {
-      api.create(REPLICA_SETS, namespace, replicaSet(deployment, hash), CONTROLLER_MANAGER);
+      await api.create(REPLICA_SETS, namespace, replicaSet(deployment, hash), accountOf('deployment'));
       return;
     }
     const scale = (set: JsonObject, to: number) => {
@@ -116,7 +117,7 @@ function replicaSet(deployment: JsonObject, hash: string): JsonObject {
 /** StatefulSets, in order: the next pod when the one before is ready; an old pod goes when all are ready. */
 export function createStatefulSets({ store, api, pods }: World): Controller {
   const resource = resourceOf('apps/v1', 'statefulsets');
-  return ownerController(resource, (key) => {
+  return ownerController(resource, async (key) => {
     const set = byKey(store, resource, key);
     if (!set) return;
     const wanted = Number(at(set, 'spec', 'replicas'));
@@ -134,7 +135,8 @@ export function createStatefulSets({ store, api, pods }: World): Controller {
         'controller-revision-hash': revision,
         'statefulset.kubernetes.io/pod-name': name,
       };
-      api.create(PODS, namespaceOf(set), fromTemplate(set, { name }, labels), CONTROLLER_MANAGER);
+      const names = { name, generateName: `${nameOf(set)}-` };
+      await api.create(PODS, namespaceOf(set), fromTemplate(set, names, labels), accountOf('statefulset'));
     }
     const highestFirst = [...owned.values()].filter(isActive).sort((a, b) => ordinal(b) - ordinal(a));
     const surplus = highestFirst.find((pod) => ordinal(pod) >= wanted);
@@ -163,7 +165,7 @@ const revisionOf = (pod: JsonObject) => at(pod, 'metadata', 'labels', 'controlle
 export function createJobs({ store, api, pods }: World): Controller {
   const resource = resourceOf('batch/v1', 'jobs');
   const created = new Map<string, Map<string, 'open' | 'succeeded' | 'failed'>>();
-  return ownerController(resource, (key) => {
+  return ownerController(resource, async (key) => {
     const job = byKey(store, resource, key);
     if (!job || objects(at(job, 'status', 'conditions')).length > 0 || at(job, 'spec', 'suspend') === true) return;
     const known = created.get(uidOf(job)) ?? new Map<string, 'open' | 'succeeded' | 'failed'>();
@@ -181,8 +183,8 @@ export function createJobs({ store, api, pods }: World): Controller {
     if (condition === undefined) {
       const missing = Math.min(Number(parallelism), Number(completions) - succeeded) - active;
       for (let index = 0; index < missing; index += 1) {
-        const name = { name: `${nameOf(job)}-${nameSuffix()}` };
-        const pod = api.create(PODS, namespaceOf(job), fromTemplate(job, name, {}), CONTROLLER_MANAGER);
+        const name = { generateName: `${nameOf(job)}-` };
+        const pod = await api.create(PODS, namespaceOf(job), fromTemplate(job, name, {}), accountOf('job'));
         known.set(uidOf(pod), 'open');
       }
     }
