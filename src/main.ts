@@ -11,6 +11,7 @@ const COMMON = ['kubeconfig', 'context', 'config', 'log-level', 'log-format', 'o
 /** Flags of one command; they are no keys. */
 const OWN: Readonly<Record<string, readonly string[]>> = {
   clean: ['yes', 'dry-run', 'pods', 'timeout', 'all-pods'],
+  config: ['from'],
   explain: ['f', 'file'],
 };
 
@@ -31,6 +32,11 @@ async function main(): Promise<number> {
     if (operands.length !== 2) throw new ConfigurationError(['config validate: expected one FILE']);
     return (await import('./commands/config.ts')).validateConfig(operands[1] ?? '');
   }
+  const from = argv.from === undefined ? undefined : String(argv.from);
+  if (command === 'config' && operands[0] === 'convert') {
+    return (await import('./commands/convert.ts')).convertConfig(from, operands.slice(1), form);
+  }
+  if (from !== undefined) throw new ConfigurationError(['--from: expected with config convert only']);
   const name = argv.config === undefined ? undefined : String(argv.config);
   const load = () =>
     loadConfig({ file: name === undefined ? undefined : readConfigFile(name), environment: process.env, flags });
@@ -68,7 +74,7 @@ async function main(): Promise<number> {
       if (operands[0] === 'print' && operands.length === 1) return printConfig(context);
       if (operands[0] === 'schema' && operands.length === 1) return printSchema(context);
       throw new ConfigurationError([
-        `config: got ${JSON.stringify(operands.join(' '))}, expected print, schema or validate FILE`,
+        `config: got ${JSON.stringify(operands.join(' '))}, expected print, schema, validate FILE or convert --from SYSTEM FILE`,
       ]);
     }
     case 'explain': {
@@ -85,14 +91,19 @@ async function main(): Promise<number> {
 function commandLine() {
   const parser = yargs(hideBin(process.argv))
     .scriptName('archaware-controller')
-    .usage('$0 [run] | clean | plan | inspect IMAGE… | explain [NAMESPACE/]POD | config print|schema|validate FILE')
+    .usage(
+      '$0 [run] | clean | plan | inspect IMAGE… | explain [NAMESPACE/]POD | config print|schema|validate|convert FILE',
+    )
     .parserConfiguration({ 'dot-notation': false, 'camel-case-expansion': false, 'duplicate-arguments-array': true })
     .command('run', 'Taint nodes, give pods and DaemonSets their tolerations (the default)')
     .command('clean', 'Undo everything that run did')
     .command('plan', 'Show what run would write now')
     .command('inspect', 'Show the platforms of images')
     .command('explain', 'Show why a pod is placed as it is, or what would become of one in a file, and what to do')
-    .command('config', 'print: each value and where it comes from; schema: JSON Schema; validate FILE')
+    .command(
+      'config',
+      'print: each value and where it comes from; schema: JSON Schema; validate FILE; convert --from SYSTEM FILE: the settings of another system as our file',
+    )
     .option('kubeconfig', {
       type: 'string',
       group: 'Common:',
@@ -112,6 +123,12 @@ function commandLine() {
     })
     .option('timeout', { type: 'string', group: 'clean:', describe: 'How long evictions may take (10m)' })
     .option('all-pods', { type: 'boolean', group: 'clean:', describe: 'Also pods that nothing brings back' })
+    .option('from', {
+      type: 'string',
+      group: 'config:',
+      describe:
+        'convert: whose settings FILE (- is the standard input) has: tolerable, noe, mto (multiarch-tuning-operator)',
+    })
     .option('file', {
       alias: 'f',
       type: 'string',

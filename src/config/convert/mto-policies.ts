@@ -1,0 +1,137 @@
+import { isObject, type JsonObject, objectAt, stringAt } from '../../placement/json.ts';
+import type { Draft } from './conversion.ts';
+import { selectorText } from './label-selector.ts';
+
+type Weights = ReadonlyMap<string, number>;
+
+/** A PodPlacementConfig, read. */
+type PodConfig = {
+  readonly namespace: string;
+  readonly name: string;
+  readonly priority: number;
+  readonly podSelector: string;
+  readonly preferred: Weights;
+};
+
+/**
+ * Makes PodPlacementConfigs policies, the highest priority of a namespace first. There all that match a pod add up, and
+ * the cluster's weights come last; of policies the first decides alone, so that each gets what those below it add.
+ */
+export function carryPodConfigs(objects: readonly JsonObject[], cluster: Weights, draft: Draft): void {
+  const configs = objects.flatMap((object) => readPodConfig(object, draft) ?? []);
+  const ordered = configs.sort((a, b) => compare(a.namespace, b.namespace) || b.priority - a.priority);
+  const names = new Set<string>();
+  const policies = ordered.map((config, index) => {
+    const below = ordered.slice(index + 1).filter(({ namespace }) => namespace === config.namespace);
+    const always = below.filter(({ podSelector }) => podSelector === '' || podSelector === config.podSelector);
+    const preferred = sum([config.preferred, ...always.map((other) => other.preferred), cluster]);
+    for (const other of below) {
+      const isLost = !always.includes(other) && [...other.preferred].some(([name]) => !config.preferred.has(name));
+      if (isLost) noteOverlap(config, other, draft);
+    }
+    return {
+      name: policyName(config, names),
+      namespaces: [config.namespace],
+      ...(config.podSelector === '' ? {} : { podSelector: config.podSelector }),
+      preferred: Object.fromEntries(preferred),
+    };
+  });
+  if (policies.length > 0) draft.set('policies', policies);
+}
+
+/** The weights of a nodeAffinityScoring plugin; undefined where it is absent or not enabled. */
+export function scoring(plugin: unknown, key: string, draft: Draft): Weights | undefined {
+  if (plugin === undefined || plugin === null) return undefined;
+  if (!isObject(plugin)) {
+    draft.refuse(key, plugin, 'a map with enabled and platforms');
+    return undefined;
+  }
+  const { enabled, platforms, ...unknown } = plugin;
+  for (const [name, value] of Object.entries(unknown)) draft.note(`${key}.${name}`, value, 'not known');
+  if (enabled !== undefined && typeof enabled !== 'boolean') draft.refuse(`${key}.enabled`, enabled, 'true or false');
+  if (enabled !== true) {
+    draft.note(key, plugin, 'not enabled, so its weights are left out');
+    return undefined;
+  }
+  if (!Array.isArray(platforms) || platforms.length === 0) {
+    draft.refuse(`${key}.platforms`, platforms, 'a list of at least one {architecture, weight}');
+    return undefined;
+  }
+  return readPlatforms(platforms, `${key}.platforms`, draft);
+}
+
+function readPlatforms(platforms: readonly unknown[], key: string, draft: Draft): Weights {
+  const weights = new Map<string, number>();
+  platforms.forEach((platform, index) => {
+    const at = `${key}[${index}]`;
+    const { architecture, weight, ...unknown } = isObject(platform) ? platform : {};
+    for (const [name, value] of Object.entries(unknown)) draft.note(`${at}.${name}`, value, 'not known');
+    const name = draft.architecture(`${at}.architecture`, architecture);
+    if (typeof weight !== 'number' || !Number.isInteger(weight) || weight < 1 || weight > 100) {
+      draft.refuse(`${at}.weight`, weight, 'a whole number from 1 to 100');
+    } else if (name !== undefined && weights.has(name)) {
+      draft.refuse(`${at}.architecture`, architecture, 'each architecture once');
+    } else if (name !== undefined) {
+      weights.set(name, weight);
+    }
+  });
+  return weights;
+}
+
+/** One that is without effect there is told of, and left out: here a policy without weights would hide those below it. */
+function readPodConfig(object: JsonObject, draft: Draft): PodConfig | undefined {
+  const metadata = objectAt(object, 'metadata');
+  const [name, namespace] = [stringAt(metadata, 'name') ?? '', stringAt(metadata, 'namespace')];
+  const at = `PodPlacementConfig ${namespace ?? '?'}/${name}`;
+  if (namespace === undefined || !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(namespace)) {
+    draft.refuse(`${at}: metadata.namespace`, namespace, 'the namespace that it is for, which policies name');
+    return undefined;
+  }
+  const { labelSelector, plugins, priority = 0, ...unknown } = objectAt(object, 'spec');
+  for (const [key, value] of Object.entries(unknown)) draft.note(`${at}: spec.${key}`, value, 'not known');
+  if (typeof priority !== 'number' || !Number.isInteger(priority) || priority < 0 || priority > 255) {
+    draft.refuse(`${at}: spec.priority`, priority, 'a whole number from 0 to 255');
+    return undefined;
+  }
+  const podSelector = selectorText(labelSelector, `${at}: spec.labelSelector`, draft);
+  const { nodeAffinityScoring, ...others } = isObject(plugins) ? plugins : {};
+  for (const [key, value] of Object.entries(others)) draft.note(`${at}: spec.plugins.${key}`, value, 'not known');
+  const preferred = scoring(nodeAffinityScoring, `${at}: spec.plugins.nodeAffinityScoring`, draft);
+  if (preferred !== undefined) return { namespace, name, priority, podSelector, preferred };
+  if (nodeAffinityScoring === undefined) draft.note(at, undefined, 'has no nodeAffinityScoring, and so no effect');
+  return undefined;
+}
+
+/** Weights by architecture; what comes first wins. */
+function sum(parts: readonly Weights[]): Weights {
+  const total = new Map<string, number>();
+  for (const [name, weight] of parts.flatMap((part) => [...part])) {
+    if (!total.has(name)) total.set(name, weight);
+  }
+  return total;
+}
+
+function noteOverlap(config: PodConfig, other: PodConfig, draft: Draft): void {
+  draft.note(
+    `PodPlacementConfig ${config.namespace}/${other.name}`,
+    other.podSelector,
+    `pods that ${config.name} selects too get the weights of both there; here the first policy decides alone. Where there are ` +
+      `such pods, put a policy for both selectors first`,
+  );
+}
+
+/** `shop-gold`, as the schema allows it, and used once. */
+function policyName({ namespace, name }: PodConfig, taken: Set<string>): string {
+  const base = `${namespace}-${name}`.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
+  for (let count = 1; ; count++) {
+    const suffix = count === 1 ? '' : `-${count}`;
+    const candidate = `${base.slice(0, 63 - suffix.length).replace(/-+$/, '')}${suffix}`;
+    if (taken.has(candidate)) continue;
+    taken.add(candidate);
+    return candidate;
+  }
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}

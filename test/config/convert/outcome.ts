@@ -1,0 +1,42 @@
+import { type Conversion, renderConversion } from '../../../src/config/convert/conversion.ts';
+import { parseConfig } from '../../../src/config/file.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { ConfigurationError } from '../../../src/config/problems.ts';
+
+/** What became of a text: our configuration with its notes by key, or the problems. */
+export type Outcome =
+  | { readonly config: Conversion['config']; readonly notes: Readonly<Record<string, string>> }
+  | { readonly problems: readonly string[] };
+
+/** Converts a text, and loads what comes out as `config validate` does. Throws where that is refused. */
+export function convertAndLoad(convert: (file: string, text: string) => Conversion, text: string): Outcome {
+  let conversion: Conversion;
+  try {
+    conversion = convert('theirs', text);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return { problems: error.problems };
+    throw error;
+  }
+  loadConfig({ file: parseConfig('ours', renderConversion(conversion)), environment: {}, flags: {} });
+  return {
+    config: conversion.config,
+    notes: Object.fromEntries(conversion.notes.map(({ key, note }) => [key, note])),
+  };
+}
+
+/** The configuration of an outcome. Throws the problems where it has none. */
+export function configOf(outcome: Outcome): Conversion['config'] {
+  if ('problems' in outcome) throw new Error(outcome.problems.join('\n'));
+  return outcome.config;
+}
+
+/** The notes of an outcome by key. Throws the problems where it has none. */
+export function notesOf(outcome: Outcome): Readonly<Record<string, string>> {
+  if ('problems' in outcome) throw new Error(outcome.problems.join('\n'));
+  return outcome.notes;
+}
+
+/** The problems of an outcome; none where it has a configuration. */
+export function problemsOf(outcome: Outcome): readonly string[] {
+  return 'problems' in outcome ? outcome.problems : [];
+}
