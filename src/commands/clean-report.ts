@@ -4,7 +4,14 @@ import type { Context } from './context.ts';
 import { printValue, table } from './output.ts';
 
 /** How many of each were removed. */
-export type Counts = { configurations: number; gates: number; nodes: number; daemonSets: number; pods: number };
+export type Counts = {
+  configurations: number;
+  gates: number;
+  nodes: number;
+  daemonSets: number;
+  pods: number;
+  annotations: number;
+};
 
 /** What `clean` is about to do, as a table of its steps. */
 export function describePlan(inventory: Inventory, pods: readonly CarryingPod[], how: string): string {
@@ -14,15 +21,19 @@ export function describePlan(inventory: Inventory, pods: readonly CarryingPod[],
   const verb = how === 'keep' ? 'keep (their tolerations are harmless then)' : how;
   const rows = [
     ['1', 'admission configurations', String(inventory.configurations.length), 'delete'],
-    ['2', 'nodes', String(inventory.nodes.length), 'take our taint away'],
+    ['2', 'gated pods', String(inventory.gated.length), 'take our gate away'],
+    ['3', 'nodes', String(inventory.nodes.length), 'take our taint away'],
     [
-      '3',
+      '4',
       'DaemonSets',
       String(inventory.daemonSets.length),
       'take our tolerations from the template (this rolls them)',
     ],
-    ['4', 'pods with our tolerations', String(replaced), verb],
+    ['5', 'pods with our tolerations', String(replaced), verb],
     ...(rolled > 0 ? [['', '', String(rolled), 'replaced by their DaemonSet']] : []),
+    ...(inventory.recorded.length > 0
+      ? [['6', 'pods with our affinity', String(inventory.recorded.length), 'take our annotation away']]
+      : []),
     ...(left > 0 ? [['', '', String(left), 'left, as nothing would bring them back (--all-pods)']] : []),
   ];
   return table(['STEP', 'WHAT', 'COUNT', 'DO'], rows).trimEnd();
@@ -37,7 +48,18 @@ export function podQuestion(pods: readonly CarryingPod[], how: string): string {
 /** Everything of ours that is still there, with one reason for all of it. */
 export function leftNow(inventory: Inventory, pods: readonly CarryingPod[], how: string, reason: string): Left[] {
   return [
-    ...inventory.configurations.map(({ kind, name }) => ({ kind, name, reason })),
+    ...inventory.configurations.map(({ kind, namespace, name }) => ({
+      kind,
+      ...(namespace === undefined ? {} : { namespace }),
+      name,
+      reason,
+    })),
+    ...[...inventory.gated, ...inventory.recorded].map(({ namespace, name }) => ({
+      kind: 'Pod',
+      namespace,
+      name,
+      reason,
+    })),
     ...inventory.nodes.map(({ name }) => ({ kind: 'Node', name, reason })),
     ...inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name, reason })),
     ...(how === 'keep' ? [] : pods.map(({ pod: { namespace, name } }) => ({ kind: 'Pod', namespace, name, reason }))),
@@ -46,7 +68,7 @@ export function leftNow(inventory: Inventory, pods: readonly CarryingPod[], how:
 
 /** Nothing removed. */
 export function emptyCounts(): Counts {
-  return { configurations: 0, gates: 0, nodes: 0, daemonSets: 0, pods: 0 };
+  return { configurations: 0, gates: 0, nodes: 0, daemonSets: 0, pods: 0, annotations: 0 };
 }
 
 /** The closing table, or the same for machines. */
@@ -63,6 +85,7 @@ export function report(result: { removed: Counts; left: readonly Left[] }, outpu
       ['WHAT', 'REMOVED', 'LEFT'],
       [
         ['admission configurations', String(removed.configurations), String(others)],
+        ['gates of pods', String(removed.gates), ''],
         ['taints of nodes', String(removed.nodes), String(count('Node'))],
         ['tolerations of DaemonSets', String(removed.daemonSets), String(count('DaemonSet'))],
         ['pods with tolerations', String(removed.pods), String(count('Pod'))],

@@ -4,12 +4,14 @@ import { createInterface } from 'node:readline/promises';
 import { milliseconds, parseDuration } from '../config/duration.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import {
+  forgetPods,
   type Inventory,
   type Left,
   removeConfigurations,
   restoreDaemonSets,
   takeInventory,
   type UndoOptions,
+  ungatePods,
   untaintNodes,
 } from '../controllers/undo.ts';
 import { findPods, replacePods } from '../controllers/undo-pods.ts';
@@ -53,7 +55,15 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   try {
     const { taints } = toSettings(config);
     const nothing = () => false;
-    const look = { client, taints, signal: over, mayWrite: nothing, write: createWriter(client, nothing) };
+    const look = {
+      client,
+      taints,
+      webhook: config.webhook.enabled,
+      ownNamespace: leaseNamespace,
+      signal: over,
+      mayWrite: nothing,
+      write: createWriter(client, nothing),
+    };
     const inventory = await takeInventory(look);
     const pods = await findPods(
       { client, keys: inventory.keys, allPods: flags.allPods, signal: over },
@@ -101,6 +111,15 @@ async function undoAll(
   const left = await removeConfigurations(undo, now);
   const removed = { ...emptyCounts(), configurations: now.configurations.length - left.length };
   say(`admission configurations: ${removed.configurations} removed`);
+  const ungate = async (pods: Inventory['gated']) => {
+    const stillGated = await ungatePods(undo, pods);
+    removed.gates += pods.length - stillGated.length;
+    if (pods.length > 0) say(`gates: ${removed.gates} removed`);
+    return stillGated;
+  };
+
+  // Before anything else, and again at the end: what was under admission just now may have got a gate since.
+  const gatesLeft = await ungate(now.gated);
 
   const nodesLeft = await untaintNodes(undo, now.nodes);
   removed.nodes = now.nodes.length - nodesLeft.length;
@@ -108,8 +127,8 @@ async function undoAll(
   left.push(...nodesLeft);
   if (nodesLeft.length > 0) {
     // Without their tolerations daemon pods would go from those nodes at once, and pods could not come back to them.
-    const rest = { ...now, configurations: [], nodes: [] };
-    left.push(...leftNow(rest, await find(), how, 'not touched while nodes are still tainted; run clean again'));
+    const rest = { ...now, configurations: [], gated: [], nodes: [] };
+    left.push(...gatesLeft, ...leftNow(rest, await find(), how, 'not touched while nodes are still tainted; run clean again'));
     return { removed, left };
   }
 
@@ -138,6 +157,10 @@ async function undoAll(
     removed.pods = replaced.removed;
     left.push(...replaced.left);
   }
+  left.push(...(await ungate((await takeInventory(undo)).gated)));
+  const recordsLeft = await forgetPods(undo, now.recorded);
+  removed.annotations = now.recorded.length - recordsLeft.length;
+  left.push(...recordsLeft);
   return { removed, left };
 }
 

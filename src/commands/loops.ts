@@ -9,7 +9,7 @@ import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
-import { architecturesOf, type Node, nodeArchitecture, readManaged } from '../placement/node.ts';
+import { architecturesOf, type Node, nodeArchitecture, readManaged, taintKind } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -165,8 +165,7 @@ export function createLoops(options: LoopsOptions): Loops {
   /** Counts a node's taints of ours in or out; true where a taint appeared in the cluster or went from it. */
   function countTaints(managed: string | undefined, step: 1 | -1): boolean {
     let changed = false;
-    for (const { key, effect } of readManaged(managed).taints) {
-      const name = `${key}:${effect}`;
+    for (const name of readManaged(managed).taints.map(taintKind)) {
       const before = liveTaints.get(name) ?? 0;
       if (before + step > 0) liveTaints.set(name, before + step);
       else liveTaints.delete(name);

@@ -4,7 +4,9 @@ import { createImageSource } from '../controllers/images.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import type { Writer } from '../kube/writer.ts';
+import { ARCHITECTURE_GATE } from '../names.ts';
 import type { FailedImage, ImageSet } from '../placement/decide.ts';
+import { isObject } from '../placement/json.ts';
 import type { Operation } from '../placement/patch.ts';
 import { describeSets } from '../placement/reasons.ts';
 import { connect } from './connect.ts';
@@ -13,10 +15,9 @@ import { createLoops } from './loops.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
-import { kindsFor } from './run.ts';
 import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
-import { createNodeFetcher, createWatches } from './watches.ts';
+import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
 
 type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
 
@@ -44,7 +45,7 @@ export async function plan(context: Context): Promise<number> {
       recorded.set(JSON.stringify([kind, namespace, name]), change);
       return { kind: 'recorded' };
     };
-    const watches = createWatches({ client, clock, kinds: kindsFor(config.loops), onRestart: () => {} });
+    const watches = createWatches({ client, clock, kinds: kindsFor(config), onRestart: () => {} });
     const resolver = resolverFor(config, clock, files, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
       apiServer: client,
@@ -145,16 +146,23 @@ function section(title: string, header: readonly string[], rows: readonly (reado
   return rows.length === 0 ? '' : `${title}\n${table(header, rows)}`;
 }
 
-/** The values that a patch sets, without its tests: `+supported-arch=amd64`. */
+/** What a patch adds and takes, without its tests: `+supported-arch=amd64:NoSchedule`, `kubernetes.io/arch in (amd64)`. */
 function describePatch(patch: readonly Operation[]): string {
-  const added = patch.flatMap((operation) => {
-    if (operation.op === 'test' || operation.op === 'remove' || operation.path.startsWith('/metadata/')) return [];
-    return Array.isArray(operation.value) ? operation.value : [operation.value];
+  const texts = patch.flatMap((operation) => {
+    if (operation.op === 'test' || operation.path.startsWith('/metadata/')) return [];
+    if (operation.path.startsWith('/spec/schedulingGates')) return `-${ARCHITECTURE_GATE}`;
+    return operation.op === 'remove' ? [] : describeValue(operation.value);
   });
-  const texts = added.map(
-    ({ key, value, effect }) => `${key ?? '*'}${value ? `=${value}` : ''}${effect ? `:${effect}` : ''}`,
-  );
   return texts.join(' ') || 'removes what is ours';
+}
+
+function describeValue(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(describeValue);
+  if (!isObject(value)) return [];
+  const { key, effect, values } = value;
+  if (Array.isArray(values)) return [`${key} in (${values.join(', ')})`];
+  if (effect === undefined && key === undefined) return Object.values(value).flatMap(describeValue);
+  return [`${key ?? '*'}${value.value ? `=${value.value}` : ''}${effect ? `:${effect}` : ''}`];
 }
 
 function tellLeftAlone(states: ReadonlyMap<string, PlacementState>): void {

@@ -12,8 +12,9 @@ import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
-import { createImageCache, type ImageCache } from '../oci/cache.ts';
-import { createCacheFile } from '../oci/cache-file.ts';
+import { createImageCache } from '../oci/cache.ts';
+import { startAdmission } from './admission.ts';
+import { openCacheFile } from './cache-file.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
@@ -24,7 +25,7 @@ import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
 import { VERSION } from './version.ts';
-import { createNodeFetcher, createWatches } from './watches.ts';
+import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
 
 /** Releasing the lease and the last Events get this long when we are told to end. */
 const FAREWELL_MS = 5_000;
@@ -78,7 +79,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     const watches = createWatches({
       client,
       clock,
-      kinds: kindsFor(config.loops),
+      kinds: kindsFor(config),
       onRestart(kind, reason) {
         metrics.watchRestarted(kind);
         log.debug({ kind, reason }, 'watch started anew');
@@ -104,6 +105,26 @@ async function runToTheEnd(context: Context): Promise<number> {
     const { resolver } = registries;
     let settings = toSettings(config);
     let loops: Loops | undefined;
+    const images = createImageSource(resolver, clock, secretProblems.get);
+    const regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace: leaseNamespace, name, uid: '' };
+    const admission = config.webhook.enabled
+      ? startAdmission({
+          config,
+          client,
+          clock,
+          log,
+          metrics,
+          events,
+          regarding,
+          ownNamespace: leaseNamespace,
+          mayWrite,
+          hasLeader: () => !enabled || lease.live(),
+          watches,
+          settings: () => settings,
+          images,
+          signal: end.signal,
+        })
+      : undefined;
     resolver.onSettled((canonical) => loops?.imageSettled(canonical));
     const apply: ReloadingOptions['apply'] = async (next, changed) => {
       const decided = toSettings(next);
@@ -121,18 +142,17 @@ async function runToTheEnd(context: Context): Promise<number> {
         resolver,
         loops: () => loops,
         leader: leads,
-        certificateExpiry: () => undefined,
+        certificateExpiry: () => admission?.expiry(),
         now: clock.wall,
       }),
-      notReady: () => watches.notSynced(),
+      notReady: () => [...watches.notSynced(), ...(admission?.ready() === false ? ['certificate'] : [])],
     });
 
-    const regarding = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', namespace: leaseNamespace, name, uid: '' };
-    await reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
-
+    const reloading = reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
     const watching = watches.run(end.signal);
     // A kind that may not be listed ends the process: it could not do its work.
-    await Promise.race([watches.whenSynced(), watching, until(signal)]);
+    await Promise.race([Promise.all([watches.whenSynced(), reloading]), watching, until(signal)]);
+    if (!signal.aborted) await admission?.serve();
     log.info(
       { version: VERSION, server: client.host, pods: watches.pods.store.size, nodes: watches.nodes.store.size },
       'watching',
@@ -144,7 +164,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
-      images: createImageSource(resolver, clock, secretProblems.get),
+      images,
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, mayWrite),
@@ -235,35 +255,4 @@ function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
     else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
     else log.debug({ controller, key, outcome }, 'reconciled');
   };
-}
-
-/** Fills the cache from its file, where one is configured, and keeps the file as it is from then on. */
-async function openCacheFile({ images }: Context['config'], cache: ImageCache, log: Logger) {
-  const { file, maxEntries } = images.cache;
-  if (file === '') return undefined;
-  const cacheFile = createCacheFile({
-    file,
-    cache,
-    maxEntries,
-    now: clock.steady,
-    onProblem(problem) {
-      if (problem === undefined) log.info({ file }, 'the file of known images is written again');
-      else log.warn({ file, problem }, 'the file of known images is of no use; going on without it');
-    },
-  });
-  const { digests, tags } = await cacheFile.load();
-  cache.onChange(cacheFile.changed);
-  log.info({ file, digests, tags }, 'images known from before');
-  return cacheFile;
-}
-
-/** The kinds that the loops read: architectures of nodes always, namespaces for whatever lives in one. */
-export function kindsFor(loops: readonly string[]): Set<'pods' | 'nodes' | 'namespaces' | 'daemonsets'> {
-  const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
-  return new Set([
-    'nodes',
-    ...(pods ? (['pods'] as const) : []),
-    ...(daemonsets ? (['daemonsets'] as const) : []),
-    ...(pods || daemonsets ? (['namespaces'] as const) : []),
-  ]);
 }

@@ -1,3 +1,4 @@
+import type { Config } from '../config/schema.ts';
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { isGone } from '../kube/errors.ts';
@@ -30,11 +31,14 @@ export type Listeners = {
   daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
 };
 
+/** The kinds of objects that are watched. */
+type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
+
 /** Creates the four reflectors; only those of `kinds` run, the others count as synced and stay empty. */
 export function createWatches(options: {
   readonly client: ApiClient;
   readonly clock: Clock;
-  readonly kinds: ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
+  readonly kinds: Watched;
   readonly onRestart: (kind: string, reason: string) => void;
 }): Watches {
   const { client, clock, kinds, onRestart } = options;
@@ -84,6 +88,17 @@ export function createWatches(options: {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
   };
+}
+
+/** The kinds that a process reads: architectures of nodes always, namespaces for whatever lives in one. */
+export function kindsFor({ loops, webhook }: Pick<Config, 'loops' | 'webhook'>): Watched {
+  const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
+  return new Set([
+    'nodes',
+    ...(pods ? (['pods'] as const) : []),
+    ...(daemonsets ? (['daemonsets'] as const) : []),
+    ...(pods || daemonsets || webhook.enabled ? (['namespaces'] as const) : []),
+  ]);
 }
 
 /** Reads one node past the watch, for a write that met another writer. */

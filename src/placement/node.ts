@@ -67,6 +67,11 @@ export function taintText({ key, value, effect }: Taint): string {
   return `${key}=${value}:${effect}`;
 }
 
+/** `key:effect`, by which taints of ours are told apart from others'. */
+export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): string {
+  return `${key}:${effect}`;
+}
+
 /** Reads the annotation; what cannot be read counts as nothing recorded. */
 export function readManaged(annotation: string | undefined): Managed {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);

@@ -3,6 +3,7 @@ import { type DaemonSet, decideTemplate, type TemplateDecision } from './daemons
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from './json.ts';
 import { isArchitectureName } from './platform.ts';
 import { type Owner, readPod } from './pod.ts';
+import { readPodManaged } from './pod-managed.ts';
 import { asOurs, isSameToleration, type Toleration } from './tolerations.ts';
 
 /** The template without anything of ours. */
@@ -38,8 +39,7 @@ export function undoPod(
     const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
     return undoDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
   }
-  // Under whatever key: nothing else remembers one that the configuration no longer has.
-  if (!(pod.tolerations ?? []).some(hasOurForm) || !wroteTolerations(object)) return { kind: 'none' };
+  if (!carriesOurs(object, pod.tolerations ?? [])) return { kind: 'none' };
   const reason = allPods ? undefined : whyNotBroughtBack(pod.owner);
   return reason === undefined ? { kind: 'replace' } : { kind: 'leave', reason };
 }
@@ -50,6 +50,14 @@ export function whyNotBroughtBack(owner: Owner | undefined): string | undefined 
   if (BROUGHT_BACK.has(owner.kind)) return undefined;
   if (owner.kind === 'Job') return 'its Job would count it as failed';
   return `owned by a ${owner.kind}, which may not bring it back`;
+}
+
+/** Whether a pod has tolerations that its loop wrote, or admission. */
+function carriesOurs(object: JsonObject, tolerations: readonly JsonObject[]): boolean {
+  // Under whatever key: nothing else remembers one that the configuration no longer has.
+  if (tolerations.some(hasOurForm) && wroteTolerations(object)) return true;
+  const admitted = readPodManaged(object)?.tolerations ?? [];
+  return tolerations.some((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
 }
 
 /** What of our tolerations its restored template still holds is its author's own. */

@@ -1,0 +1,127 @@
+import type { Config } from '../config/schema.ts';
+import type { ImageSource } from '../controllers/images.ts';
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { architecturesOf, readManaged, taintKind } from '../placement/node.ts';
+import type { Settings } from '../placement/settings.ts';
+import { servingNames, trusts } from '../webhook/ca-bundle.ts';
+import { createCertificateDirectory } from '../webhook/certificate-directory.ts';
+import type { CertificateSource, OnProblem } from '../webhook/certificates.ts';
+import { keepCaBundle, readConfiguration } from '../webhook/keep-ca-bundle.ts';
+import { createReviewer } from '../webhook/review.ts';
+import { createSelfSigned } from '../webhook/self-signed.ts';
+import { serveAdmission } from '../webhook/server.ts';
+import type { Watches } from './watches.ts';
+
+export type AdmissionParts = {
+  readonly config: Config;
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Pick<Metrics, 'reviewed'>;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  /** What an Event of a bad certificate is about. */
+  readonly regarding: Regarding;
+  readonly ownNamespace: string;
+  /** Whether we lead. */
+  readonly mayWrite: () => boolean;
+  /** Whether a leader is there, we or another. */
+  readonly hasLeader: () => boolean;
+  readonly watches: Watches;
+  readonly settings: () => Settings;
+  readonly images: ImageSource;
+  readonly signal: AbortSignal;
+};
+
+/** The webhook of a replica: all answer, whoever leads. */
+export type Admission = {
+  /** Serves from now on; to be called when the watches are filled. Throws where it cannot listen. */
+  serve(): Promise<void>;
+  /** Whether there is a certificate to serve with. */
+  ready(): boolean;
+  /** When it expires, in milliseconds since the epoch. */
+  expiry(): number | undefined;
+};
+
+/** How long what was read from all nodes is used. */
+const NODES_MS = 1_000;
+
+/** Begins to look for certificates, and to see to it that the API server trusts them, until the signal aborts. */
+export function startAdmission(parts: AdmissionParts): Admission {
+  const { config, client, clock, log, metrics, images, mayWrite, watches, signal } = parts;
+  const certificate = createCertificates(parts, tellOf(parts, 'certificate'));
+  const onProblem = tellOf(parts, 'caBundle');
+  void certificate.run(signal);
+  void keepCaBundle({ client, source: certificate, mayWrite, clock, onProblem, signal });
+  const ofNodes = memorise(clock, () => ({
+    architectures: architecturesOf(watches.nodes.store.values()),
+    taints: new Set(
+      [...watches.nodes.store.values()].flatMap(({ managed }) => readManaged(managed).taints.map(taintKind)),
+    ),
+  }));
+  const review = createReviewer({
+    settings: parts.settings,
+    namespaceOf: (name) => watches.namespaces.store.get(name),
+    clusterArchitectures: () => ofNodes().architectures,
+    liveTaints: () => ofNodes().taints,
+    namesOf: images.namesOf,
+    answerOf: (image, namespace, secrets, ask) => (ask ? images.answer : images.recall)(image, namespace, secrets),
+    mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
+    ownNamespace: parts.ownNamespace,
+  });
+  return {
+    ready: () => certificate.current() !== undefined,
+    expiry: () => certificate.current()?.notAfter,
+    async serve() {
+      const { address } = config.webhook;
+      const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
+      try {
+        const options = { address, certificate, review, onReviewed: metrics.reviewed, onError };
+        const { port } = await serveAdmission(options, signal);
+        log.info({ port }, 'serving POST /mutate');
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        throw new Error(`webhook.address: cannot listen on "${address}" (${message}); choose another port`);
+      }
+    },
+  };
+}
+
+function createCertificates(parts: AdmissionParts, onProblem: OnProblem): CertificateSource {
+  const { config, client, clock, mayWrite, ownNamespace: namespace, signal } = parts;
+  const { certificates } = config.webhook;
+  if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
+  return createSelfSigned({
+    client,
+    namespace,
+    names: async () => servingNames(await readConfiguration(client, signal), namespace),
+    trusts: async (authority) => trusts(await readConfiguration(client, signal), authority),
+    mayWrite,
+    clock,
+    onProblem,
+  });
+}
+
+/** Logs a problem of one of the two and tells of it in an Event; says when it is over. */
+function tellOf({ log, events, regarding }: AdmissionParts, what: 'certificate' | 'caBundle'): OnProblem {
+  return (problem) => {
+    if (problem === undefined) {
+      log.info(`the webhook's ${what} is good`);
+      return;
+    }
+    log.error({ problem }, `the webhook's ${what}`);
+    events.emit({ regarding, type: 'Warning', reason: 'CertificateInvalid', action: 'Serving', note: problem });
+  };
+}
+
+function memorise<T>(clock: Clock, read: () => T): () => T {
+  let known: { readonly value: T; readonly at: number } | undefined;
+  return () => {
+    const at = clock.monotonic();
+    if (known === undefined || at - known.at >= NODES_MS) known = { value: read(), at };
+    return known.value;
+  };
+}
