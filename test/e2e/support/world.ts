@@ -84,6 +84,7 @@ const GROUPS = {
   StatefulSet: 'apis/apps/v1',
   DaemonSet: 'apis/apps/v1',
   Job: 'apis/batch/v1',
+  CronJob: 'apis/batch/v1',
   PodDisruptionBudget: 'apis/policy/v1',
   Lease: 'apis/coordination.k8s.io/v1',
   Event: 'apis/events.k8s.io/v1',

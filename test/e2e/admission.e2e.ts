@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
+import { deployment, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const TERMS = ['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'];
+const GATE = 'archaware.dev/architecture';
+
+const gates = (object: unknown) => listAt(object, 'spec', 'schedulingGates').map((gate) => at(gate, 'name'));
+const terms = (object: unknown) => listAt(object, 'spec', ...TERMS);
+
+describe('admission, on the real control plane', () => {
+  for (const mode of ['taints', 'affinity', 'both'] as const) {
+    describe(`placement.mode: ${mode}`, () => {
+      let world: World;
+      let webhook: Webhook;
+      before(async () => {
+        world = await startWorld();
+        webhook = await arrangeWebhook(world);
+        await world.run([...webhook.flags, '--placement.mode', mode, '--bootstrap.timeout', '5s']);
+        await eventuallyTrusted(world);
+      });
+      after(() => world?.stop());
+
+      it('gates a pod whose image nobody has asked for, and releases it to where it runs', async () => {
+        const ns = await world.namespace('cold');
+        await world.create(pod(ns, 'web', { images: [world.image('arm64')] }));
+        const placed = await world.eventually('the pod to run', async () => {
+          const found = await world.get('Pod', ns, 'web');
+          return runs(found) && found;
+        });
+        expect(scheduledOn(placed)).to.equal('arm64-1');
+        expect(gates(placed)).to.deep.equal([]);
+        expect(tolerations(placed)).to.deep.equal(mode === 'affinity' ? [] : ours('arm64'));
+        expect(JSON.stringify(terms(placed))).to.equal(
+          mode === 'taints'
+            ? '[]'
+            : '[{"matchExpressions":[{"key":"kubernetes.io/arch","operator":"In","values":["arm64"]}]}]',
+        );
+        const requests = await world.cluster.auditedRequests();
+        expect(
+          requests.filter(({ verb, path }) => verb === 'patch' && path.includes('/cold/pods/web')),
+        ).to.have.lengthOf(1);
+      });
+
+      it('never gates a pod whose image is known', async () => {
+        const ns = await world.namespace('warm');
+        await world.create(pod(ns, 'first', { images: [world.image('multi')] }));
+        await world.eventually('the first to run', async () => runs(await world.get('Pod', ns, 'first')));
+        await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 3 }));
+        await world.eventually('all to run', async () => {
+          const pods = await world.pods(ns, 'web');
+          return pods.length === 3 && pods.every(runs);
+        });
+        for (const found of await world.pods(ns, 'web')) {
+          expect(gates(found)).to.deep.equal([]);
+          expect(at(found, 'metadata', 'generation')).to.equal(1);
+        }
+      });
+
+      it('holds a pod whose images have nothing in common', async () => {
+        const ns = await world.namespace('torn');
+        await world.create(pod(ns, 'torn', { images: [world.image('amd64'), world.image('arm64')] }));
+        await world.eventuallyTold(ns, 'NoCommonArchitecture', /no architecture/);
+        const found = await world.get('Pod', ns, 'torn');
+        expect(scheduledOn(found)).to.equal(undefined);
+        expect(gates(found)).to.deep.equal([GATE]);
+      });
+    });
+  }
+});

@@ -1,0 +1,51 @@
+import { readFile } from 'node:fs/promises';
+import { parseAllDocuments, stringify } from 'yaml';
+import { freePorts } from '../../../hack/cluster/ports.ts';
+import type { World } from './world.ts';
+
+const MANIFEST = new URL('../../../manifests/webhook.yaml', import.meta.url);
+
+/** A webhook that the API server calls on this machine. */
+export type Webhook = {
+  readonly port: number;
+  /** What switches it on in a controller. */
+  readonly flags: readonly string[];
+};
+
+/**
+ * Applies our manifest for the webhook with an address of this machine in the place of the Service, and gives the flags
+ * of the controller that serves it. `changed`: what another configuration has of its own, by field of each webhook.
+ */
+export async function arrangeWebhook(world: World, changed: Readonly<Record<string, unknown>> = {}): Promise<Webhook> {
+  const [port = 0] = await freePorts(1);
+  await applyWebhook(world, port, changed);
+  return { port, flags: ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`] };
+}
+
+/** Applies the manifest, for instance again after `clean` took it away. */
+export async function applyWebhook(
+  world: World,
+  port: number,
+  changed: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  const url = `https://127.0.0.1:${port}/mutate`;
+  const documents = parseAllDocuments(await readFile(MANIFEST, 'utf8')).map((document) => document.toJS());
+  const here = documents.map((object) =>
+    object.kind === 'MutatingWebhookConfiguration'
+      ? {
+          ...object,
+          webhooks: object.webhooks.map((webhook: object) => ({ ...webhook, clientConfig: { url }, ...changed })),
+        }
+      : object,
+  );
+  await world.cluster.apply(here.map((object) => stringify(object)).join('---\n'));
+}
+
+/** Waits until the API server trusts what the controller serves with, so that no review is passed over. */
+export async function eventuallyTrusted(world: World): Promise<void> {
+  const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+  await world.eventually('the caBundle', async () => {
+    const { body } = await world.cluster.request('GET', path);
+    return JSON.stringify(body).split('"caBundle"').length === 3;
+  });
+}
