@@ -1,4 +1,6 @@
 import type { TestCluster } from '../support/cluster/test-cluster.ts';
+import { describeAdmission } from './admission.ts';
+import { describeWorkloadAdmission } from './admission-workloads.ts';
 import { connect } from './client.ts';
 import { type Context, done, NAMESPACE } from './context.ts';
 import { describeDaemonSets } from './daemonsets.ts';
@@ -32,6 +34,8 @@ export function describeContract(name: string, start: (options: ContractOptions)
     describe('a DaemonSet', () => describeDaemonSets(context));
     describe('an eviction', () => describeEvictions(context));
     describe('a service account', () => describeRights(context));
+    describe('a mutating webhook, for pods', () => describeAdmission(context));
+    describe('a mutating webhook, for workloads', () => describeWorkloadAdmission(context));
   });
   describe(`${name}: without default tolerations`, () => {
     const context = startedWith(start, { defaultTolerations: false });

@@ -37,10 +37,13 @@ export function withDefaults({ plural }: Resource, item: JsonObject): JsonObject
       const selector = { matchLabels: { 'batch.kubernetes.io/controller-uid': uid } };
       return withTemplate(labelled, { parallelism: 1, completions: 1, backoffLimit: 6, selector });
     }
-    case 'namespaces':
-      return isObject(item.status)
-        ? item
-        : { ...item, spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } };
+    case 'namespaces': {
+      const { name, labels } = object(item.metadata);
+      const own = { 'kubernetes.io/metadata.name': name };
+      const named = assign(item, ['metadata', 'labels'], { ...object(labels), ...own });
+      if (isObject(item.status)) return named;
+      return { ...named, spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } };
+    }
     case 'secrets':
       return secret(item);
     case 'mutatingwebhookconfigurations':

@@ -29,7 +29,9 @@ export function createWebhookClient(store: Store) {
       const connect: buildConnector.connector = (options, callback) => {
         try {
           const { hostname } = options;
-          connector({ ...options, servername: options.servername ?? hostname, hostname: hostOf(hostname) }, callback);
+          const target = hostOf(hostname);
+          const named = target === hostname ? {} : { servername: hostname, hostname: target };
+          connector({ ...options, ...named }, callback);
         } catch (error) {
           callback(error instanceof Error ? error : new Error(String(error)), null);
         }
