@@ -19,7 +19,8 @@ export function describeExplanation(explanation: Explanation): string {
     ['settings', settings.map(({ key, value, source }) => `${key}: ${valueText(value)} (${source})`)],
     ['decision', describeDecision(explanation.decision, settings)],
     ['tolerations', tolerations.map(describeToleration)],
-    ['nodes', nodes.map((group) => describeNodes(group, pod.state === 'not-applied'))],
+    ['affinity', describeAffinity(explanation.affinity)],
+    ['nodes', nodes.map((group) => describeNodes(group, pod.state === 'not-applied' || pod.state === 'gated'))],
     ['next', advice],
   ];
   const rows = sections.flatMap(([label, lines]) => lines.map((line, index) => [index === 0 ? label : '', line]));
@@ -85,6 +86,18 @@ function describeToleration({ key, value, effect, present, stale }: Explanation[
   return `${key}=${value}:${effect} (${state})`;
 }
 
+function describeAffinity(affinity: Explanation['affinity']): string[] {
+  const own = (present: boolean) => (present ? ' (the pod says itself)' : '');
+  return [
+    ...(affinity?.required ?? []).map(
+      ({ key, values, present }) => `requires ${key} in (${values.join(', ')})${own(present)}`,
+    ),
+    ...(affinity?.preferred ?? []).map(
+      ({ architecture, weight, present }) => `prefers ${architecture}, weight ${weight}${own(present)}`,
+    ),
+  ];
+}
+
 function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean): string {
   const more = names.length - MOST_NAMES;
   const shown = names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
@@ -93,14 +106,13 @@ function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, is
 }
 
 function verdict(
-  { fits, reasons, withTolerations }: Pick<ExplainedNodes, 'fits' | 'reasons' | 'withTolerations'>,
+  { fits, reasons, placed }: Pick<ExplainedNodes, 'fits' | 'reasons' | 'placed'>,
   isNew: boolean,
   cannot: string,
 ) {
-  if (fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
-  if (withTolerations.fits)
-    return isNew ? 'fits' : `fits with the tolerations that it lacks; now: ${reasons.join('; ')}`;
-  const why = (isNew ? withTolerations.reasons : reasons).join('; ');
+  if (isNew ? placed.fits : fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
+  if (placed.fits) return `fits with the tolerations that it lacks; now: ${reasons.join('; ')}`;
+  const why = (isNew ? placed.reasons : reasons).join('; ');
   return `does not fit: ${why}${cannot === '' ? '' : ` (${cannot})`}`;
 }
 

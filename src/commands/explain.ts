@@ -66,7 +66,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
     const input: ExplainInput = {
       workload,
       applied: given === undefined,
-      namespace: { name: namespace, labels: await labelsOf(client, namespace, over) },
+      namespace: await namespaceOf(client, namespace, over),
       settings: toSettings(config),
       nodes: client === undefined ? [] : (await listAll(client, '/api/v1/nodes', over)).map(readSchedulableNode),
       namesOf,
@@ -133,9 +133,10 @@ async function readPod(
   return workload;
 }
 
-async function labelsOf(client: ApiClient | undefined, name: string, signal: AbortSignal) {
+/** A namespace that does not exist yet counts as one without labels. */
+async function namespaceOf(client: ApiClient | undefined, name: string, signal: AbortSignal) {
   const object = await getOrNothing(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
-  return object === undefined ? {} : readNamespace(object).labels;
+  return { ...readNamespace(object ?? {}), name };
 }
 
 async function getOrNothing(

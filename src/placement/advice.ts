@@ -1,8 +1,8 @@
-import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { SkipReason } from './eligibility.ts';
 import { wrongNodeNote } from './eviction.ts';
 import type { Evidence, ExplainedNodes, ExplainInput, Explanation, NarrowedImage } from './explanation.ts';
-import { demandTexts, type Obstacle } from './fit.ts';
+import { type Demands, demandTexts, type Obstacle } from './fit.ts';
 import { intersect } from './images.ts';
 import { taintText } from './node.ts';
 
@@ -22,10 +22,9 @@ export function advise(input: ExplainInput, told: Told, evidence: Evidence): str
   const lines = [
     ...adviseSkipped(input, evidence.skipped),
     ...images,
-    ...(state === 'gated'
-      ? [`it is held by ${told.pod.gates?.join(', ')} until whoever set that gate removes it`]
-      : []),
+    ...adviseGated(told),
     ...advisePlaced(input, told),
+    ...adviseLate(input, evidence),
     ...adviseNodes(input, told, evidence),
   ];
   return [...new Set(lines)];
@@ -114,18 +113,33 @@ function adviseHeld(
   return alternatives([...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
 }
 
-function advisePlaced({ applied }: ExplainInput, { decision, tolerations }: Told): string[] {
+function adviseGated({ pod: { state, gates = [] } }: Told): string[] {
+  const others = gates.filter((gate) => gate !== ARCHITECTURE_GATE);
+  if (state !== 'gated' || others.length === 0) return [];
+  return [`it is held by ${others.join(', ')} until whoever set that gate removes it`];
+}
+
+function advisePlaced({ applied, workload }: ExplainInput, { decision, tolerations }: Told): string[] {
+  const isUp = 'see that it is up (kubectl -n archaware logs deployment/archaware-controller)';
+  const isGated = applied && workload.pod?.gated !== undefined;
+  if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run takes its gate away: ${isUp}`];
   if (!applied || decision.kind !== 'place' || tolerations.every(({ present }) => present)) return [];
-  return [
-    'run writes the tolerations that are missing: see that it is up (kubectl -n archaware logs deployment/archaware-controller)',
-  ];
+  return [`run writes the tolerations that are missing: ${isUp}`];
+}
+
+/** A pod that admission passed over has no affinity, and cannot get any. */
+function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: Evidence): string[] {
+  if (!isLate) return [];
+  const again =
+    pod?.owner === undefined ? 'create the pod anew' : `delete it, so that its ${pod.owner.kind} makes it anew`;
+  return [`admission passed it over, and it is too late for affinity: ${again}`];
 }
 
 /** What it takes for one more node to be fit, where none is. */
 function adviseNodes(
   input: ExplainInput,
   told: Told,
-  { narrowed, settings, clusterArchitectures, obstacles }: Evidence,
+  { narrowed, settings, clusterArchitectures, obstacles, demands }: Evidence,
 ): string[] {
   if (told.nodes.length === 0 || (told.decision.kind !== 'place' && told.decision.kind !== 'skip')) return [];
   const set = told.decision.architectures;
@@ -142,16 +156,16 @@ function adviseNodes(
   return alternatives(
     able
       .filter(({ left }) => left.length === easiest)
-      .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, input)).join('; and ')),
+      .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and ')),
   );
 }
 
-function stepAround(obstacle: Obstacle, { names }: ExplainedNodes, { workload }: ExplainInput): string {
+function stepAround(obstacle: Obstacle, { names }: ExplainedNodes, demands: Demands): string {
   switch (obstacle.kind) {
     case 'unschedulable':
       return `kubectl uncordon ${few(names, ' ')}`;
     case 'node-name':
-      return `take nodeName (${workload.demands.nodeName}) out of the pod`;
+      return `take nodeName (${demands.nodeName}) out of the pod`;
     case 'taint': {
       const { key } = obstacle.taint;
       return key.startsWith('node.kubernetes.io/')
@@ -159,7 +173,7 @@ function stepAround(obstacle: Obstacle, { names }: ExplainedNodes, { workload }:
         : `let the pod tolerate ${taintText(obstacle.taint)}, or take that taint from ${few(names)}`;
     }
     case 'affinity':
-      return `label ${few(names)} as the pod asks (${demandTexts(workload.demands).join('; ')}), or change what it asks for`;
+      return `label ${few(names)} as the pod asks (${demandTexts(demands).join('; ')}), or change what it asks for`;
     default:
       return obstacle satisfies never;
   }

@@ -3,6 +3,7 @@ import { advise } from './advice.ts';
 import { type Decision, type DecisionInput, decide } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { mayBeWrong, type WrongPlace, whatIsKnown, wrongPlace } from './eviction.ts';
+import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './explain-affinity.ts';
 import type {
   Evidence,
   ExplainedDecision,
@@ -16,16 +17,17 @@ import type {
   PodState,
   Step,
 } from './explanation.ts';
-import { groupNodes, obstaclesTo, obstacleText } from './fit.ts';
+import { type Demands, groupNodes, obstaclesTo, obstacleText } from './fit.ts';
 import { type ImageAnswer, intersect, narrowingOf, statementOf } from './images.ts';
 import { architecturesOf, nodeArchitecture, taintText } from './node.ts';
+import { placingFor, usesTaints } from './placing.ts';
 import type { Platform } from './platform.ts';
 import type { PodImage } from './pod.ts';
 import { settingsFor } from './policy.ts';
 import { decisionNote, skipNote, staleUnder } from './reasons.ts';
 import { keysThatMatter } from './relevance.ts';
 import type { Settings } from './settings.ts';
-import { lacking, type Toleration, tolerationsFor } from './tolerations.ts';
+import { lacking } from './tolerations.ts';
 import { skipWorkload } from './workload.ts';
 
 /** The images that take a registry to be decided on: what to look up before {@link explain}. */
@@ -56,17 +58,26 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
   const intersection = skipped === undefined ? stepsOf(statement, narrowed, settings) : [];
 
   const present = template.tolerations ?? [];
-  const follow = decision?.kind === 'place' ? tolerationsFor(settings.taints, decision.architectures) : [];
+  const placing = decision?.kind === 'place' ? placingFor(decision, template, namespace, settings) : undefined;
+  const follow = placing?.tolerations ?? [];
   const missing = lacking(present, follow);
-  const stale = decision !== undefined && input.applied ? staleUnder(decision, present, settings.taints) : [];
-  const nodes = nodesOf(input, missing, narrowed);
+  const intent = mayBeNarrowed(input) ? placing?.affinity : undefined;
+  const stale =
+    decision !== undefined && input.applied && usesTaints(settings)
+      ? staleUnder(decision, present, settings.taints)
+      : [];
+  const then = intent === undefined ? workload.demands : narrowedDemands(workload, intent);
+  const demands = { ...then, tolerations: [...workload.demands.tolerations, ...missing] };
+  const nodes = nodesOf(input, demands, narrowed);
   const evidence: Evidence = {
     settings,
     skipped,
     narrowed,
     clusterArchitectures: architecturesOf(input.nodes),
     wrongPlace: wrongPlaceOf(input, outcome, asking(0)),
-    obstacles: nodes.map(({ then }) => then),
+    demands,
+    isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
+    obstacles: nodes.map(({ left }) => left),
   };
   const explanation = {
     pod: podOf(input),
@@ -83,6 +94,7 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
       ...follow.map((toleration) => ({ ...toleration, present: !missing.includes(toleration) })),
       ...stale.map((toleration) => ({ ...toleration, present: true, stale: true as const })),
     ],
+    ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
     nodes: nodes.map(({ told }) => told),
   };
   return { ...explanation, advice: advise(input, explanation, evidence) };
@@ -157,11 +169,7 @@ function wrongPlaceOf(
 }
 
 /** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */
-function nodesOf(
-  { nodes, workload: { demands } }: ExplainInput,
-  missing: readonly Toleration[],
-  narrowed: readonly NarrowedImage[],
-) {
+function nodesOf({ nodes, workload }: ExplainInput, placed: Demands, narrowed: readonly NarrowedImage[]) {
   const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
   const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
   /** What is known already may rule an architecture out; only everything together can let it in. */
@@ -169,11 +177,11 @@ function nodesOf(
     if (common === undefined || architecture === undefined) return undefined;
     return common.includes(architecture) ? isSure || undefined : false;
   };
-  const tolerating = { ...demands, tolerations: [...demands.tolerations, ...missing] };
-  return groupNodes(nodes, demands).map(({ group, example }) => {
+  const { demands } = workload;
+  return groupNodes(nodes, placed).map(({ group, example }) => {
     const { architecture, taints, ...seen } = group;
     const reasons = obstaclesTo(demands, example).map(obstacleText);
-    const then = obstaclesTo(tolerating, example);
+    const left = obstaclesTo(placed, example);
     const runs = runsOn(architecture);
     const told: ExplainedNodes = {
       ...(architecture === undefined ? {} : { architecture }),
@@ -182,9 +190,9 @@ function nodesOf(
       ...(runs === undefined ? {} : { runs }),
       fits: reasons.length === 0,
       reasons,
-      withTolerations: { fits: then.length === 0, reasons: then.map(obstacleText) },
+      placed: { fits: left.length === 0, reasons: left.map(obstacleText) },
     };
-    return { told, then };
+    return { told, left };
   });
 }
 

@@ -1,7 +1,8 @@
 import type { Basis, Decision } from './decide.ts';
 import type { Namespace, SkipReason } from './eligibility.ts';
 import type { WrongPlace } from './eviction.ts';
-import type { Obstacle, SchedulableNode } from './fit.ts';
+import type { ExplainedAffinity } from './explain-affinity.ts';
+import type { Demands, Obstacle, SchedulableNode } from './fit.ts';
 import type { Narrowing } from './images.ts';
 import type { Platform } from './platform.ts';
 import type { PodImage } from './pod.ts';
@@ -25,7 +26,7 @@ export type ExplainInput = {
   readonly workload: Workload;
   /** Whether it is in the cluster, or in a file only. */
   readonly applied: boolean;
-  readonly namespace: Pick<Namespace, 'name' | 'labels'>;
+  readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
   /** The global ones; a policy's are found here. */
   readonly settings: Settings;
   readonly nodes: readonly SchedulableNode[];
@@ -90,8 +91,8 @@ export type ExplainedNodes = {
   readonly fits: boolean;
   /** In the scheduler's words and order; it tells the first only. */
   readonly reasons: readonly string[];
-  /** The same with the tolerations that follow from the decision. */
-  readonly withTolerations: { readonly fits: boolean; readonly reasons: readonly string[] };
+  /** The same with the tolerations and the affinity that follow from the decision. */
+  readonly placed: { readonly fits: boolean; readonly reasons: readonly string[] };
 };
 
 /** What `explain` prints; the names of fields are stable. */
@@ -116,6 +117,8 @@ export type Explanation = {
   readonly decision: ExplainedDecision;
   /** Those that follow, and those of ours that no longer do: they cannot be taken from a pod. */
   readonly tolerations: readonly (Toleration & { readonly present: boolean; readonly stale?: true })[];
+  /** Absent where the mode has none, and where it is too late for it. */
+  readonly affinity?: ExplainedAffinity;
   readonly nodes: readonly ExplainedNodes[];
   readonly advice: readonly string[];
 };
@@ -132,6 +135,10 @@ export type Evidence = {
   readonly clusterArchitectures: readonly string[];
   /** Of a bound pod whose node does not run all of its images. */
   readonly wrongPlace: WrongPlace | undefined;
+  /** What the pod demands of nodes with what follows. */
+  readonly demands: Demands;
+  /** Whether it waits without the affinity that it should have, and can no longer get. */
+  readonly isLate: boolean;
   /** What still keeps the pod off each of the explanation's `nodes`, with the tolerations that follow. */
   readonly obstacles: readonly (readonly Obstacle[])[];
 };

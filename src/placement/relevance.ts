@@ -1,6 +1,7 @@
 import type { Decision } from './decide.ts';
 import { isSystemPod, type SkipReason } from './eligibility.ts';
 import type { Evidence, ExplainInput, NarrowedImage } from './explanation.ts';
+import { usesAffinity, usesTaints } from './placing.ts';
 
 /** The configuration keys that had a part in an outcome, so that nobody has to read all of them. */
 export function keysThatMatter(
@@ -11,9 +12,12 @@ export function keysThatMatter(
   const isUnknown = narrowed.some(({ said }) => said.kind === 'failed');
   const isUncommon = decision?.kind === 'hold' || (decision?.kind === 'place' && decision.basis === 'released');
   const rows: readonly (readonly [key: string, matters: boolean])[] = [
-    ['taints.manage', !settings.taints.manage],
-    ['taints.key', true],
-    ['taints.effect', true],
+    ['placement.mode', settings.mode !== 'taints'],
+    ['taints.manage', usesTaints(settings) && !settings.taints.manage],
+    ['taints.key', usesTaints(settings)],
+    ['taints.effect', usesTaints(settings)],
+    ['pods.matchNodeLabels', usesAffinity(settings) && settings.matchNodeLabels.length > 0],
+    ['architectures.preferred', usesAffinity(settings) && Object.keys(settings.preferred).length > 0],
     ['architectures.schedulable', skipped === undefined && settings.schedulable.length > 0],
     ['architectures.compatible', narrowed.some(isWidened)],
     ['images.overrides', narrowed.some(({ said }) => said.kind === 'set' && said.by === 'override')],

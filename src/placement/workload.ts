@@ -16,6 +16,8 @@ export type Workload = {
   readonly pod: Pod | undefined;
   readonly daemonSet: DaemonSet | undefined;
   readonly demands: Demands;
+  /** The pod's, as it was read. */
+  readonly spec: JsonObject;
   /** Names of the scheduling gates. */
   readonly gates: readonly string[];
   /** What the scheduler last said of a pod that it could not place. */
@@ -58,6 +60,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
       kind === 'DaemonSet'
         ? { ...demands, tolerations: [...demands.tolerations, ...daemonTolerations(spec)] }
         : demands,
+    spec,
     gates: (listAt(spec, 'schedulingGates') ?? []).flatMap((gate) => stringAt(gate, 'name') ?? []),
     scheduler: unscheduled === undefined ? undefined : stringAt(unscheduled, 'message') || undefined,
   };

@@ -249,7 +249,7 @@ describe('explain', () => {
         'runs',
         'fits',
         'reasons',
-        'withTolerations',
+        'placed',
       ]);
     }
     const yaml = await product.command(['explain', 'p', '--output', 'yaml']);

@@ -131,9 +131,7 @@ describe('explain, beside the scheduler', () => {
       });
       expect(agreed).not.to.have.property('fits');
       expect(at(explained, 'pod', 'state')).to.equal('pending');
-      expect(listAt(explained, 'nodes').every((group) => at(group, 'withTolerations', 'fits') === false)).to.equal(
-        true,
-      );
+      expect(listAt(explained, 'nodes').every((group) => at(group, 'placed', 'fits') === false)).to.equal(true);
     });
   }
 
@@ -144,7 +142,7 @@ describe('explain, beside the scheduler', () => {
     const file = join(directory, 'web.json');
     await writeFile(file, JSON.stringify(manifest));
     const explained = await explain('-f', file);
-    const fit = listAt(explained, 'nodes').filter((group) => at(group, 'withTolerations', 'fits') === true);
+    const fit = listAt(explained, 'nodes').filter((group) => at(group, 'placed', 'fits') === true);
     const names = fit.flatMap((group) => listAt(group, 'names').map(String)).sort();
     expect(names).to.deep.equal(['arm64-1', 'arm64-2']);
     await world.namespace(namespace);

@@ -43,7 +43,7 @@ function inputOf(given: Given): ExplainInput {
   return {
     workload,
     applied: given.applied ?? kind === 'Pod',
-    namespace,
+    namespace: { preferred: undefined, ...namespace },
     settings: settings(given.settings),
     nodes: (given.nodes ?? CLUSTER).map(readSchedulableNode),
     namesOf: (image) => [`registry.example.com/${image}`],
@@ -289,11 +289,11 @@ describe('an explanation of tolerations', () => {
 
 describe('an explanation of nodes', () => {
   const told = (what: Given) =>
-    explained(what).nodes.map(({ architecture, names, runs, fits, withTolerations }) =>
+    explained(what).nodes.map(({ architecture, names, runs, fits, placed }) =>
       [
         `${architecture} ${names.join('+')}`,
         runs === undefined ? 'unknown' : runs ? 'runs' : 'runs not',
-        fits ? 'fits' : withTolerations.fits ? 'will fit' : 'fits not',
+        fits ? 'fits' : placed.fits ? 'will fit' : 'fits not',
       ].join(', '),
     );
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
@@ -569,4 +569,60 @@ describe('the advice', () => {
       }
     });
   }
+});
+
+describe('explain where the mode has affinity', () => {
+  const BOTH = { mode: 'both', preferred: { arm64: 75, s390x: 5 } } as const;
+  const GATES = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+  const images = { a: 'linux/amd64,linux/arm64', b: 'linux/arm64' };
+  const LABELLED = ['amd64', 'arm64'].map((name) =>
+    node(`${name}-1`, name, { taints: [] }, { 'kubernetes.io/arch': name }),
+  );
+
+  it('tells what a pod that is not there yet will be given, and where it then fits', () => {
+    const { affinity, nodes, settings: told } = explained({ kind: 'Deployment', images, settings: BOTH });
+    expect(affinity).to.deep.equal({
+      required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'], present: false }],
+      preferred: [{ architecture: 'arm64', weight: 75, present: false }],
+    });
+    const then = explained({ kind: 'Deployment', images, settings: BOTH, nodes: LABELLED }).nodes;
+    expect(then.map(({ architecture, placed }) => [architecture, placed.fits])).to.deep.equal([
+      ['amd64', false],
+      ['arm64', true],
+    ]);
+    expect(nodes).to.have.lengthOf(2);
+    expect(told.map(({ key }) => key)).to.include.members(['placement.mode', 'taints.key', 'architectures.preferred']);
+  });
+
+  it('leaves what the pod says itself', () => {
+    const expressions = [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['s390x'] }];
+    const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+    const { affinity } = explained({ images, applied: false, settings: BOTH, spec: { affinity: { nodeAffinity } } });
+    expect(affinity?.required.map(({ present }) => present)).to.deep.equal([true]);
+  });
+
+  it('says of a gated pod who will release it, and of a foreign gate that somebody else must', () => {
+    const ours = explained({ images, settings: { mode: 'affinity' }, spec: GATES, nodes: LABELLED });
+    expect([ours.pod.state, ours.affinity?.required.length]).to.deep.equal(['gated', 1]);
+    expect(ours.advice).to.deep.equal([
+      'run takes its gate away: see that it is up (kubectl -n archaware logs deployment/archaware-controller)',
+    ]);
+    const both = { schedulingGates: [...GATES.schedulingGates, { name: 'example.com/quota' }] };
+    const { advice } = explained({ images, settings: { mode: 'affinity' }, spec: both });
+    expect(advice[0]).to.equal('it is held by example.com/quota until whoever set that gate removes it');
+  });
+
+  it('says of a pod that waits without affinity that it is too late', () => {
+    const { affinity, advice } = explained({ images, settings: { mode: 'affinity' }, nodes: LABELLED });
+    expect(affinity).to.equal(undefined);
+    expect(advice).to.deep.equal(['admission passed it over, and it is too late for affinity: create the pod anew']);
+  });
+
+  it('gives a DaemonSet none', () => {
+    const owner = { kind: 'DaemonSet', name: 'agent', uid: 'u', controller: true };
+    const { affinity, advice } = explained({ images, settings: BOTH, metadata: { ownerReferences: [owner] } });
+    expect(affinity).to.equal(undefined);
+    expect(advice.join()).to.not.contain('too late');
+  });
 });
