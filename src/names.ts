@@ -2,7 +2,7 @@
 
 /**
  * `metadata.annotations` of a node, and of a pod that admission placed: JSON of what we set on it
- * ({@link file://./placement/node.ts}, {@link file://./placement/managed.ts}).
+ * ({@link file://./placement/node.ts}, {@link file://./placement/pod-managed.ts}).
  */
 export const MANAGED_ANNOTATION = 'archaware.dev/managed';
 /** `metadata.annotations` of a DaemonSet: JSON list of the template's tolerations that are ours. */

@@ -1,4 +1,4 @@
-import { ARCHITECTURE_GATE, MANAGED_ANNOTATION } from '../names.ts';
+import { ARCHITECTURE_GATE } from '../names.ts';
 import { withAffinity } from './affinity.ts';
 import { type DecisionInput, decide } from './decide.ts';
 import { difference } from './diff.ts';
@@ -7,7 +7,7 @@ import { isObject, type JsonObject, listAt, objectAt } from './json.ts';
 import type { Operation } from './patch.ts';
 import { type Placing, placingFor, usesAffinity } from './placing.ts';
 import { type Pod, readPod } from './pod.ts';
-import { put, recordOf, withoutOurs } from './pod-managed.ts';
+import { put, recordOf, ungated, withoutOurs, withRecord } from './pod-managed.ts';
 import { settingsFor } from './policy.ts';
 import { noCommonArchitectureNote } from './reasons.ts';
 import type { Settings } from './settings.ts';
@@ -43,10 +43,13 @@ const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kuber
  */
 export function admitPod(input: AdmissionInput): Admission {
   const { object, namespace, ownNamespace, answerOf, clusterArchitectures, namesOf } = input;
-  const wished = withoutOurs(object);
+  const wished = withoutOurs(object, input.settings);
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
-  if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) return { kind: 'unchanged' };
+  if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) {
+    // Another webhook may have bound or excluded it since we gated it: a bound pod that is gated would be refused.
+    return patched(object, ungated(object));
+  }
   const decision = decide({
     template: pod,
     namespace: namespace.name,
@@ -103,7 +106,7 @@ function placed(pod: JsonObject, placing: Placing): JsonObject {
   const affinity = placing.affinity === undefined ? undefined : withAffinity(spec, placing.affinity);
   const after = affinity === undefined ? tolerating : put(tolerating, ['spec', 'affinity'], affinity);
   const record = recordOf(pod, after, placing);
-  return record === undefined ? after : put(after, ['metadata', 'annotations', MANAGED_ANNOTATION], record);
+  return record === undefined ? after : withRecord(after, record);
 }
 
 function patched(before: JsonObject, after: JsonObject): Admission {

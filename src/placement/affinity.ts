@@ -5,6 +5,9 @@ import type { Preference } from './preference.ts';
 /** A requirement of a node's label as we write it (core/v1 `NodeSelectorRequirement`). */
 export type Requirement = { readonly key: string; readonly operator: 'In'; readonly values: readonly string[] };
 
+/** One that was added: to which of the required terms; without that: in a list that is ours as a whole. */
+export type AddedRequirement = Requirement & { readonly term?: number };
+
 /** What node affinity is to say of a pod, where its author does not. */
 export type AffinityIntent = {
   readonly required: readonly Requirement[];
@@ -44,15 +47,19 @@ export function withAffinity(spec: Placed, intent: AffinityIntent): JsonObject |
   };
 }
 
-/** The indices of required terms that a requirement was added to; undefined where the whole list was. */
-export function narrowedTerms(before: Placed, after: Placed): number[] | undefined {
-  const terms = (spec: Placed) => {
-    const required = objectAt(objectAt(isObject(spec.affinity) ? spec.affinity : {}, 'nodeAffinity'), REQUIRED);
-    return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms : undefined;
-  };
-  const [old, now] = [terms(before), terms(after)];
-  if (old === undefined) return undefined;
-  return (now ?? []).flatMap((term, index) => (term === old[index] ? [] : index));
+/** Those of the requirements that {@link withAffinity} added to a spec. */
+export function addedTo(before: Placed, after: Placed, required: readonly Requirement[]): AddedRequirement[] {
+  const isOurs = termsOf(before) === undefined;
+  return (termsOf(after) ?? []).flatMap((term, index) => {
+    const expressions = (isObject(term) && listAt(term, 'matchExpressions')) || [];
+    const added = required.filter((requirement) => expressions.includes(requirement));
+    return isOurs ? added : added.map((requirement) => ({ term: index, ...requirement }));
+  });
+}
+
+function termsOf({ affinity }: Placed): readonly unknown[] | undefined {
+  const required = objectAt(objectAt(isObject(affinity) ? affinity : {}, 'nodeAffinity'), REQUIRED);
+  return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms : undefined;
 }
 
 /** A preference as a term of `preferredDuringSchedulingIgnoredDuringExecution`. */

@@ -70,11 +70,15 @@ function isSettled(status: JsonObject, generation: number): boolean {
   );
 }
 
+/** More than we ever write; each is compared with each toleration of a template, and the annotation is anybody's. */
+const MOST_RECORDED = 100;
+
 /** Reads the annotation that lists which tolerations are ours; what cannot be read counts as none. */
 export function readRecorded(annotation: string | undefined): Toleration[] {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
   if (!Array.isArray(parsed)) return [];
-  return parsed.filter(isObject).flatMap((entry) => {
+  return parsed.slice(0, MOST_RECORDED).flatMap((entry: unknown) => {
+    if (!isObject(entry)) return [];
     const { key, value, effect } = {
       key: stringAt(entry, 'key'),
       value: stringAt(entry, 'value'),
@@ -96,16 +100,17 @@ export function decideTemplate(
 ): TemplateDecision {
   const present = daemonSet.template.tolerations ?? [];
   const ours = claim(present, readRecorded(daemonSet.recorded));
-  const theirs = present.filter((toleration) => !ours.includes(toleration));
+  const theirs = present.filter((toleration) => !ours.has(toleration));
   const needed = lacking(theirs, wanted);
   const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
   const isOther = (toleration: JsonObject) =>
     !wanted.some(({ key, effect }) => toleration.key === key && toleration.effect === effect);
   const isLive = (toleration: JsonObject) =>
     isOther(toleration) && liveTaints.has(`${toleration.key}:${toleration.effect}`);
-  const kept = ours.filter((toleration) => isNeeded(toleration) || isLive(toleration));
+  const kept = [...ours].filter((toleration) => isNeeded(toleration) || isLive(toleration));
   const added = lacking(kept, needed);
-  const tolerations = [...present.filter((entry) => theirs.includes(entry) || kept.includes(entry)), ...added];
+  const gone = new Set([...ours].filter((toleration) => !kept.includes(toleration)));
+  const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
   const annotation = [...kept, ...added].length === 0 ? undefined : JSON.stringify([...kept, ...added]);
   const rolls = added.length > 0 || tolerations.length !== present.length;
   if (!rolls && annotation === daemonSet.recorded) return { kind: 'settled' };
@@ -113,10 +118,11 @@ export function decideTemplate(
 }
 
 /** The tolerations that are recorded as ours, one for each entry: a second one like it is its author's. */
-function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): JsonObject[] {
+function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): ReadonlySet<JsonObject> {
   const unclaimed = [...recorded];
-  return present.filter((toleration) => {
+  const ours = present.filter((toleration) => {
     const index = unclaimed.findIndex((entry) => isSameToleration(toleration, entry));
     return index >= 0 && unclaimed.splice(index, 1).length > 0;
   });
+  return new Set(ours);
 }

@@ -125,6 +125,7 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
   const { settings, clusterArchitectures } = input;
   const failed = evidence.failed.map(({ image, code, message, registry }) => ({ image, code, message, registry }));
   const unknown = [...failed.map(({ image }) => image), ...evidence.pending];
+  const os = osOf(evidence, input.template.os);
   const patience = patienceLeft(evidence, input);
   if (patience > 0) {
     const soonest = Math.min(patience, ...evidence.failed.map(({ retryInMs }) => retryInMs));
@@ -134,10 +135,10 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
     // A fallback that the known images rule out says nothing: what they have in common is the better guess.
     const within = common && intersect([common, settings.fallback]);
     const set = within?.length === 0 ? common : within;
-    return place(onlySchedulable(set ?? settings.fallback, settings), 'fallback', false, failed, unknown);
+    return { ...place(onlySchedulable(set ?? settings.fallback, settings), 'fallback', false, failed, unknown), os };
   }
   const open = onlySchedulable(common ?? clusterArchitectures, settings);
-  return place(open, 'open', common === undefined, failed, unknown);
+  return { ...place(open, 'open', common === undefined, failed, unknown), os };
 }
 
 /** Milliseconds until `images.unresolvable` applies to every image that is not known; 0: now; Infinity: never. */

@@ -37,12 +37,14 @@ export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
  */
 export function releasePatch(pod: Pod, gated: Gated, placing: Placing | undefined): Operation[] {
   const { gates, affinity } = gated;
+  const { generation, resourceVersion } = pod;
   const index = gates.findIndex(({ name }) => name === ARCHITECTURE_GATE);
   const narrowed = placing?.affinity && withAffinity(gated, placing.affinity);
   const missing = lacking(pod.tolerations ?? [], placing?.tolerations ?? []);
   const operations: Operation[] = [test('/metadata/uid', pod.uid)];
-  if (pod.generation !== undefined) operations.push(test('/metadata/generation', pod.generation));
-  else operations.push(test('/spec/affinity', affinity ?? null), test('/spec/tolerations', pod.tolerations ?? null));
+  // Before 1.33 nothing counts what decides, images and node selector included; a gated pod has hardly any other changes.
+  if (generation === undefined) operations.push(test('/metadata/resourceVersion', resourceVersion));
+  else operations.push(test('/metadata/generation', generation));
   operations.push(test('/spec/schedulingGates', gates));
   if (narrowed !== undefined) operations.push(...difference(affinity, narrowed, '/spec/affinity'));
   if (missing.length > 0 && pod.tolerations === undefined) operations.push(add('/spec/tolerations', missing));

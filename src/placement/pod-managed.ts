@@ -1,48 +1,62 @@
-import { ARCHITECTURE_GATE, MANAGED_ANNOTATION } from '../names.ts';
-import { narrowedTerms, PREFERRED_TERMS, preferredTerm, REQUIRED, type Requirement } from './affinity.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, MANAGED_ANNOTATION, OS_LABEL } from '../names.ts';
+import {
+  type AddedRequirement,
+  addedTo,
+  PREFERRED_TERMS,
+  preferredTerm,
+  REQUIRED,
+  type Requirement,
+} from './affinity.ts';
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from './json.ts';
 import type { Placing } from './placing.ts';
 import type { Preference } from './preference.ts';
-import { isSameToleration, lacking, type Toleration } from './tolerations.ts';
+import type { Settings } from './settings.ts';
+import { lacking, type Toleration } from './tolerations.ts';
 
 /** What admission gave to a pod, as its annotation `archaware.dev/managed` records it. */
 export type PodManaged = {
   readonly tolerations: readonly Toleration[];
-  readonly required: readonly Requirement[];
-  /** Indices of the required terms that got them; absent: the terms are ours as a whole. */
-  readonly terms?: readonly number[];
+  readonly required: readonly AddedRequirement[];
   readonly preferred: readonly Preference[];
 };
 
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;
+/** More than we ever give of anything; each is looked for in the whole pod, and the annotation is anybody's. */
+const MOST_GIVEN = 100;
+/** Of all annotations together (apimachinery `TotalAnnotationSizeLimitB`), in bytes. */
+const ANNOTATION_BYTES = 256 * 1024;
 
 /** What of a placing was added to a pod: the annotation for it, or undefined for nothing. */
 export function recordOf(before: JsonObject, after: JsonObject, placing: Placing): string | undefined {
   const [old, now] = [objectAt(before, 'spec'), objectAt(after, 'spec')];
   const tolerations = lacking(listAt(old, 'tolerations') ?? [], placing.tolerations);
   const { required = [], preferred = [] } = placing.affinity ?? {};
-  const terms = narrowedTerms(old, now);
-  const added = {
+  const added: PodManaged = {
     tolerations,
-    required: terms?.length === 0 ? [] : required,
-    ...(terms === undefined ? {} : { terms }),
+    required: addedTo(old, now, required),
     preferred: affinityOf(old)[PREFERRED_TERMS] === affinityOf(now)[PREFERRED_TERMS] ? [] : preferred,
   };
   const isNothing = added.tolerations.length + added.required.length + added.preferred.length === 0;
   return isNothing ? undefined : JSON.stringify(added);
 }
 
-/** Reads the annotation of a pod; undefined where there is none, or none that we could have written. */
+/** The pod with the annotation; without it where the pod would be refused for the size of all of them. */
+export function withRecord(pod: JsonObject, record: string): JsonObject {
+  const annotations = { ...objectAt(objectAt(pod, 'metadata'), 'annotations'), [MANAGED_ANNOTATION]: record };
+  const size = Object.entries(annotations).reduce((sum, texts) => sum + Buffer.byteLength(texts.join('')), 0);
+  return size > ANNOTATION_BYTES ? pod : put(pod, ANNOTATION_PATH, annotations);
+}
+
+/** Reads the annotation of a pod; undefined where there is none that can be read. Whoever makes a pod may write anything there. */
 export function readPodManaged(pod: JsonObject): PodManaged | undefined {
   const text = stringAt(objectAt(objectAt(pod, 'metadata'), 'annotations'), MANAGED_ANNOTATION);
   const parsed = text === undefined ? undefined : parseJson(text);
   if (!isObject(parsed)) return undefined;
-  const terms = parsed.terms;
+  const entries = (field: string) => (listAt(parsed, field) ?? []).slice(0, MOST_GIVEN);
   return {
-    tolerations: (listAt(parsed, 'tolerations') ?? []).flatMap(readToleration),
-    required: (listAt(parsed, 'required') ?? []).flatMap(readRequirement),
-    ...(Array.isArray(terms) ? { terms: terms.filter((index): index is number => Number.isInteger(index)) } : {}),
-    preferred: (listAt(parsed, 'preferred') ?? []).flatMap(({ architecture, weight }) =>
+    tolerations: entries('tolerations').flatMap(readToleration),
+    required: entries('required').flatMap(readRequirement),
+    preferred: entries('preferred').flatMap(({ architecture, weight }) =>
       typeof architecture === 'string' && typeof weight === 'number' ? { architecture, weight } : [],
     ),
   };
@@ -54,28 +68,45 @@ function readToleration(entry: JsonObject): Toleration | [] {
   return { key, operator: 'Equal', value, effect };
 }
 
-function readRequirement({ key, values }: JsonObject): Requirement | [] {
+function readRequirement({ key, values, term }: JsonObject): AddedRequirement | [] {
   if (typeof key !== 'string' || !Array.isArray(values)) return [];
-  return { key, operator: 'In', values: values.filter((value) => typeof value === 'string') };
+  const requirement = { key, operator: 'In', values: values.filter((value) => typeof value === 'string') } as const;
+  return typeof term === 'number' ? { term, ...requirement } : requirement;
+}
+
+/** What of the settings says what admission may have given. */
+type Given = Pick<Settings, 'taints' | 'matchNodeLabels'>;
+
+/** What others demand of a pod is not ours to take away, whatever its annotation says. */
+function possible(managed: PodManaged, { taints, matchNodeLabels }: Given): PodManaged {
+  const keys = new Set([ARCHITECTURE_LABEL, OS_LABEL, ...matchNodeLabels]);
+  return {
+    tolerations: managed.tolerations.filter(({ key, effect }) => key === taints.key && effect === taints.effect),
+    required: managed.required.filter(({ key }) => keys.has(key)),
+    preferred: managed.preferred,
+  };
+}
+
+/** The pod without our gate. */
+export function ungated(pod: JsonObject): JsonObject {
+  const gates = listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? [];
+  const others = gates.filter(({ name }) => name !== ARCHITECTURE_GATE);
+  return others.length === gates.length ? pod : put(pod, ['spec', 'schedulingGates'], nonEmpty(others));
 }
 
 /**
  * The pod as its author wants it: without what the annotation says is ours, the annotation, and our gate. Another webhook
  * may have changed it since; what is no longer as we wrote it is not ours any more.
  */
-export function withoutOurs(pod: JsonObject): JsonObject {
-  const gates = listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? [];
-  const isGated = gates.some(({ name }) => name === ARCHITECTURE_GATE);
-  const ungated = isGated
-    ? put(pod, ['spec', 'schedulingGates'], nonEmpty(gates.filter(({ name }) => name !== ARCHITECTURE_GATE)))
-    : pod;
-  const managed = readPodManaged(pod);
-  if (managed === undefined) return ungated;
+export function withoutOurs(pod: JsonObject, given: Given): JsonObject {
+  const recorded = readPodManaged(pod);
+  if (recorded === undefined) return ungated(pod);
+  const managed = possible(recorded, given);
   const annotations = { ...objectAt(objectAt(pod, 'metadata'), 'annotations') };
   delete annotations[MANAGED_ANNOTATION];
-  const unmarked = put(ungated, ANNOTATION_PATH, Object.keys(annotations).length > 0 ? annotations : undefined);
+  const unmarked = put(ungated(pod), ANNOTATION_PATH, nonEmptyObject(annotations));
   const tolerations = listAt(objectAt(pod, 'spec'), 'tolerations') ?? [];
-  const own = withoutLast(tolerations, managed.tolerations, isSameToleration);
+  const own = withoutLast(tolerations, managed.tolerations);
   const untolerating =
     own.length === tolerations.length ? unmarked : put(unmarked, ['spec', 'tolerations'], nonEmpty(own));
   return withoutOurAffinity(untolerating, managed);
@@ -84,10 +115,9 @@ export function withoutOurs(pod: JsonObject): JsonObject {
 function withoutOurAffinity(pod: JsonObject, managed: PodManaged): JsonObject {
   const affinity = objectAt(objectAt(pod, 'spec'), 'affinity');
   const node = { ...objectAt(affinity, 'nodeAffinity') };
-  const required = widened(node[REQUIRED], managed);
+  const required = widened(node[REQUIRED], managed.required);
   const preferred = listAt(node, PREFERRED_TERMS) ?? [];
-  const terms = managed.preferred.map(preferredTerm);
-  const unpreferred = withoutLast(preferred, terms, isSame);
+  const unpreferred = withoutLast(preferred, managed.preferred.map(preferredTerm));
   if (required === node[REQUIRED] && unpreferred.length === preferred.length) return pod;
   set(node, REQUIRED, required);
   if (unpreferred.length < preferred.length) set(node, PREFERRED_TERMS, nonEmpty(unpreferred));
@@ -96,45 +126,53 @@ function withoutOurAffinity(pod: JsonObject, managed: PodManaged): JsonObject {
   return put(pod, ['spec', 'affinity'], nonEmptyObject(rest));
 }
 
-/** The required terms without our requirements; undefined where nothing but ours was in them. */
-function widened(required: unknown, { required: ours, terms: indices }: PodManaged): unknown {
-  if (ours.length === 0 || !isObject(required) || !Array.isArray(required.nodeSelectorTerms)) return required;
-  const terms: readonly unknown[] = required.nodeSelectorTerms;
-  const after = terms.map((term, index) => {
-    if (!isObject(term) || (indices !== undefined && !indices.includes(index))) return term;
-    const expressions = listAt(term, 'matchExpressions') ?? [];
-    const own = withoutLast(expressions, ours, isSame);
-    return own.length === expressions.length ? term : put(term, ['matchExpressions'], nonEmpty(own));
-  });
-  if (after.every((term, index) => term === terms[index])) return required;
-  // An empty term matches no node, but none at all lets every node in.
-  const isOurs = indices === undefined && after.every((term) => isObject(term) && Object.keys(term).length === 0);
-  return isOurs ? undefined : { ...required, nodeSelectorTerms: after };
+/**
+ * The required terms without our requirements; undefined where nothing else was in them. One that is not where we put it
+ * is taken from wherever it is: another webhook put terms before it, or in another order.
+ */
+function widened(required: unknown, ours: readonly AddedRequirement[]): unknown {
+  if (!isObject(required) || !Array.isArray(required.nodeSelectorTerms)) return required;
+  const before: readonly unknown[] = required.nodeSelectorTerms;
+  const terms = [...before];
+  const take = (index: number, own: Requirement) => {
+    const term = terms[index];
+    const expressions = (isObject(term) && listAt(term, 'matchExpressions')) || [];
+    const rest = withoutLast(expressions, [own]);
+    if (!isObject(term) || rest.length === expressions.length) return false;
+    terms[index] = put(term, ['matchExpressions'], nonEmpty(rest));
+    return true;
+  };
+  const moved = ours.flatMap(({ term, ...own }) => (term !== undefined && take(term, own) ? [] : own));
+  for (const own of moved) terms.some((_, index) => take(index, own));
+  if (terms.every((term, index) => term === before[index])) return required;
+  // An empty term matches no node: one that we emptied would hold the pod for ever, and had nothing to say but ours.
+  const left = terms.filter((term, index) => term === before[index] || !isObject(term) || nonEmptyObject(term));
+  return left.length === 0 ? undefined : { ...required, nodeSelectorTerms: left };
 }
 
 /** The items without the last one that is the same as each of ours: what we add comes last. */
-function withoutLast<T>(
-  items: readonly JsonObject[],
-  ours: readonly T[],
-  same: (item: JsonObject, own: T) => boolean,
-): JsonObject[] {
+function withoutLast(items: readonly JsonObject[], ours: readonly JsonObject[]): JsonObject[] {
   const left = [...items];
   for (const own of ours) {
-    const index = left.findLastIndex((item) => same(item, own));
+    const index = left.findLastIndex((item) => isSame(item, own));
     if (index >= 0) left.splice(index, 1);
   }
   return left;
 }
 
-function isSame(one: JsonObject, other: JsonObject): boolean {
-  const names = Object.keys(other);
+/** Whether a value is the same JSON as one of ours, which is never deep. */
+function isSame(value: unknown, ours: unknown): boolean {
+  if (Array.isArray(ours)) {
+    return (
+      Array.isArray(value) && value.length === ours.length && ours.every((item, index) => isSame(value[index], item))
+    );
+  }
+  if (!isObject(ours)) return value === ours;
+  const names = Object.keys(ours);
   return (
-    Object.keys(one).length === names.length &&
-    names.every((name) => {
-      const [a, b] = [one[name], other[name]];
-      if (isObject(a) && isObject(b)) return isSame(a, b);
-      return a === b || JSON.stringify(a) === JSON.stringify(b);
-    })
+    isObject(value) &&
+    names.every((name) => isSame(value[name], ours[name])) &&
+    Object.keys(value).length === names.length
   );
 }
 

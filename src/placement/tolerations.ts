@@ -39,11 +39,11 @@ export function lacking(present: readonly JsonObject[], wanted: readonly Tolerat
 /** Whether a toleration has exactly the fields and values of one of ours. */
 export function isSameToleration(toleration: JsonObject, ours: Toleration): boolean {
   return (
-    Object.keys(toleration).length === 4 &&
     toleration.key === ours.key &&
     toleration.operator === ours.operator &&
     toleration.value === ours.value &&
-    toleration.effect === ours.effect
+    toleration.effect === ours.effect &&
+    Object.keys(toleration).length === 4
   );
 }
 

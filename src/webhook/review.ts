@@ -74,7 +74,8 @@ function readRequest(body: unknown): { uid: string; request: JsonObject } {
 }
 
 function shown(value: unknown): string {
-  return printable(JSON.stringify(value) ?? 'nothing', 80);
+  if (isObject(value)) return 'an object';
+  return Array.isArray(value) ? 'a list' : printable(JSON.stringify(value) ?? 'nothing', 80);
 }
 
 function admit(request: JsonObject, options: ReviewerOptions): Admission {

@@ -3,7 +3,8 @@ import { readDaemonSet } from '../../src/placement/daemonset.ts';
 import { readNamespace } from '../../src/placement/eligibility.ts';
 import type { JsonObject } from '../../src/placement/json.ts';
 import { readNode } from '../../src/placement/node.ts';
-import { readPod } from '../../src/placement/pod.ts';
+import { podAfter, readPod } from '../../src/placement/pod.ts';
+import { toleration } from './objects.ts';
 
 const POD: JsonObject = {
   metadata: {
@@ -64,7 +65,34 @@ describe('reading a pod', () => {
       nodeName: 'n1',
       startError: undefined,
       owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
+      gated: undefined,
     });
+  });
+
+  const gate = { name: 'archaware.dev/architecture' };
+  const gated: [spec: JsonObject, expected: JsonObject | undefined][] = [
+    [{}, undefined],
+    [{ schedulingGates: [] }, undefined],
+    [{ schedulingGates: [{ name: 'example.com/quota' }] }, undefined],
+    [{ schedulingGates: [gate] }, { gates: [gate], affinity: undefined, nodeSelector: undefined }],
+    [
+      { schedulingGates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
+      { gates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
+    ],
+    [{ schedulingGates: 'x' }, undefined],
+    [{ schedulingGates: [null, gate] }, { gates: [gate], affinity: undefined, nodeSelector: undefined }],
+  ];
+  for (const [spec, expected] of gated) {
+    it(`takes what may be narrowed of a pod with the gates ${JSON.stringify(spec.schedulingGates)}`, () => {
+      expect(readPod({ spec }).gated).to.deep.equal(expected);
+    });
+  }
+
+  it('has no gate any more after its release', () => {
+    const pod = readPod({ metadata: { uid: 'u', generation: 1 }, spec: { schedulingGates: [gate] } });
+    const after = podAfter(pod, [toleration('k=v:NoSchedule')], { metadata: { generation: 2, resourceVersion: '9' } });
+    expect(after).to.include({ gated: undefined, generation: 2, resourceVersion: '9' });
+    expect(after.tolerations).to.deep.equal([toleration('k=v:NoSchedule')]);
   });
 
   it('tells an absent list of tolerations from an empty one', () => {
