@@ -80,7 +80,6 @@ describe('reading a pod', () => {
       { gates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
     ],
     [{ schedulingGates: 'x' }, undefined],
-    [{ schedulingGates: [null, gate] }, { gates: [gate], affinity: undefined, nodeSelector: undefined }],
   ];
   for (const [spec, expected] of gated) {
     it(`takes what may be narrowed of a pod with the gates ${JSON.stringify(spec.schedulingGates)}`, () => {
