@@ -8,6 +8,7 @@ import { type Pattern, superlinear } from './fuzz/growth.ts';
 import { challenge, proxy, rateLimit, retryAfter } from './fuzz/headers.ts';
 import { config, manifest } from './fuzz/manifests.ts';
 import { endpoint, match, reference } from './fuzz/names.ts';
+import { reviews } from './fuzz/reviews.ts';
 import type { Target } from './fuzz/target.ts';
 import { escaped, inputsFor } from './fuzz/texts.ts';
 
@@ -25,6 +26,7 @@ const TARGETS: readonly Target[] = [
   toml,
   docker,
   providerConfig,
+  reviews,
 ];
 /** Of a target's time, what its growing inputs get. */
 const GROWING = 0.35;

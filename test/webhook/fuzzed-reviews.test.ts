@@ -1,0 +1,30 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { reviews } from '../../hack/fuzz/reviews.ts';
+import { inputsFor } from '../../hack/fuzz/texts.ts';
+
+const SEED = 20_261_121;
+/** Inputs of each kind, and how many of them at least are no refusals; `npm run fuzz -- reviews` tries many more. */
+const KINDS: [kind: string, numRuns: number, taken: number][] = [
+  ['valid', 150, 100],
+  ['mutated', 100, 3],
+  ['spliced', 100, 1],
+  ['pieces', 30, 0],
+  ['raw', 30, 0],
+];
+
+describe('AdmissionReviews that nobody would send', () => {
+  for (const [kind, numRuns, atLeast] of KINDS) {
+    it(`are answered or refused: ${numRuns} ${kind} ones`, function () {
+      this.timeout(60_000);
+      const inputs = inputsFor(reviews)[kind];
+      if (inputs === undefined) throw new Error(`no inputs are ${kind}`);
+      let taken = 0;
+      const property = fc.property(inputs, (text) => {
+        if (reviews.run(text)) taken += 1;
+      });
+      fc.assert(property, { seed: SEED, numRuns, endOnFailure: true });
+      expect(taken).to.be.at.least(atLeast);
+    });
+  }
+});
