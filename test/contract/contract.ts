@@ -1,5 +1,6 @@
 import type { TestCluster } from '../support/cluster/test-cluster.ts';
 import { describeAdmission } from './admission.ts';
+import { describeAdmissionRefusals } from './admission-refusals.ts';
 import { describeWorkloadAdmission } from './admission-workloads.ts';
 import { connect } from './client.ts';
 import { type Context, done, NAMESPACE } from './context.ts';
@@ -35,6 +36,7 @@ export function describeContract(name: string, start: (options: ContractOptions)
     describe('an eviction', () => describeEvictions(context));
     describe('a service account', () => describeRights(context));
     describe('a mutating webhook, for pods', () => describeAdmission(context));
+    describe('a mutating webhook, in trouble', () => describeAdmissionRefusals(context));
     describe('a mutating webhook, for workloads', () => describeWorkloadAdmission(context));
   });
   describe(`${name}: without default tolerations`, () => {
