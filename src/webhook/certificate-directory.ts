@@ -34,33 +34,35 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
   let wrong: string | undefined;
 
   async function look(): Promise<void> {
-    wrong = undefined;
+    let found: string | undefined;
     try {
       const pair = readPair(await textOf(names.cert), await textOf(names.key), names);
-      const ca = await readAuthority(pair);
+      const [ca, problem] = await readAuthority(pair);
       const untimely = timeProblem(pair, clock.wall());
       if (untimely !== undefined && served !== undefined && timeProblem(served, clock.wall()) === undefined) {
         throw new PairError(`${names.cert} ${untimely}; the pair from before is served`);
       }
+      found = problem;
       served = pair;
       set({ cert: pair.cert, key: pair.key, ca, notAfter: pair.notAfter });
     } catch (error) {
-      wrong = error instanceof Error ? error.message : String(error);
+      found = messageOf(error);
     }
+    // Only now: until the look is over, what the last one found holds.
+    wrong = found;
     judge();
   }
 
-  /** The bundle for clients. One that is wrong is a problem, but the pair can be served without it. */
-  async function readAuthority(pair: Pair): Promise<string | undefined> {
+  /** The bundle for clients, and what is wrong with it: a pair can be served without one. */
+  async function readAuthority(pair: Pair): Promise<[ca: string | undefined, problem?: string]> {
     try {
       const text = await textOf(caName, '');
-      if (text.trim() === '') return undefined;
-      if (isVouchedFor(pair, readBundle(text, caName))) return text;
-      wrong = `${caName} does not vouch for ${names.cert}`;
+      if (text.trim() === '') return [undefined];
+      const isGood = isVouchedFor(pair, readBundle(text, caName));
+      return isGood ? [text] : [undefined, `${caName} does not vouch for ${names.cert}`];
     } catch (error) {
-      wrong = error instanceof Error ? error.message : String(error);
+      return [undefined, messageOf(error)];
     }
-    return undefined;
   }
 
   function judge(): void {
@@ -102,4 +104,8 @@ async function textOf(file: string, fallback?: string): Promise<string> {
     if (code === 'ENOENT' && fallback !== undefined) return fallback;
     throw new PairError(`${file} cannot be read: ${code === 'ENOENT' ? 'it does not exist' : code}`);
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

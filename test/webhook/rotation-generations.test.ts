@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import type { ApiClient } from '../../src/kube/client.ts';
+import { isObject, listAt, objectAt, stringAt } from '../../src/placement/json.ts';
+import { keepCaBundle } from '../../src/webhook/keep-ca-bundle.ts';
+import { type Server, startServer } from '../kube/cluster.ts';
+import {
+  CONFIGURATION,
+  CONFIGURATIONS,
+  createWorld,
+  entries,
+  HOST,
+  SECRET,
+  type World,
+  webhookConfiguration,
+  wouldTrust,
+} from './self-made.ts';
+
+const BEGIN = Date.UTC(2030, 0, 1);
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** An authority then lives for 30 days, and is followed by another after 20. */
+const LIFETIME = 3 * DAY;
+
+describe('the rotation of self-made certificates', () => {
+  let server: Server;
+  let client: ApiClient;
+  let world: World;
+  beforeEach(async () => {
+    server = await startServer();
+    client = server.client;
+    await client.request('create', '/api/v1/namespaces', { body: { metadata: { name: 'archaware' } } });
+    await client.request('create', CONFIGURATIONS, { body: webhookConfiguration() });
+    world = createWorld(client, BEGIN);
+  });
+  afterEach(async () => {
+    await world.end();
+    await server.stop();
+  });
+
+  /** The bundle by which the API server would judge us now. */
+  async function bundleInForce(): Promise<string> {
+    const configuration = await client.request('get', CONFIGURATION);
+    const [webhook] = listAt(isObject(configuration) ? configuration : {}, 'webhooks') ?? [];
+    return Buffer.from(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '', 'base64').toString();
+  }
+
+  it('fails no review over generations: the bundles of now and of one step before verify whatever anybody serves', async function () {
+    this.timeout(60_000);
+    let leads: 'first' | 'second' = 'first';
+    const past: unknown[] = [];
+    /** Those who do not lead see the Secret as it was two steps before: later than the callers see the bundle. */
+    const replica = (name: typeof leads) =>
+      world.replica({
+        lifetimeMs: LIFETIME,
+        mayWrite: () => leads === name,
+        client: {
+          ...client,
+          request: (verb, path, request) =>
+            verb === 'get' && path === SECRET && leads !== name && past.length > 2
+              ? Promise.resolve(past.at(-2))
+              : client.request(verb, path, request),
+        },
+      });
+    const [first, second] = [await replica('first'), await replica('second')];
+    for (const [source, name] of [[first, 'first'] as const, [second, 'second'] as const]) {
+      await world.add((signal) =>
+        keepCaBundle({
+          client,
+          source,
+          mayWrite: () => leads === name,
+          clock: world.clock,
+          onProblem: (problem) => source.problems.push(problem ?? 'none'),
+          signal,
+        }),
+      );
+    }
+    await world.pass(10_000);
+    await world.pass(10_000);
+    const authorities = new Set<string | undefined>();
+    const certificates = new Set<string | undefined>();
+    let widest = 0;
+    let before = await bundleInForce();
+    while (world.now() < BEGIN + 50 * DAY) {
+      // Days have quick looks in them, so that steps meet each other at every distance.
+      for (const step of [8 * HOUR, 15 * HOUR, HOUR / 2, 10_000, HOUR / 2 - 10_000]) {
+        past.push(await client.request('get', SECRET));
+        await world.pass(step);
+        const now = await bundleInForce();
+        const { 'ca.crt': kept } = await entries(client);
+        for (const { current } of [first, second]) {
+          for (const [bundle, whose] of [[before, 'before'] as const, [now, 'now'] as const, [kept, 'kept'] as const]) {
+            const when = `${whose}, at ${new Date(world.now()).toISOString()}`;
+            expect(wouldTrust(bundle, current()?.cert, HOST, world.now()), when).to.equal(true);
+          }
+          certificates.add(current()?.cert);
+        }
+        before = now;
+        widest = Math.max(widest, now.split('BEGIN').length - 1);
+      }
+      authorities.add((await entries(client))['authority.crt']);
+      leads = leads === 'first' ? 'second' : 'first';
+    }
+    expect(authorities.size).to.equal(3);
+    expect(certificates.size).to.be.greaterThan(20);
+    // The one that signs, and the one that did, or will.
+    expect(widest).to.be.within(2, 3);
+    expect([...first.problems, ...second.problems]).to.deep.equal([]);
+  });
+
+  it('waits for callers who do not know the next authority, however long that takes', async () => {
+    const replica = await world.replica({ lifetimeMs: LIFETIME });
+    const { 'authority.crt': authority } = await entries(client);
+    // Nobody keeps the configuration's bundle, so that nobody trusts the next one.
+    for (let days = 0; days < 29; days += 1) await world.pass(DAY);
+    await world.pass(22 * HOUR);
+    const late = await entries(client);
+    expect(late['authority.crt']).to.equal(authority);
+    expect(late).to.include.keys('next-authority.crt', 'next-authority.key');
+    expect(wouldTrust(authority, replica.current()?.cert, HOST, world.now())).to.equal(true);
+    // Nobody could trust the old one for much longer.
+    await world.pass(1.5 * HOUR);
+    expect((await entries(client))['authority.crt']).to.equal(late['next-authority.crt']);
+    expect(wouldTrust(replica.current()?.ca, replica.current()?.cert, HOST, world.now())).to.equal(true);
+  });
+});

@@ -1,0 +1,121 @@
+import { X509Certificate } from 'node:crypto';
+import type { ApiClient } from '../../src/kube/client.ts';
+import type { Clock } from '../../src/kube/clock.ts';
+import { readAuthorities } from '../../src/oci/trust.ts';
+import { isObject, type JsonObject, objectAt } from '../../src/placement/json.ts';
+import { servingNames, trusts } from '../../src/webhook/ca-bundle.ts';
+import type { CertificateSource } from '../../src/webhook/certificates.ts';
+import { readConfiguration } from '../../src/webhook/keep-ca-bundle.ts';
+import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/self-signed.ts';
+import { createHandClock } from '../controllers/hand-clock.ts';
+
+export const NAMESPACE = 'archaware';
+export const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+export const SECRET = `${SECRETS}/archaware-controller-webhook`;
+export const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+export const CONFIGURATION = `${CONFIGURATIONS}/archaware-controller`;
+export const HOST = 'archaware-controller.archaware.svc';
+
+/** Waits for a condition; fails after 20 s. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Certificates of replicas over a clock that a test moves. */
+export type World = {
+  readonly clock: Clock;
+  readonly now: () => number;
+  /** Adds a replica, and waits for its first look; what it told of is in `problems`. */
+  replica(options?: Partial<SelfSignedOptions>): Promise<CertificateSource & { readonly problems: string[] }>;
+  /** Adds something else that waits on the clock until the signal aborts. */
+  add(run: (signal: AbortSignal) => Promise<void>): Promise<void>;
+  /** Moves the clock on, and waits until everybody who was due has looked. */
+  pass(ms: number): Promise<void>;
+  end(): Promise<void>;
+};
+
+export function createWorld(client: ApiClient, begin: number): World {
+  const hand = createHandClock();
+  const clock: Clock = { ...hand, wall: () => begin + hand.wall() };
+  const end = new AbortController();
+  const running: Promise<void>[] = [];
+  const settled = () => until('all have looked', () => hand.waiting === running.length);
+
+  async function add(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    running.push(run(end.signal));
+    await settled();
+  }
+  return {
+    clock,
+    now: clock.wall,
+    add,
+    async replica(options = {}) {
+      const problems: string[] = [];
+      const source = createSelfSigned({
+        client,
+        namespace: NAMESPACE,
+        names: async () => servingNames(await readConfiguration(client), NAMESPACE),
+        trusts: async (authority) => trusts(await readConfiguration(client), authority),
+        mayWrite: () => true,
+        clock,
+        onProblem: (problem) => problems.push(problem ?? 'none'),
+        ...options,
+      });
+      await add(source.run);
+      return { ...source, problems };
+    },
+    async pass(ms) {
+      await hand.advance(ms);
+      await settled();
+    },
+    async end() {
+      end.abort();
+      await Promise.all(running);
+    },
+  };
+}
+
+/** A MutatingWebhookConfiguration of ours, without a bundle yet. */
+export function webhookConfiguration(clientConfig?: JsonObject): JsonObject {
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name: 'archaware-controller' },
+    webhooks: [
+      {
+        name: 'pods.archaware.dev',
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
+        failurePolicy: 'Ignore',
+        clientConfig: clientConfig ?? {
+          service: { name: 'archaware-controller', namespace: NAMESPACE, path: '/mutate' },
+        },
+        rules: [{ apiGroups: ['example.com'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['nothings'] }],
+      },
+    ],
+  };
+}
+
+/** The entries of the Secret, decoded. */
+export async function entries(client: ApiClient): Promise<Record<string, string>> {
+  const secret = await client.request('get', SECRET);
+  const data = Object.entries(objectAt(isObject(secret) ? secret : {}, 'data'));
+  return Object.fromEntries(data.map(([name, value]) => [name, Buffer.from(String(value), 'base64').toString()]));
+}
+
+/** Whether a client that trusts the bundle would take the certificate for the host at that time. */
+export function wouldTrust(bundle: string | undefined, cert: string | undefined, host: string, now: number): boolean {
+  if (bundle === undefined || cert === undefined) return false;
+  const leaf = new X509Certificate(cert);
+  const holds = ({ validFrom, validTo }: X509Certificate) => Date.parse(validFrom) <= now && now <= Date.parse(validTo);
+  const authorities = readAuthorities(bundle).map((pem) => new X509Certificate(pem));
+  return (
+    holds(leaf) &&
+    leaf.checkHost(host) !== undefined &&
+    authorities.some((each) => each.ca && holds(each) && leaf.checkIssued(each) && leaf.verify(each.publicKey))
+  );
+}
