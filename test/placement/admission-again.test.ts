@@ -1,0 +1,416 @@
+import { expect } from 'chai';
+import { REQUIRED } from '../../src/placement/affinity.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/placement/json.ts';
+import { put } from '../../src/placement/pod-managed.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { type Circumstances, GATE, injected, MANAGED, placement, pod, review } from './admissions.ts';
+import { expression, preference, requires, term } from './affinities.ts';
+import { known, pending, toleration } from './objects.ts';
+
+const answers = {
+  a: known('linux/amd64,linux/arm64'),
+  arm: known('linux/arm64'),
+  s390x: known('linux/s390x'),
+  mixed: known('linux/amd64,linux/arm64,windows/amd64'),
+  both: known('linux/amd64,linux/arm64'),
+  cold: pending,
+};
+const ARM = toleration('supported-arch=arm64:NoSchedule');
+const X = { key: 'x', operator: 'Exists' };
+const NOTED = 'notes archaware.dev/managed';
+const BOTH = 'arch In amd64,arm64';
+
+function by(mode: Settings['mode'], more: Partial<Settings> = {}): Circumstances {
+  return { answers, settings: { mode, preferred: { arm64: 75 }, ...more } };
+}
+
+/** The list at a path below `spec` after a change; undefined takes it away. */
+function changed(
+  object: JsonObject,
+  path: string[],
+  change: (list: readonly unknown[]) => readonly unknown[] | undefined,
+) {
+  const whole = ['spec', ...path];
+  const parent = whole.slice(0, -1).reduce(objectAt, object);
+  return put(object, whole, change(listAt(parent, whole.at(-1) ?? '') ?? []));
+}
+
+const TERMS = ['affinity', 'nodeAffinity', REQUIRED, 'nodeSelectorTerms'];
+const tolerating = (toleration: JsonObject) => (object: JsonObject) =>
+  changed(object, ['tolerations'], (list) => [...list, toleration]);
+/** Another webhook that changes the expressions of every required term. */
+const requiring = (change: (list: readonly JsonObject[]) => readonly JsonObject[]) => (object: JsonObject) =>
+  changed(object, TERMS, (terms) =>
+    terms.map((entry) =>
+      isObject(entry) ? { ...entry, matchExpressions: change(listAt(entry, 'matchExpressions') ?? []) } : entry,
+    ),
+  );
+const annotated = (object: JsonObject) => put(object, ['metadata', 'annotations', 'other'], 'x');
+const reversed =
+  (...path: string[]) =>
+  (object: JsonObject) =>
+    changed(object, path, (list) => [...list].reverse());
+const noteOf = (object: JsonObject) => stringAt(objectAt(objectAt(object, 'metadata'), 'annotations'), MANAGED) ?? '';
+
+type Change = (object: JsonObject) => JsonObject;
+type Row = readonly [given: string, first: JsonObject, between: Change, circumstances: Circumstances, expected: string];
+
+/** `expected`: what the second call makes of the pod, and the pod after it. A third call changes nothing. */
+function check(rows: readonly Row[]): void {
+  for (const [given, first, between, circumstances, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const { after } = review(first, circumstances);
+      const again = review(between(after), circumstances);
+      expect(`${again.kind}: ${placement(again.after)}`).to.equal(expected);
+      expect(review(again.after, circumstances).kind, 'the third call').to.equal('unchanged');
+    });
+  }
+}
+
+const same: Change = (object) => object;
+const sidecar =
+  (image: string): Change =>
+  (object) =>
+    injected(object, image);
+const both =
+  (...changes: Change[]): Change =>
+  (object) =>
+    changes.reduce((so, change) => change(so), object);
+
+describe('admission that is called again with its own answer', () => {
+  const tolerates = 'tolerates supported-arch=amd64,supported-arch=arm64';
+  const full = `${tolerates}; affinity ${BOTH}; prefers arch In arm64 (75); ${NOTED}`;
+  const zoned = pod({ affinity: requires(term('zone In a')), tolerations: [X] });
+  check([
+    ['by both, of a bare pod', pod(), same, by('both'), `unchanged: ${full}`],
+    ['by taints', pod(), same, by('taints'), `unchanged: ${tolerates}; ${NOTED}`],
+    [
+      'of a pod with wishes',
+      zoned,
+      same,
+      by('both'),
+      `unchanged: tolerates x,${tolerates.slice(10)}; affinity zone In a & ${BOTH}; prefers arch In arm64 (75); ${NOTED}`,
+    ],
+    ['with an image of the same set', pod(), sidecar('both'), by('both'), `unchanged: ${full}`],
+    ['another webhook added a toleration', pod(), tolerating(X), by('taints'), `unchanged: ${tolerates},x; ${NOTED}`],
+    ['another webhook added an annotation', pod(), annotated, by('taints'), `unchanged: ${tolerates}; ${NOTED},other`],
+    [
+      'another webhook added an expression',
+      zoned,
+      requiring((list) => [...list, expression('gpu Exists')]),
+      by('affinity', { preferred: {} }),
+      `unchanged: tolerates x; affinity zone In a & ${BOTH} & gpu Exists; ${NOTED}`,
+    ],
+    [
+      'another webhook added a preference',
+      pod(),
+      (object) =>
+        changed(object, ['affinity', 'nodeAffinity', 'preferredDuringSchedulingIgnoredDuringExecution'], (list) => [
+          ...list,
+          preference('zone In a'),
+        ]),
+      by('affinity'),
+      `unchanged: affinity ${BOTH}; prefers arch In arm64 (75), zone In a (1); ${NOTED}`,
+    ],
+    [
+      'the tolerations stand in another order',
+      pod(),
+      reversed('tolerations'),
+      by('taints'),
+      `unchanged: tolerates supported-arch=arm64,supported-arch=amd64; ${NOTED}`,
+    ],
+    [
+      'the expressions stand in another order',
+      zoned,
+      requiring((list) => [...list].reverse()),
+      by('affinity', { preferred: {} }),
+      `unchanged: tolerates x; affinity ${BOTH} & zone In a; ${NOTED}`,
+    ],
+    [
+      'another webhook added a gate',
+      pod(),
+      (object) => changed(object, ['schedulingGates'], (list) => [...list, { name: 'q' }]),
+      by('taints'),
+      `unchanged: ${tolerates}; gates q; ${NOTED}`,
+    ],
+    [
+      'another webhook took our tolerations',
+      pod(),
+      (object) => changed(object, ['tolerations'], () => undefined),
+      by('taints'),
+      `patched: ${tolerates}; ${NOTED}`,
+    ],
+    [
+      'another webhook took our affinity',
+      pod(),
+      (object) => put(object, ['spec', 'affinity'], undefined),
+      by('affinity'),
+      `patched: affinity ${BOTH}; prefers arch In arm64 (75); ${NOTED}`,
+    ],
+    [
+      'another webhook took our annotation: the rest is taken for wishes',
+      pod(),
+      (object) => put(object, ['metadata', 'annotations'], undefined),
+      by('both'),
+      `unchanged: ${full.replace(`; ${NOTED}`, '')}`,
+    ],
+    [
+      'another webhook tolerates everything: ours are not needed',
+      pod(),
+      tolerating({ operator: 'Exists' }),
+      by('taints'),
+      'patched: tolerates *',
+    ],
+    [
+      'another webhook chose the architecture',
+      pod(),
+      (object) => put(object, ['spec', 'nodeSelector'], { 'kubernetes.io/arch': 'arm64' }),
+      by('affinity', { preferred: {} }),
+      'patched: ',
+    ],
+  ]);
+});
+
+describe('admission after a sidecar was injected', () => {
+  const zoned = pod({
+    affinity: requires(term('zone In a'), term('arch In s390x'), term('zone In b')),
+    tolerations: [X],
+  });
+  const narrowedTerms = 'zone In a & arch In arm64 | arch In s390x | zone In b & arch In arm64';
+  const before = requires(term('first Exists'));
+  const prepended: Change = (object) =>
+    changed(object, TERMS, (terms) => [
+      ...(listAt(['nodeAffinity', REQUIRED].reduce(objectAt, before), 'nodeSelectorTerms') ?? []),
+      ...terms,
+    ]);
+  const affinity = by('affinity', { preferred: {} });
+  check([
+    ['by taints', pod(), sidecar('arm'), by('taints'), `patched: tolerates supported-arch=arm64; ${NOTED}`],
+    ['by affinity', pod(), sidecar('arm'), affinity, `patched: affinity arch In arm64; ${NOTED}`],
+    [
+      'by both, of a pod with wishes',
+      zoned,
+      sidecar('arm'),
+      by('both', { preferred: {} }),
+      `patched: tolerates x,supported-arch=arm64; affinity ${narrowedTerms}; ${NOTED}`,
+    ],
+    [
+      'with tolerations of others behind ours',
+      pod(),
+      both(tolerating(X), sidecar('arm')),
+      by('taints'),
+      `patched: tolerates x,supported-arch=arm64; ${NOTED}`,
+    ],
+    [
+      'with expressions of others behind ours',
+      zoned,
+      both(
+        requiring((list) => [...list, expression('gpu Exists')]),
+        sidecar('arm'),
+      ),
+      affinity,
+      'patched: tolerates x; affinity zone In a & gpu Exists & arch In arm64 | arch In s390x & gpu Exists' +
+        ` | zone In b & gpu Exists & arch In arm64; ${NOTED}`,
+    ],
+    [
+      'with terms in another order',
+      zoned,
+      both(reversed(...TERMS), sidecar('arm')),
+      affinity,
+      `patched: tolerates x; affinity zone In b & arch In arm64 | arch In s390x | zone In a & arch In arm64; ${NOTED}`,
+    ],
+    [
+      'with a term before ours',
+      zoned,
+      both(prepended, sidecar('arm')),
+      affinity,
+      `patched: tolerates x; affinity first Exists & arch In arm64 | ${narrowedTerms}; ${NOTED}`,
+    ],
+    [
+      'with a term beside the one that was ours',
+      pod(),
+      both(prepended, sidecar('arm')),
+      affinity,
+      `patched: affinity first Exists & arch In arm64; ${NOTED}`,
+    ],
+    [
+      'and what else was in a term of ours was taken',
+      pod({ affinity: requires(term('zone In a')) }),
+      both(
+        requiring((list) => list.filter(({ key }) => key !== 'zone')),
+        sidecar('arm'),
+      ),
+      affinity,
+      `patched: affinity arch In arm64; ${NOTED}`,
+    ],
+    [
+      'the preference that is no longer possible goes',
+      pod({}, {}, ['a']),
+      sidecar('arm'),
+      by('affinity', { preferred: { amd64: 75 } }),
+      `patched: affinity arch In arm64; ${NOTED}`,
+    ],
+    ['nothing is common any more: taints', pod(), sidecar('s390x'), by('taints'), 'patched: '],
+    ['nothing is common any more: affinity', pod(), sidecar('s390x'), by('affinity'), `gated: gates ${GATE}`],
+    [
+      'nothing is common any more, without a leader',
+      pod(),
+      sidecar('s390x'),
+      { ...by('affinity'), mayGate: false },
+      'patched: ',
+    ],
+    ['it is not known', pod(), sidecar('cold'), by('both'), `gated: gates ${GATE}`],
+    ['it is not known, without a leader', pod(), sidecar('cold'), { ...by('both'), mayGate: false }, 'patched: '],
+    [
+      'it is not known, of a pod with wishes',
+      zoned,
+      sidecar('cold'),
+      by('both'),
+      `gated: tolerates x; affinity zone In a | arch In s390x | zone In b; gates ${GATE}`,
+    ],
+  ]);
+
+  it('refuses it where that is the rule', () => {
+    const circumstances = by('both', { noCommonArchitecture: 'reject' });
+    const { after } = review(pod(), circumstances);
+    expect(review(injected(after, 's390x'), circumstances).kind).to.equal('rejected');
+  });
+
+  it("leaves a user's own tolerations and requirements that look like ours", () => {
+    const own = pod({
+      tolerations: [ARM, X],
+      affinity: requires(term('arch In amd64,arm64'), term('zone In a')),
+      nodeSelector: { zone: 'a' },
+    });
+    const circumstances = by('both', { preferred: {} });
+    const { after } = review(own, circumstances);
+    const narrowed = review(injected(after, 's390x'), { ...circumstances, mayGate: false });
+    expect(placement(narrowed.after)).to.equal(
+      'tolerates supported-arch=arm64,x; affinity arch In amd64,arm64 | zone In a',
+    );
+  });
+
+  it("leaves a user's own requirement that looks like ours in a term that was given another", () => {
+    const mixed = pod({ affinity: requires(term('arch In amd64,arm64')) }, {}, ['mixed']);
+    const circumstances = by('affinity', { preferred: {} });
+    const { after } = review(mixed, circumstances);
+    expect(placement(after)).to.equal(`affinity ${BOTH} & os In linux; ${NOTED}`);
+    expect(placement(review(injected(after, 'arm'), circumstances).after)).to.equal(
+      `affinity ${BOTH} & os In linux; ${NOTED}`,
+    );
+  });
+});
+
+describe('admission that gated a pod', () => {
+  const cold = pod({}, {}, ['cold']);
+  const quota: Change = (object) => changed(object, ['schedulingGates'], (list) => [...list, { name: 'q' }]);
+  check([
+    ['is called again', cold, same, by('both'), `unchanged: gates ${GATE}`],
+    ['is called again with a sidecar', cold, sidecar('arm'), by('both'), `unchanged: gates ${GATE}`],
+    ['is called again after another gate', cold, quota, by('both'), `unchanged: gates ${GATE},q`],
+    [
+      'is called again, with the gates in another order',
+      cold,
+      both(quota, reversed('schedulingGates')),
+      by('both'),
+      `unchanged: gates q,${GATE}`,
+    ],
+    [
+      'is called again without its gate',
+      cold,
+      (object) => put(object, ['spec', 'schedulingGates'], undefined),
+      by('both'),
+      `gated: gates ${GATE}`,
+    ],
+  ]);
+
+  const gated = review(cold, by('both')).after;
+  const known = { ...by('affinity', { preferred: {} }), answers: { ...answers, cold: answers.arm } };
+  const rows: [given: string, object: JsonObject, circumstances: Circumstances, expected: string][] = [
+    ['and knows its images now', gated, known, `patched: affinity arch In arm64; ${NOTED}`],
+    ["and leaves others' gates", quota(gated), known, `patched: affinity arch In arm64; gates q; ${NOTED}`],
+    ['and nobody is there any more to release it', gated, { ...by('both'), mayGate: false }, 'patched: '],
+    [
+      'and it is bound meanwhile: the API server refuses one that is gated and bound',
+      put(gated, ['spec', 'nodeName'], 'n1'),
+      by('both'),
+      'patched: ',
+    ],
+    [
+      'and it is to be ignored meanwhile',
+      put(gated, ['metadata', 'labels'], { 'archaware.dev/ignore': 'true' }),
+      by('both'),
+      'patched: ',
+    ],
+  ];
+  for (const [given, object, circumstances, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const { kind, after } = review(object, circumstances);
+      expect(`${kind}: ${placement(after)}`).to.equal(expected);
+      expect(review(after, circumstances).kind).to.equal('unchanged');
+    });
+  }
+});
+
+describe('an annotation that we did not write', () => {
+  const circumstances = by('both', { preferred: {} });
+  const wishes = {
+    tolerations: [{ key: 'gpu', operator: 'Equal', value: 'yes', effect: 'NoSchedule' }],
+    affinity: requires(term('tenant In a')),
+  };
+  const forged = (record: unknown) =>
+    pod(wishes, { annotations: { [MANAGED]: typeof record === 'string' ? record : JSON.stringify(record) } });
+  const expected = `tolerates gpu=yes,supported-arch=amd64,supported-arch=arm64; affinity tenant In a & ${BOTH}; ${NOTED}`;
+  const rows: [given: string, record: unknown][] = [
+    ['is no JSON', '{'],
+    ['is a list', '[]'],
+    ['is null', 'null'],
+    ['is empty', ''],
+    ['has other fields', { x: 1 }],
+    ['has fields of other types', { tolerations: 1, required: { a: 1 }, preferred: 'x' }],
+    ['has entries of other types', { tolerations: [1, null, {}], required: [[], { key: 1 }], preferred: [{}] }],
+    ['claims tolerations under other keys', { tolerations: wishes.tolerations }],
+    ['claims requirements of other labels', { required: [{ term: 0, key: 'tenant', values: ['a'] }] }],
+    [
+      'claims terms that are not there',
+      { required: [-1, 0.5, 9, 1e300].map((entry) => ({ term: entry, key: 'kubernetes.io/arch', values: ['x'] })) },
+    ],
+    ['claims tolerations that are not there', { tolerations: [ARM] }],
+  ];
+  for (const [given, record] of rows) {
+    it(`${given}: the wishes of the pod stay`, () => {
+      const { after } = review(forged(record), circumstances);
+      expect(placement(after)).to.equal(expected);
+      expect(noteOf(after)).to.equal(noteOf(review(forged({}), circumstances).after));
+      expect(review(after, circumstances).kind).to.equal('unchanged');
+    });
+  }
+
+  it('came with a copy of a pod: what was ours is given anew', () => {
+    const { after: copy } = review(pod(wishes), circumstances);
+    const other = { ...circumstances, answers: { a: answers.arm } };
+    expect(placement(review(copy, other).after)).to.equal(
+      `tolerates gpu=yes,supported-arch=arm64; affinity tenant In a & arch In arm64; ${NOTED}`,
+    );
+  });
+
+  it('is not written where all annotations would be too large for the API server', () => {
+    const large = pod({}, { annotations: { x: 'x'.repeat(256 * 1024 - 100) } });
+    const { after } = review(large, circumstances);
+    expect(placement(after)).to.equal(`tolerates supported-arch=amd64,supported-arch=arm64; affinity ${BOTH}; notes x`);
+    expect(review(after, circumstances).kind).to.equal('unchanged');
+  });
+
+  it('may be as long as it is, and the pod too', () => {
+    const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
+    const record = { tolerations: many(2500, ARM), required: many(2500, { key: 'kubernetes.io/arch', values: ['x'] }) };
+    const huge = pod(
+      {
+        tolerations: many(500_000, {}),
+        affinity: requires({ matchExpressions: many(500_000, { key: 'kubernetes.io/arch' }) }),
+      },
+      { annotations: { [MANAGED]: JSON.stringify(record) } },
+    );
+    expect(review(huge, circumstances).kind).to.equal('patched');
+  });
+});

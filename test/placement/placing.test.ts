@@ -1,0 +1,177 @@
+import { expect } from 'chai';
+import { type DecisionInput, decide } from '../../src/placement/decide.ts';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { placingFor } from '../../src/placement/placing.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { failed, input, known, template } from './objects.ts';
+
+const BOTH = known('linux/amd64,linux/arm64');
+const AMD = known('linux/amd64');
+const ARM = known('linux/arm64');
+const MIXED = known('linux/amd64,linux/arm64,windows/amd64');
+
+/** What a decision gives a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */
+function told(what: DecisionInput, preferred?: string): string {
+  const decision = decide(what);
+  if (decision.kind !== 'place') throw new Error(`expected a placement, got ${decision.kind}`);
+  const { tolerations, affinity } = placingFor(decision, what.template, { preferred }, what.settings);
+  const tolerated = tolerations.map(({ value }) => value).join();
+  const required = affinity?.required.map(({ key, values }) => `${key}=${values.join()}`).join(' ');
+  const wished = affinity?.preferred.map(({ architecture, weight }) => `${architecture}=${weight}`).join();
+  return [tolerated && `tolerates ${tolerated}`, required && `requires ${required}`, wished && `prefers ${wished}`]
+    .filter(Boolean)
+    .join('; ');
+}
+
+function placed(
+  answers: Parameters<typeof input>[0],
+  settings: Partial<Settings>,
+  metadata: JsonObject = {},
+  spec: JsonObject = {},
+): DecisionInput {
+  return input(answers, { template: template(Object.keys(answers), spec, metadata), settings });
+}
+
+const annotated = (statement: string) => ({ annotations: { 'archaware.dev/architectures': statement } });
+
+type Row = readonly [given: string, what: DecisionInput, expected: string, namespace?: string];
+
+function check(rows: readonly Row[]): void {
+  for (const [given, what, expected, namespace] of rows) {
+    it(`${given}: ${expected || 'nothing'}`, () => {
+      expect(told(what, namespace)).to.equal(expected);
+    });
+  }
+}
+
+describe('what each mode gives a pod', () => {
+  const preferred = { arm64: 75 };
+  check([
+    ['taints', placed({ a: BOTH }, { mode: 'taints', preferred }), 'tolerates amd64,arm64'],
+    [
+      'affinity',
+      placed({ a: BOTH }, { mode: 'affinity', preferred }),
+      'requires kubernetes.io/arch=amd64,arm64; prefers arm64=75',
+    ],
+    [
+      'both',
+      placed({ a: BOTH }, { mode: 'both', preferred }),
+      'tolerates amd64,arm64; requires kubernetes.io/arch=amd64,arm64; prefers arm64=75',
+    ],
+  ]);
+});
+
+describe('what affinity requires', () => {
+  const affinity = (more: Partial<Settings> = {}): Partial<Settings> => ({ mode: 'affinity', ...more });
+  const open = failed(300);
+  check([
+    ['the set of its images', placed({ a: BOTH, b: ARM }, affinity()), 'requires kubernetes.io/arch=arm64'],
+    ['its statement', placed({ a: BOTH }, affinity(), annotated('s390x')), 'requires kubernetes.io/arch=s390x'],
+    ['nothing for the statement all', placed({ a: BOTH }, affinity(), annotated('all')), ''],
+    ['nothing where no image is asked', placed({}, affinity()), ''],
+    ['nothing where it is open', placed({ a: open }, affinity()), ''],
+    ['what is known where it is open', placed({ a: open, b: ARM }, affinity()), 'requires kubernetes.io/arch=arm64'],
+    ['nothing where it is released', placed({ a: AMD, b: ARM }, affinity({ noCommonArchitecture: 'release' })), ''],
+    [
+      'the fallback',
+      placed({ a: open }, affinity({ unresolvable: 'fallback', fallback: ['amd64'] })),
+      'requires kubernetes.io/arch=amd64',
+    ],
+    [
+      'what may be used at all',
+      placed({ a: BOTH }, affinity({ schedulable: ['arm64'] })),
+      'requires kubernetes.io/arch=arm64',
+    ],
+    [
+      'what may be used at all, sorted, where it is open',
+      placed({ a: open }, affinity({ schedulable: ['s390x', 'arm64'] })),
+      'requires kubernetes.io/arch=arm64,s390x',
+    ],
+    [
+      'what may be used at all, where it is released',
+      placed({ a: AMD, b: ARM }, affinity({ noCommonArchitecture: 'release', schedulable: ['amd64'] })),
+      'requires kubernetes.io/arch=amd64',
+    ],
+    [
+      'what may be used at all, for the statement all',
+      placed({}, affinity({ schedulable: ['amd64'] }), annotated('all')),
+      'requires kubernetes.io/arch=amd64',
+    ],
+    [
+      'the OS where an image exists for several',
+      placed({ a: MIXED }, affinity()),
+      'requires kubernetes.io/arch=amd64,arm64 kubernetes.io/os=linux',
+    ],
+    [
+      'the OS where one of two images exists for several',
+      placed({ a: BOTH, b: MIXED }, affinity()),
+      'requires kubernetes.io/arch=amd64,arm64 kubernetes.io/os=linux',
+    ],
+    [
+      "the pod's own OS",
+      placed({ a: MIXED }, affinity(), {}, { os: { name: 'windows' } }),
+      'requires kubernetes.io/arch=amd64 kubernetes.io/os=windows',
+    ],
+    [
+      'the OS where what is known exists for several, and the rest is open',
+      placed({ a: MIXED, b: open }, affinity()),
+      'requires kubernetes.io/arch=amd64,arm64 kubernetes.io/os=linux',
+    ],
+    [
+      'the OS where what is known exists for several, and the rest falls back',
+      placed({ a: MIXED, b: open }, affinity({ unresolvable: 'fallback', fallback: ['arm64'] })),
+      'requires kubernetes.io/arch=arm64 kubernetes.io/os=linux',
+    ],
+  ]);
+});
+
+describe('pods.matchNodeLabels', () => {
+  const matched = (matchNodeLabels: string[], labels: JsonObject) =>
+    placed({ a: ARM }, { mode: 'affinity', matchNodeLabels }, { labels });
+  const arm = 'requires kubernetes.io/arch=arm64';
+  check([
+    ['a label that the pod has', matched(['pool'], { pool: 'fast' }), `${arm} pool=fast`],
+    ['one that it has not', matched(['pool'], { team: 'a' }), arm],
+    ['two of three', matched(['pool', 'x', 'team'], { team: 'a', pool: 'fast' }), `${arm} pool=fast team=a`],
+    ['one with an empty value', matched(['pool'], { pool: '' }), `${arm} pool=`],
+    ['a name that every object has', matched(['constructor'], {}), arm],
+    [
+      'also where no architecture is required',
+      placed({}, { mode: 'affinity', matchNodeLabels: ['pool'] }, { labels: { pool: 'fast' } }),
+      'requires pool=fast',
+    ],
+    ['not by taints', placed({ a: ARM }, { matchNodeLabels: ['pool'] }, { labels: { pool: 'x' } }), 'tolerates arm64'],
+  ]);
+});
+
+describe('what affinity prefers', () => {
+  const mode = 'affinity';
+  const arch = 'requires kubernetes.io/arch=amd64,arm64';
+  const labels = { 'archaware.dev/preferred': 'arm64' };
+  check([
+    [
+      'the pod before its namespace',
+      placed({ a: BOTH }, { mode }, { labels }),
+      `${arch}; prefers arm64=100`,
+      'amd64=5',
+    ],
+    [
+      'the namespace before the settings',
+      placed({ a: BOTH }, { mode, preferred: { arm64: 9 } }),
+      `${arch}; prefers amd64=5`,
+      'amd64=5',
+    ],
+    [
+      'what the pod can run on',
+      placed({ a: AMD }, { mode, preferred: { arm64: 9 } }, { labels }),
+      'requires kubernetes.io/arch=amd64',
+    ],
+    ['anything where it is open', placed({ a: failed(300) }, { mode, preferred: { s390x: 9 } }), 'prefers s390x=9'],
+    [
+      'what may be used at all, where it is open',
+      placed({ a: failed(300) }, { mode, schedulable: ['amd64'] }),
+      'requires kubernetes.io/arch=amd64',
+      'arm64=75',
+    ],
+  ]);
+});

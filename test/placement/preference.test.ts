@@ -1,0 +1,101 @@
+import { expect } from 'chai';
+import { preferencesFor, readPreferred } from '../../src/placement/preference.ts';
+
+/** `arm64=75,amd64=25` of preferences. */
+function text(preferences: ReturnType<typeof preferencesFor>): string {
+  return preferences.map(({ architecture, weight }) => `${architecture}=${weight}`).join();
+}
+
+const OURS = 'archaware.dev/preferred';
+const NOES = 'arch.noe.adevinta.com/preferred';
+
+describe('the preferences of a pod', () => {
+  const rows: [
+    given: string,
+    labels: Record<string, string>,
+    namespace: string | undefined,
+    settings: Record<string, number>,
+    architectures: readonly string[] | undefined,
+    expected: string,
+  ][] = [
+    ['none', {}, undefined, {}, undefined, ''],
+    ['its label', { [OURS]: 'arm64' }, undefined, {}, undefined, 'arm64=100'],
+    ["Noe's label", { [NOES]: 'arm64' }, undefined, {}, undefined, 'arm64=100'],
+    ['its label in another spelling', { [OURS]: 'AArch64' }, undefined, {}, undefined, 'arm64=100'],
+    ["its namespace's annotation", {}, 'arm64=75,amd64=25', {}, undefined, 'arm64=75,amd64=25'],
+    ['the settings', {}, undefined, { arm64: 75 }, undefined, 'arm64=75'],
+    ['the heaviest comes first', {}, 'amd64=25,arm64=75', {}, undefined, 'arm64=75,amd64=25'],
+    ["its label before Noe's", { [OURS]: 'arm64', [NOES]: 'amd64' }, undefined, {}, undefined, 'arm64=100'],
+    ["Noe's label before the namespace", { [NOES]: 'amd64' }, 'arm64=75', {}, undefined, 'amd64=100'],
+    [
+      'its label before the namespace and the settings',
+      { [OURS]: 's390x' },
+      'arm64=75',
+      { amd64: 5 },
+      undefined,
+      's390x=100',
+    ],
+    ['the namespace before the settings', {}, 'arm64=75', { amd64: 5 }, undefined, 'arm64=75'],
+    ['what the pod cannot run on is left out', {}, 's390x=90,arm64=75', {}, ['amd64', 'arm64'], 'arm64=75'],
+    [
+      'a label outside the set is passed over',
+      { [OURS]: 's390x' },
+      undefined,
+      { arm64: 75 },
+      ['amd64', 'arm64'],
+      'arm64=75',
+    ],
+    [
+      "it is passed over for Noe's",
+      { [OURS]: 's390x', [NOES]: 'amd64' },
+      undefined,
+      {},
+      ['amd64', 'arm64'],
+      'amd64=100',
+    ],
+    ['a namespace outside the set is passed over', {}, 's390x=90', { arm64: 75 }, ['arm64'], 'arm64=75'],
+    ['all are outside the set', { [OURS]: 's390x' }, 'ppc64le=90', { riscv64: 75 }, ['amd64', 'arm64'], ''],
+    ['no architecture is in the set', { [OURS]: 's390x' }, undefined, { arm64: 75 }, [], ''],
+    ['a label that names no architecture', { [OURS]: 'Any Arch' }, undefined, { arm64: 75 }, undefined, 'arm64=75'],
+    ['an empty label', { [OURS]: '' }, undefined, { arm64: 75 }, undefined, 'arm64=75'],
+    ['an annotation that cannot be read', {}, 'arm64', { amd64: 75 }, undefined, 'amd64=75'],
+    ['an empty annotation', {}, '', { amd64: 75 }, undefined, 'amd64=75'],
+  ];
+  for (const [given, labels, preferred, own, architectures, expected] of rows) {
+    it(`${given}: ${expected || 'nothing'}`, () => {
+      expect(text(preferencesFor({ labels }, { preferred }, { preferred: own }, architectures))).to.equal(expected);
+    });
+  }
+});
+
+describe("a namespace's annotation", () => {
+  const rows: [annotation: string, expected: string | undefined][] = [
+    ['arm64=75', 'arm64=75'],
+    ['arm64=1,amd64=100', 'arm64=1,amd64=100'],
+    [' arm64 = 75 , x86_64=25 ', 'arm64=75,amd64=25'],
+    ['', undefined],
+    ['arm64', undefined],
+    ['arm64=', undefined],
+    ['=5', undefined],
+    ['arm64=0', undefined],
+    ['arm64=101', undefined],
+    ['arm64=1e1', undefined],
+    ['arm64=-5', undefined],
+    ['arm64=7.5', undefined],
+    ['arm64=75,', undefined],
+    ['arm64=75;amd64=25', undefined],
+    ['unknown=5', undefined],
+    ['arm 64=5', undefined],
+  ];
+  for (const [annotation, expected] of rows) {
+    it(`${JSON.stringify(annotation)}: ${expected ?? 'is refused, with what is allowed'}`, () => {
+      if (expected !== undefined) expect(text(readPreferred(annotation))).to.equal(expected);
+      else
+        expect(() => readPreferred(annotation)).to.throw(`got ${JSON.stringify(annotation)}, expected architectures`);
+    });
+  }
+
+  it('is cut in the message', () => {
+    expect(() => readPreferred('x'.repeat(5000))).to.throw(/^got "x{80}", expected/);
+  });
+});
