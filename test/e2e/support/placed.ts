@@ -1,0 +1,92 @@
+/** Reading how pods were placed by admission, and what became of them on the way. */
+import { expectSuccess } from '../../../hack/cluster/client.ts';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import { FIXTURES, TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
+import { pushFixtures } from '../../../testimg/push.ts';
+import { nameOf } from './objects.ts';
+import { pathOf, type World } from './world.ts';
+
+export const GATE = 'archaware.dev/architecture';
+export const MANAGED = 'archaware.dev/managed';
+
+export const gates = (pod: unknown): unknown[] =>
+  listAt(pod, 'spec', 'schedulingGates').map((gate) => at(gate, 'name'));
+export const affinity = (pod: unknown): unknown => at(pod, 'spec', 'affinity');
+
+/** `{key, operator: In, values}`, as we write it. */
+export const isIn = (key: string, ...values: readonly string[]) => ({ key, operator: 'In', values });
+export const onArch = (...values: readonly string[]) => isIn('kubernetes.io/arch', ...values);
+
+/** Node affinity that requires one of the terms: each is a list of expressions. */
+export const required = (...terms: readonly (readonly unknown[])[]) => ({
+  requiredDuringSchedulingIgnoredDuringExecution: {
+    nodeSelectorTerms: terms.map((matchExpressions) => ({ matchExpressions })),
+  },
+});
+
+/** Node affinity that prefers nodes of an architecture, with these weights, the heaviest first. */
+export const preferring = (...weights: readonly (readonly [string, number])[]) => ({
+  preferredDuringSchedulingIgnoredDuringExecution: weights.map(([architecture, weight]) => ({
+    weight,
+    preference: { matchExpressions: [onArch(architecture)] },
+  })),
+});
+
+let fresh = 0;
+
+/** An image like the fixture, under a tag that nobody has asked for. */
+export async function freshImage(world: World, like: string): Promise<string> {
+  const tag = `fresh-${++fresh}`;
+  const fixtures = FIXTURES.filter((fixture) => fixture.tag === like).map((fixture) => ({ ...fixture, tag }));
+  await pushFixtures({ registry: world.registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
+  return world.image(tag);
+}
+
+/** The manifest requests that an image has cost the registry so far. */
+export async function lookUps(world: World, image: string): Promise<number> {
+  const tag = image.split(':').at(-1);
+  const asked = (await world.registry.requests()).filter(({ path }) => path.endsWith(`/manifests/${tag}`));
+  return asked.filter(({ method }) => method !== 'PUT').length;
+}
+
+/** Does something while the registry answers nobody, so that no image becomes known meanwhile. */
+export async function inSilence(world: World, act: () => Promise<void>): Promise<void> {
+  world.registry.kill('SIGSTOP');
+  try {
+    await act();
+  } finally {
+    world.registry.kill('SIGCONT');
+  }
+}
+
+/** How many patches of ours a pod has had. */
+export async function patchesOf(world: World, namespace: string, pod: string): Promise<number> {
+  const path = new RegExp(`/namespaces/${namespace}/pods/${pod}(?:\\?|$)`);
+  return (await world.cluster.auditedRequests()).filter(({ verb, path: of }) => verb === 'patch' && path.test(of))
+    .length;
+}
+
+/** The point from which `versions` tells what happened. */
+export async function now(world: World, namespace: string): Promise<string> {
+  const list = expectSuccess('pods', await world.cluster.request('GET', pathOf('Pod', namespace)));
+  return String(at(list, 'metadata', 'resourceVersion'));
+}
+
+/** Every version that pods of a namespace have had since then, by pod, in order: what a watch shows. */
+export async function versions(world: World, namespace: string, since: string): Promise<Map<string, unknown[]>> {
+  const query = `watch=true&resourceVersion=${since}&timeoutSeconds=1`;
+  const { body } = await world.cluster.request('GET', `${pathOf('Pod', namespace)}?${query}`);
+  const lines = typeof body === 'string' ? body.split('\n').filter((line) => line !== '') : [JSON.stringify(body)];
+  const found = new Map<string, unknown[]>();
+  for (const line of lines) {
+    const pod: unknown = at(JSON.parse(line), 'object');
+    found.set(nameOf(pod), [...(found.get(nameOf(pod)) ?? []), pod]);
+  }
+  return found;
+}
+
+/** Creates a pod and gives what the API server made of it; `dryRun` stores nothing. */
+export async function admit(world: World, pod: { metadata: { namespace: string } }, dryRun = false): Promise<unknown> {
+  const path = `${pathOf('Pod', pod.metadata.namespace)}${dryRun ? '?dryRun=All' : ''}`;
+  return expectSuccess('the pod', await world.cluster.request('POST', path, pod));
+}
