@@ -116,7 +116,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
     announce(key, regarding(pod), pod, decision, settings, announcer);
     announceSecrets(key, regarding(pod), problems, announcer);
-    if (pod.gated && usesAffinity(settings)) announcePreferred(key, regarding(pod), namespace, announcer);
+    if (pod.nodeName === undefined && usesAffinity(settings))
+      announcePreferred(key, regarding(pod), namespace, announcer);
     const result = await act(key, pod, decision, settings, namespace, signal);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
