@@ -128,7 +128,10 @@ async function undoAll(
   if (nodesLeft.length > 0) {
     // Without their tolerations daemon pods would go from those nodes at once, and pods could not come back to them.
     const rest = { ...now, configurations: [], gated: [], nodes: [] };
-    left.push(...gatesLeft, ...leftNow(rest, await find(), how, 'not touched while nodes are still tainted; run clean again'));
+    left.push(
+      ...gatesLeft,
+      ...leftNow(rest, await find(), how, 'not touched while nodes are still tainted; run clean again'),
+    );
     return { removed, left };
   }
 

@@ -9,7 +9,7 @@ import { type CertificateSource, createTeller, type OnProblem } from './certific
 
 export type KeepCaBundleOptions = {
   readonly client: ApiClient;
-  readonly source: Pick<CertificateSource, 'current'>;
+  readonly source: Pick<CertificateSource, 'current' | 'onChange'>;
   /** Whether the lease is fresh at this moment: only the leader writes. */
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
@@ -79,7 +79,11 @@ export async function keepCaBundle(options: KeepCaBundleOptions): Promise<void> 
     }
   }
 
+  let wake = new AbortController();
+  // Nobody can call us before it is trusted.
+  source.onChange(() => wake.abort());
   while (!signal.aborted) {
+    wake = new AbortController();
     try {
       await look();
     } catch (error) {
@@ -87,6 +91,6 @@ export async function keepCaBundle(options: KeepCaBundleOptions): Promise<void> 
       const reason = error instanceof Error ? error.message : String(error);
       tell(`the caBundle of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
     }
-    await clock.delay(LOOK_MS, signal);
+    await clock.delay(LOOK_MS, AbortSignal.any([signal, wake.signal]));
   }
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ApiClient } from '../../src/kube/client.ts';
-import { createLease, type LeaseOptions, microTime } from '../../src/kube/lease.ts';
+import { cleanerIdentity, createLease, type LeaseOptions, microTime } from '../../src/kube/lease.ts';
 import { at } from '../support/cluster/json.ts';
 import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';
 
@@ -71,6 +71,32 @@ describe('the lease', () => {
     expect(await b.tryAcquire(never)).to.deep.equal({ held: true });
     expect(await record('leaseTransitions')).to.equal(1);
     expect(await a.tryAcquire(never)).to.include({ held: false, holder: 'b' });
+  });
+
+  it('has a live leader for others once they have seen it renewing, until its duration is over', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    expect([a.live(), b.live()]).to.deep.equal([false, false]);
+    await a.tryAcquire(never);
+    await b.tryAcquire(never);
+    // What is written down may be of one that died long ago.
+    expect([a.live(), b.live()]).to.deep.equal([true, false]);
+    a.clock.now.wall += 2_000;
+    await a.tryAcquire(never);
+    await b.tryAcquire(never);
+    b.clock.now.monotonic += 15_000;
+    expect(b.live()).to.equal(true);
+    b.clock.now.monotonic += 1;
+    expect(b.live()).to.equal(false);
+  });
+
+  it('has no leader while clean holds it', async () => {
+    const [a, b] = [holder(cleanerIdentity('host')), holder('b')];
+    for (let time = 0; time < 2; time++) {
+      a.clock.now.wall += 2_000;
+      await a.tryAcquire(never);
+      await b.tryAcquire(never);
+    }
+    expect(b.live()).to.equal(false);
   });
 
   it('counts anew from each renewal that is seen', async () => {

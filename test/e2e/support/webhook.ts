@@ -1,9 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { parseAllDocuments, stringify } from 'yaml';
 import { freePorts } from '../../../hack/cluster/ports.ts';
+import { webhookManifest } from '../../support/manifest.ts';
 import type { World } from './world.ts';
-
-const MANIFEST = new URL('../../../manifests/webhook.yaml', import.meta.url);
 
 /** A webhook that the API server calls on this machine. */
 export type Webhook = {
@@ -29,16 +26,7 @@ export async function applyWebhook(
   changed: Readonly<Record<string, unknown>> = {},
 ): Promise<void> {
   const url = `https://127.0.0.1:${port}/mutate`;
-  const documents = parseAllDocuments(await readFile(MANIFEST, 'utf8')).map((document) => document.toJS());
-  const here = documents.map((object) =>
-    object.kind === 'MutatingWebhookConfiguration'
-      ? {
-          ...object,
-          webhooks: object.webhooks.map((webhook: object) => ({ ...webhook, clientConfig: { url }, ...changed })),
-        }
-      : object,
-  );
-  await world.cluster.apply(here.map((object) => stringify(object)).join('---\n'));
+  await world.cluster.apply(await webhookManifest(url, changed));
 }
 
 /** Waits until the API server trusts what the controller serves with, so that no review is passed over. */

@@ -1,0 +1,199 @@
+import { expect } from 'chai';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import { at, objects, text } from '../support/cluster/json.ts';
+import { webhookManifest } from '../support/manifest.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
+
+const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+const SECRET = '/api/v1/namespaces/archaware/secrets/archaware-controller-webhook';
+const TERMS = ['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms'];
+
+const gates = (pod: unknown) => objects(at(pod, 'spec', 'schedulingGates')).map(({ name }) => text(name));
+const required = (pod: unknown) => JSON.stringify(objects(at(pod, 'spec', ...TERMS)));
+
+describe('the webhook and the gates', () => {
+  let product: Product;
+  let flags: string[];
+  beforeEach(async () => {
+    product = await startProduct();
+    const [port = 0] = await freePorts(1);
+    await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}/mutate`));
+    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
+  });
+  afterEach(() => product.stop());
+
+  const run = async (...more: string[]) => {
+    const controller = await product.run([...flags, ...more]);
+    await product.eventually('the API server to trust us', async () =>
+      objects((await product.get(CONFIGURATION)).webhooks).every((webhook) => at(webhook, 'clientConfig', 'caBundle')),
+    );
+    return controller;
+  };
+  const create = (name: string, image: string, spec: object = {}) =>
+    product.cluster.apply(
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name, namespace: 'default' },
+        spec: { containers: [{ name: 'c', image }], ...spec },
+      }),
+    );
+  const pod = (name: string) => product.get(`${PODS}/${name}`);
+  const patches = (name: string) => product.written().filter((write) => write === `PATCH ${PODS}/${name}`).length;
+
+  it('gates what is not known, and releases it with everything in one patch', async () => {
+    const image = product.image('app', ['arm64']);
+    const faster = product.registry.inject({ kind: 'delay', ms: 300 });
+    await run();
+    await create('web', image);
+    expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
+    const released = await product.eventually('the release', async () => {
+      const found = await pod('web');
+      return gates(found).length === 0 && found;
+    });
+    faster();
+    expect(required(released)).to.contain('"values":["arm64"]');
+    expect(tolerated(released.spec)).to.deep.equal(['arm64']);
+    expect(patches('web')).to.equal(1);
+    await create('again', image);
+    const warm = await pod('again');
+    expect([gates(warm), tolerated(warm.spec)]).to.deep.equal([[], ['arm64']]);
+    expect(required(warm)).to.equal(required(released));
+    await product.eventuallyTolerates('again', 'arm64');
+    expect(patches('again')).to.equal(0);
+    expect(product.lookUps('app')).to.equal(1);
+  });
+
+  it('gates nothing without a live leader', async () => {
+    product.registry.inject({ kind: 'hang' });
+    const lease = ['--leaderElection.leaseDuration', '2s'];
+    const [port = 0] = await freePorts(1);
+    const called = flags;
+    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
+    const leader = await run(...lease);
+    // The other replica is the one that is called, and may never lead.
+    const reviewer = await product.run([...called, ...lease]);
+    const image = product.image('app', ['arm64']);
+    let pods = 0;
+    const next = async () => {
+      pods += 1;
+      await create(`web-${pods}`, image);
+      return gates(await pod(`web-${pods}`)).length;
+    };
+    await product.eventually('the leader to be seen', async () => (await next()) === 1);
+    product.cluster.faults.inject({ method: 'PUT', path: /leases/, user: /archaware/, status: 403 });
+    await leader.stop('SIGKILL');
+    await product.eventually('the leader to be missed', async () => (await next()) === 0);
+    expect(await reviewer.metric('archaware_leader')).to.equal(0);
+  });
+
+  it('releases after a restart, in the order in which pods wait', async () => {
+    const thaw = product.registry.inject({ kind: 'hang' });
+    const lease = ['--leaderElection.leaseDuration', '2s'];
+    const controller = await run(...lease);
+    const names = ['a', 'b', 'c'];
+    for (const name of names) await create(name, product.image(name, ['amd64']));
+    for (const name of names) expect(gates(await pod(name))).to.have.lengthOf(1);
+    await controller.stop('SIGKILL');
+    thaw();
+    await product.run([...flags, ...lease]);
+    for (const name of names) {
+      await product.eventually(`${name} to be released`, async () => gates(await pod(name)).length === 0);
+      expect(required(await pod(name))).to.contain('"values":["amd64"]');
+      expect(patches(name)).to.equal(1);
+    }
+  });
+
+  it('releases an image that cannot be resolved after the limit, without a requirement', async () => {
+    product.image('app', ['amd64']);
+    product.registry.inject({ kind: 'status', status: 500 });
+    await run('--images.fallbackAfter', '1s');
+    await create('web', `${product.registry.host}/app:1`);
+    expect(gates(await pod('web'))).to.have.lengthOf(1);
+    await product.eventuallyTold('OpenPlacement', /not resolved/);
+    const released = await product.eventually('the release', async () => {
+      const found = await pod('web');
+      return gates(found).length === 0 && found;
+    });
+    expect(required(released)).to.equal('[]');
+    expect(tolerated(released.spec)).to.deep.equal(['amd64', 'arm64']);
+  });
+
+  it('releases without its affinity where the API server refuses that for good', async () => {
+    const image = product.image('app', ['arm64']);
+    const thaw = product.registry.inject({ kind: 'hang' });
+    const controller = await run('--registries.timeout', '1s');
+    await create('web', image);
+    const refusal = { method: 'PATCH', path: /\/pods\/web/, status: 422, times: 1 };
+    const causes = [{ field: 'spec.affinity', message: 'no' }];
+    const body = {
+      kind: 'Status',
+      status: 'Failure',
+      reason: 'Invalid',
+      message: 'spec.affinity: no',
+      details: { causes },
+    };
+    product.cluster.faults.inject({ ...refusal, body });
+    thaw();
+    const released = await product.eventually('the release', async () => {
+      const found = await pod('web');
+      return gates(found).length === 0 && found;
+    });
+    expect(required(released)).to.equal('[]');
+    expect(tolerated(released.spec)).to.deep.equal(['arm64']);
+    await product.eventuallyTold('OpenPlacement', /released without node affinity, which the API server refuses/);
+    await controller.stop();
+  });
+
+  it('lets a pod go that is to be left alone from now on', async () => {
+    const image = product.image('app', ['arm64']);
+    product.registry.inject({ kind: 'hang' });
+    await run();
+    await create('web', image);
+    expect(gates(await pod('web'))).to.have.lengthOf(1);
+    await product.patch('/api/v1/namespaces/default', { metadata: { labels: { 'archaware.dev/ignore': 'true' } } });
+    await product.eventually('the release', async () => gates(await pod('web')).length === 0);
+    expect([required(await pod('web')), tolerated((await pod('web')).spec)]).to.deep.equal(['[]', []]);
+  });
+
+  it('keeps the tolerations of a DaemonSet that an update drops', async () => {
+    const image = product.image('app', ['amd64', 'arm64']);
+    for (const kind of ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies']) {
+      await product.cluster.request('DELETE', `/apis/admissionregistration.k8s.io/v1/${kind}/archaware-keep`);
+    }
+    await run();
+    await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
+    const path = '/apis/apps/v1/namespaces/default/daemonsets/agent';
+    const template = async () => at(await product.get(path), 'spec', 'template', 'spec');
+    await product.eventually('the tolerations', async () => tolerated(await template()).length === 2);
+    product.cluster.forgetRequests();
+    await product.patch(path, { metadata: { annotations: null }, spec: { template: { spec: { tolerations: null } } } });
+    expect(tolerated(await template())).to.deep.equal(['amd64', 'arm64']);
+    expect(product.written().filter((write) => write.includes('daemonsets'))).to.deep.equal([]);
+  });
+
+  it('is taken away by clean before its gates, and nothing of it is left', async () => {
+    const image = product.image('app', ['arm64']);
+    const controller = await run();
+    await create('warm', image);
+    await product.eventually('the release', async () => gates(await pod('warm')).length === 0);
+    await product.cluster.apply(workload('Deployment', 'web', [image]));
+    await product.eventually('the pod', async () => (await product.list(PODS)).length === 2);
+    product.registry.inject({ kind: 'hang' });
+    await create('cold', product.image('other', ['arm64']));
+    expect(gates(await pod('cold'))).to.have.lengthOf(1);
+    await controller.stop();
+    const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', ...flags]);
+    const result: unknown = JSON.parse(stdout);
+    expect(at(result, 'removed')).to.deep.include({ gates: 1, configurations: 4 });
+    // A bare pod keeps what nobody can take from it.
+    expect([code, objects(at(result, 'left')).map(({ name }) => name)]).to.deep.equal([2, ['warm']]);
+    expect((await product.cluster.request('GET', CONFIGURATION)).status).to.equal(404);
+    expect((await product.cluster.request('GET', SECRET)).status).to.equal(404);
+    expect(gates(await pod('cold'))).to.deep.equal([]);
+    const order = product.written().filter((write) => /webhookconfig|pods\/cold|nodes\//.test(write));
+    expect(order.findIndex((write) => write.startsWith('DELETE'))).to.be.lessThan(
+      order.lastIndexOf(`PATCH ${PODS}/cold`),
+    );
+  });
+});
