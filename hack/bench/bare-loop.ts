@@ -1,20 +1,38 @@
 // The least that any controller can do: watch pods, add one toleration to each, nothing else. No cache, no decision, no
-// lease, no retry: what the controller is measured against. Run: node bare-loop.ts SERVER TOKEN CA-FILE
+// lease, no retry: what the controller is measured against. Run: node bare-loop.ts SERVER TOKEN CA-FILE [release]
 import { readFileSync } from 'node:fs';
 import { Pool } from 'undici';
 
-const [server = '', token = '', caFile = ''] = process.argv.slice(2);
+const [server = '', token = '', caFile = '', what = 'tolerate'] = process.argv.slice(2);
 const pool = new Pool(server, { connections: 64, connect: { ca: readFileSync(caFile) }, bodyTimeout: 0 });
 const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
 const seen = new Set<string>();
 
-async function tolerate(namespace: string, name: string): Promise<void> {
-  const value = { key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
+const tolerations = ['amd64', 'arm64'].map((value) => ({
+  key: 'supported-arch',
+  operator: 'Equal',
+  value,
+  effect: 'NoSchedule',
+}));
+const term = { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] }] };
+const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } };
+const append = (value: unknown) => ({ op: 'add', path: '/spec/tolerations/-', value });
+const patch = JSON.stringify(
+  what === 'release'
+    ? [
+        ...tolerations.map(append),
+        { op: 'add', path: '/spec/affinity', value: { nodeAffinity: required } },
+        { op: 'remove', path: '/spec/schedulingGates' },
+      ]
+    : tolerations.slice(0, 1).map(append),
+);
+
+async function write(namespace: string, name: string): Promise<void> {
   const { body } = await pool.request({
     method: 'PATCH',
     path: `/api/v1/namespaces/${namespace}/pods/${name}`,
     headers: { ...headers, 'content-type': 'application/json-patch+json' },
-    body: JSON.stringify([{ op: 'add', path: '/spec/tolerations/-', value }]),
+    body: patch,
   });
   await body.dump();
 }
@@ -31,7 +49,7 @@ async function main(): Promise<void> {
       const { namespace, name, uid } = object.metadata;
       if (type === 'DELETED' || seen.has(uid)) continue;
       seen.add(uid);
-      void tolerate(namespace, name);
+      void write(namespace, name);
     }
   }
 }

@@ -38,6 +38,8 @@ export async function createAndWatch(
     readonly images: readonly string[];
     readonly perSecond?: number;
     readonly prefix: string;
+    /** Pods are created with this scheduling gate. */
+    readonly gate?: string;
     /** Default two minutes. */
     readonly deadlineMs?: number;
   },
@@ -57,7 +59,10 @@ export async function createAndWatch(
         await delay(started + (index * 1000) / options.perSecond - performance.now());
       const name = `${options.prefix}-${index}`;
       const image = options.images[index % options.images.length] ?? '';
-      expectSuccess(name, await cluster.request('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, pod(name, image)));
+      expectSuccess(
+        name,
+        await cluster.request('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, pod(name, image, options.gate)),
+      );
       created.set(name, performance.now());
     }
   };
@@ -81,12 +86,13 @@ export async function removePods(cluster: BenchCluster): Promise<void> {
   });
 }
 
-function pod(name: string, image: string) {
+function pod(name: string, image: string, gate?: string) {
+  const gates = gate === undefined ? {} : { schedulingGates: [{ name: gate }] };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, namespace: NAMESPACE },
-    spec: { schedulerName: 'nobody', containers: [{ name: 'main', image, imagePullPolicy: 'IfNotPresent' }] },
+    spec: { schedulerName: 'nobody', ...gates, containers: [{ name: 'main', image, imagePullPolicy: 'IfNotPresent' }] },
   };
 }
 

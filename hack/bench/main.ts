@@ -1,5 +1,6 @@
 // Measures the controller against a bare loop on the real control plane: both in one run, turn by turn, as ratios.
-// Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], or npm run bench -- registry (registry.ts)
+// Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], npm run bench -- registry (registry.ts), or
+// npm run bench -- webhook (webhook.ts)
 import { parseArgs } from 'node:util';
 import { image, multiPlatform } from '../../testimg/build.ts';
 import type { Fixture } from '../../testimg/fixtures.ts';
@@ -10,6 +11,7 @@ import { createAndWatch, prepareNamespace, quantile, removePods } from './load.t
 import { benchRegistry } from './registry.ts';
 import { type Subject, startBare, startOurs } from './subjects.ts';
 import { printTable } from './table.ts';
+import { benchWebhook } from './webhook.ts';
 
 const REPOSITORY = 'bench';
 const IMAGES = 20;
@@ -19,9 +21,14 @@ const SINGLES = 5;
 type Row = readonly [what: string, ours: string, bare: string, ratio: string, goal: string];
 
 const [what, ...others] = process.argv.slice(2);
-const isRegistry = what === 'registry';
+/** Benchmarks of their own. */
+const OTHERS = new Map([
+  ['registry', benchRegistry],
+  ['webhook', benchWebhook],
+]);
+const other = OTHERS.get(what ?? '');
 const { values } = parseArgs({
-  args: isRegistry ? [] : process.argv.slice(2),
+  args: other === undefined ? process.argv.slice(2) : [],
   options: {
     pods: { type: 'string', default: '2000' },
     rounds: { type: 'string', default: '3' },
@@ -166,4 +173,4 @@ function startSubject(who: 'ours' | 'bare', cluster: Cluster, registry: Registry
   return who === 'ours' ? startOurs(cluster, registry.host) : startBare(cluster);
 }
 
-await (isRegistry ? benchRegistry(others) : main());
+await (other === undefined ? main() : other(others));

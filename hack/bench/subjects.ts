@@ -32,17 +32,20 @@ export async function startOurs(cluster: Cluster, registry: string): Promise<Sub
   };
 }
 
-/** Starts the bare loop. */
-export async function startBare(cluster: Cluster): Promise<Subject> {
-  const script = fileURLToPath(new URL('./bare-loop.ts', import.meta.url));
+/** Starts the bare loop: it gives pods a toleration, or releases gated ones. */
+export function startBare(cluster: Cluster, what: 'tolerate' | 'release' = 'tolerate'): Promise<Subject> {
+  return startScript('./bare-loop.ts', [cluster.server, cluster.adminToken, cluster.caFile, what]);
+}
+
+/** Starts the bare webhook, on a port of the loopback address with the certificate in a directory. */
+export function startBareAdmission(port: number, directory: string): Promise<Subject> {
+  return startScript('./bare-admission.ts', [String(port), directory]);
+}
+
+async function startScript(file: string, args: readonly string[]): Promise<Subject> {
+  const script = fileURLToPath(new URL(file, import.meta.url));
   const started = performance.now();
-  const child = spawn(
-    process.execPath,
-    ['--import', 'tsx', script, cluster.server, cluster.adminToken, cluster.caFile],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
+  const child = spawn(process.execPath, ['--import', 'tsx', script, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const killed = () => child.kill('SIGKILL');
   process.once('exit', killed);
   await once(child.stdout, 'data');
