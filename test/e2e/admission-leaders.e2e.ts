@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import { at } from '../../hack/cluster/json.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import { type RunningController, startController } from '../support/controller-process.ts';
+import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
+import { runs, scheduledOn } from './support/objects.ts';
+import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
+import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
+import { pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
+const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
+
+describe('admission by two replicas, on the real control plane', () => {
+  let world: World;
+  let proxy: ApiProxy;
+  let replicas: RunningController[] = [];
+  let ports: number[];
+
+  before(async () => {
+    world = await startWorld();
+    proxy = await startApiProxy(world.cluster);
+    ports = await freePorts(2);
+  });
+  after(async () => {
+    await world?.stop();
+    await proxy?.close();
+  });
+  afterEach(async () => {
+    await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
+    replicas = [];
+    await world.cluster.request('DELETE', LEASE);
+  });
+
+  const leads = async (replica: RunningController) => (await replica.metric('archaware_leader')) === 1;
+
+  /** The leader, and a follower whom the API server calls, and who reaches it through the proxy. */
+  async function two(): Promise<{ leader: RunningController; follower: RunningController }> {
+    const [ofLeader = 0, ofFollower = 0] = ports;
+    await applyWebhook(world, ofFollower);
+    const start = async (kubeconfig: string, port: number) => {
+      const webhook = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'affinity'];
+      const common = ['--registries.insecure', world.registry.host, '--leaderElection.leaseDuration', '3s'];
+      const replica = await startController(['--kubeconfig', kubeconfig, ...common, ...webhook]);
+      replicas.push(replica);
+      return replica;
+    };
+    const leader = await start(world.kubeconfig, ofLeader);
+    await world.eventually('the first to lead', () => leads(leader));
+    const follower = await start(await proxy.kubeconfig(world.kubeconfig), ofFollower);
+    await eventuallyTrusted(world);
+    return { leader, follower };
+  }
+
+  /** A follower counts on a leader when it has seen him renew the lease. */
+  const eventuallyGates = (ns: string, image: string) =>
+    world.eventually('pods to be gated', async () =>
+      gates(await admit(world, pod(ns, 'asked', { images: [image] }), true)).includes(GATE),
+    );
+
+  it('is answered by a follower; when the leader is killed the follower releases what is gated', async () => {
+    const { leader, follower } = await two();
+    const ns = await world.namespace('followed');
+    const image = await freshImage(world, 'arm64');
+    await inSilence(world, async () => {
+      await eventuallyGates(ns, image);
+      expect(gates(await admit(world, pod(ns, 'web', { images: [image] })))).to.deep.equal([GATE]);
+      await leader.stop('SIGKILL');
+    });
+    const found = await world.eventually('it to run', async () => {
+      const now = await world.get('Pod', ns, 'web');
+      return runs(now) && now;
+    });
+    expect([scheduledOn(found), affinity(found)]).to.deep.equal(['arm64-1', ON_ARM]);
+    expect(await leads(follower)).to.equal(true);
+    expect(await follower.metric('archaware_admission_reviews_total', { outcome: 'gated' })).to.be.at.least(2);
+  });
+
+  it('resolves what it reviews in every replica, so that a follower answers at once for an image that is known', async () => {
+    const { follower } = await two();
+    const ns = await world.namespace('known');
+    const image = await freshImage(world, 'arm64');
+    let tries = 0;
+    await world.eventually('the follower to know it', async () => {
+      const found = await admit(world, pod(ns, `web-${++tries}`, { images: [image] }));
+      return gates(found).length === 0 && JSON.stringify(affinity(found)) === JSON.stringify(ON_ARM);
+    });
+    expect(await leads(follower)).to.equal(false);
+    expect(await follower.metric('archaware_image_resolutions_total', { result: 'ok' })).to.equal(1);
+  });
+
+  it('adds no gate while nobody leads, and again when somebody does', async () => {
+    const { leader, follower } = await two();
+    const ns = await world.namespace('leaderless');
+    const image = await freshImage(world, 'multi');
+    await inSilence(world, async () => {
+      await eventuallyGates(ns, image);
+      expect(gates(await admit(world, pod(ns, 'before', { images: [image] })))).to.deep.equal([GATE]);
+      // The follower cannot take the lease that runs out.
+      const hold = proxy.hold((method, path) => method === 'PUT' && path.includes('/leases/'));
+      await leader.stop('SIGKILL');
+      let tries = 0;
+      const passed = await world.eventually('a pod to pass', async () => {
+        const found = await admit(world, pod(ns, `during-${++tries}`, { images: [image] }));
+        return gates(found).length === 0 && found;
+      });
+      expect(affinity(passed)).to.equal(undefined);
+      await world.eventually('it to run', async () =>
+        runs(await world.get('Pod', ns, String(at(passed, 'metadata', 'name')))),
+      );
+      expect(await leads(follower)).to.equal(false);
+      hold.release();
+      await world.eventually('it to lead', () => leads(follower));
+      expect(gates(await admit(world, pod(ns, 'after', { images: [image] })))).to.deep.equal([GATE]);
+    });
+    await world.eventually('no gate to be left', async () => (await world.list('Pod', ns)).flatMap(gates).length === 0);
+  });
+});
