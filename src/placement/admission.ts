@@ -123,16 +123,23 @@ function gated(before: JsonObject, wished: JsonObject): Admission {
 /** Empty also where only the order differs: another webhook may have put something of its own behind ours. */
 function patchBetween(before: JsonObject, after: JsonObject): Operation[] {
   const patch = difference(before, after);
-  return patch.length > 0 && canonical(before) === canonical(after) ? [] : patch;
+  return patch.length > 0 && isReordered(writable(before), writable(after)) ? [] : patch;
 }
 
-/** The fields that we write, as a text that does not depend on any order. */
-function canonical(pod: JsonObject): string {
+/** The fields that we write. */
+function writable(pod: JsonObject): JsonObject {
   const { tolerations, affinity, schedulingGates } = objectAt(pod, 'spec');
   const { annotations } = objectAt(pod, 'metadata');
-  return sortedText({ tolerations, affinity, schedulingGates, annotations });
+  return { tolerations, affinity, schedulingGates, annotations };
 }
 
+function isReordered(before: JsonObject, after: JsonObject): boolean {
+  // What is longer or shorter is no other order: sorting lists that may be huge takes a while.
+  const isAsLong = JSON.stringify(before).length === JSON.stringify(after).length;
+  return isAsLong && sortedText(before) === sortedText(after);
+}
+
+/** A value as a text that does not depend on any order. */
 function sortedText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedText).sort().join()}]`;
   if (!isObject(value)) return JSON.stringify(value) ?? '';

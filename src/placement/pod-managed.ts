@@ -21,8 +21,8 @@ export type PodManaged = {
 };
 
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;
-/** More than we ever give of anything; each is looked for in the whole pod, and the annotation is anybody's. */
-const MOST_GIVEN = 100;
+/** As much of anything as is recorded: each is looked for in the whole pod, and the annotation is anybody's. */
+const MOST_GIVEN = 64;
 /** Of all annotations together (apimachinery `TotalAnnotationSizeLimitB`), in bytes. */
 const ANNOTATION_BYTES = 256 * 1024;
 
@@ -33,7 +33,7 @@ export function recordOf(before: JsonObject, after: JsonObject, placing: Placing
   const { required = [], preferred = [] } = placing.affinity ?? {};
   const added: PodManaged = {
     tolerations,
-    required: addedTo(old, now, required),
+    required: addedTo(old, now, required).slice(0, MOST_GIVEN),
     preferred: affinityOf(old)[PREFERRED_TERMS] === affinityOf(now)[PREFERRED_TERMS] ? [] : preferred,
   };
   const isNothing = added.tolerations.length + added.required.length + added.preferred.length === 0;
@@ -151,13 +151,26 @@ function widened(required: unknown, ours: readonly AddedRequirement[]): unknown 
 }
 
 /** The items without the last one that is the same as each of ours: what we add comes last. */
-function withoutLast(items: readonly JsonObject[], ours: readonly JsonObject[]): JsonObject[] {
-  const left = [...items];
-  for (const own of ours) {
-    const index = left.findLastIndex((item) => isSame(item, own));
-    if (index >= 0) left.splice(index, 1);
+function withoutLast(items: readonly JsonObject[], ours: readonly JsonObject[]): readonly JsonObject[] {
+  // Most items are nobody's of ours, and a list may be huge: one look is all that those get.
+  const byName = new Map<unknown, JsonObject[]>();
+  for (const own of ours) byName.set(nameOf(own), [...(byName.get(nameOf(own)) ?? []), own]);
+  const gone = new Set<number>();
+  for (let index = items.length - 1; index >= 0; index--) {
+    const item = items[index];
+    const own = item && byName.get(nameOf(item));
+    const found = own?.findIndex((entry) => isSame(item, entry)) ?? -1;
+    if (found >= 0) {
+      own?.splice(found, 1);
+      gone.add(index);
+    }
   }
-  return left;
+  return gone.size === 0 ? items : items.filter((_, index) => !gone.has(index));
+}
+
+/** What tolerations, expressions and preferences differ by first. */
+function nameOf({ key, weight }: JsonObject): unknown {
+  return key ?? weight;
 }
 
 /** Whether a value is the same JSON as one of ours, which is never deep. */
@@ -167,13 +180,9 @@ function isSame(value: unknown, ours: unknown): boolean {
       Array.isArray(value) && value.length === ours.length && ours.every((item, index) => isSame(value[index], item))
     );
   }
-  if (!isObject(ours)) return value === ours;
-  const names = Object.keys(ours);
-  return (
-    isObject(value) &&
-    names.every((name) => isSame(value[name], ours[name])) &&
-    Object.keys(value).length === names.length
-  );
+  if (!isObject(ours) || !isObject(value)) return value === ours;
+  for (const name in ours) if (!isSame(value[name], ours[name])) return false;
+  return Object.keys(value).length === Object.keys(ours).length;
 }
 
 function affinityOf(spec: JsonObject): JsonObject {

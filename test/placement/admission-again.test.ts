@@ -404,11 +404,9 @@ describe('an annotation that we did not write', () => {
   it('may be as long as it is, and the pod too', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
     const record = { tolerations: many(2500, ARM), required: many(2500, { key: 'kubernetes.io/arch', values: ['x'] }) };
+    const expressions = many(20_000, { key: 'kubernetes.io/arch', operator: 'In' });
     const huge = pod(
-      {
-        tolerations: many(500_000, {}),
-        affinity: requires({ matchExpressions: many(500_000, { key: 'kubernetes.io/arch' }) }),
-      },
+      { tolerations: many(500_000, {}), affinity: requires({ matchExpressions: expressions }) },
       { annotations: { [MANAGED]: JSON.stringify(record) } },
     );
     expect(review(huge, circumstances).kind).to.equal('patched');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type AffinityIntent, addedTo, withAffinity } from '../../src/placement/affinity.ts';
-import type { JsonObject } from '../../src/placement/json.ts';
+import { type JsonObject, objectAt } from '../../src/placement/json.ts';
 import { preference, prefers, requirement, requires, shown, term } from './affinities.ts';
 
 const BOTH = requirement('arch In amd64,arm64');
@@ -163,7 +163,10 @@ describe('what is preferred', () => {
       'the pod requires and prefers architectures',
       {
         affinity: {
-          nodeAffinity: { ...requires(term('arch In arm64')).nodeAffinity, ...own('arm64=1').affinity.nodeAffinity },
+          nodeAffinity: {
+            ...objectAt(requires(term('arch In arm64')), 'nodeAffinity'),
+            ...objectAt(prefers('arm64=1'), 'nodeAffinity'),
+          },
         },
       },
       { ...arm, required: [BOTH] },

@@ -1,0 +1,263 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/affinity.ts';
+import { decide } from '../../src/placement/decide.ts';
+import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
+import { isObject, type JsonObject, listAt, objectAt } from '../../src/placement/json.ts';
+import { releasePatch } from '../../src/placement/patch.ts';
+import { placingFor } from '../../src/placement/placing.ts';
+import { readPod } from '../../src/placement/pod.ts';
+import { put, withoutOurs } from '../../src/placement/pod-managed.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { jsonPatch } from '../support/cluster/patch.ts';
+import { validatePod, validatePodUpdate } from '../support/cluster/pod-rules.ts';
+import { admit, applied, type Circumstances, GATE, injected } from './admissions.ts';
+import { settings as defaults, failed, input, known, pending, taint } from './objects.ts';
+import { anyPod, indifferentPod } from './random-pods.ts';
+
+const answers = {
+  both: known('linux/amd64,linux/arm64'),
+  arm: known('linux/arm64'),
+  mixed: known('linux/amd64,linux/arm64,windows/amd64'),
+  cold: pending,
+  lost: failed(300),
+};
+const IMAGES = Object.keys(answers);
+const KNOWN = ['both', 'arm', 'mixed'];
+
+const someSettings: fc.Arbitrary<Partial<Settings>> = fc.record({
+  mode: fc.constantFrom('taints', 'affinity', 'both'),
+  preferred: fc.constantFrom({}, { arm64: 75 }, { arm64: 75, amd64: 25 }),
+  schedulable: fc.constantFrom([], ['arm64'], ['amd64', 'arm64']),
+  matchNodeLabels: fc.constantFrom([], ['pool']),
+  noCommonArchitecture: fc.constantFrom('hold', 'release'),
+  unresolvable: fc.constantFrom('open', 'wait'),
+});
+const circumstances: fc.Arbitrary<Circumstances> = fc
+  .tuple(someSettings, fc.boolean())
+  .map(([settings, mayGate]) => ({ answers, settings, mayGate }));
+
+/** Without what an empty object or list says, which is nothing, and without the order of lists. */
+function normal(value: unknown): unknown {
+  if (Array.isArray(value))
+    return value
+      .map(normal)
+      .map((item) => JSON.stringify(item))
+      .sort();
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).map(([name, item]) => [name, normal(item)] as const);
+  return Object.fromEntries(entries.filter(([, item]) => !isEmpty(item)).sort());
+}
+
+/** Only where a field may as well be absent: `{}` in a list is a term. */
+function isEmpty(value: unknown): boolean {
+  return (Array.isArray(value) && value.length === 0) || (isObject(value) && Object.keys(value).length === 0);
+}
+
+/** The pod without what admission may write: tolerations, gates, annotations, required terms and preferences. */
+function unwritten(pod: JsonObject): unknown {
+  const affinity = objectAt(objectAt(pod, 'spec'), 'affinity');
+  const { [REQUIRED]: required, [PREFERRED_TERMS]: _, ...node } = objectAt(affinity, 'nodeAffinity');
+  const { nodeSelectorTerms: _terms, ...rest } = isObject(required) ? required : {};
+  const { tolerations: _t, schedulingGates: _g, ...spec } = objectAt(pod, 'spec');
+  const { annotations: _a, ...metadata } = objectAt(pod, 'metadata');
+  return normal({
+    ...pod,
+    metadata,
+    spec: { ...spec, affinity: { ...affinity, nodeAffinity: { ...node, [REQUIRED]: rest } } },
+  });
+}
+
+/** What is in lists that admission may add to: all of it is in the pod afterwards, unchanged. */
+function expectKept(before: JsonObject, after: JsonObject): void {
+  for (const field of ['tolerations', 'schedulingGates']) {
+    const now = listAt(objectAt(after, 'spec'), field) ?? [];
+    for (const item of listAt(objectAt(before, 'spec'), field) ?? []) expect(now).to.deep.include(item);
+  }
+  expect(objectAt(objectAt(after, 'metadata'), 'annotations')).to.deep.include(
+    objectAt(objectAt(before, 'metadata'), 'annotations'),
+  );
+  const node = (pod: JsonObject) => objectAt(objectAt(objectAt(pod, 'spec'), 'affinity'), 'nodeAffinity');
+  const [old, now] = [node(before), node(after)];
+  for (const item of listAt(old, PREFERRED_TERMS) ?? []) expect(listAt(now, PREFERRED_TERMS)).to.deep.include(item);
+  const terms = listAt(objectAt(now, REQUIRED), 'nodeSelectorTerms') ?? [];
+  for (const [index, term] of (listAt(objectAt(old, REQUIRED), 'nodeSelectorTerms') ?? []).entries()) {
+    const { matchExpressions, ...rest } = term;
+    const { matchExpressions: expressions, ...others } = terms[index] ?? {};
+    expect(others).to.deep.equal(rest);
+    const kept = Array.isArray(matchExpressions) ? matchExpressions : [];
+    expect(Array.isArray(expressions) ? expressions.slice(0, kept.length) : []).to.deep.equal(kept);
+  }
+}
+
+const NODES = ['amd64', 'arm64', 's390x'].flatMap((architecture) =>
+  ['a', 'b', undefined].flatMap((zone, index) =>
+    ['linux', 'windows'].flatMap((os) =>
+      ['a', undefined].map((pool) => ({
+        name: `n${index}`,
+        unschedulable: false,
+        taints: [taint(`supported-arch=${architecture}:NoSchedule`)],
+        labels: {
+          'kubernetes.io/arch': architecture,
+          'kubernetes.io/os': os,
+          ...(zone === undefined ? {} : { zone, gpu: 'c' }),
+          ...(pool === undefined ? {} : { pool }),
+        },
+      })),
+    ),
+  ),
+);
+
+/** Whether affinity and node selector let a pod onto a node. */
+function attracts(pod: JsonObject, node: (typeof NODES)[number]): boolean {
+  return !obstaclesTo(readDemands(objectAt(pod, 'spec')), { ...node, taints: [] }).some(
+    ({ kind }) => kind === 'affinity',
+  );
+}
+
+describe('admission of any pod', () => {
+  const pods = fc.tuple(anyPod(IMAGES), circumstances);
+
+  it('changes nothing when it is asked again', () => {
+    fc.assert(
+      fc.property(pods, ([pod, given]) => {
+        const first = admit(pod, given);
+        const after = applied(pod, first);
+        expect(admit(after, given)).to.deep.equal({ kind: 'unchanged' });
+        // Also where the order of what it wrote, and of what it found, is another one.
+        const { tolerations, schedulingGates } = objectAt(after, 'spec');
+        const turned = (list: unknown) => (Array.isArray(list) ? { list: [...list].reverse() } : {});
+        const other = put(
+          put(after, ['spec', 'tolerations'], turned(tolerations).list),
+          ['spec', 'schedulingGates'],
+          turned(schedulingGates).list,
+        );
+        expect(admit(other, given)).to.deep.equal({ kind: 'unchanged' });
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('keeps everything that it does not know, and everything that it found', () => {
+    fc.assert(
+      fc.property(pods, ([pod, given]) => {
+        const after = applied(pod, admit(pod, given));
+        expect(unwritten(after)).to.deep.equal(unwritten(pod));
+        expectKept(pod, after);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('can be taken back', () => {
+    fc.assert(
+      fc.property(pods, ([pod, given]) => {
+        const after = applied(pod, admit(pod, given));
+        expect(normal(withoutOurs(after, defaults(given.settings)))).to.deep.equal(normal(pod));
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('passes the API server', () => {
+    fc.assert(
+      fc.property(pods, ([pod, given]) => {
+        fc.pre(validatePod({ ...pod }).length === 0);
+        expect(validatePod({ ...applied(pod, admit(pod, given)) })).to.deep.equal([]);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('comes to the same with a sidecar that was there from the start, and with one that came later', () => {
+    fc.assert(
+      fc.property(anyPod(IMAGES), circumstances, fc.constantFrom(...IMAGES), (pod, given, image) => {
+        const later = injected(applied(pod, admit(pod, given)), image);
+        const start = injected(pod, image);
+        const [one, other] = [applied(later, admit(later, given)), applied(start, admit(start, given))];
+        // The record names indices in no particular order.
+        const bare = (object: JsonObject) =>
+          normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], ''));
+        expect(bare(one)).to.deep.equal(bare(other));
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe('admission of a pod that does not speak of the architecture', () => {
+  it('leaves it exactly the nodes of its own demands and of the decision', () => {
+    const pods = fc.tuple(indifferentPod(KNOWN), someSettings);
+    fc.assert(
+      fc.property(pods, ([pod, settings]) => {
+        fc.pre(settings.mode !== 'taints');
+        const after = applied(pod, admit(pod, { answers, settings }));
+        const { labels, images } = readPod(pod);
+        const isSpoken = settings.matchNodeLabels?.length === 1 && labels.pool !== undefined;
+        fc.pre(!isSpoken || !JSON.stringify(objectAt(pod, 'spec')).includes('"pool"'));
+        const set = images.some(({ image }) => image === 'arm') ? ['arm64'] : ['amd64', 'arm64'];
+        const allowed = set.filter((name) => !settings.schedulable?.length || settings.schedulable.includes(name));
+        const isMixed = images.some(({ image }) => image === 'mixed');
+        for (const node of NODES) {
+          const isAllowed =
+            allowed.includes(node.labels['kubernetes.io/arch']) &&
+            (!isMixed || node.labels['kubernetes.io/os'] === 'linux') &&
+            (!isSpoken || ('pool' in node.labels ? node.labels.pool : undefined) === labels.pool);
+          expect(attracts(after, node)).to.equal(attracts(pod, node) && isAllowed);
+          if (settings.mode !== 'both') continue;
+          const taints = obstaclesTo(readDemands(objectAt(after, 'spec')), node).filter(({ kind }) => kind === 'taint');
+          if (isAllowed) expect(taints).to.deep.equal([]);
+        }
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe('the release of any gated pod', () => {
+  const gatedPods = fc
+    .tuple(anyPod(KNOWN), someSettings, fc.nat({ max: 2 }), fc.boolean())
+    .map(([pod, settings, at, counts]) => {
+      const gates = [...(listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? [])];
+      gates.splice(at, 0, { name: GATE });
+      const gated = put(pod, ['spec', 'schedulingGates'], gates);
+      return { pod: counts ? gated : put(gated, ['metadata', 'generation'], undefined), settings };
+    });
+
+  function released(object: JsonObject, given: Partial<Settings>): JsonObject {
+    const pod = readPod(object);
+    if (pod.gated === undefined) throw new Error('expected a gated pod');
+    const what = input(answers, { template: pod, settings: given });
+    const decision = decide(what);
+    const placing =
+      decision.kind === 'place' ? placingFor(decision, pod, { preferred: undefined }, what.settings) : undefined;
+    return jsonPatch({ ...object }, JSON.stringify(releasePatch(pod, pod.gated, placing)));
+  }
+
+  it('is let through by the API server, takes our gate alone, and keeps the rest', () => {
+    fc.assert(
+      fc.property(gatedPods, ({ pod, settings }) => {
+        const after = released(pod, settings);
+        expect(validatePodUpdate({ ...after }, { ...pod })).to.deep.equal([]);
+        const others = (listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? []).filter(({ name }) => name !== GATE);
+        expect(listAt(objectAt(after, 'spec'), 'schedulingGates') ?? []).to.deep.equal(others);
+        const ungated = put(pod, ['spec', 'schedulingGates'], others);
+        expect(unwritten(after)).to.deep.equal(unwritten(pod));
+        expectKept(ungated, after);
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('gives what admission would have given', () => {
+    fc.assert(
+      fc.property(gatedPods, ({ pod, settings }) => {
+        const admitted = applied(pod, admit(pod, { answers, settings }));
+        const bare = (object: JsonObject) =>
+          normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], undefined));
+        expect(bare(released(pod, settings))).to.deep.equal(bare(admitted));
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
