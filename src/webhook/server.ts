@@ -104,9 +104,12 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
       ...(request.complete && !signal.aborted ? {} : { connection: 'close' }),
       ...headers,
     });
+    if (request.complete) {
+      response.end(text);
+      return;
+    }
     response.write(text);
-    if (request.complete) response.end();
-    else endAfterBody(request, response, time);
+    endAfterBody(request, response, time);
   };
   let body: JsonObject = {};
   try {
