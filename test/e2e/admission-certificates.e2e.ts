@@ -1,0 +1,205 @@
+import { once } from 'node:events';
+import { connect } from 'node:tls';
+import { expect } from 'chai';
+import { type Authority, createAuthority, type KeyPair } from '../../hack/cluster/certificates.ts';
+import { expectSuccess } from '../../hack/cluster/client.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { runs, uidOf } from './support/objects.ts';
+import { admit, affinity, onArch, required } from './support/placed.ts';
+import { arrange, type Places } from './support/places.ts';
+import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
+import { pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+const SECRET = 'archaware-controller-webhook';
+const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
+
+/** The fingerprint of the certificate that somebody serves with on a port. */
+async function served(port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  try {
+    await once(socket, 'secureConnect');
+    return socket.getPeerCertificate().fingerprint256;
+  } finally {
+    socket.destroy();
+  }
+}
+
+describe("the webhook's certificates, on the real control plane", () => {
+  let world: World;
+  let places: Places;
+  let webhook: Webhook;
+  let ns: string;
+  let count = 0;
+
+  before(async () => {
+    world = await startWorld();
+    places = await arrange(world);
+    webhook = await arrangeWebhook(world);
+    ns = await world.namespace('served');
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+  });
+  afterEach(() => world.stopControllers());
+
+  async function run(flags: readonly string[], port = webhook.port): Promise<RunningController> {
+    const address = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`];
+    return world.run([...address, '--placement.mode', 'affinity', '--leaderElection.leaseDuration', '3s', ...flags]);
+  }
+  const bundles = async () => {
+    const { body } = await world.cluster.request('GET', CONFIGURATION);
+    return listAt(body, 'webhooks').map((each) =>
+      Buffer.from(String(at(each, 'clientConfig', 'caBundle') ?? ''), 'base64').toString(),
+    );
+  };
+  const reviews = (controller: RunningController, outcome: string) =>
+    controller.metric('archaware_admission_reviews_total', { outcome });
+
+  /** Makes the image known and the API server call us: a pod that is placed at once. */
+  async function warmUp(): Promise<void> {
+    await eventuallyTrusted(world);
+    await world.eventually('a pod to be placed at once', async () => {
+      const found = await admit(world, pod(ns, `warm-${++count}`, { images: [world.image('arm64')] }));
+      return JSON.stringify(affinity(found)) === ON_ARM;
+    });
+  }
+
+  /** Creates pods, eight at a time and at least so many, until `enough`. Gives how many, and how many were not placed at once. */
+  async function load(least: number, enough: () => boolean): Promise<{ created: number; missed: number }> {
+    let [created, missed] = [0, 0];
+    const work = async () => {
+      while (created < least || !enough()) {
+        const name = `load-${++count}`;
+        created += 1;
+        const found = await admit(world, pod(ns, name, { images: [world.image('arm64')] }));
+        if (JSON.stringify(affinity(found)) !== ON_ARM) missed += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, work));
+    return { created, missed };
+  }
+
+  describe('that we make ourselves', () => {
+    it('are one for all replicas, kept in a Secret, and trusted by the API server', async () => {
+      const [other = 0] = await freePorts(1);
+      await run([]);
+      await run([], other);
+      await warmUp();
+      const secret = await world.get('Secret', 'archaware', SECRET);
+      expect(secret).to.have.property('data').that.includes.keys('tls.crt', 'tls.key', 'ca.crt');
+      await world.eventually(
+        'both to serve with the same',
+        async () => (await served(webhook.port)) === (await served(other)),
+      );
+      for (const bundle of await bundles()) expect(bundle).to.include('BEGIN CERTIFICATE');
+    });
+
+    it('are made again when somebody deletes the Secret, without one review that fails', async () => {
+      const controller = await run([]);
+      await warmUp();
+      const before = await world.get('Secret', 'archaware', SECRET);
+      const patched = await reviews(controller, 'patched');
+      await world.remove('Secret', 'archaware', SECRET);
+      let isBack = false;
+      const back = world
+        .eventually('the Secret to be back', async () => {
+          const found = await world.get('Secret', 'archaware', SECRET).catch(() => undefined);
+          return found !== undefined && uidOf(found) !== uidOf(before);
+        })
+        .finally(() => {
+          isBack = true;
+        });
+      const [{ created, missed }] = await Promise.all([load(100, () => isBack), back]);
+      expect(missed).to.equal(0);
+      expect((await reviews(controller, 'patched')) - patched).to.equal(created);
+      expect(await reviews(controller, 'error')).to.equal(0);
+      await warmUp();
+    });
+  });
+
+  describe('of a directory', () => {
+    let authority: Authority;
+    const mount = (pair: KeyPair, ca = authority.certificate) =>
+      places.mount('certificates', { 'tls.crt': pair.certificate, 'tls.key': pair.key, 'ca.crt': ca });
+    const issue = (by = authority, notAfter?: Date) => by.issue('webhook', ['127.0.0.1'], notAfter);
+    const serve = async (pair: KeyPair) => run(['--webhook.certificates', await mount(pair)]);
+
+    beforeEach(async () => {
+      authority = createAuthority('operator');
+      // As if it was applied anew: what an earlier test left in it is trusted no longer.
+      const found = expectSuccess('it', await world.cluster.request('GET', CONFIGURATION));
+      const paths = listAt(found, 'webhooks').map((_, index) => `/webhooks/${index}/clientConfig/caBundle`);
+      await world.cluster.request(
+        'PATCH',
+        CONFIGURATION,
+        paths.map((path) => ({ op: 'remove', path })),
+      );
+    });
+
+    it('are exchanged under load, their authority too, without one review that fails', async () => {
+      const controller = await serve(issue());
+      await warmUp();
+      const next = createAuthority('the next one');
+      const [first, renewed, last] = [await served(webhook.port), issue(), issue(next)];
+      const both = `${next.certificate}${authority.certificate}`;
+      const patched = await reviews(controller, 'patched');
+      let isOver = false;
+      const exchange = async () => {
+        try {
+          await mount(renewed);
+          await world.eventually('the renewed one', async () => (await served(webhook.port)) !== first);
+          const second = await served(webhook.port);
+          // Another authority is to be trusted before anything is signed by it.
+          await mount(renewed, both);
+          await world.eventually('both to be trusted', async () =>
+            (await bundles()).every((bundle) => bundle === both),
+          );
+          await mount(last, both);
+          await world.eventually('the last one', async () => (await served(webhook.port)) !== second);
+        } finally {
+          isOver = true;
+        }
+      };
+      const [{ created, missed }] = await Promise.all([load(100, () => isOver), exchange()]);
+      expect(missed).to.equal(0);
+      expect((await reviews(controller, 'patched')) - patched).to.equal(created);
+      expect(await reviews(controller, 'error')).to.equal(0);
+      expect((await load(20, () => true)).missed).to.equal(0);
+    });
+
+    it('are kept where what follows does not belong together or is over, with an Event', async () => {
+      const controller = await serve(issue());
+      await warmUp();
+      const good = await served(webhook.port);
+      await mount({ ...issue(), key: issue().key });
+      await world.eventuallyTold('archaware', 'CertificateInvalid', /tls.key does not match .*tls.crt/);
+      await mount(issue(authority, new Date(Date.now() - 60_000)));
+      await world.eventuallyTold(
+        'archaware',
+        'CertificateInvalid',
+        /tls.crt expired at .* the pair from before is served/,
+      );
+      expect(await served(webhook.port)).to.equal(good);
+      expect((await load(10, () => true)).missed).to.equal(0);
+      await mount(issue());
+      await world.eventually('a good one', async () => (await served(webhook.port)) !== good);
+      expect((await load(10, () => true)).missed).to.equal(0);
+      expect(await controller.metric('archaware_certificate_expiry_seconds')).to.be.above(0);
+    });
+
+    it('that are over from the start give an Event and a metric, and pods pass as they are', async () => {
+      const controller = await serve(issue(authority, new Date(Date.now() - 60_000)));
+      await world.eventuallyTold('archaware', 'CertificateInvalid', /tls.crt expired at .* it is served until/);
+      const metric = await controller.metric('archaware_certificate_expiry_seconds');
+      expect(metric).to.be.below(0);
+      const passed = await admit(world, pod(ns, `passed-${++count}`, { images: [world.image('arm64')] }));
+      expect(affinity(passed)).to.equal(undefined);
+      await world.eventually('it to run', async () => runs(await world.get('Pod', ns, `passed-${count}`)));
+    });
+  });
+});
