@@ -48,6 +48,8 @@ export type Admission = {
 
 /** How long what was read from all nodes is used. */
 const NODES_MS = 1_000;
+/** Between two looks whether we lead. */
+const LEAD_MS = 1_000;
 
 /** Begins to look for certificates, and to see to it that the API server trusts them, until the signal aborts. */
 export function startAdmission(parts: AdmissionParts): Admission {
@@ -105,16 +107,27 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
   });
 }
 
-/** Logs a problem of one of the two and tells of it in an Event; says when it is over. */
-function tellOf({ log, events, regarding }: AdmissionParts, what: 'certificate' | 'caBundle'): OnProblem {
-  return (problem) => {
+/**
+ * Logs a problem of one of the two and says when it is over. It is told in an Event as soon as we lead, which may be
+ * long after it was found: nobody else writes any.
+ */
+function tellOf({ log, events, regarding, mayWrite, clock, signal }: AdmissionParts, what: 'certificate' | 'caBundle') {
+  let current: string | undefined;
+  const emitWhenLeading = async (problem: string) => {
+    while (!mayWrite() && !signal.aborted) await clock.delay(LEAD_MS, signal);
+    if (current !== problem) return;
+    events.emit({ regarding, type: 'Warning', reason: 'CertificateInvalid', action: 'Serving', note: problem });
+  };
+  const tell: OnProblem = (problem) => {
+    current = problem;
     if (problem === undefined) {
       log.info(`the webhook's ${what} is good`);
       return;
     }
     log.error({ problem }, `the webhook's ${what}`);
-    events.emit({ regarding, type: 'Warning', reason: 'CertificateInvalid', action: 'Serving', note: problem });
+    void emitWhenLeading(problem);
   };
+  return tell;
 }
 
 function memorise<T>(clock: Clock, read: () => T): () => T {
