@@ -71,7 +71,7 @@ function isSettled(status: JsonObject, generation: number): boolean {
 }
 
 /** More than we ever write; each is compared with each toleration of a template, and the annotation is anybody's. */
-const MOST_RECORDED = 100;
+const MOST_RECORDED = 64;
 
 /** Reads the annotation that lists which tolerations are ours; what cannot be read counts as none. */
 export function readRecorded(annotation: string | undefined): Toleration[] {
@@ -120,7 +120,9 @@ export function decideTemplate(
 /** The tolerations that are recorded as ours, one for each entry: a second one like it is its author's. */
 function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): ReadonlySet<JsonObject> {
   const unclaimed = [...recorded];
+  const keys = new Set<unknown>(recorded.map(({ key }) => key));
   const ours = present.filter((toleration) => {
+    if (!keys.has(toleration.key)) return false;
     const index = unclaimed.findIndex((entry) => isSameToleration(toleration, entry));
     return index >= 0 && unclaimed.splice(index, 1).length > 0;
   });
