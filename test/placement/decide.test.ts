@@ -446,3 +446,32 @@ describe('a set that follows the cluster', () => {
     });
   }
 });
+
+describe('the OS that nodes must have', () => {
+  const several = known('linux/amd64,linux/arm64,windows/amd64');
+  const rows: [given: string, what: DecisionInput, expected: string | undefined][] = [
+    ['an image for one', input({ a: BOTH }), undefined],
+    ['an image for several', input({ a: several }), 'linux'],
+    ['one of two images is for several', input({ a: BOTH, b: several }), 'linux'],
+    ["the pod's own", windows({ a: several }, { os: { name: 'windows' } }), 'windows'],
+    ['a statement, as no image is asked', stating('arm64'), undefined],
+    [
+      'an override',
+      input({ a: several }, { settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } }),
+      undefined,
+    ],
+    ['open, with nothing known', input({ a: failed(300) }), undefined],
+    ['open, with an image for several', input({ a: failed(300), b: several }), 'linux'],
+    [
+      'fallback, with an image for several',
+      input({ a: failed(300), b: several }, { settings: { unresolvable: 'fallback', fallback: ['arm64'] } }),
+      'linux',
+    ],
+    ['released', input({ a: AMD, b: ARM }, { settings: { noCommonArchitecture: 'release' } }), undefined],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected ?? 'any'}`, () => {
+      expect(decide(what)).to.include({ kind: 'place', os: expected });
+    });
+  }
+});

@@ -1,0 +1,287 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { ImageAnswer } from '../../src/placement/images.ts';
+import { type JsonObject, objectAt, stringAt } from '../../src/placement/json.ts';
+import { createReviewer, type ReviewerOptions } from '../../src/webhook/review.ts';
+import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
+import { known, pending, settings } from '../placement/objects.ts';
+
+type Asked = { image: string; namespace: string; pullSecrets: readonly string[]; ask: boolean };
+
+/** A reviewer, and what it asked for. */
+function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Record<string, ImageAnswer>> = {}) {
+  const asked: Asked[] = [];
+  const review = createReviewer({
+    settings: () => settings({ mode: 'both' }),
+    namespaceOf: (name) => ({ name, uid: 'n', resourceVersion: '1', labels: {}, preferred: undefined }),
+    clusterArchitectures: () => ['amd64', 'arm64'],
+    liveTaints: () => new Set(),
+    namesOf: (image) => [image],
+    answerOf(image, namespace, pullSecrets, ask) {
+      asked.push({ image: image.image, namespace, pullSecrets, ask });
+      return answers[image.image] ?? known('linux/arm64');
+    },
+    mayGate: () => true,
+    ownNamespace: 'archaware',
+    ...options,
+  });
+  return { review, asked };
+}
+
+const POD: JsonObject = {
+  metadata: { generateName: 'web-' },
+  spec: { containers: [{ name: 'c', image: 'a' }], imagePullSecrets: [{ name: 'one' }] },
+};
+const SET: JsonObject = { metadata: { name: 'd' }, spec: { template: { metadata: {}, spec: POD.spec } } };
+const pods = { group: '', version: 'v1', resource: 'pods' };
+const daemonSets = { group: 'apps', version: 'v1', resource: 'daemonsets' };
+
+function asking(request: JsonObject = {}): JsonObject {
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: { uid: 'u1', resource: pods, operation: 'CREATE', namespace: 'shop', object: POD, ...request },
+  };
+}
+
+/** The operations in an answer. */
+function patchIn({ response }: Reviewed): unknown {
+  return JSON.parse(Buffer.from(stringAt(objectAt(response, 'response'), 'patch') ?? '', 'base64').toString());
+}
+
+const ALLOWED = {
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  response: { uid: 'u1', allowed: true },
+};
+
+describe('the answer to a review of a pod', () => {
+  it('is a JSON Patch where its images are known', () => {
+    const answer = reviewer().review(asking());
+    expect(answer.outcome).to.equal('patched');
+    const { patch, ...response } = objectAt(answer.response, 'response');
+    expect(response).to.deep.equal({ uid: 'u1', allowed: true, patchType: 'JSONPatch' });
+    expect(patchIn(answer)).to.deep.include({
+      op: 'add',
+      path: '/spec/tolerations',
+      value: [{ key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }],
+    });
+  });
+
+  it('is the gate where they are not', () => {
+    const answer = reviewer({}, { a: pending }).review(asking());
+    expect(answer.outcome).to.equal('gated');
+    expect(patchIn(answer)).to.deep.equal([
+      { op: 'add', path: '/spec/schedulingGates', value: [{ name: 'archaware.dev/architecture' }] },
+    ]);
+  });
+
+  it('has no patch where nobody could release it', () => {
+    const answer = reviewer({ mayGate: () => false }, { a: pending }).review(asking());
+    expect(answer).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
+  });
+
+  it('refuses what runs nowhere, where that is the rule, with a message that can be shown', () => {
+    const image = `a\u001b[31m${'x'.repeat(9000)}`;
+    const strict = reviewer(
+      { settings: () => settings({ noCommonArchitecture: 'reject' }) },
+      { [image]: known('windows/amd64') },
+    );
+    const answer = strict.review(asking({ object: { ...POD, spec: { containers: [{ name: 'c', image }] } } }));
+    expect(answer.outcome).to.equal('rejected');
+    const response = objectAt(answer.response, 'response');
+    const { message, ...status } = objectAt(response, 'status');
+    expect({ ...response, status }).to.deep.equal({
+      uid: 'u1',
+      allowed: false,
+      status: { code: 403, reason: 'Forbidden' },
+    });
+    expect(message).to.match(/^no architecture for linux is common to all images: a\\u001b\[31mx+…$/);
+    expect(Buffer.byteLength(String(message))).to.be.at.most(4096);
+  });
+
+  it('asks in the name of the namespace and its pull secrets', () => {
+    const { review, asked } = reviewer();
+    review(asking());
+    expect(asked).to.deep.equal([{ image: 'a', namespace: 'shop', pullSecrets: ['one'], ask: true }]);
+  });
+
+  it('starts no look-up for a dry run', () => {
+    const { review, asked } = reviewer({}, { a: pending });
+    expect(review(asking({ dryRun: true })).outcome).to.equal('gated');
+    expect(asked.map(({ ask }) => ask)).to.deep.equal([false]);
+  });
+
+  it('goes by the settings and the cluster as they are now', () => {
+    let mode: 'taints' | 'affinity' = 'taints';
+    const { review } = reviewer({ settings: () => settings({ mode }) });
+    expect(JSON.stringify(patchIn(review(asking())))).not.to.include('affinity');
+    mode = 'affinity';
+    expect(JSON.stringify(patchIn(review(asking())))).to.include('nodeAffinity');
+  });
+
+  it('decides in a namespace that is not known yet as in one without labels', () => {
+    const { review, asked } = reviewer({ namespaceOf: () => undefined });
+    expect(review(asking({ namespace: 'kube-new', object: POD })).outcome).to.equal('patched');
+    expect(asked.map(({ namespace }) => namespace)).to.deep.equal(['kube-new']);
+    const cold = reviewer({ namespaceOf: () => undefined }, { a: pending });
+    expect(cold.review(asking({ namespace: 'kube-new' })).outcome, 'a system namespace').to.equal('unchanged');
+    expect(cold.review(asking({ namespace: 'shop' })).outcome, "a user's namespace").to.equal('gated');
+  });
+
+  it('leaves a namespace alone that says so', () => {
+    const ignored = { name: 'shop', uid: 'n', resourceVersion: '1', labels: { 'archaware.dev/ignore': 'true' } };
+    const { review, asked } = reviewer({ namespaceOf: () => ({ ...ignored, preferred: undefined }) });
+    expect(review(asking())).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
+    expect(asked).to.deep.equal([]);
+  });
+});
+
+describe('the answer to a review of a DaemonSet', () => {
+  const create = { resource: daemonSets, object: SET };
+
+  it('is its tolerations, and where they are noted', () => {
+    const { review, asked } = reviewer();
+    const answer = review(asking(create));
+    expect(answer.outcome).to.equal('patched');
+    expect(JSON.stringify(patchIn(answer))).to.include('/spec/template/spec/tolerations');
+    expect(asked).to.deep.equal([{ image: 'a', namespace: 'shop', pullSecrets: ['one'], ask: true }]);
+  });
+
+  it('mends an update that drops them, from what was there before', () => {
+    const toleration = { key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' };
+    const before = {
+      metadata: { name: 'd', annotations: { 'archaware.dev/tolerations': JSON.stringify([toleration]) } },
+      spec: { template: { metadata: {}, spec: { ...objectAt(POD, 'spec'), tolerations: [toleration] } } },
+    };
+    const { review, asked } = reviewer();
+    const update = { ...create, operation: 'UPDATE', oldObject: before };
+    expect(review(asking(update)).outcome).to.equal('patched');
+    expect(asked, 'its images are as they were').to.deep.equal([]);
+    const ours = { ...update, options: { fieldManager: 'archaware-controller' } };
+    expect(review(asking(ours)).outcome, 'our own').to.equal('unchanged');
+  });
+
+  it('has no patch where it is as it should be, and is never the gate', () => {
+    const answer = reviewer({}, { a: pending }).review(asking(create));
+    expect(answer).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
+  });
+});
+
+describe('a review that we have no part in', () => {
+  const rows: [given: string, request: JsonObject][] = [
+    ['an update of a pod', { operation: 'UPDATE', oldObject: POD }],
+    ['the end of a pod, which has no object', { operation: 'DELETE', object: null, oldObject: POD }],
+    ['a connection', { operation: 'CONNECT', object: null }],
+    ['the binding of a pod', { subResource: 'binding' }],
+    ['the eviction of a pod', { subResource: 'eviction', object: { kind: 'Eviction' } }],
+    ['an ephemeral container', { subResource: 'ephemeralcontainers', operation: 'UPDATE' }],
+    ['the status of a DaemonSet', { resource: daemonSets, subResource: 'status', operation: 'UPDATE' }],
+    ['another kind', { resource: { group: 'apps', version: 'v1', resource: 'deployments' } }],
+    ['pods of another group', { resource: { group: 'metrics.k8s.io', version: 'v1beta1', resource: 'pods' } }],
+    ['another version', { resource: { group: '', version: 'v2', resource: 'pods' } }],
+    ['nothing at all', { resource: undefined, operation: undefined, object: undefined }],
+    ['other types', { resource: 'pods', operation: {}, subResource: 5 }],
+  ];
+  for (const [given, request] of rows) {
+    it(`is allowed as it is: ${given}`, () => {
+      const { review, asked } = reviewer();
+      expect(review(asking(request))).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
+      expect(asked).to.deep.equal([]);
+    });
+  }
+});
+
+describe('what is no review', () => {
+  const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
+  const rows: [given: string, body: unknown, message: string][] = [
+    ['nothing', undefined, 'the body: expected an AdmissionReview of admission.k8s.io/v1'],
+    ['null', null, 'the body: expected an AdmissionReview of admission.k8s.io/v1'],
+    ['a list', [], 'the body: expected an AdmissionReview of admission.k8s.io/v1'],
+    ['an empty object', {}, 'apiVersion: got nothing, expected "admission.k8s.io/v1"'],
+    [
+      'another version',
+      { ...asking(), apiVersion: 'admission.k8s.io/v1beta1' },
+      'apiVersion: got "admission.k8s.io/v1beta1", expected "admission.k8s.io/v1"',
+    ],
+    [
+      'another kind',
+      { ...asking(), kind: 'ConversionReview' },
+      'kind: got "ConversionReview", expected "AdmissionReview"',
+    ],
+    ['no request', { ...asking(), request: undefined }, 'request: got nothing, expected an object'],
+    ['a request that is a list', { ...asking(), request: deep }, 'request: got a list, expected an object'],
+    ['no uid', asking({ uid: undefined }), 'request.uid: got nothing, expected a text'],
+    ['an empty uid', asking({ uid: '' }), 'request.uid: got "", expected a text'],
+    ['a uid of another type', asking({ uid: 7 }), 'request.uid: got 7, expected a text'],
+    ['a uid that is an object', asking({ uid: { deep } }), 'request.uid: got an object, expected a text'],
+    ['no object', asking({ object: null }), 'request.object: got null, expected an object'],
+    ['an object that is a text', asking({ object: '\u001b' }), 'request.object: got "\\u001b", expected an object'],
+    [
+      'an update without the object before it',
+      asking({ resource: daemonSets, operation: 'UPDATE', object: SET }),
+      'request.oldObject: got nothing, expected an object',
+    ],
+  ];
+  for (const [given, body, message] of rows) {
+    it(`is refused with 400: ${given}`, () => {
+      const { review } = reviewer();
+      expect(() => review(body))
+        .to.throw(RequestError, message)
+        .that.includes({ status: 400, message });
+    });
+  }
+
+  it('is shown in part only', () => {
+    const { review } = reviewer();
+    expect(() => review({ ...asking(), kind: 'x'.repeat(3_000_000) })).to.throw(/^kind: got "x{60,80}…, expected/);
+  });
+
+  it('gets a review as its answer, or a RequestError, whatever it is', () => {
+    const name = fc.constantFrom(
+      ...[
+        'metadata',
+        'spec',
+        'containers',
+        'tolerations',
+        'affinity',
+        'nodeAffinity',
+        'annotations',
+        'labels',
+        'image',
+      ],
+      ...['requiredDuringSchedulingIgnoredDuringExecution', 'nodeSelectorTerms', 'matchExpressions', 'schedulingGates'],
+      ...['preferredDuringSchedulingIgnoredDuringExecution', 'archaware.dev/managed', 'template', 'name', '__proto__'],
+    );
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 7 },
+        fc.constantFrom(null, 1, '', 'x', '{"required":[{"term":0,"key":"kubernetes.io/arch","values":["arm64"]}]}'),
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.array(fc.tuple(name, tie('value')), { maxLength: 5 }).map((entries) => Object.fromEntries(entries)),
+      ),
+    }));
+    const object = fc.record({
+      metadata: value,
+      spec: fc.record({ affinity: value, tolerations: value, template: value }),
+    });
+    const body = fc.oneof(
+      value,
+      fc
+        .record({ resource: fc.constantFrom(pods, daemonSets), object: fc.oneof(value, object), oldObject: value })
+        .map(asking),
+    );
+    const { review } = reviewer();
+    fc.assert(
+      fc.property(body, (given) => {
+        try {
+          const { response } = review(given);
+          expect(objectAt(response, 'response')).to.include({ uid: 'u1', allowed: true });
+        } catch (error) {
+          expect(error).to.be.instanceOf(RequestError);
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
