@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
-import { at } from '../../hack/cluster/json.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
 import type { RunningController } from '../support/controller-process.ts';
+import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { annotation, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from './support/objects.ts';
 import {
   admit,
@@ -146,6 +147,57 @@ describe('admission of workloads, on the real control plane, with taints and aff
     await world.create(pod(ns, 'app', { images: [later] }));
     await placed(ns, 1);
     expect(await lookUps(world, image)).to.equal(0);
+  });
+
+  describe('beside a webhook that injects a sidecar after ours', () => {
+    let injector: WebhookServer;
+    let sidecar: string;
+    const rows: readonly [title: string, main: 'known' | 'fresh', sidecar: 'known' | 'fresh', gated: boolean][] = [
+      ['both known', 'known', 'known', false],
+      ['the pod itself not known', 'fresh', 'known', true],
+      ['the sidecar not known', 'known', 'fresh', true],
+    ];
+
+    before(async () => {
+      injector = await startWebhookServer();
+      injector.answer('/inject', ({ object: reviewed }) => {
+        if (JSON.stringify(reviewed).includes('"sidecar"')) return { allowed: true };
+        return patching([{ op: 'add', path: '/spec/containers/-', value: { name: 'sidecar', image: sidecar } }]);
+      });
+      const webhooks = [injector.webhook('inject', { objectSelector: { matchLabels: { inject: 'yes' } } })];
+      const metadata = { name: 'zz-injector' };
+      const kind = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingWebhookConfiguration' };
+      await world.cluster.apply(JSON.stringify({ ...kind, metadata, webhooks }));
+      const ns = await namespace();
+      sidecar = world.image('arm64');
+      await world.eventually('it to inject', async () => {
+        const found = await admit(world, pod(ns, 'probe', { images: [warm], labels: { inject: 'yes' } }), true);
+        return listAt(found, 'spec', 'containers').length === 2;
+      });
+      await world.create(pod(ns, 'app', { images: [world.image('multi')] }));
+      await placed(ns, 1);
+    });
+    after(async () => {
+      await world.cluster.kubectl(['delete', 'mutatingwebhookconfiguration', 'zz-injector']);
+      await injector?.stop();
+    });
+
+    for (const [title, main, other, gated] of rows) {
+      it(`narrows what the pod was given for the sidecar: ${title}`, async () => {
+        const ns = await namespace();
+        const image = main === 'known' ? world.image('multi') : await freshImage(world, 'multi');
+        sidecar = other === 'known' ? world.image('arm64') : await freshImage(world, 'arm64');
+        await inSilence(world, async () => {
+          const created = await admit(world, pod(ns, 'app', { images: [image], labels: { inject: 'yes' } }));
+          const containers = listAt(created, 'spec', 'containers');
+          expect(containers.map((container) => at(container, 'image'))).to.deep.equal([image, sidecar]);
+          expect(gates(created)).to.deep.equal(gated ? [GATE] : []);
+        });
+        const [found] = await placed(ns, 1);
+        expect([affinity(found), tolerations(found)]).to.deep.equal([ON_ARM, ours('arm64')]);
+        expect(await patchesOf(world, ns, 'app')).to.equal(gated ? 1 : 0);
+      });
+    }
   });
 
   describe('of a DaemonSet', () => {
