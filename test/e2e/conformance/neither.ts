@@ -1,0 +1,66 @@
+import { type Behaviour, better, type Shown } from './behaviour.ts';
+
+const here = (title: string): Shown => ['e2e/conformance-registries.e2e.ts', title];
+const affinity = (title: string): Shown => ['e2e/admission-affinity.e2e.ts', title];
+const ours = (behaviour: string, why: string, ...tests: readonly Shown[]): Behaviour =>
+  better(behaviour, 'neither', why, ...tests);
+
+/** What the tests of neither describe. */
+export const NEITHER: readonly Behaviour[] = [
+  ours(
+    'index entry without a platform',
+    'its config answers for it',
+    here('an index with an entry without a platform, which its config answers'),
+  ),
+  ours(
+    'variants',
+    'they are reported and do not decide, as nodes do not tell theirs',
+    here('an index with variants, which do not decide'),
+  ),
+  ours(
+    'schema 1',
+    'told of by name; its pods go when the limit is over',
+    here('an image of schema 1 is told of by name, and its pods go when images.fallbackAfter is over'),
+  ),
+  ours(
+    'required terms of matchFields alone',
+    'they are narrowed like any other',
+    affinity('narrows what a pod asks for: a node by its name alone'),
+  ),
+  ours(
+    'an empty required term',
+    'it matches no node, and stays so: narrowed, it would match some',
+    affinity('narrows what a pod asks for: an empty term alone'),
+    affinity('narrows what a pod asks for: an empty term beside another'),
+  ),
+  ours('image volumes', 'data runs nowhere: not asked about', here('the image of a volume is not asked about')),
+  ours(
+    '429 and back-off',
+    'the registry is left alone for as long as it says, for all of its images',
+    here('a registry that answers 429 is left alone for as long as it says, and its pods stay gated meanwhile'),
+    ['oci/resolver.test.ts', 'as long as the registry asks, and leaves the registry alone for other images too'],
+  ),
+  ours('one inspection for N replicas', 'one GET for 30 replicas', [
+    'e2e/admission-workloads.e2e.ts',
+    'asks once for the image of many replicas',
+  ]),
+  ours(
+    'leader failover with gated pods',
+    'who leads next releases them; while nobody leads no pod is gated',
+    [
+      'e2e/admission-leaders.e2e.ts',
+      'is answered by a follower; when the leader is killed the follower releases what is gated',
+    ],
+    ['e2e/admission-leaders.e2e.ts', 'adds no gate while nobody leads, and again when somebody does'],
+  ),
+  ours(
+    'a registry that never answers',
+    'it holds up its own pods alone, until the limit is over',
+    here('a registry that never answers holds up its own pods alone, and those not for ever'),
+  ),
+  ours(
+    're-invocation after another webhook',
+    'its first answer is known again, never gated twice, and narrowed for the sidecar',
+    here('a sidecar that another webhook injects after us narrows what we have given'),
+  ),
+];
