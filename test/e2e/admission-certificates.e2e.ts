@@ -172,6 +172,27 @@ describe("the webhook's certificates, on the real control plane", () => {
       expect((await load(20, () => true)).missed).to.equal(0);
     });
 
+    it('are trusted by what cert-manager fills in, where the configuration asks it to: we leave that alone', async () => {
+      const inject = (value: string | null) => ({
+        metadata: { annotations: { 'cert-manager.io/inject-ca-from': value } },
+      });
+      await world.cluster.request('PATCH', CONFIGURATION, inject('archaware/archaware-controller'));
+      const from = await world.requestCount();
+      await serve(issue());
+      await world.eventually('the leader to look at it', async () => {
+        const requests = (await world.cluster.auditedRequests()).slice(from);
+        return requests.filter(({ verb, path }) => verb === 'get' && path === CONFIGURATION).length >= 2;
+      });
+      expect(await bundles()).to.deep.equal(['', '']);
+      const value = Buffer.from(authority.certificate).toString('base64');
+      const fill = [0, 1].map((index) => ({ op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value }));
+      await world.cluster.request('PATCH', CONFIGURATION, fill);
+      await warmUp();
+      expect((await load(10, () => true)).missed).to.equal(0);
+      expect((await world.writesSince(from)).filter((line) => line.includes(CONFIGURATION))).to.deep.equal([]);
+      await world.cluster.request('PATCH', CONFIGURATION, inject(null));
+    });
+
     it('are kept where what follows does not belong together or is over, with an Event', async () => {
       const controller = await serve(issue());
       await warmUp();
