@@ -3,11 +3,11 @@ import { decideTemplate, readDaemonSet, readRecorded } from './daemonset.ts';
 import { type DecisionInput, decide } from './decide.ts';
 import { difference } from './diff.ts';
 import { type Namespace, skipDaemonSet } from './eligibility.ts';
-import { type JsonObject, objectAt } from './json.ts';
+import type { JsonObject } from './json.ts';
 import type { Operation } from './patch.ts';
 import { usesTaints, wantedTolerations } from './placing.ts';
 import type { PodTemplate } from './pod.ts';
-import { put } from './pod-managed.ts';
+import { put, withAnnotation } from './pod-managed.ts';
 import { settingsFor } from './policy.ts';
 import type { Settings } from './settings.ts';
 import type { Toleration } from './tolerations.ts';
@@ -51,11 +51,13 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
     tolerations === daemonSet.template.tolerations
       ? object
       : put(object, ['spec', 'template', 'spec', 'tolerations'], tolerations);
-  const annotations = { ...objectAt(objectAt(object, 'metadata'), 'annotations') };
   if (annotation === daemonSet.recorded) return difference(object, tolerating);
-  if (annotation === undefined) delete annotations[TOLERATIONS_ANNOTATION];
-  else annotations[TOLERATIONS_ANNOTATION] = annotation;
-  return difference(object, put(tolerating, ['metadata', 'annotations'], annotations));
+  if (annotation === undefined) {
+    return difference(object, put(tolerating, ['metadata', 'annotations', TOLERATIONS_ANNOTATION], undefined));
+  }
+  // Without the record they would be taken for its author's.
+  const after = withAnnotation(tolerating, TOLERATIONS_ANNOTATION, annotation);
+  return after === undefined ? [] : difference(object, after);
 }
 
 /** The tolerations for a template's set, where that is known now. */

@@ -42,9 +42,14 @@ export function recordOf(before: JsonObject, after: JsonObject, placing: Placing
 
 /** The pod with the annotation; without it where the pod would be refused for the size of all of them. */
 export function withRecord(pod: JsonObject, record: string): JsonObject {
-  const annotations = { ...objectAt(objectAt(pod, 'metadata'), 'annotations'), [MANAGED_ANNOTATION]: record };
+  return withAnnotation(pod, MANAGED_ANNOTATION, record) ?? pod;
+}
+
+/** The object with an annotation; undefined where the API server would not take as much. */
+export function withAnnotation(object: JsonObject, name: string, text: string): JsonObject | undefined {
+  const annotations = { ...objectAt(objectAt(object, 'metadata'), 'annotations'), [name]: text };
   const size = Object.entries(annotations).reduce((sum, texts) => sum + Buffer.byteLength(texts.join('')), 0);
-  return size > ANNOTATION_BYTES ? pod : put(pod, ANNOTATION_PATH, annotations);
+  return size > ANNOTATION_BYTES ? undefined : put(object, ANNOTATION_PATH, annotations);
 }
 
 /** Reads the annotation of a pod; undefined where there is none that can be read. Whoever makes a pod may write anything there. */
