@@ -111,7 +111,7 @@ export function withoutOurs(pod: JsonObject, given: Given): JsonObject {
   delete annotations[MANAGED_ANNOTATION];
   const unmarked = put(ungated(pod), ANNOTATION_PATH, nonEmptyObject(annotations));
   const tolerations = listAt(objectAt(pod, 'spec'), 'tolerations') ?? [];
-  const own = withoutLast(tolerations, managed.tolerations);
+  const own = withoutEach(tolerations, managed.tolerations);
   const untolerating =
     own.length === tolerations.length ? unmarked : put(unmarked, ['spec', 'tolerations'], nonEmpty(own));
   return withoutOurAffinity(untolerating, managed);
@@ -122,7 +122,7 @@ function withoutOurAffinity(pod: JsonObject, managed: PodManaged): JsonObject {
   const node = { ...objectAt(affinity, 'nodeAffinity') };
   const required = widened(node[REQUIRED], managed.required);
   const preferred = listAt(node, PREFERRED_TERMS) ?? [];
-  const unpreferred = withoutLast(preferred, managed.preferred.map(preferredTerm));
+  const unpreferred = withoutEach(preferred, managed.preferred.map(preferredTerm));
   if (required === node[REQUIRED] && unpreferred.length === preferred.length) return pod;
   set(node, REQUIRED, required);
   if (unpreferred.length < preferred.length) set(node, PREFERRED_TERMS, nonEmpty(unpreferred));
@@ -142,7 +142,7 @@ function widened(required: unknown, ours: readonly AddedRequirement[]): unknown 
   const take = (index: number, own: Requirement) => {
     const term = terms[index];
     const expressions = (isObject(term) && listAt(term, 'matchExpressions')) || [];
-    const rest = withoutLast(expressions, [own]);
+    const rest = withoutEach(expressions, [own]);
     if (!isObject(term) || rest.length === expressions.length) return false;
     terms[index] = put(term, ['matchExpressions'], nonEmpty(rest));
     return true;
@@ -155,22 +155,17 @@ function widened(required: unknown, ours: readonly AddedRequirement[]): unknown 
   return left.length === 0 ? undefined : { ...required, nodeSelectorTerms: left };
 }
 
-/** The items without the last one that is the same as each of ours: what we add comes last. */
-function withoutLast(items: readonly JsonObject[], ours: readonly JsonObject[]): readonly JsonObject[] {
-  // Most items are nobody's of ours, and a list may be huge: one look is all that those get.
+/** The items without one that is the same as each of ours. */
+function withoutEach(items: readonly JsonObject[], ours: readonly JsonObject[]): JsonObject[] {
+  // Most items are none of ours, and a list may be huge: one look is all that those get.
   const byName = new Map<unknown, JsonObject[]>();
   for (const own of ours) byName.set(nameOf(own), [...(byName.get(nameOf(own)) ?? []), own]);
-  const gone = new Set<number>();
-  for (let index = items.length - 1; index >= 0; index--) {
-    const item = items[index];
-    const own = item && byName.get(nameOf(item));
-    const found = own?.findIndex((entry) => isSame(item, entry)) ?? -1;
-    if (found >= 0) {
-      own?.splice(found, 1);
-      gone.add(index);
-    }
-  }
-  return gone.size === 0 ? items : items.filter((_, index) => !gone.has(index));
+  return items.filter((item) => {
+    const own = byName.get(nameOf(item)) ?? [];
+    const index = own.findIndex((entry) => isSame(item, entry));
+    if (index >= 0) own.splice(index, 1);
+    return index < 0;
+  });
 }
 
 /** What tolerations, expressions and preferences differ by first. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { RunningController } from '../support/controller-process.ts';
-import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
+import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
@@ -144,5 +144,15 @@ describe('admission of what cannot be found out, on the real control plane', () 
     await world.eventuallyTolerates(ns, 'passed', ours('arm64'));
     await world.eventually('it to run', async () => runs(await world.get('Pod', ns, 'passed')));
     expect(scheduledOn(await world.get('Pod', ns, 'passed'))).to.equal('arm64-1');
+    await world.stopControllers();
+    // With affinity alone nobody keeps it from a wrong node, but it is told of.
+    await world.run([...elsewhere, '--placement.mode', 'affinity']);
+    const nodeSelector = { 'kubernetes.io/hostname': 'amd64-1' };
+    await world.eventually(
+      'the nodes to be untainted',
+      async () => (await world.list('Node', '')).flatMap(taints).length === 0,
+    );
+    await world.create(pod(ns, 'wrong', { images: [world.image('arm64')], spec: { nodeSelector } }));
+    await world.eventuallyTold(ns, 'WrongNode', /arm64/);
   });
 });

@@ -67,6 +67,10 @@ describe('admission, on the real control plane', () => {
         const found = await world.get('Pod', ns, 'torn');
         expect(scheduledOn(found)).to.equal(undefined);
         expect(gates(found)).to.deep.equal([GATE]);
+        // Known at once, what it lacks is enough to hold it on tainted nodes.
+        await world.create(pod(ns, 'known', { images: [world.image('amd64'), world.image('arm64')] }));
+        const known = await world.get('Pod', ns, 'known');
+        expect([gates(known), tolerations(known)]).to.deep.equal([mode === 'taints' ? [] : [GATE], []]);
       });
     });
   }

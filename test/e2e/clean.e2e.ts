@@ -117,6 +117,7 @@ describe('clean', () => {
     nodes,
     daemonSets,
     pods,
+    annotations: 0,
   });
   const holder = async () =>
     at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';

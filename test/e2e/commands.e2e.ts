@@ -18,9 +18,13 @@ const BUNDLE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** What the design lists, less what comes with the webhook and gates. */
 const METRICS = [
+  'admission_duration_seconds',
+  'admission_reviews_total',
   'api_requests_total',
   'build_info',
+  'certificate_expiry_seconds',
   'config_reload_success',
+  'gated_pods',
   'image_resolutions_total',
   'leader',
   'nodes',
