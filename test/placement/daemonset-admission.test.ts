@@ -220,6 +220,11 @@ describe('a DaemonSet that is updated', () => {
     ]);
   });
 
+  it('is admitted as it is where all annotations would be too large for the API server', () => {
+    const full = put(daemonSet({}), ['metadata', 'annotations'], { x: 'x'.repeat(256 * 1024 - 100) });
+    expect(admit(full)).to.deep.equal([]);
+  });
+
   it('may be huge, with an annotation that claims a lot', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
     const object = daemonSet({ image: 'cold', tolerations: many(500_000, {}), recorded: many(2500, S390X) });
