@@ -113,9 +113,14 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
     images: readImages(spec),
     tolerations: listAt(spec, 'tolerations'),
     priorityClassName: stringAt(spec, 'priorityClassName') || undefined,
-    pullSecrets: (listAt(spec, 'imagePullSecrets') ?? []).flatMap((secret) => stringAt(secret, 'name') || []),
+    pullSecrets: readPullSecrets(spec),
     serviceAccountName: stringAt(spec, 'serviceAccountName') || 'default',
   };
+}
+
+/** The names of a spec's `imagePullSecrets`. */
+export function readPullSecrets(spec: JsonObject): string[] {
+  return (listAt(spec, 'imagePullSecrets') ?? []).flatMap((secret) => stringAt(secret, 'name') || []);
 }
 
 function readImages(spec: JsonObject): PodImage[] {

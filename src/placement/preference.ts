@@ -47,14 +47,16 @@ function preferredOf(annotation: Namespace['preferred']): Preference[] | undefin
  * Reads `arm64=75,amd64=25`. Throws an Error that names the value and what is allowed, for the Event that says so.
  */
 export function readPreferred(annotation: string): Preference[] {
+  const read = new Set<string>();
   return annotation.split(',').map((part) => {
     const [, name = '', digits = ''] = FORM.exec(part) ?? [];
     const [architecture, weight] = [normaliseArchitecture(name), Number(digits)];
-    if (architecture === undefined || weight < 1 || weight > 100) {
+    if (architecture === undefined || weight < 1 || weight > 100 || read.has(architecture)) {
       throw new Error(
-        `got ${JSON.stringify(annotation.slice(0, 80))}, expected architectures with weights from 1 to 100 (arm64=75,amd64=25)`,
+        `got ${JSON.stringify(annotation.slice(0, 80))}, expected architectures, each once, with weights from 1 to 100 (arm64=75,amd64=25)`,
       );
     }
+    read.add(architecture);
     return { architecture, weight };
   });
 }

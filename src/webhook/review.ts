@@ -5,7 +5,7 @@ import type { ImageAnswer } from '../placement/images.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../placement/json.ts';
 import type { Operation } from '../placement/patch.ts';
 import type { PodImage } from '../placement/pod.ts';
-import { readTemplate } from '../placement/pod.ts';
+import { readPullSecrets } from '../placement/pod.ts';
 import { printable } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
@@ -27,6 +27,8 @@ export type ReviewerOptions = {
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
+/** Images of one object that are looked up for it: the API server may refuse it yet, and has its loop for the rest. */
+const MOST_ASKED = 64;
 /** The longest message of a refusal that is worth sending, in bytes. */
 const MESSAGE_BYTES = 4096;
 
@@ -106,15 +108,15 @@ function admit(request: JsonObject, options: ReviewerOptions): Admission {
 function commonOf(request: JsonObject, options: ReviewerOptions) {
   const name = stringAt(request, 'namespace') ?? '';
   const spec = objectAt(objectOf(request, 'object'), 'spec');
-  const { pullSecrets } = readTemplate({}, isObject(spec.template) ? objectAt(spec.template, 'spec') : spec);
-  const isDryRun = request.dryRun === true;
+  const pullSecrets = readPullSecrets(isObject(spec.template) ? objectAt(spec.template, 'spec') : spec);
+  let mayAsk = request.dryRun === true ? 0 : MOST_ASKED;
   return {
     settings: options.settings(),
     // One that was made a moment ago may not have reached us; it is decided on as one without labels.
     namespace: options.namespaceOf(name) ?? { name, labels: {}, preferred: undefined },
     clusterArchitectures: options.clusterArchitectures(),
     namesOf: options.namesOf,
-    answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, !isDryRun),
+    answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, mayAsk-- > 0),
   };
 }
 

@@ -1,12 +1,14 @@
-import { IGNORE_LABEL } from '../../../src/names.ts';
-import { at, type JsonObject, text } from './json.ts';
+import { ARCHITECTURE_GATE, IGNORE_LABEL } from '../../../src/names.ts';
+import { at, type JsonObject, objects, text } from './json.ts';
 
 type Condition = (request: JsonObject) => boolean;
 
 /** The CEL expressions that are known, each by its text and as what it says of the request of an AdmissionReview. */
 const CONDITIONS: Readonly<Record<string, Condition>> = {
-  "!has(object.spec.nodeName) || object.spec.nodeName == ''": (request) =>
-    (at(request, 'object', 'spec', 'nodeName') ?? '') === '',
+  [`!has(object.spec.nodeName) || object.spec.nodeName == '' || (has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(g, g.name == '${ARCHITECTURE_GATE}'))`]:
+    (request) =>
+      (at(request, 'object', 'spec', 'nodeName') ?? '') === '' ||
+      objects(at(request, 'object', 'spec', 'schedulingGates')).some(({ name }) => name === ARCHITECTURE_GATE),
   "!(request.namespace in ['archaware', 'kube-node-lease'])": (request) =>
     !['archaware', 'kube-node-lease'].includes(text(request.namespace)),
   "!has(request.options) || request.options.?fieldManager.orValue('') != 'archaware-controller'": (request) =>
