@@ -86,6 +86,7 @@ describe("a namespace's annotation", () => {
     ['arm64=75;amd64=25', undefined],
     ['unknown=5', undefined],
     ['arm 64=5', undefined],
+    ['arm64=75,aarch64=25', undefined],
   ];
   for (const [annotation, expected] of rows) {
     it(`${JSON.stringify(annotation)}: ${expected ?? 'is refused, with what is allowed'}`, () => {

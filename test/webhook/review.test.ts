@@ -285,3 +285,13 @@ describe('what is no review', () => {
     );
   });
 });
+
+describe('a pod of many images', () => {
+  it('starts look-ups for some of them: it may never come to be', () => {
+    const { review, asked } = reviewer();
+    const containers = Array.from({ length: 1_000 }, (_, index) => ({ name: `c${index}`, image: `a${index}` }));
+    review(asking({ object: { ...POD, spec: { containers } } }));
+    expect(asked).to.have.lengthOf(1_000);
+    expect(asked.filter(({ ask }) => ask)).to.have.lengthOf(64);
+  });
+});
