@@ -48,7 +48,7 @@ export function admitPod(input: AdmissionInput): Admission {
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
   if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) {
     // Another webhook may have bound or excluded it since we gated it: a bound pod that is gated would be refused.
-    return patched(object, ungated(object));
+    return patched(object, wished, ungated(object));
   }
   const decision = decide({
     template: pod,
@@ -65,16 +65,18 @@ export function admitPod(input: AdmissionInput): Admission {
       const isOfDaemonSet = pod.owner?.kind === 'DaemonSet';
       const placing = placingFor(decision, pod, namespace, settings);
       // Its controller has chosen the node: to require another would hold it for ever.
-      return patched(object, placed(wished, isOfDaemonSet ? { ...placing, affinity: undefined } : placing));
+      return patched(object, wished, placed(wished, isOfDaemonSet ? { ...placing, affinity: undefined } : placing));
     }
     case 'hold':
       if (isHeldBack && settings.noCommonArchitecture === 'reject') {
         return { kind: 'rejected', message: noCommonArchitectureNote(decision.images, pod.os, settings.schedulable) };
       }
       // Without a toleration it is held by the taints.
-      return isHeldBack && input.mayGate && usesAffinity(settings) ? gated(object, wished) : patched(object, wished);
+      return isHeldBack && input.mayGate && usesAffinity(settings)
+        ? gated(object, wished)
+        : patched(object, wished, wished);
     case 'wait':
-      return isHeldBack && input.mayGate ? gated(object, wished) : patched(object, wished);
+      return isHeldBack && input.mayGate ? gated(object, wished) : patched(object, wished, wished);
     default:
       return decision satisfies never;
   }
@@ -109,21 +111,26 @@ function placed(pod: JsonObject, placing: Placing): JsonObject {
   return record === undefined ? after : withRecord(after, record);
 }
 
-function patched(before: JsonObject, after: JsonObject): Admission {
-  const patch = patchBetween(before, after);
+function patched(before: JsonObject, wished: JsonObject, after: JsonObject): Admission {
+  const patch = patchBetween(before, wished, after);
   return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch };
 }
 
 function gated(before: JsonObject, wished: JsonObject): Admission {
   const gates = listAt(objectAt(wished, 'spec'), 'schedulingGates') ?? [];
-  const patch = patchBetween(before, put(wished, ['spec', 'schedulingGates'], [...gates, { name: ARCHITECTURE_GATE }]));
+  const patch = patchBetween(
+    before,
+    wished,
+    put(wished, ['spec', 'schedulingGates'], [...gates, { name: ARCHITECTURE_GATE }]),
+  );
   return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'gated', patch };
 }
 
 /** Empty also where only the order differs: another webhook may have put something of its own behind ours. */
-function patchBetween(before: JsonObject, after: JsonObject): Operation[] {
+function patchBetween(before: JsonObject, wished: JsonObject, after: JsonObject): Operation[] {
   const patch = difference(before, after);
-  return patch.length > 0 && isReordered(writable(before), writable(after)) ? [] : patch;
+  const isCalledAgain = wished !== before;
+  return patch.length > 0 && isCalledAgain && isReordered(writable(before), writable(after)) ? [] : patch;
 }
 
 /** The fields that we write. */
