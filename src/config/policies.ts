@@ -11,7 +11,9 @@ export const decisive = {
     'hold',
     'What becomes of a pod whose images have no architecture in common; reject: refused at admission where that is known there.',
   ),
-  preferred: weights('Weights of architectures, preferred in this order where the mode includes affinity.'),
+  preferred: weights(
+    'Weights, 1 to 100, that nodes of these architectures get in scheduling, where the mode includes affinity.',
+  ),
   schedulable: architectures('The only architectures that are ever used; empty: all.'),
   fallback: architectures('Used with images.unresolvable: fallback.'),
   unresolvable: choice(['open', 'wait', 'fallback'], 'open', 'What becomes of pods whose images cannot be resolved.'),
