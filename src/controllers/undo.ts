@@ -148,7 +148,7 @@ function changePods(
   });
 }
 
-/** Takes our taint from every node that has it. */
+/** Takes our taint and our labels from every node that has any. */
 export function untaintNodes(options: UndoOptions, nodes: readonly Node[]): Promise<Left[]> {
   return each(nodes, async (node) => {
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
