@@ -13,7 +13,7 @@ const END = `# Take everything away again with:
 #   node dist/main.js clean && kubectl delete --ignore-not-found -f`;
 const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). The image is set once, in the Deployment at the end. With another
 # taints.key or taints.effect, three things go together: the configuration (ConfigMap), the Deployment's own toleration, and
-# 'supported-arch:NoSchedule' in the policies archaware-guard-*.`;
+# 'supported-arch:NoSchedule' in the three policies archaware-guard-pods, -nodes and -daemonsets.`;
 
 /** The order in which whoever reads and applies them is helped most: rights and policies before what uses them. */
 const KINDS = [

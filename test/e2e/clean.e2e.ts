@@ -43,8 +43,9 @@ describe('clean', () => {
   let namespaces = 0;
 
   before(async () => {
-    world = await startWorld();
-    manifest = await manifestWithoutDeployment();
+    const guard = { taints: ['supported-arch:NoSchedule', 'old.example.com/arch:NoSchedule'] };
+    world = await startWorld({ guard });
+    manifest = await manifestWithoutDeployment(guard);
     proxy = await startApiProxy(world.cluster);
     through = await proxy.kubeconfig(world.kubeconfig);
   });
