@@ -37,12 +37,12 @@ export function printSchema({ output }: Pick<Context, 'output'>): number {
  * machine; or a directory of label rules. Throws ConfigurationError with every problem.
  */
 export async function validateConfig(name: string): Promise<number> {
-  if (isDirectory(name)) await checkLabelRules(name);
+  if (isDirectory(name)) await checkLabelRules(name, '');
   else {
     const loaded = loadConfig({ file: readConfigFile(name), environment: {}, flags: {} });
     checkRoutes(loaded);
     const { directory } = loaded.config.nodeLabels;
-    if (isDirectory(directory)) await checkLabelRules(directory);
+    if (isDirectory(directory)) await checkLabelRules(directory, 'nodeLabels.directory: ');
     else if (directory !== '') process.stderr.write(`nodeLabels.directory: ${directory} is not here; not checked\n`);
   }
   process.stdout.write(`${name}: valid\n`);
@@ -64,9 +64,9 @@ export function checkRoutes({ config, sources }: Loaded): void {
   }
 }
 
-async function checkLabelRules(directory: string): Promise<void> {
+async function checkLabelRules(directory: string, key: string): Promise<void> {
   const { problems } = await readOrRefuse(directory);
-  if (problems.length > 0) throw new ConfigurationError(problems);
+  if (problems.length > 0) throw new ConfigurationError(problems.map((problem) => `${key}${problem}`));
 }
 
 function isDirectory(path: string): boolean {
