@@ -71,6 +71,8 @@ case $builder in
     # A list of its own for each run: an existing one would keep the images of the last.
     list=archaware-controller-$(basename "$work" | tr '[:upper:]' '[:lower:]')
     trap 'buildah manifest rm "$list" > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
+    # Version 1.28 does not know it by itself.
+    arguments+=(--build-arg "BUILDPLATFORM=linux/$(buildah info --format '{{.host.arch}}')")
     # One after the other: asked for all at once, it lists them in any order. --layers bundles for the first one only.
     for platform in "${platforms[@]}"; do
       buildah build "${arguments[@]}" --layers --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" --manifest "$list" "$work/context" >&2
