@@ -15,7 +15,7 @@ COPY src src
 RUN node hack/build.mjs
 
 # Without a RUN, for the same reason.
-FROM ${BASE_IMAGE}
+FROM --platform=$TARGETPLATFORM ${BASE_IMAGE}
 ARG BASE_IMAGE
 LABEL org.opencontainers.image.title="archaware-controller" \
       org.opencontainers.image.description="Architecture-aware placement of pods for Kubernetes clusters that mix CPU architectures" \
