@@ -60,6 +60,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       client,
       taints,
       webhook: config.webhook.enabled,
+      ownCertificates: config.webhook.enabled && config.webhook.certificates === 'self',
       ownNamespace: leaseNamespace,
       signal: over,
       mayWrite: nothing,

@@ -25,6 +25,8 @@ export type WorldOptions = {
   readonly nodes?: readonly NodeOptions[];
   readonly cluster?: ClusterOptions;
   readonly registry?: RegistryOptions;
+  /** Applied in the place of our manifest. */
+  readonly manifest?: string;
   /** What the policies of the manifest let through, where it is not as it says: for other keys, and for labels. */
   readonly guard?: Guard;
 };
@@ -113,7 +115,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
-        manifestWithoutDeployment(options.guard).then(cluster.apply),
+        cluster.apply(options.manifest ?? (await manifestWithoutDeployment(options.guard))),
       ]);
       const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
       return worldOf(cluster, registry, tags, kubeconfig);
