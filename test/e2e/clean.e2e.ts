@@ -237,7 +237,7 @@ describe('clean', () => {
       'DaemonSet',
       'Pod',
     ]);
-    expect(said.stderr).to.match(/take our taint away/);
+    expect(said.stderr).to.match(/take our taint and labels away/);
   });
 
   it('leaves pods and their harmless tolerations with --pods keep', async () => {
