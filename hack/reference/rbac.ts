@@ -48,7 +48,7 @@ const READ: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 export function rbacPage(): Page {
   const rows = grants().map((grant) => [
     code(grant.part),
-    grant.role,
+    code(grant.role),
     code(grant.object),
     grant.verbs.join(', '),
     why(grant),
