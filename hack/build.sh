@@ -68,18 +68,18 @@ if [ -n "${BASE_IMAGE:-}" ]; then arguments+=(--build-arg "BASE_IMAGE=$BASE_IMAG
 
 case $builder in
   buildah)
-    # A list of its own for each run: an existing one would keep the images of the last.
-    list=archaware-controller-$(basename "$work" | tr '[:upper:]' '[:lower:]')
-    trap 'buildah manifest rm "$list" > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
+    # Storage of its own: what an earlier build left there would be found again, and shows in the digest.
+    own=(buildah --root "$work/storage" --runroot "$work/run")
+    trap '"${own[@]}" rmi --all --force > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
     # Version 1.28 does not know it by itself.
-    arguments+=(--build-arg "BUILDPLATFORM=linux/$(buildah info --format '{{.host.arch}}')")
+    arguments+=(--build-arg "BUILDPLATFORM=linux/$("${own[@]}" info --format '{{.host.arch}}')")
     # One after the other: asked for all at once, it lists them in any order. --layers bundles for the first one only.
     for platform in "${platforms[@]}"; do
-      buildah build "${arguments[@]}" --layers --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" --manifest "$list" "$work/context" >&2
+      "${own[@]}" build "${arguments[@]}" --layers --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" --manifest all "$work/context" >&2
     done
     [[ $image =~ ^(127\.[0-9.]+|localhost)(:|/) ]] && plain=(--tls-verify=false) || plain=()
     # Version 1.28 ends with 0 and without a word where it could not push; only the digest tells.
-    buildah manifest push --all "${plain[@]}" --digestfile "$work/digest" "$list" "docker://$image" >&2
+    "${own[@]}" manifest push --all "${plain[@]}" --digestfile "$work/digest" all "docker://$image" >&2
     digest=$(< "$work/digest")
     ;;
   buildx)
