@@ -1,11 +1,12 @@
 import { expect } from 'chai';
 import type { Client } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
-import { type Attempt, connectAsAccount } from './support/account.ts';
+import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import { NODE_AS_IT_IS, NODES_ALLOWED, NODES_REFUSED } from './support/guard-node-rows.ts';
 import * as rows from './support/guard-rows.ts';
 import { WEBHOOK_ALLOWED, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { arrangeWebhook } from './support/webhook.ts';
+import { pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -77,6 +78,18 @@ describe('the policies that hold our service account to its job, on the real con
       expect((await answer(attempt)).status).to.equal(422);
     });
   }
+
+  it('lets it serve a pod with a thousand tolerations', async () => {
+    const tolerations = Array.from({ length: 1_000 }, (_, index) => ({
+      key: `example.com/${index}`,
+      operator: 'Exists',
+    }));
+    const spec = { schedulingGates: [{ name: 'example.com/others' }] };
+    await world.create(pod(rows.NS, 'tolerant', { images: ['registry.example.com/app:1'], tolerations, spec }));
+    const path = `/api/v1/namespaces/${rows.NS}/pods/tolerant`;
+    expect(await answer(['', path, [add('/spec/tolerations/-', rows.own('amd64'))]])).to.deep.include({ status: 200 });
+    expect((await answer(['', path, [add('/spec/tolerations/-', { operator: 'Exists' })]])).status).to.equal(422);
+  });
 
   it('lets it write the certificates, and no other Secret', async () => {
     const create = async (name: string, type: string, annotations: object = {}) => {
