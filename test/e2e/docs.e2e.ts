@@ -15,6 +15,9 @@ const DOCUMENTS: readonly { readonly document: string; readonly installed: boole
   { document: 'docs/operating.md', installed: true },
   { document: 'docs/admission.md', installed: true },
   { document: 'docs/explain.md', installed: true },
+  { document: 'docs/runbooks/no-leader.md', installed: true },
+  { document: 'docs/runbooks/pods-waiting.md', installed: true },
+  { document: 'docs/runbooks/gates.md', installed: true },
 ];
 
 /** A gate that is not ours. */
