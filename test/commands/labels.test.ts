@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, objects, text } from '../support/cluster/json.ts';
+import { at, object, objects, text } from '../support/cluster/json.ts';
 import { type RunningController, runBundle } from '../support/controller-process.ts';
 import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 import { type Contents, mount } from '../support/mounted.ts';
@@ -28,6 +28,11 @@ describe('label rules', function () {
   const label: Labelled['label'] = (node, labels) => world.label(node, labels);
   const labelsOf = (node: string) => world.labelsOf(node);
   const eventually = (node: string, ...labels: string[]) => world.eventually(node, ...labels);
+  const withLabel = async (node: string, key: string) => {
+    const found = await product.get(node);
+    const metadata = object(found.metadata);
+    return { ...found, metadata: { ...metadata, labels: { ...object(metadata.labels), [key]: 'true' } } };
+  };
   const eventuallyLogged = (controller: RunningController, ...words: string[]) =>
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
@@ -100,6 +105,17 @@ describe('label rules', function () {
     // Taken away, it is the rule's to decide.
     await label(AMD, { [GPU]: null, [USB]: 'true' });
     await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'example.com/tpu=theirs', 'example.com/unrelated=1');
+  });
+
+  it("never write over somebody else's label that came in between", async () => {
+    await write({ [GPU]: USB });
+    product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () => label(AMD, { [GPU]: 'theirs' }));
+    await run('--loops', 'labels');
+    // The first write to the node is ours, at the moment at which theirs comes in.
+    await product.cluster.request('PUT', AMD, await withLabel(AMD, USB));
+    await product.eventuallyTold('LabelConflict', /gpu=theirs/);
+    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=theirs`, `${USB}=true`]);
+    expect(await world.recorded(AMD)).to.equal(undefined);
   });
 
   it('are put back where somebody took them away, but not for ever', async () => {
