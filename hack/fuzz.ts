@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { docker, hostsToml, providerConfig, toml } from './fuzz/configurations.ts';
 import { type Pattern, superlinear } from './fuzz/growth.ts';
 import { challenge, proxy, rateLimit, retryAfter } from './fuzz/headers.ts';
+import { labelRules } from './fuzz/label-rules.ts';
 import { config, manifest } from './fuzz/manifests.ts';
 import { endpoint, match, reference } from './fuzz/names.ts';
 import { reviews } from './fuzz/reviews.ts';
@@ -27,6 +28,7 @@ const TARGETS: readonly Target[] = [
   docker,
   providerConfig,
   reviews,
+  labelRules,
 ];
 /** Of a target's time, what its growing inputs get. */
 const GROWING = 0.35;

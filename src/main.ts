@@ -29,7 +29,8 @@ async function main(): Promise<number> {
     throw new ConfigurationError([`--output: got ${JSON.stringify(form)}, expected one of table, json, yaml`]);
   }
   if (command === 'config' && operands[0] === 'validate') {
-    if (operands.length !== 2) throw new ConfigurationError(['config validate: expected one FILE']);
+    if (operands.length !== 2)
+      throw new ConfigurationError(['config validate: expected one FILE, or a directory of label rules']);
     return (await import('./commands/config.ts')).validateConfig(operands[1] ?? '');
   }
   const from = argv.from === undefined ? undefined : String(argv.from);
@@ -102,7 +103,7 @@ function commandLine() {
     .command('explain', 'Show why a pod is placed as it is, or what would become of one in a file, and what to do')
     .command(
       'config',
-      'print: each value and where it comes from; schema: JSON Schema; validate FILE; convert --from SYSTEM FILE: the settings of another system as our file',
+      'print: each value and where it comes from; schema: JSON Schema; validate FILE, or a directory of label rules; convert --from SYSTEM FILE: the settings of another system as our file',
     )
     .option('kubeconfig', {
       type: 'string',

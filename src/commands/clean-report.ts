@@ -8,6 +8,7 @@ export type Counts = {
   configurations: number;
   gates: number;
   nodes: number;
+  labels: number;
   daemonSets: number;
   pods: number;
   annotations: number;
@@ -22,7 +23,7 @@ export function describePlan(inventory: Inventory, pods: readonly CarryingPod[],
   const rows = [
     ['1', 'admission configurations', String(inventory.configurations.length), 'delete'],
     ['2', 'gated pods', String(inventory.gated.length), 'take our gate away'],
-    ['3', 'nodes', String(inventory.nodes.length), 'take our taint away'],
+    ['3', 'nodes', String(inventory.nodes.length), 'take our taint and labels away'],
     [
       '4',
       'DaemonSets',
@@ -68,7 +69,7 @@ export function leftNow(inventory: Inventory, pods: readonly CarryingPod[], how:
 
 /** Nothing removed. */
 export function emptyCounts(): Counts {
-  return { configurations: 0, gates: 0, nodes: 0, daemonSets: 0, pods: 0, annotations: 0 };
+  return { configurations: 0, gates: 0, nodes: 0, labels: 0, daemonSets: 0, pods: 0, annotations: 0 };
 }
 
 /** The closing table, or the same for machines. */
@@ -86,7 +87,8 @@ export function report(result: { removed: Counts; left: readonly Left[] }, outpu
       [
         ['admission configurations', String(removed.configurations), String(others)],
         ['gates of pods', String(removed.gates), ''],
-        ['taints of nodes', String(removed.nodes), String(count('Node'))],
+        ['nodes with our taint or labels', String(removed.nodes), String(count('Node'))],
+        ['labels of nodes', String(removed.labels), ''],
         ['tolerations of DaemonSets', String(removed.daemonSets), String(count('DaemonSet'))],
         ['pods with tolerations', String(removed.pods), String(count('Pod'))],
       ],

@@ -20,6 +20,7 @@ import { systemClock as clock } from '../kube/clock.ts';
 import { isGone } from '../kube/errors.ts';
 import { cleanerIdentity, createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
+import { type Node, undoNode } from '../placement/node.ts';
 import { type Counts, describePlan, emptyCounts, leftNow, podQuestion, report } from './clean-report.ts';
 import { ClusterError, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
@@ -59,6 +60,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       client,
       taints,
       webhook: config.webhook.enabled,
+      ownCertificates: config.webhook.enabled && config.webhook.certificates === 'self',
       ownNamespace: leaseNamespace,
       signal: over,
       mayWrite: nothing,
@@ -123,7 +125,9 @@ async function undoAll(
 
   const nodesLeft = await untaintNodes(undo, now.nodes);
   removed.nodes = now.nodes.length - nodesLeft.length;
-  say(`nodes: ${removed.nodes} of ${now.nodes.length} untainted`);
+  const undone = now.nodes.filter(({ name }) => !nodesLeft.some((left) => left.name === name));
+  removed.labels = undone.reduce((sum, node) => sum + labelsOf(node, undo.taints), 0);
+  say(`nodes: ${removed.nodes} of ${now.nodes.length} rid of our taint and ${removed.labels} label(s)`);
   left.push(...nodesLeft);
   if (nodesLeft.length > 0) {
     // Without their tolerations daemon pods would go from those nodes at once, and pods could not come back to them.
@@ -202,6 +206,12 @@ async function takeLease(
   }
   void lease.keep(over).then(() => end.abort());
   return lease;
+}
+
+/** How many labels `clean` takes from a node. */
+function labelsOf(node: Node, taints: UndoOptions['taints']): number {
+  const decision = undoNode(node, taints);
+  return decision.kind === 'set' ? decision.removedLabels.length : 0;
 }
 
 function podsFlag(text: string): 'evict' | 'delete' | 'keep' {

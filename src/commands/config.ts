@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { stringify } from 'yaml';
 import { readConfigFile } from '../config/file.ts';
 import { jsonSchema } from '../config/json-schema.ts';
@@ -5,6 +6,7 @@ import { allKeys, valueAt } from '../config/keys.ts';
 import { type Loaded, loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { type Context, EXIT } from './context.ts';
+import { readOrRefuse } from './label-rules.ts';
 import { readRoutes } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 
@@ -30,15 +32,25 @@ export function printSchema({ output }: Pick<Context, 'output'>): number {
   return EXIT.done;
 }
 
-/** Checks a file alone, without variables and flags. Throws ConfigurationError with every problem. */
-export function validateConfig(name: string): number {
-  checkRoutes(loadConfig({ file: readConfigFile(name), environment: {}, flags: {} }));
+/**
+ * Checks a file alone, without variables and flags, and with it the label rules that it names, where they are on this
+ * machine; or a directory of label rules. Throws ConfigurationError with every problem.
+ */
+export async function validateConfig(name: string): Promise<number> {
+  if (isDirectory(name)) await checkLabelRules(name, '');
+  else {
+    const loaded = loadConfig({ file: readConfigFile(name), environment: {}, flags: {} });
+    checkRoutes(loaded);
+    const { directory } = loaded.config.nodeLabels;
+    if (isDirectory(directory)) await checkLabelRules(directory, 'nodeLabels.directory: ');
+    else if (directory !== '') process.stderr.write(`nodeLabels.directory: ${directory} is not here; not checked\n`);
+  }
   process.stdout.write(`${name}: valid\n`);
   return EXIT.done;
 }
 
 /**
- * What the schema cannot tell of mirrors. The files that a configuration names are not read.
+ * What the schema cannot tell of mirrors. The files of registries and credentials are not read.
  *
  * @throws ConfigurationError
  */
@@ -50,4 +62,13 @@ export function checkRoutes({ config, sources }: Loaded): void {
     const source = sources.get('registries.mirrors');
     throw new ConfigurationError(error.problems.map((problem) => `${problem} (${source})`));
   }
+}
+
+async function checkLabelRules(directory: string, key: string): Promise<void> {
+  const { problems } = await readOrRefuse(directory);
+  if (problems.length > 0) throw new ConfigurationError(problems.map((problem) => `${key}${problem}`));
+}
+
+function isDirectory(path: string): boolean {
+  return path !== '' && (statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false);
 }

@@ -9,6 +9,7 @@ import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
+import type { LabelRules } from '../placement/label-rules.ts';
 import { architecturesOf, type Node, nodeArchitecture, readManaged, taintKind } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
@@ -18,6 +19,8 @@ export type LoopsOptions = {
   readonly watches: Watches;
   /** As of now; `settingsChanged` is to be called when they are others. */
   readonly settings: () => Settings;
+  /** As of now; `labelRulesChanged` is to be called when they are others. */
+  readonly labelRules: () => LabelRules;
   readonly loops: readonly string[];
   readonly workers: number;
   /** Undefined: existing nodes are tainted without waiting for pods, as `plan` shows it. */
@@ -49,6 +52,8 @@ export type Loops = {
   imageSettled(canonical: string): void;
   /** Looks at everything again that is placed by settings, or by who is asked for images. */
   settingsChanged(): void;
+  /** Looks at every node again. */
+  labelRulesChanged(): void;
   idle(): boolean;
   queueDepths(): Record<string, number>;
   readonly podStates: ReadonlyMap<string, PlacementState>;
@@ -69,7 +74,7 @@ export function createLoops(options: LoopsOptions): Loops {
     clock,
     onOver(open) {
       options.onBootstrapped?.(open);
-      for (const name of nodes.keys()) nodeLoop.enqueue(name);
+      enqueueNodes();
     },
   });
 
@@ -99,9 +104,10 @@ export function createLoops(options: LoopsOptions): Loops {
   const existing = new Set<string>();
   const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
   // A taint is none of what may change while we run.
+  const taints = runs('nodes') ? settings().taints : undefined;
   const node = createNodeController({
     nodes,
-    settings: settings(),
+    rules: () => ({ taints, labels: runs('labels') ? options.labelRules() : undefined }),
     bootstrapped,
     fetch: options.fetchNode,
     write,
@@ -138,7 +144,7 @@ export function createLoops(options: LoopsOptions): Loops {
   const controllers = [
     ...(runs('pods') ? [podLoop, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
     ...(runs('daemonsets') ? [daemonSetLoop] : []),
-    ...(runs('nodes') ? [nodeLoop] : []),
+    ...(runs('nodes') || runs('labels') ? [nodeLoop] : []),
   ];
 
   function enqueueWorkloads(): void {
@@ -148,6 +154,10 @@ export function createLoops(options: LoopsOptions): Loops {
     for (const { namespace, name } of gated) podLoop.enqueue(`${namespace}/${name}`);
     for (const key of pods.keys()) podLoop.enqueue(key);
     for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+  }
+
+  function enqueueNodes(): void {
+    for (const name of nodes.keys()) nodeLoop.enqueue(name);
   }
 
   function nodesChanged(): void {
@@ -218,6 +228,7 @@ export function createLoops(options: LoopsOptions): Loops {
       enqueueWorkloads();
       wrongNodes?.settingsChanged();
     },
+    labelRulesChanged: enqueueNodes,
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {
@@ -226,7 +237,7 @@ export function createLoops(options: LoopsOptions): Loops {
       for (const { managed } of nodes.values()) countTaints(managed, 1);
       for (const name of nodes.keys()) existing.add(name);
       enqueueWorkloads();
-      for (const name of nodes.keys()) nodeLoop.enqueue(name);
+      enqueueNodes();
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),

@@ -11,6 +11,7 @@ import type { Operation } from '../placement/patch.ts';
 import { describeSets } from '../placement/reasons.ts';
 import { connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
+import { openLabelRules } from './label-rules.ts';
 import { createLoops } from './loops.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
@@ -18,6 +19,8 @@ import { resolverFor } from './resolver.ts';
 import { createPullSecretReader, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
 import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
+
+const LABELS = '/metadata/labels';
 
 type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
 
@@ -33,6 +36,8 @@ export type Plan = {
 export async function plan(context: Context): Promise<number> {
   const { config, signal, output } = context;
   const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const labels = await openLabelRules(config, clock);
+  for (const problem of labels.problems()) process.stderr.write(`${problem}\n`);
   const { client } = await connect(context);
   const end = new AbortController();
   const over = AbortSignal.any([signal, end.signal]);
@@ -56,6 +61,7 @@ export async function plan(context: Context): Promise<number> {
     const loops = createLoops({
       watches,
       settings: () => settings,
+      labelRules: labels.rules,
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: undefined,
@@ -146,14 +152,24 @@ function section(title: string, header: readonly string[], rows: readonly (reado
   return rows.length === 0 ? '' : `${title}\n${table(header, rows)}`;
 }
 
-/** What a patch adds and takes, without its tests: `+supported-arch=amd64:NoSchedule`, `kubernetes.io/arch in (amd64)`. */
+/** What a patch adds and takes, without its tests: `supported-arch=amd64:NoSchedule`, `-example.com/gpu`, `kubernetes.io/arch in (amd64)`. */
 function describePatch(patch: readonly Operation[]): string {
   const texts = patch.flatMap((operation) => {
-    if (operation.op === 'test' || operation.path.startsWith('/metadata/')) return [];
+    if (operation.op === 'test') return [];
+    if (operation.path.startsWith(LABELS)) return describeLabels(operation);
+    if (operation.path.startsWith('/metadata/')) return [];
     if (operation.path.startsWith('/spec/schedulingGates')) return `-${ARCHITECTURE_GATE}`;
     return operation.op === 'remove' ? [] : describeValue(operation.value);
   });
   return texts.join(' ') || 'removes what is ours';
+}
+
+/** `example.com/gpu=true`, or `-example.com/gpu` where it goes; all of them where a node had no labels. */
+function describeLabels(operation: Exclude<Operation, { op: 'test' }>): string[] {
+  const label = operation.path.slice(LABELS.length + 1).replaceAll('~1', '/');
+  if (operation.op === 'remove') return [`-${label}`];
+  const labels = isObject(operation.value) ? operation.value : { [label]: operation.value };
+  return Object.entries(labels).map(([name, value]) => `${name}=${value}`);
 }
 
 function describeValue(value: unknown): string[] {

@@ -17,6 +17,7 @@ import { startAdmission } from './admission.ts';
 import { openCacheFile } from './cache-file.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
+import { followLabelRules, openLabelRules } from './label-rules.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
@@ -49,6 +50,7 @@ async function runToTheEnd(context: Context): Promise<number> {
   const log = await createLog(config.log);
   const metrics = createMetrics(VERSION);
   const files = await openFiles(config, clock, log);
+  const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
@@ -149,6 +151,13 @@ async function runToTheEnd(context: Context): Promise<number> {
     });
 
     const reloading = reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
+    const labelRules = await followLabelRules(labels, {
+      log,
+      events,
+      regarding,
+      signal,
+      onChange: () => loops?.labelRulesChanged(),
+    });
     const watching = watches.run(end.signal);
     // A kind that may not be listed ends the process: it could not do its work.
     await Promise.race([Promise.all([watches.whenSynced(), reloading]), watching, until(signal)]);
@@ -161,6 +170,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     const options: LoopsOptions = {
       watches,
       settings: () => settings,
+      labelRules: labels.rules,
       loops: config.loops,
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
@@ -178,6 +188,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     const term = async (over: AbortSignal) => {
       loops = createLoops(options);
       log.info({ identity }, 'leading');
+      labelRules.tell();
       // Every write under way listens to it; that is no leak.
       setMaxListeners(0, over);
       await loops.run(AbortSignal.any([signal, over]), over);

@@ -4,7 +4,7 @@ import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
 import { allKeys, assign, editDistance, expectedAt, type Key, nearest, variableName } from './keys.ts';
 import { ConfigurationError, shown, withoutLogin } from './problems.ts';
-import { type Config, LATER_KEYS, schema } from './schema.ts';
+import { type Config, schema } from './schema.ts';
 
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
 export type Source = string;
@@ -60,10 +60,8 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   return { config: parsed, sources };
 }
 
-/** The line for a key that there is not, or not yet. */
+/** The line for a key that there is not. */
 function unknownKey(path: string, keys: readonly Key[]): string {
-  const later = LATER_KEYS.find((key) => path === key || path.startsWith(`${key}.`));
-  if (later !== undefined) return `${path}: not yet available in this version`;
   const near = nearest(path, [...new Set(keys.flatMap((key) => [key.path, ...groupsOf(key.path)]))]);
   return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
@@ -74,11 +72,8 @@ function groupsOf(path: string): string[] {
   return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'));
 }
 
-/** The line for a flag that there is not, or not yet. */
+/** The line for a flag that there is not. */
 export function unknownFlag(name: string, known: readonly string[]): string {
-  if (LATER_KEYS.some((key) => name === key || name.startsWith(`${key}.`))) {
-    return `--${name}: not yet available in this version`;
-  }
   const near = nearest(name, known);
   return `--${name}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
 }
@@ -118,7 +113,7 @@ function fromEnvironment(
     if (!name.startsWith('ARCHAWARE_') || text === undefined) continue;
     const key = names.get(name);
     if (key) fromText(key, text, name, given, problems);
-    else if (isLater(name) || isMeant(name, [...names.keys()])) problems.push(unknownVariable(name, [...names.keys()]));
+    else if (isMeant(name, [...names.keys()])) problems.push(unknownVariable(name, [...names.keys()]));
   }
 }
 
@@ -130,12 +125,7 @@ function isMeant(name: string, known: readonly string[]): boolean {
   return name.includes('__') || known.some((candidate) => editDistance(name, candidate) <= 2);
 }
 
-function isLater(name: string): boolean {
-  return LATER_KEYS.some((key) => name === variableName(key) || name.startsWith(`${variableName(key)}__`));
-}
-
 function unknownVariable(name: string, known: readonly string[]): string {
-  if (isLater(name)) return `${name}: not yet available in this version`;
   const near = nearest(name, known);
   return `${name}: unknown variable${near === undefined ? '' : `; did you mean ${near}?`}`;
 }

@@ -35,7 +35,8 @@ export function concernsRegistries(key: string): boolean {
   return ['registries', 'credentials', 'images.cache'].some((group) => isWithin(group, key));
 }
 
-function appliesAtOnce(key: string): boolean {
+/** Whether a changed key holds from then on, without a restart. */
+export function appliesAtOnce(key: string): boolean {
   return AT_ONCE.some((group) => isWithin(group, key)) && !BUT.includes(key);
 }
 

@@ -185,6 +185,12 @@ export const schema = z.strictObject({
       'self, or the path of a directory',
     ),
   }),
+  nodeLabels: z.strictObject({
+    directory: path(
+      'Directory of label rules: files <namespace>/<label>, each line the label of a node that then gets <namespace>/<label>=true.',
+      'the path of a directory',
+    ),
+  }),
   bootstrap: z.strictObject({
     timeout: duration(
       '0s',
@@ -218,7 +224,7 @@ export const schema = z.strictObject({
       .array(z.enum(['nodes', 'pods', 'daemonsets', 'labels']))
       .min(1)
       .default(['nodes', 'pods', 'daemonsets', 'labels']),
-    'Which loops run.',
+    'Which loops run: taints of nodes, tolerations and affinity of pods, DaemonSets, labels of nodes by nodeLabels.directory.',
     'a list of nodes, pods, daemonsets, labels',
   ),
   workers: whole(1, 256, 16, 'Objects of a kind that are worked on at once.'),
@@ -233,9 +239,6 @@ export const schema = z.strictObject({
 
 /** The configuration with every default filled in. */
 export type Config = z.infer<typeof schema>;
-
-/** Keys that the design has and this version does not: refused as such, not as unknown. */
-export const LATER_KEYS: readonly string[] = ['nodeLabels'];
 
 function isNetwork(text: string): boolean {
   const [address = '', bits, ...rest] = text.split('/');

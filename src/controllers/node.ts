@@ -3,15 +3,16 @@ import type { Reconciler, Result } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Store } from '../kube/store.ts';
 import type { Writer } from '../kube/writer.ts';
-import { decideNode, type Node } from '../placement/node.ts';
-import { nodePatch } from '../placement/patch.ts';
-import type { Settings } from '../placement/settings.ts';
+import { labelConflictNote } from '../placement/labels.ts';
+import { decideNode, type Node, type NodeRules } from '../placement/node.ts';
+import { nodeAction, nodePatch } from '../placement/patch.ts';
 import { createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
-  readonly settings: Settings;
+  /** As of now. */
+  readonly rules: () => NodeRules;
   /** Whether this node may be tainted yet. */
   readonly bootstrapped: (name: string) => boolean;
   /** The node as it is on the server now; undefined where it is gone. */
@@ -26,12 +27,17 @@ const ATTEMPTS = 5;
 
 /** The reconciler of nodes: keys are their names. */
 export function createNodeController(options: NodeControllerOptions): Reconciler {
-  const { nodes, settings, bootstrapped, write, clock } = options;
+  const { nodes, rules, bootstrapped, write, clock } = options;
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
-    const decision = decideNode(node, settings.taints, bootstrapped(node.name));
+    const decision = decideNode(node, rules(), bootstrapped(node.name));
+    const regarding = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid };
+    for (const conflict of decision.conflicts) {
+      const note = labelConflictNote(conflict);
+      announcer.tell(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
+    }
     switch (decision.kind) {
       case 'settled':
       case 'skip':
@@ -47,15 +53,15 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
     const { waitMs, began } = contention.check(key, intent);
     if (began) {
       announcer.tell(key, {
-        regarding: { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid },
+        regarding,
         type: 'Warning',
         reason: 'WriteContested',
         action: 'Tainting',
-        note: `another writer undid ${decision.managed ?? 'the removal of our taint'} three times in ten minutes`,
+        note: `another writer undid ${decision.managed ?? 'the removal of what is ours'} three times in ten minutes`,
       });
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const action = decision.managed === undefined ? 'untaint' : 'taint';
+    const action = nodeAction(node, decision);
     const written = await write({ kind: 'Node', name: node.name, action }, nodePatch(node, decision), signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };

@@ -28,6 +28,8 @@ export type UndoOptions = {
   readonly taints: Settings['taints'];
   /** Whether there may be a webhook of ours: else not being allowed to look for one means that there is none. */
   readonly webhook: boolean;
+  /** The same of the Secret with certificates that we made. */
+  readonly ownCertificates: boolean;
   /** Where the Secret with our certificates is. */
   readonly ownNamespace: string;
   readonly signal: AbortSignal;
@@ -148,7 +150,7 @@ function changePods(
   });
 }
 
-/** Takes our taint from every node that has it. */
+/** Takes our taint and our labels from every node that has any. */
 export function untaintNodes(options: UndoOptions, nodes: readonly Node[]): Promise<Left[]> {
   return each(nodes, async (node) => {
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
@@ -207,7 +209,8 @@ function inNamespace(namespace: string | undefined) {
   return namespace === undefined ? {} : { namespace };
 }
 
-async function exists({ client, webhook, signal }: UndoOptions, { path }: OwnObject): Promise<boolean> {
+async function exists(options: UndoOptions, { kind, path }: OwnObject): Promise<boolean> {
+  const { client, webhook, ownCertificates, signal } = options;
   try {
     await client.request('get', path, { signal });
     return true;
@@ -215,7 +218,8 @@ async function exists({ client, webhook, signal }: UndoOptions, { path }: OwnObj
     // Servers before 1.36 do not know the kind of the policies.
     if (isGone(error)) return false;
     const mayNotLook = error instanceof ApiError && error.status === 403;
-    if (mayNotLook && !webhook && !POLICIES.some((policy) => policy.path === path)) return false;
+    const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;
+    if (mayNotLook && !mayBeThere) return false;
     throw error;
   }
 }

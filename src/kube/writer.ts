@@ -10,7 +10,7 @@ export type Target = {
   readonly namespace?: string;
   readonly name: string;
   /** What the write is for, in one word, for logs and `plan`. */
-  readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'restore';
+  readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'label' | 'unlabel' | 'restore';
 };
 
 /** What became of a write: the object as it is now (of a pod its metadata alone), or why it was not written. */

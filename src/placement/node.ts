@@ -1,5 +1,8 @@
 import { MANAGED_ANNOTATION } from '../names.ts';
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt, stringsAt } from './json.ts';
+import { isLabelKey, isReservedKey } from './label-names.ts';
+import { type LabelRules, NO_RULES } from './label-rules.ts';
+import { decideLabels, type LabelConflict, type LabelDecision } from './labels.ts';
 import { normaliseArchitecture } from './platform.ts';
 import { matchesSelector } from './selector.ts';
 import type { Settings } from './settings.ts';
@@ -10,6 +13,7 @@ export type Node = {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
+  readonly hasLabels: boolean;
   readonly labels: Readonly<Record<string, string>>;
   /** `status.nodeInfo.architecture` as the kubelet reported it; empty before it did. */
   readonly reportedArchitecture: string;
@@ -21,15 +25,37 @@ export type Node = {
   readonly managed: string | undefined;
 };
 
-/** What we set on a node, as its annotation records it: JSON `{"taints":["key=value:effect"]}`. */
-export type Managed = { readonly taints: readonly Taint[] };
+/** What we set on a node, as its annotation records it: JSON `{"taints":["key=value:effect"],"labels":["domain/name"]}`. */
+export type Managed = { readonly taints: readonly Taint[]; readonly labels: readonly string[] };
 
-/** What is to become of a node: the whole list of its taints, and the annotation (undefined: none). */
-export type NodeDecision =
-  | { readonly kind: 'set'; readonly taints: readonly JsonObject[]; readonly managed: string | undefined }
+/** What decides for nodes; undefined is not decided, and stays as it is. */
+export type NodeRules = {
+  readonly taints: Settings['taints'] | undefined;
+  readonly labels: LabelRules | undefined;
+};
+
+/** What is to become of a node: the whole list of its taints, its labels, and the annotation (undefined: none). */
+export type NodeDecision = { readonly conflicts: readonly LabelConflict[] } & (
+  | NodeChange
   | { readonly kind: 'settled' }
   | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
-  | { readonly kind: 'skip'; readonly reason: 'deleting' | 'provider-taint' };
+  | { readonly kind: 'skip'; readonly reason: 'deleting' | 'provider-taint' }
+);
+
+/** What is written to a node. */
+export type NodeChange = {
+  readonly kind: 'set';
+  readonly taints: readonly JsonObject[];
+  readonly addedLabels: readonly string[];
+  readonly removedLabels: readonly string[];
+  readonly managed: string | undefined;
+};
+
+/** What is to become of a node's taints, and which of them are ours then; what waits or is skipped stays as it is. */
+type TaintDecision =
+  | { readonly kind: 'decided'; readonly taints: readonly JsonObject[]; readonly recorded: readonly Taint[] }
+  | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
+  | { readonly kind: 'skip'; readonly reason: 'provider-taint' };
 
 /** Reads a node of the API server. Never throws. */
 export function readNode(object: JsonObject): Node {
@@ -38,6 +64,7 @@ export function readNode(object: JsonObject): Node {
     name: stringAt(metadata, 'name') ?? '',
     uid: stringAt(metadata, 'uid') ?? '',
     resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
+    hasLabels: isObject(metadata.labels),
     labels: stringsAt(metadata, 'labels'),
     reportedArchitecture: stringAt(objectAt(objectAt(object, 'status'), 'nodeInfo'), 'architecture') ?? '',
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
@@ -72,11 +99,23 @@ export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): strin
   return `${key}:${effect}`;
 }
 
-/** Reads the annotation; what cannot be read counts as nothing recorded. */
+/**
+ * Reads the annotation; what cannot be read counts as nothing recorded. Nor does a label that we would never set: whoever
+ * may write the annotation must not have us remove `kubernetes.io/` labels.
+ */
 export function readManaged(annotation: string | undefined): Managed {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
-  const texts = isObject(parsed) && Array.isArray(parsed.taints) ? parsed.taints : [];
-  return { taints: texts.flatMap((text) => readTaintText(text) ?? []) };
+  const list = (field: 'taints' | 'labels'): unknown[] => {
+    const items = isObject(parsed) ? parsed[field] : undefined;
+    return Array.isArray(items) ? items : [];
+  };
+  return {
+    taints: list('taints').flatMap((text) => readTaintText(text) ?? []),
+    labels: list('labels').filter(
+      (label): label is string =>
+        typeof label === 'string' && label.includes('/') && isLabelKey(label) && !isReservedKey(label),
+    ),
+  };
 }
 
 function readTaintText(text: unknown): Taint | undefined {
@@ -85,8 +124,12 @@ function readTaintText(text: unknown): Taint | undefined {
 }
 
 /** The annotation for what is recorded, or undefined for nothing. */
-export function writeManaged(managed: Managed): string | undefined {
-  return managed.taints.length === 0 ? undefined : JSON.stringify({ taints: managed.taints.map(taintText) });
+export function writeManaged({ taints, labels }: Managed): string | undefined {
+  if (taints.length === 0 && labels.length === 0) return undefined;
+  return JSON.stringify({
+    ...(taints.length === 0 ? {} : { taints: taints.map(taintText) }),
+    ...(labels.length === 0 ? {} : { labels }),
+  });
 }
 
 /**
@@ -96,37 +139,67 @@ export function writeManaged(managed: Managed): string | undefined {
  */
 export function isOurTaint(
   taint: JsonObject,
-  managed: Managed,
+  managed: Pick<Managed, 'taints'>,
   settings: Pick<Settings['taints'], 'key' | 'effect'>,
 ): boolean {
   if (isRecorded(taint, managed)) return true;
   return taint.key === settings.key && taint.effect === settings.effect && !isReservedKey(settings.key);
 }
 
-function isReservedKey(key: string): boolean {
-  return /^([^/]+\.)?(kubernetes|k8s)\.io\//.test(key);
-}
-
 /**
  * The decision for a node. `bootstrapped`: whether pods had their turn, so that a taint may come; taints of ours that
- * are wanted no longer go at the same moment, by when pods have what they need under the new ones.
+ * are wanted no longer go at the same moment, by when pods have what they need under the new ones. Labels lock nobody
+ * out, and wait for nothing.
  */
-export function decideNode(node: Node, settings: Settings['taints'], bootstrapped: boolean): NodeDecision {
-  if (node.deleting) return { kind: 'skip', reason: 'deleting' };
+export function decideNode(node: Node, rules: NodeRules, bootstrapped: boolean): NodeDecision {
+  if (node.deleting) return { kind: 'skip', reason: 'deleting', conflicts: [] };
+  const managed = readManaged(node.managed);
+  const taints = rules.taints && decideTaints(node, managed, rules.taints, bootstrapped);
+  return together(node, managed, taints, rules.labels && decideLabels(node.labels, managed.labels, rules.labels));
+}
+
+/** One decision of its two parts, so that both leave in one write. */
+function together(
+  node: Node,
+  managed: Managed,
+  taints: TaintDecision | undefined,
+  labels: LabelDecision | undefined,
+): NodeDecision {
+  const conflicts = labels?.conflicts ?? [];
+  const list = taints?.kind === 'decided' ? taints.taints : (node.taints ?? []);
+  const [addedLabels, removedLabels] = [labels?.added ?? [], labels?.removed ?? []];
+  const recorded = {
+    taints: taints?.kind === 'decided' ? taints.recorded : managed.taints,
+    labels: labels?.recorded ?? managed.labels,
+  };
+  const annotation = writeManaged(recorded);
+  const isSame =
+    isSameList(list, node.taints ?? []) &&
+    addedLabels.length + removedLabels.length === 0 &&
+    // An annotation of another form is written anew with the taints.
+    annotation === (taints?.kind === 'decided' ? node.managed : writeManaged(managed));
+  if (!isSame) return { kind: 'set', taints: list, addedLabels, removedLabels, managed: annotation, conflicts };
+  return taints === undefined || taints.kind === 'decided' ? { kind: 'settled', conflicts } : { ...taints, conflicts };
+}
+
+function decideTaints(
+  node: Node,
+  managed: Managed,
+  settings: Settings['taints'],
+  bootstrapped: boolean,
+): TaintDecision {
   const wanted = wantedTaint(node, settings);
   if (wanted === 'architecture-unknown') return { kind: 'wait', reason: wanted };
   const present = node.taints ?? [];
-  const managed = readManaged(node.managed);
-
-  if (wanted === undefined) return settle(node, withoutOurs(present, managed, settings), { taints: [] });
+  const undone = { kind: 'decided', taints: withoutOurs(present, managed, settings), recorded: [] } as const;
+  if (wanted === undefined) return undone;
   const { key, effect, value } = wanted;
   const foreign = present.find(
     (taint) => taint.key === key && taint.effect === effect && !isOurTaint(taint, managed, settings),
   );
   if (foreign !== undefined) {
     // The provider's taint does ours' work: what is recorded of ours under another key or effect goes.
-    const undone = settle(node, withoutOurs(present, managed, settings), { taints: [] });
-    if (undone.kind === 'settled') return { kind: 'skip', reason: 'provider-taint' };
+    if (isAsItIs(node, managed, undone)) return { kind: 'skip', reason: 'provider-taint' };
     return bootstrapped ? undone : { kind: 'wait', reason: 'bootstrap' };
   }
   const current = present.find((taint) => taint.key === key && taint.effect === effect);
@@ -135,8 +208,19 @@ export function decideNode(node: Node, settings: Settings['taints'], bootstrappe
   const taints = present.includes(kept)
     ? present.filter((taint) => taint === kept || others.includes(taint))
     : [...others, kept];
-  const decision = settle(node, taints, { taints: [wanted] });
-  return decision.kind === 'set' && !bootstrapped ? { kind: 'wait', reason: 'bootstrap' } : decision;
+  const decision = { kind: 'decided', taints, recorded: [wanted] } as const;
+  return bootstrapped || isAsItIs(node, managed, decision) ? decision : { kind: 'wait', reason: 'bootstrap' };
+}
+
+/** Whether taints and their record are already what was decided. */
+function isAsItIs(
+  node: Node,
+  managed: Managed,
+  { taints, recorded }: Extract<TaintDecision, { kind: 'decided' }>,
+): boolean {
+  return (
+    isSameList(taints, node.taints ?? []) && recorded.map(taintText).join() === managed.taints.map(taintText).join()
+  );
 }
 
 function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefined | 'architecture-unknown' {
@@ -152,20 +236,18 @@ function withoutOurs(taints: readonly JsonObject[], managed: Managed, settings: 
   );
 }
 
-function isRecorded(taint: JsonObject, managed: Managed): boolean {
+function isRecorded(taint: JsonObject, managed: Pick<Managed, 'taints'>): boolean {
   return managed.taints.some(({ key, effect }) => taint.key === key && taint.effect === effect);
 }
 
-function settle(node: Node, taints: readonly JsonObject[], managed: Managed): NodeDecision {
-  const present = node.taints ?? [];
-  const annotation = writeManaged(managed);
-  const sameTaints = taints.length === present.length && taints.every((taint, index) => taint === present[index]);
-  if (sameTaints && annotation === node.managed) return { kind: 'settled' };
-  return { kind: 'set', taints, managed: annotation };
+function isSameList(one: readonly JsonObject[], other: readonly JsonObject[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
 /** What `clean` makes of a node: everything that is ours gone. */
 export function undoNode(node: Node, settings: Settings['taints']): NodeDecision {
   const managed = readManaged(node.managed);
-  return settle(node, withoutOurs(node.taints ?? [], managed, settings), { taints: [] });
+  const taints = withoutOurs(node.taints ?? [], managed, settings);
+  const labels = decideLabels(node.labels, managed.labels, NO_RULES);
+  return together(node, managed, { kind: 'decided', taints, recorded: [] }, labels);
 }

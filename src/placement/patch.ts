@@ -3,7 +3,8 @@ import { withAffinity } from './affinity.ts';
 import type { DaemonSet, TemplateDecision } from './daemonset.ts';
 import { difference, pointerPart } from './diff.ts';
 import type { JsonObject } from './json.ts';
-import type { Node, NodeDecision } from './node.ts';
+import { LABEL_VALUE } from './labels.ts';
+import { type Node, type NodeChange, readManaged } from './node.ts';
 import type { Placing } from './placing.ts';
 import type { Gated, Pod } from './pod.ts';
 import { lacking, type Toleration } from './tolerations.ts';
@@ -55,8 +56,11 @@ export function releasePatch(pod: Pod, gated: Gated, placing: Placing | undefine
   ];
 }
 
-/** The patch that renders a node's decision: taints and annotation at once, tested whole as they were read. */
-export function nodePatch(node: Node, decision: Extract<NodeDecision, { kind: 'set' }>): Operation[] {
+/**
+ * The patch that renders a node's decision: taints, labels and annotation at once, each tested as it was read. The labels
+ * that rules ask for are not tested: where one changed, its event decides anew.
+ */
+export function nodePatch(node: Node, decision: NodeChange): Operation[] {
   const operations: Operation[] = [test('/metadata/uid', node.uid)];
   // Before the kubelet reported it, nothing is decided by it, and a test of what is not there fails.
   if (node.reportedArchitecture !== '') {
@@ -69,7 +73,36 @@ export function nodePatch(node: Node, decision: Extract<NodeDecision, { kind: 's
     else if (decision.taints.length === 0) operations.push({ op: 'remove', path: '/spec/taints' });
     else operations.push({ op: 'replace', path: '/spec/taints', value: decision.taints });
   }
-  return [...operations, ...annotationPatch(MANAGED_ANNOTATION, node.hasAnnotations, node.managed, decision.managed)];
+  return [
+    ...operations,
+    ...labelsPatch(node, decision),
+    ...annotationPatch(MANAGED_ANNOTATION, node.hasAnnotations, node.managed, decision.managed),
+  ];
+}
+
+/** What a node's write is for, in one word. */
+export function nodeAction(node: Node, decision: NodeChange): 'taint' | 'untaint' | 'label' | 'unlabel' {
+  const { taints, addedLabels, removedLabels, managed } = decision;
+  if (addedLabels.length + removedLabels.length > 0 && sameItems(taints, node.taints ?? [])) {
+    return addedLabels.length > 0 ? 'label' : 'unlabel';
+  }
+  return readManaged(managed).taints.length === 0 ? 'untaint' : 'taint';
+}
+
+/** Nobody else's label is written over: one that came in between fails the test. */
+function labelsPatch({ hasLabels }: Node, { addedLabels, removedLabels }: NodeChange): Operation[] {
+  if (!hasLabels && addedLabels.length > 0) {
+    const labels = Object.fromEntries(addedLabels.map((label) => [label, LABEL_VALUE]));
+    return [test('/metadata/labels', null), add('/metadata/labels', labels)];
+  }
+  const pathOf = (label: string) => `/metadata/labels/${pointerPart(label)}`;
+  return [
+    ...addedLabels.flatMap((label) => [test(pathOf(label), null), add(pathOf(label), LABEL_VALUE)]),
+    ...removedLabels.flatMap((label): Operation[] => [
+      test(pathOf(label), LABEL_VALUE),
+      { op: 'remove', path: pathOf(label) },
+    ]),
+  ];
 }
 
 /** The patch that renders a template's decision: tolerations and the annotation that says which are ours. */

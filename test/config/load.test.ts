@@ -137,6 +137,7 @@ describe('every key', () => {
     'webhook.enabled': ['true', true],
     'webhook.address': ['127.0.0.1:8443', '127.0.0.1:8443'],
     'webhook.certificates': ['/tls', '/tls'],
+    'nodeLabels.directory': ['/labels', '/labels'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],
     'leaderElection.namespace': ['ops', 'ops'],
@@ -321,24 +322,6 @@ describe('a key that there is not', () => {
       [],
     ],
     [
-      'a key of a later version',
-      { file: 'workers: 1\nnodeLabels: {}\n' },
-      ['nodeLabels: not yet available in this version (config.yaml:2)'],
-    ],
-    [
-      'a group of a later version',
-      { file: 'nodeLabels:\n  directory: /etc/labels\n' },
-      ['nodeLabels: not yet available in this version (config.yaml:1)'],
-    ],
-    [
-      'a variable of a later version',
-      { environment: { ARCHAWARE_NODE_LABELS__DIRECTORY: '/etc/labels', ARCHAWARE_NODE_LABELS: '{}' } },
-      [
-        'ARCHAWARE_NODE_LABELS__DIRECTORY: not yet available in this version',
-        'ARCHAWARE_NODE_LABELS: not yet available in this version',
-      ],
-    ],
-    [
       'a typing error in a policy',
       { file: 'policies:\n  - name: a\n    fallbak: [arm64]\n    preferred: {arm64: 75}\n' },
       [
@@ -358,9 +341,6 @@ describe('a key that there is not', () => {
     expect(unknownFlag('taints.kee', known)).to.equal('--taints.kee: unknown flag; did you mean --taints.key?');
     expect(unknownFlag('yess', known)).to.equal('--yess: unknown flag; did you mean --yes?');
     expect(unknownFlag('q'.repeat(100_000), known)).to.match(/unknown flag/);
-    expect(unknownFlag('nodeLabels.directory', known)).to.equal(
-      '--nodeLabels.directory: not yet available in this version',
-    );
   });
 });
 

@@ -28,7 +28,7 @@ describe('admission in mode affinity, on the real control plane', () => {
       architecture,
       labels: { 'example.com/zone': 'a', 'example.com/pool': architecture },
     }));
-    world = await startWorld({ nodes });
+    world = await startWorld({ nodes, guard: { nodeLabels: ['example.com/pool'] } });
     places = await arrange(world);
     await create('plain');
     await create('tiered', {}, { tier: 'gold' });

@@ -43,8 +43,9 @@ describe('clean', () => {
   let namespaces = 0;
 
   before(async () => {
-    world = await startWorld();
-    manifest = await manifestWithoutDeployment();
+    const guard = { taints: ['supported-arch:NoSchedule', 'old.example.com/arch:NoSchedule'] };
+    world = await startWorld({ guard });
+    manifest = await manifestWithoutDeployment(guard);
     proxy = await startApiProxy(world.cluster);
     through = await proxy.kubeconfig(world.kubeconfig);
   });
@@ -237,7 +238,7 @@ describe('clean', () => {
       'DaemonSet',
       'Pod',
     ]);
-    expect(said.stderr).to.match(/take our taint away/);
+    expect(said.stderr).to.match(/take our taint and labels away/);
   });
 
   it('leaves pods and their harmless tolerations with --pods keep', async () => {

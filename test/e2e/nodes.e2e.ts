@@ -7,6 +7,8 @@ import { startWorld, type World } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
+/** What `taints.key` is set to here; the policies have to be told. */
+const KEYS = ['supported-arch', 'example.com/arch', 'kubernetes.io/arch'];
 
 describe('taints of nodes on the real control plane', () => {
   let world: World;
@@ -14,6 +16,7 @@ describe('taints of nodes on the real control plane', () => {
   before(async () => {
     world = await startWorld({
       nodes: NODES.map((name) => ({ name, architecture: name.slice(0, 5), labels: { pool: name } })),
+      guard: { taints: KEYS.flatMap((key) => [`${key}:NoSchedule`, `${key}:PreferNoSchedule`]) },
     });
   });
   after(() => world?.stop());

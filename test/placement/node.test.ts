@@ -4,6 +4,7 @@ import {
   architecturesOf,
   decideNode,
   isOurTaint,
+  type Node,
   nodeArchitecture,
   readManaged,
   undoNode,
@@ -42,6 +43,12 @@ type Row = [
 function taints(more: Partial<Settings['taints']>): Settings['taints'] {
   return { ...settings().taints, ...more };
 }
+
+function decideTaints(what: Node, more: Partial<Settings['taints']>, bootstrapped: boolean) {
+  return decideNode(what, { taints: taints(more), labels: undefined }, bootstrapped);
+}
+
+const NO_LABELS = { addedLabels: [], removedLabels: [], conflicts: [] };
 
 const plain = (texts: readonly (string | JsonObject)[]) =>
   texts.map((entry) => (typeof entry === 'string' ? taint(entry) : entry));
@@ -244,7 +251,7 @@ describe('the decision for a node', () => {
   for (const [given, what, { bootstrapped = true, ...more }, expected] of rows) {
     const saying = typeof expected === 'string' ? expected : `set ${expected.managed.join() || 'nothing'}`;
     it(`${given}: ${saying}`, () => {
-      const decision = decideNode(node(what), taints(more), bootstrapped);
+      const decision = decideTaints(node(what), more, bootstrapped);
       if (typeof expected === 'string') {
         const { kind } = decision;
         expect(kind === 'settled' || kind === 'set' ? kind : decision.reason).to.equal(expected);
@@ -252,6 +259,7 @@ describe('the decision for a node', () => {
       }
       expect(decision).to.deep.equal({
         kind: 'set',
+        ...NO_LABELS,
         taints: plain(expected.taints),
         managed: expected.managed.length === 0 ? undefined : JSON.stringify({ taints: expected.managed }),
       });
@@ -259,16 +267,16 @@ describe('the decision for a node', () => {
 
     it(`${given}: settled when decided again`, () => {
       const before = node(what);
-      const decision = decideNode(before, taints(more), bootstrapped);
+      const decision = decideTaints(before, more, bootstrapped);
       if (decision.kind !== 'set') return;
       const after = { ...before, taints: decision.taints, managed: decision.managed };
-      expect(decideNode(after, taints(more), bootstrapped).kind).to.be.oneOf(['settled', 'skip']);
+      expect(decideTaints(after, more, bootstrapped).kind).to.be.oneOf(['settled', 'skip']);
     });
   }
 
   it('keeps the taints of others as the very objects that were read', () => {
     const before = node({ taints: [FOREIGN, taint(AMD), taint('gpu:NoSchedule')], managed: [AMD] });
-    const decision = decideNode(before, taints({}), true);
+    const decision = decideTaints(before, {}, true);
     expect(decision.kind).to.equal('set');
     if (decision.kind !== 'set') return;
     expect(decision.taints[0]).to.equal(before.taints?.[0]);
@@ -315,8 +323,11 @@ describe('undoing a node', () => {
   for (const [given, what, more, expected] of rows) {
     it(`${given}: ${typeof expected === 'string' ? expected : `leaves ${expected.taints.length} taint(s)`}`, () => {
       const decision = undoNode(node(what), taints(more));
-      if (typeof expected === 'string') expect(decision).to.deep.equal({ kind: expected });
-      else expect(decision).to.deep.equal({ kind: 'set', taints: plain(expected.taints), managed: undefined });
+      if (typeof expected === 'string') expect(decision).to.deep.equal({ kind: expected, conflicts: [] });
+      else {
+        const taints = plain(expected.taints);
+        expect(decision).to.deep.equal({ kind: 'set', ...NO_LABELS, taints, managed: undefined });
+      }
     });
   }
 });
@@ -328,10 +339,31 @@ describe('the record of what is ours on a node', () => {
         { key: 'a.b/c', value: '', effect: 'NoSchedule' },
         { key: 'k', value: 'v', effect: 'X' },
       ],
+      labels: [],
     };
     expect(writeManaged(managed)).to.equal('{"taints":["a.b/c=:NoSchedule","k=v:X"]}');
     expect(readManaged(writeManaged(managed))).to.deep.equal(managed);
-    expect(writeManaged({ taints: [] })).to.equal(undefined);
+    const labels = ['example.com/a', 'example.com/b'];
+    expect(writeManaged({ taints: [], labels })).to.equal('{"labels":["example.com/a","example.com/b"]}');
+    const both = { ...managed, labels };
+    expect(readManaged(writeManaged(both))).to.deep.equal(both);
+    expect(writeManaged({ taints: [], labels: [] })).to.equal(undefined);
+  });
+
+  it('names no label that we would never set', () => {
+    const labels = [
+      'a/b',
+      'kubernetes.io/os',
+      'node-role.kubernetes.io/x',
+      'x.k8s.io/y',
+      'plain',
+      'A/b',
+      'a/',
+      'a/b',
+      1,
+      null,
+    ];
+    expect(readManaged(JSON.stringify({ labels }))).to.deep.equal({ taints: [], labels: ['a/b', 'a/b'] });
   });
 
   for (const garbage of [
@@ -344,10 +376,12 @@ describe('the record of what is ours on a node', () => {
     '{"taints":{}}',
     '{"taints":[{}]}',
     '{"taints":["a:b"]}',
+    '{"labels":{"a/b":"true"}}',
+    '{"labels":"a/b"}',
     '{',
   ]) {
     it(`counts as nothing where it is ${garbage || 'empty'}`, () => {
-      expect(readManaged(garbage)).to.deep.equal({ taints: [] });
+      expect(readManaged(garbage)).to.deep.equal({ taints: [], labels: [] });
     });
   }
 });

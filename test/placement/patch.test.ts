@@ -152,7 +152,13 @@ describe("a node's patch", () => {
   ];
   for (const [given, what, taints, managed, expected] of rows) {
     it(`where it ${given}`, () => {
-      const decided = { kind: 'set', taints: taints === 'unchanged' ? (what.taints ?? []) : taints, managed } as const;
+      const decided = {
+        kind: 'set',
+        taints: taints === 'unchanged' ? (what.taints ?? []) : taints,
+        addedLabels: [],
+        removedLabels: [],
+        managed,
+      } as const;
       expect(nodePatch(what, decided)).to.deep.equal(expected);
     });
   }

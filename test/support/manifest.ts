@@ -1,17 +1,43 @@
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments, stringify } from 'yaml';
-import { at, type JsonObject, objects } from './cluster/json.ts';
+import { at, type JsonObject, object, objects, text } from './cluster/json.ts';
 
 const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
 const WEBHOOK_MANIFEST = new URL('../../manifests/webhook.yaml', import.meta.url);
 
+/** What the policies that guard our account let through, where that is not what the manifest says. */
+export type Guard = {
+  /** `key:effect` of what `taints.key` and `taints.effect` are set to. */
+  readonly taints?: readonly string[];
+  /** The domains of the labels of `nodeLabels.directory`. */
+  readonly labels?: readonly string[];
+  /** The keys of `pods.matchNodeLabels`, besides architecture and operating system. */
+  readonly nodeLabels?: readonly string[];
+};
+
 /** The manifest without its Deployment: whoever applies it here runs the controller himself. */
-export async function manifestWithoutDeployment(): Promise<string> {
+export async function manifestWithoutDeployment(guard: Guard = {}): Promise<string> {
   const documents = parseAllDocuments(await readFile(MANIFEST, 'utf8'));
   return documents
-    .filter((document) => at(document.toJS(), 'kind') !== 'Deployment')
-    .map(String)
+    .map((document) => ({ object: object(document.toJS()), text: String(document) }))
+    .filter(({ object }) => object.kind !== 'Deployment')
+    .map(({ object, text }) => (object.kind === 'ValidatingAdmissionPolicy' ? stringify(guarded(object, guard)) : text))
     .join('---\n');
+}
+
+/** The policy with other values in its variables. */
+export function guarded(policy: JsonObject, { taints, labels, nodeLabels }: Guard): JsonObject {
+  const values: Readonly<Record<string, readonly string[] | undefined>> = {
+    taints,
+    labels,
+    nodeLabels: nodeLabels && ['kubernetes.io/arch', 'kubernetes.io/os', ...nodeLabels],
+  };
+  const spec = object(policy.spec);
+  const variables = objects(spec.variables).map((variable) => {
+    const value = values[text(variable.name)];
+    return value === undefined ? variable : { ...variable, expression: JSON.stringify(value) };
+  });
+  return { ...policy, spec: { ...spec, variables } };
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   runBundle,
   startController,
 } from '../../support/controller-process.ts';
-import { manifestWithoutDeployment } from '../../support/manifest.ts';
+import { type Guard, manifestWithoutDeployment } from '../../support/manifest.ts';
 import { tolerations } from './objects.ts';
 import type { KubernetesObject } from './workloads.ts';
 
@@ -25,6 +25,10 @@ export type WorldOptions = {
   readonly nodes?: readonly NodeOptions[];
   readonly cluster?: ClusterOptions;
   readonly registry?: RegistryOptions;
+  /** Applied in the place of our manifest. */
+  readonly manifest?: string;
+  /** What the policies of the manifest let through, where it is not as it says: for other keys, and for labels. */
+  readonly guard?: Guard;
 };
 
 /** A cluster with our manifest applied, a registry with every fixture, and the means to run the product against both. */
@@ -111,7 +115,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
-        manifestWithoutDeployment().then(cluster.apply),
+        cluster.apply(options.manifest ?? (await manifestWithoutDeployment(options.guard))),
       ]);
       const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
       return worldOf(cluster, registry, tags, kubeconfig);

@@ -1,0 +1,34 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
+import { binaries } from '../cluster/spawn.ts';
+
+/** An object as kustomize makes it. */
+export type ManifestObject = {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly [field: string]: unknown;
+};
+
+/** What `kubectl kustomize` makes of a directory. Throws with its message where it makes nothing. */
+export async function kustomize(directory: URL): Promise<ManifestObject[]> {
+  const child = spawn(join(binaries(), 'kubectl'), ['kustomize', fileURLToPath(directory)]);
+  const closed = once(child, 'close');
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  if (child.exitCode !== 0) throw new Error(`kubectl kustomize ${directory.pathname}: ${stderr.trim()}`);
+  return parseAllDocuments(stdout).map((document) => {
+    const object: unknown = document.toJS();
+    if (!isManifestObject(object)) throw new Error(`kubectl kustomize ${directory.pathname}: a document is no object`);
+    return object;
+  });
+}
+
+function isManifestObject(value: unknown): value is ManifestObject {
+  if (typeof value !== 'object' || value === null || !('metadata' in value)) return false;
+  const { metadata } = value;
+  return 'apiVersion' in value && 'kind' in value && typeof metadata === 'object' && metadata !== null;
+}

@@ -1,0 +1,87 @@
+import { readFile } from 'node:fs/promises';
+import { kustomize, type ManifestObject } from './kustomize.ts';
+import { readSources, writeObjects } from './sources.ts';
+
+/** A file and what it should hold. */
+export type GeneratedFile = { readonly file: URL; readonly content: string };
+
+const MANIFESTS = new URL('../../manifests/', import.meta.url);
+const LABELS = new URL('../../labels/', import.meta.url);
+
+const END = `# Take everything away again with:
+#   kubectl -n archaware scale deployment archaware-controller --replicas=0
+#   node dist/main.js clean && kubectl delete --ignore-not-found -f`;
+const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). The image is set once, in the Deployment at the end. With another
+# taints.key or taints.effect, three things go together: the configuration (ConfigMap), the Deployment's own toleration, and
+# 'supported-arch:NoSchedule' in the three policies archaware-guard-pods, -nodes and -daemonsets.`;
+
+/** The order in which whoever reads and applies them is helped most: rights and policies before what uses them. */
+const KINDS = [
+  'Namespace',
+  'ServiceAccount',
+  'ClusterRole',
+  'Role',
+  'ConfigMap',
+  'ValidatingAdmissionPolicy',
+  'MutatingAdmissionPolicy',
+  'Service',
+  'PodDisruptionBudget',
+  'Deployment',
+  'MutatingWebhookConfiguration',
+];
+
+const SINGLE = [
+  {
+    name: 'archaware-controller.yaml',
+    from: 'overlays/taints',
+    head: `# archaware-controller for Kubernetes 1.36 and later: kubectl apply -f archaware-controller.yaml
+# (before that: archaware-controller-1.30.yaml)
+${END} archaware-controller.yaml
+${KEY}`,
+  },
+  {
+    name: 'archaware-controller-1.30.yaml',
+    from: 'overlays/taints-1.30',
+    head: `# archaware-controller for Kubernetes 1.30 to 1.35: kubectl apply -f archaware-controller-1.30.yaml
+# Where later versions guard DaemonSets by a policy in the API server, here the admission webhook does.
+${END} archaware-controller-1.30.yaml
+${KEY}`,
+  },
+  {
+    name: 'webhook.yaml',
+    from: 'webhook',
+    head: `# The admission webhook of archaware-controller, on top of one of the single manifests: kubectl apply -f webhook.yaml
+# It does something once the configuration (ConfigMap archaware-controller) says webhook: {enabled: true}; then restart the
+# Deployment. archaware-controller clean takes it away again, and every gate with it.
+# Generated from manifests/kustomize/webhook (hack/manifests.ts). With cert-manager: manifests/kustomize/overlays/cert-manager.`,
+  },
+] as const;
+
+/** The single manifests, and the copies of the label rules that kustomize may read, as they should be. */
+export async function singleManifests(): Promise<GeneratedFile[]> {
+  const sources = await readSources(new URL('kustomize/', MANIFESTS));
+  const manifests = SINGLE.map(async ({ name, from, head }) => {
+    const objects = await kustomize(new URL(`kustomize/${from}/`, MANIFESTS));
+    const sorted = [...objects].sort(
+      (one, other) => rank(one.kind) - rank(other.kind) || placeOf(one).localeCompare(placeOf(other)),
+    );
+    return { file: new URL(name, MANIFESTS), content: `${head}\n${writeObjects(sorted, sources)}` };
+  });
+  // kustomize reads no file outside its folder.
+  const copies = ['accelerators/edgetpu', 'accelerators/ncs2'].map(async (rules) => ({
+    file: new URL(`kustomize/components/labels/${rules}`, MANIFESTS),
+    content: await readFile(new URL(rules, LABELS), 'utf8'),
+  }));
+  return Promise.all([...manifests, ...copies]);
+}
+
+/** By name, and what is bound before its binding. */
+function placeOf({ kind, metadata }: ManifestObject): string {
+  return `${metadata.name} ${kind}`;
+}
+
+/** A binding comes with what it binds. */
+function rank(kind: string): number {
+  const found = KINDS.indexOf(kind.replace(/Binding$/, ''));
+  return found === -1 ? KINDS.length : found;
+}

@@ -1,0 +1,89 @@
+import type { EventReason } from '../../src/names.ts';
+import { codes, heading, join, type Page, table } from './markdown.ts';
+
+type Meaning = {
+  /** The kinds of the objects that it is about. */
+  readonly about: readonly string[];
+  readonly meaning: string;
+  readonly next: string;
+};
+
+const LEASE = 'Lease';
+
+/** The closed list of names.ts: the type makes every reason stand here, and nothing else. */
+const REASONS: Readonly<Record<EventReason, Meaning>> = {
+  ImageUnresolvable: {
+    about: ['Pod', 'DaemonSet'],
+    meaning:
+      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again.',
+    next: 'Mend what the note names. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
+  },
+  NoCommonArchitecture: {
+    about: ['Pod', 'DaemonSet'],
+    meaning:
+      'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on.',
+    next: 'Use images that share one. `placement.noCommonArchitecture` says what becomes of the pod.',
+  },
+  OpenPlacement: {
+    about: ['Pod', 'DaemonSet'],
+    meaning:
+      'Placed without knowing: on all architectures that are possible, on `architectures.fallback`, or without what the API server refused to take.',
+    next: 'Look at the `ImageUnresolvable` or `NoCommonArchitecture` beside it, or at the refusal in the note.',
+  },
+  StaleToleration: {
+    about: ['Pod'],
+    meaning:
+      'An image was changed in place and no longer runs on an architecture that the pod tolerates. A toleration cannot be taken from a pod.',
+    next: 'Delete the pod, so that its controller makes another.',
+  },
+  WrongNode: {
+    about: ['Pod'],
+    meaning:
+      'The pod is on a node that does not run all of its images, or a container of it died with an exec format error. The note says what was done.',
+    next: 'Delete it, or set `pods.onWrongNode: evict`. Emulated architectures belong into `architectures.compatible`.',
+  },
+  WriteContested: {
+    about: ['Node', 'DaemonSet'],
+    meaning: 'Another writer undid ours three times in ten minutes. It is tried again with a delay that doubles.',
+    next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the object to one of the two: `archaware.dev/ignore` on a DaemonSet, `taints.nodeSelector` for nodes.',
+  },
+  PullSecretUnusable: {
+    about: ['Pod', 'DaemonSet'],
+    meaning: 'A pull secret is missing, malformed, of another type or not for us to read. It is passed over.',
+    next: 'Mend the Secret, or the ClusterRole that lets us read it ([RBAC](rbac.md)).',
+  },
+  LabelConflict: {
+    about: ['Node'],
+    meaning: 'A label that a rule of `nodeLabels.directory` sets is there already, and not ours. It stays as it is.',
+    next: 'Remove the label or the rule.',
+  },
+  ConfigurationRejected: {
+    about: [LEASE, 'Pod', 'DaemonSet'],
+    meaning:
+      'The configuration file, as it is now, has a mistake (the last good one holds); or an annotation of the object or of its namespace does (it counts as absent).',
+    next: 'The note names key, value and what is allowed; `config validate FILE` does too.',
+  },
+  CertificateInvalid: {
+    about: [LEASE],
+    meaning:
+      'The serving certificate of the webhook, or the `caBundle` in its configuration, is not good. Pods pass unreviewed meanwhile.',
+    next: 'The note says what is wrong. With `webhook.certificates: self` check the rights to the Secret and to the configuration ([RBAC](rbac.md)).',
+  },
+};
+
+const INTRODUCTION = `All are of type \`Warning\` and come from \`archaware-controller\`, in the namespace of their object; those about nodes and other objects without a namespace in \`default\`.
+What lasts is told again every half hour.
+
+    kubectl get events -A --field-selector reportingComponent=archaware-controller`;
+
+/** Every Event. */
+export function eventsPage(): Page {
+  const rows = Object.entries(REASONS).map(([reason, { about, meaning, next }]) => [
+    codes([reason]),
+    about.join(', '),
+    meaning,
+    next,
+  ]);
+  const text = join(heading('Events'), INTRODUCTION, table(['reason', 'about', 'what it says', 'what to do'], rows));
+  return { file: 'events.md', text };
+}

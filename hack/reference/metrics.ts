@@ -1,0 +1,96 @@
+import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
+import { code, codes, heading, join, type Page, table } from './markdown.ts';
+
+const INTRODUCTION = `At \`metrics.address\` (\`:9090\`), path \`/metrics\`, in the text format of Prometheus; without the metrics of Node.js. Every replica serves them.
+Those of the loops (\`pods\`, \`reconcile_total\`, \`workqueue_depth\`, …) move on the leader alone: add up over replicas. Names and labels stay what they are.
+
+Which of them to watch, and from which value on: [operating](../operating.md#what-to-watch).`;
+
+/** The values of labels that come from a closed list, or how they are made. */
+const LABELS: Readonly<Record<string, string>> = {
+  action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would bring the pod back)',
+  architecture: 'as nodes report it; `unknown` where one has not yet',
+  code: 'the HTTP status; `error` where there was no answer; of registries `other` for a status that does not exist',
+  controller: '`pod`, `daemonset`, `node`, `wrong-node`',
+  kind: 'of the objects that are watched',
+  method: 'of HTTP',
+  node_version: 'of Node.js',
+  outcome:
+    'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
+  reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
+  registry: 'the host; the configured ones and the first 100 others, then `other`',
+  resource: 'of the API, as `pods` or `pods/eviction`',
+  result:
+    'of a reconciliation `written`, `unchanged`, `waiting`, `held`, `conflict`, `error`; of an image `ok` or [the code of the error](errors.md#images); of the memory `hit`, `miss`, `stale`, `revalidated`',
+  verb: 'as RBAC names it',
+  version: 'of the program',
+};
+
+/** Makes a sample of each metric that has labels: only a sample shows their names. */
+function exercise(metrics: Metrics): void {
+  metrics.reconciled('', '', 0);
+  metrics.wrongNodeFound('', '');
+  metrics.reviewed('', 0);
+  metrics.imageResolved('');
+  metrics.cacheAnswered('');
+  metrics.registryAnswered({ registry: '', method: '', code: '', seconds: 0 });
+  metrics.rateLimitTold({ registry: '', limit: 0, remaining: 0 });
+  metrics.apiAnswered({ verb: '', resource: '', code: '' });
+  metrics.watchRestarted('');
+}
+
+/** Every metric of the registry, as it is scraped. */
+export async function metricsPage(): Promise<Page> {
+  const metrics = createMetrics('');
+  exercise(metrics);
+  const { text } = await metrics.render({
+    queueDepths: () => ({ '': 0 }),
+    nodes: () => ({ '': 0 }),
+    pods: () => ({ '': 0 }),
+    oldestWaitingPodSeconds: () => 0,
+    unresolvableImages: () => 0,
+    leader: () => false,
+    gatedPods: () => 0,
+    certificateExpirySeconds: () => undefined,
+  });
+  const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));
+  const rows = found.map(({ name, type, labels, help }) => [code(name), type, codes(labels), help]);
+  const used = [...new Set(found.flatMap(({ labels }) => labels))].sort();
+  const body = join(
+    heading('Metrics'),
+    INTRODUCTION,
+    table(['metric', 'type', 'labels', 'what it is'], rows),
+    '## Labels',
+    table(
+      ['label', 'values'],
+      used.map((label) => [code(label), labelText(label)]),
+    ),
+  );
+  return { file: 'metrics.md', text: body };
+}
+
+type Metric = {
+  readonly name: string;
+  readonly type: string;
+  readonly labels: readonly string[];
+  readonly help: string;
+};
+
+/** Reads the text format. Throws where a metric has no sample: its labels cannot be seen then. */
+export function readMetrics(text: string): Metric[] {
+  const blocks = text.split(/^(?=# HELP )/m).filter((block) => block.startsWith('# HELP '));
+  return blocks.map((block) => {
+    const [, name = '', help = ''] = /^# HELP (\S+) (.*)$/m.exec(block) ?? [];
+    const type = /^# TYPE \S+ (\S+)$/m.exec(block)?.[1] ?? '';
+    const sample = /^[a-z][a-z0-9_]*(?:\{(.*?)\})? \S+$/m.exec(block);
+    if (sample === null) throw new Error(`${name} has labels: add it to exercise() in hack/reference/metrics.ts`);
+    const labels = [...(sample[1] ?? '').matchAll(/([a-z_]+)="[^"]*"/g)].map(([, label = '']) => label);
+    return { name, type, labels: labels.filter((label) => label !== 'le'), help };
+  });
+}
+
+function labelText(label: string): string {
+  const text = LABELS[label];
+  if (text === undefined) throw new Error(`the label ${label} has no text: add it in hack/reference/metrics.ts`);
+  return text;
+}

@@ -1,0 +1,77 @@
+import { type Grant, grants, overlays } from './grants.ts';
+import { code, codes, heading, join, type Page, table } from './markdown.ts';
+
+const INTRODUCTION = `What the ServiceAccount \`archaware-controller\` may do. Each way of placing pods asks only for what it uses: [an overlay](../install.md#kustomize) is \`manifests/kustomize/base\` with
+some of the components; the single manifests and the Helm chart give the same objects.`;
+
+/** Why each verb is asked for, by object and verb; \`read\` is get, list and watch. */
+const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  nodes: { read: 'which architectures there are', patch: 'our taint, and labels by rules' },
+  namespaces: { read: 'which of them are served; their annotations and labels' },
+  pods: {
+    read: 'what is to be placed, and what of ours there is',
+    patch: 'tolerations; affinity and the release of our gate',
+  },
+  'pods/eviction': { create: '`clean`, and `pods.onWrongNode: evict`' },
+  'daemonsets.apps': {
+    read: 'templates without tolerations get no pods on tainted nodes',
+    patch: 'our tolerations in the template, and the annotation that lists them',
+  },
+  serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
+  secrets: { read: 'pull secrets that pods name', create: 'the certificates that the leader makes' },
+  'secrets/archaware-controller-webhook': {
+    read: 'the certificates that the replicas share',
+    update: 'their renewal',
+    delete: '`clean`',
+  },
+  'events.events.k8s.io': { create: '[Events](events.md)', patch: 'their repetition' },
+  'leases.coordination.k8s.io': { create: 'the Lease, where there is none' },
+  'leases.coordination.k8s.io/archaware-controller': { read: 'who leads', update: 'to lead' },
+  'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {
+    read: '`clean` looks for it',
+    delete: '`clean` takes it away before it restores DaemonSets',
+  },
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-keep': {
+    read: '`clean` looks for it',
+    delete: '`clean` takes it away before it restores DaemonSets',
+  },
+  'mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller': {
+    read: 'by which names the API server calls us',
+    patch: 'the leader fills in `caBundle`',
+    delete: '`clean` takes it away before it removes gates',
+  },
+};
+
+const READ: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
+
+/** Every right that the manifests grant. */
+export function rbacPage(): Page {
+  const rows = grants().map((grant) => [
+    code(grant.part),
+    code(grant.role),
+    code(grant.object),
+    grant.verbs.join(', '),
+    why(grant),
+  ]);
+  const parts = overlays().map(({ name, parts: named }) => [code(name), codes(named)]);
+  const text = join(
+    heading('Rights (RBAC)'),
+    INTRODUCTION,
+    table(['part', 'role', 'object', 'verbs', 'why'], rows),
+    '## Which overlay has which parts',
+    table(['overlay', 'parts'], parts),
+  );
+  return { file: 'rbac.md', text };
+}
+
+function why({ part, object, verbs }: Grant): string {
+  const wanted = new Set(verbs.map((verb) => (READ.has(verb) ? 'read' : verb)));
+  const reasons = [...wanted].map((verb) => {
+    const reason = REASONS[object]?.[verb];
+    if (reason === undefined) {
+      throw new Error(`${part} grants ${verb} on ${object}, for which hack/reference/rbac.ts has no reason`);
+    }
+    return reason;
+  });
+  return [...new Set(reasons)].join('; ');
+}

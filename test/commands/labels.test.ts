@@ -1,0 +1,344 @@
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, object, objects, text } from '../support/cluster/json.ts';
+import { type RunningController, runBundle } from '../support/controller-process.ts';
+import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
+import { type Contents, mount } from '../support/mounted.ts';
+import { type Product, taintsOf } from '../support/product.ts';
+
+const GPU = 'example.com/gpu';
+const MANAGED = 'archaware.dev/managed';
+
+/** The directory is looked at every two seconds. */
+describe('label rules', function () {
+  this.timeout(40_000);
+  let world: Labelled;
+  let product: Product;
+  let directory: string;
+  beforeEach(async () => {
+    world = await startLabelled();
+    ({ product, directory } = world);
+  });
+  afterEach(() => world.stop());
+
+  const write = (files: Contents) => world.write(files);
+  const run = (...flags: string[]) => world.run(...flags);
+  const label: Labelled['label'] = (node, labels) => world.label(node, labels);
+  const labelsOf = (node: string) => world.labelsOf(node);
+  const eventually = (node: string, ...labels: string[]) => world.eventually(node, ...labels);
+  const withLabel = async (node: string, key: string) => {
+    const found = await product.get(node);
+    const metadata = object(found.metadata);
+    return { ...found, metadata: { ...metadata, labels: { ...object(metadata.labels), [key]: 'true' } } };
+  };
+  const eventuallyLogged = (controller: RunningController, ...words: string[]) =>
+    product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
+      controller.logs().find((line) => words.every((word) => line.includes(word))),
+    );
+  const told = async (reason: string) =>
+    (await product.list('/apis/events.k8s.io/v1/namespaces/default/events')).filter((event) => event.reason === reason);
+  const patches = () =>
+    product.cluster
+      .writes()
+      .filter(({ path }) => path.startsWith('/api/v1/nodes/'))
+      .map(({ body }) => objects(body).filter(({ op }) => op !== 'test'));
+
+  it('give a node its label in the write that taints it, and it loses it at once when none is left', async () => {
+    await write({ [GPU]: `# USB stick\r\n${USB}  \r\nexample.com/pci=1 # or the card\r\n` });
+    await label(AMD, { [USB]: 'true' });
+    product.cluster.forgetRequests();
+    await run();
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+    await product.eventuallyTainted();
+    expect(await world.recorded(AMD)).to.deep.equal([GPU]);
+    expect(await labelsOf(ARM)).to.deep.equal([]);
+    const paths = patches().map((operations) => operations.map(({ path }) => text(path)));
+    expect(paths).to.deep.include(['/spec/taints', '/metadata/labels/example.com~1gpu', '/metadata/annotations']);
+    expect(paths).to.have.lengthOf(2);
+
+    await label(AMD, { 'example.com/pci': '1', [USB]: null });
+    await label(AMD, { 'example.com/pci': '2' });
+    await eventually(AMD, 'example.com/pci=2');
+    expect(await world.recorded(AMD)).to.equal(undefined);
+    expect(taintsOf(await product.get(AMD))).to.deep.equal(['amd64']);
+    await label(AMD, { [USB]: 'yes' });
+    await eventually(AMD, 'example.com/pci=2', `${GPU}=true`, `${USB}=yes`);
+    await label(AMD, { [USB]: 'false' });
+    await eventually(AMD, 'example.com/pci=2', `${USB}=false`);
+  });
+
+  it('follow one another in one write, and come to rest', async () => {
+    await write({ 'example.com/b': 'example.com/a', 'example.com/a': USB, 'example.com/self': '!example.com/self' });
+    await write({ 'other/none': '!example.com/b' });
+    await run('--loops', 'labels');
+    await eventually(AMD, 'other/none=true');
+    product.cluster.forgetRequests();
+    await label(AMD, { [USB]: 'true' });
+    await eventually(AMD, `${USB}=true`, 'example.com/a=true', 'example.com/b=true');
+    // Each write comes back as an event; the last one is answered by nothing.
+    await label(AMD, { [USB]: null });
+    await eventually(AMD, 'other/none=true');
+    expect(product.written().filter((line) => line === `PATCH ${AMD}`)).to.have.lengthOf(2);
+    await product.eventuallyTold('ConfigurationRejected', /self:1: example.com\/self is itself decided/, 'archaware');
+  });
+
+  it("never write over somebody else's label or remove it, and say so once", async () => {
+    await write({ [GPU]: USB, 'example.com/tpu': USB });
+    await label(AMD, { [GPU]: 'manual', [USB]: 'true' });
+    await label(ARM, { [GPU]: 'true' });
+    await run();
+    await eventually(AMD, `${GPU}=manual`, `${USB}=true`, 'example.com/tpu=true');
+    await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=manual was set by somebody else/);
+    await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=true was set by somebody else/);
+    // Ours, changed by somebody, is theirs from then on.
+    await label(AMD, { 'example.com/tpu': 'theirs' });
+    await product.eventuallyTold('LabelConflict', /tpu=theirs/);
+    await product.eventually('the record to be gone', async () => (await world.recorded(AMD)) === undefined);
+    await label(AMD, { [USB]: null });
+    await label(AMD, { 'example.com/unrelated': '1' });
+    await product.eventuallyTainted();
+    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=manual`, 'example.com/tpu=theirs', 'example.com/unrelated=1']);
+    expect(await labelsOf(ARM)).to.deep.equal([`${GPU}=true`]);
+    expect(await told('LabelConflict')).to.have.lengthOf(3);
+    // Taken away, it is the rule's to decide.
+    await label(AMD, { [GPU]: null, [USB]: 'true' });
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'example.com/tpu=theirs', 'example.com/unrelated=1');
+  });
+
+  it("never write over somebody else's label that came in between", async () => {
+    await write({ [GPU]: USB });
+    product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () => label(AMD, { [GPU]: 'theirs' }));
+    await run('--loops', 'labels');
+    // The first write to the node is ours, at the moment at which theirs comes in.
+    await product.cluster.request('PUT', AMD, await withLabel(AMD, USB));
+    await product.eventuallyTold('LabelConflict', /gpu=theirs/);
+    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=theirs`, `${USB}=true`]);
+    expect(await world.recorded(AMD)).to.equal(undefined);
+  });
+
+  it('are put back where somebody took them away, but not for ever', async () => {
+    await write({ [GPU]: USB });
+    await label(AMD, { [USB]: 'true' });
+    await run();
+    for (let time = 0; time < 3; time++) {
+      await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+      await label(AMD, { [GPU]: null });
+    }
+    await product.eventuallyTold('WriteContested', /another writer undid .*example.com\/gpu/);
+    expect(await labelsOf(AMD)).to.deep.equal([`${USB}=true`]);
+  });
+
+  it('apply to all nodes when they change: a file, another name, none, no file at all', async () => {
+    await write({ [GPU]: USB });
+    for (const path of [AMD, ARM]) await label(path, { [USB]: 'true' });
+    const controller = await run('--loops', 'labels');
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+    await rename(join(directory, GPU), join(directory, 'example.com/tpu'));
+    for (const path of [AMD, ARM]) await eventually(path, 'example.com/tpu=true', `${USB}=true`);
+    await write({ 'other/x': USB });
+    await rm(join(directory, 'example.com'), { recursive: true });
+    for (const path of [AMD, ARM]) await eventually(path, 'other/x=true', `${USB}=true`);
+    await rm(join(directory, 'other'), { recursive: true });
+    for (const path of [AMD, ARM]) await eventually(path, `${USB}=true`);
+    expect(await controller.stop()).to.equal(0);
+    expect(await world.recorded(AMD)).to.equal(undefined);
+  });
+
+  it('that are refused leave their label as it is, and every other holds', async () => {
+    await write({ [GPU]: USB, 'other/x': USB });
+    await label(AMD, { [USB]: 'true' });
+    const controller = await run();
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/x=true');
+    await write({
+      [GPU]: `${USB}\nno label`,
+      'other/x': '',
+      'other/y': USB,
+      'kubernetes.io/z': USB,
+      'other/w': 'x'.repeat(65_537),
+    });
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/y=true');
+    for (const problem of [
+      /gpu:2: got \\"no label\\", expected/,
+      /kubernetes.io: is reserved/,
+      /other\/w: is larger than 65536/,
+    ]) {
+      const line = await eventuallyLogged(controller, '"level":"error"', 'label rules refused; every other holds');
+      expect(line).to.match(problem);
+    }
+    await product.eventuallyTold('ConfigurationRejected', /^every other label rule holds: .*gpu:2: got/, 'archaware');
+    await label(ARM, { [USB]: 'true' });
+    await eventually(ARM, `${USB}=true`, 'other/y=true');
+    // And after a restart.
+    await controller.stop();
+    const again = await run();
+    await product.eventually('it to lead', async () => (await again.metric('archaware_leader')) === 1);
+    await eventuallyLogged(again, 'label rules refused');
+    await label(AMD, { [USB]: null });
+    await eventually(AMD, `${GPU}=true`);
+    await write({ [GPU]: USB });
+    await eventually(AMD);
+  });
+
+  it('hold on while their directory is gone, and it is told of, until it is back', async () => {
+    await write({ [GPU]: USB });
+    await label(AMD, { [USB]: 'true' });
+    const controller = await run();
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+    await rename(directory, `${directory}-gone`);
+    await eventuallyLogged(controller, '"level":"error"', 'cannot be read (ENOENT); the last good rules hold');
+    await product.eventuallyTold('ConfigurationRejected', /ENOENT.*the last good rules hold/, 'archaware');
+    await label(ARM, { [USB]: 'true' });
+    await eventually(ARM, `${GPU}=true`, `${USB}=true`);
+    await mkdir(directory);
+    await eventually(ARM, `${USB}=true`);
+    await eventually(AMD, `${USB}=true`);
+    await rm(`${directory}-gone`, { recursive: true });
+  });
+
+  it('are not guessed at where the directory is not there from the beginning', async () => {
+    const gone = join(directory, 'gone');
+    for (const command of ['run', 'plan']) {
+      const { code, stderr } = await product.command([command, '--nodeLabels.directory', gone]);
+      expect(code, stderr).to.equal(3);
+      expect(stderr).to.contain(`nodeLabels.directory: ${gone}: cannot be read (ENOENT)`);
+    }
+  });
+
+  it('may be mounted ConfigMaps, swapped', async () => {
+    await mount(directory, { 'example.com/gpu': USB });
+    await label(AMD, { [USB]: 'true' });
+    await run();
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+    await mount(directory, { 'other/x': USB });
+    await eventually(AMD, 'other/x=true', `${USB}=true`);
+  });
+
+  it('are forgotten nowhere: what a process set, the next one takes back', async () => {
+    await write({ [GPU]: USB, 'example.com/tpu': USB });
+    await label(AMD, { [USB]: 'true' });
+    await (async () => {
+      const controller = await run();
+      await eventually(AMD, `${GPU}=true`, 'example.com/tpu=true', `${USB}=true`);
+      await controller.stop('SIGKILL');
+    })();
+    await product.cluster.request(
+      'DELETE',
+      '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller',
+    );
+    await label(AMD, { [USB]: null });
+    await rm(join(directory, 'example.com/tpu'));
+    const next = await run();
+    await eventually(AMD);
+    await next.stop();
+    // Without a directory there are no rules.
+    await label(AMD, { [USB]: 'true' });
+    const third = await run();
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+    await third.stop();
+    await product.run();
+    await eventually(AMD, `${USB}=true`);
+  });
+
+  it('are alone in --loops labels, and nothing to --loops nodes', async () => {
+    await write({ [GPU]: USB });
+    for (const path of [AMD, ARM]) await label(path, { [USB]: 'true' });
+    const alone = await run('--loops', 'labels');
+    for (const path of [AMD, ARM]) await eventually(path, `${GPU}=true`, `${USB}=true`);
+    await alone.stop();
+    const requests = product.cluster.requests().map(({ method, path }) => `${method} ${path}`);
+    expect(
+      requests.filter((line) => /GET .*\/(pods|daemonsets|namespaces)\?/.test(line) && /watch/.test(line)),
+    ).to.deep.equal([]);
+    expect(taintsOf(await product.get(AMD))).to.deep.equal([]);
+    await label(AMD, { [USB]: null });
+    await rm(join(directory, GPU));
+    const nodes = await run('--loops', 'nodes');
+    await product.eventuallyTainted();
+    await nodes.stop();
+    expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=true`]);
+    expect(await world.recorded(AMD)).to.deep.equal([GPU]);
+    await run('--loops', 'labels');
+    await eventually(AMD);
+    await eventually(ARM, `${USB}=true`);
+    expect(taintsOf(await product.get(AMD))).to.deep.equal(['amd64']);
+  });
+
+  it('do not wait for pods, whose tolerations the taint waits for', async () => {
+    await write({ [GPU]: USB });
+    await label(AMD, { [USB]: 'true' });
+    product.registry.inject({ kind: 'hang' }, { path: /\/slow\// });
+    await product.cluster.createPod({ name: 'slow', images: [product.image('slow', ['amd64'])] });
+    await run('--registries.timeout', '5m');
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`);
+    expect(taintsOf(await product.get(AMD))).to.deep.equal([]);
+  });
+
+  it('are in plan, and clean takes exactly what is ours', async () => {
+    await write({ [GPU]: USB, 'other/x': '!no', 'other/bad': '?' });
+    await label(AMD, { [USB]: 'true', 'other/x': 'mine' });
+    const planned = await product.command(['plan', '--nodeLabels.directory', directory, '--loops', 'labels']);
+    expect(planned.code, planned.stderr).to.equal(2);
+    expect(planned.stdout).to.match(/^Node +amd64-1 +label +example.com\/gpu=true$/m);
+    expect(planned.stdout).to.match(/^Node +arm64-1 +label +other\/x=true$/m);
+    expect(planned.stderr).to.match(/nodeLabels.directory: .*other\/bad:1: got "\?"/);
+    expect(await labelsOf(AMD)).to.deep.equal([`${USB}=true`, 'other/x=mine']);
+
+    const controller = await run();
+    await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/x=mine');
+    await eventually(ARM, 'other/x=true');
+    await product.eventuallyTainted();
+    await controller.stop();
+    const gone = await product.command(['plan', '--loops', 'labels']);
+    expect(gone.stdout).to.match(/^Node +amd64-1 +unlabel +-example.com\/gpu$/m);
+    expect((await product.command(['plan', '--nodeLabels.directory', directory])).stdout).to.equal(
+      'Nothing to change.\n',
+    );
+    // A label of others may have our value; one of ours that somebody changed is theirs.
+    await label(ARM, { 'example.com/tpu': 'true', 'other/x': 'changed' });
+    const dry = await product.command(['clean', '--dry-run']);
+    expect(dry.stderr).to.match(/nodes +2 +take our taint and labels away/);
+    const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json']);
+    expect(code).to.equal(0);
+    expect(at(JSON.parse(stdout), 'removed')).to.deep.include({ nodes: 2, labels: 1 });
+    expect(await labelsOf(AMD)).to.deep.equal([`${USB}=true`, 'other/x=mine']);
+    expect(await labelsOf(ARM)).to.deep.equal(['example.com/tpu=true', 'other/x=changed']);
+    for (const path of [AMD, ARM]) {
+      expect(at(await product.get(path), 'metadata', 'annotations', MANAGED)).to.equal(undefined);
+    }
+  });
+});
+
+describe('config validate with label rules', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-labels-'));
+    await mkdir(join(directory, 'labels', 'a'), { recursive: true });
+    await writeFile(join(directory, 'labels', 'a', 'x'), 'k\nk k\n');
+    await writeFile(join(directory, 'config.yaml'), 'nodeLabels: {directory: labels}\n');
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  const validate = (name: string) => runBundle(['config', 'validate', name], { cwd: directory });
+  const PROBLEM = 'labels/a/x:2: got "k k", expected the label of a node as key, key=value, key!=value or !key\n';
+
+  for (const [name, key] of [
+    ['labels', ''],
+    ['config.yaml', 'nodeLabels.directory: '],
+  ] as const) {
+    it(`checks them, given ${name}`, async () => {
+      const stderr = `archaware-controller: ${key}${PROBLEM}`;
+      expect(await validate(name)).to.deep.equal({ code: 3, stdout: '', stderr });
+      await writeFile(join(directory, 'labels', 'a', 'x'), 'k\n!l # of others\n');
+      expect(await validate(name)).to.deep.equal({ code: 0, stdout: `${name}: valid\n`, stderr: '' });
+    });
+  }
+
+  it('says that it did not where they are on another machine', async () => {
+    await rm(join(directory, 'labels'), { recursive: true });
+    const { code, stdout, stderr } = await validate('config.yaml');
+    expect([code, stdout]).to.deep.equal([0, 'config.yaml: valid\n']);
+    expect(stderr).to.equal('nodeLabels.directory: labels is not here; not checked\n');
+  });
+});

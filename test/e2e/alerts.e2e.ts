@@ -1,0 +1,92 @@
+import { spawn } from 'node:child_process';
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parse, stringify } from 'yaml';
+import { at, listAt, textAt } from '../../hack/cluster/json.ts';
+import { binaries } from '../../hack/cluster/spawn.ts';
+import { type Product, startProduct } from '../support/product.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const RULE = join(ROOT, 'manifests/kustomize/components/alerts/prometheusrule.yaml');
+const CASES = join(ROOT, 'test/e2e/support/alerts.promtool.yaml');
+const RUNBOOKS = join(ROOT, 'docs/runbooks');
+
+describe('the alerts', () => {
+  let directory: string;
+  let alerts: readonly unknown[];
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-alerts-'));
+    const spec = at(parse(await readFile(RULE, 'utf8')), 'spec');
+    alerts = listAt(spec, 'groups').flatMap((group) => listAt(group, 'rules'));
+    await writeFile(join(directory, 'alerts.yaml'), stringify(spec));
+    await copyFile(CASES, join(directory, 'cases.yaml'));
+  });
+
+  after(() => rm(directory, { recursive: true }));
+
+  /** Runs promtool to its end; throws with what it printed where it finds fault. */
+  async function promtool(args: readonly string[], input = ''): Promise<string> {
+    const child = spawn(join(binaries(), 'promtool'), args, { cwd: directory, stdio: 'pipe' });
+    child.stdin.end(input);
+    const closed = new Promise((resolve) => child.once('close', resolve));
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+    if (child.exitCode !== 0) throw new Error(`promtool ${args.join(' ')}:\n${stdout}${stderr}`);
+    return stdout;
+  }
+
+  it('are rules that Prometheus takes', async () => {
+    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/3 rules found/);
+  });
+
+  it('fire when they should, and only then', async () => {
+    await promtool(['test', 'rules', 'cases.yaml']);
+  });
+
+  it('each have a page that says what to do, and no page is without one', async () => {
+    const pages = alerts.map((alert) => {
+      const [, page] = /\/docs\/runbooks\/([a-z-]+\.md)$/.exec(textAt(alert, 'annotations', 'runbook_url')) ?? [];
+      return { alert: textAt(alert, 'alert'), page: page ?? 'none' };
+    });
+    const titles = await Promise.all(
+      (await readdir(RUNBOOKS)).map(async (page) => {
+        const [title = ''] = (await readFile(join(RUNBOOKS, page), 'utf8')).split('\n');
+        return { alert: title.replace(/^# /, ''), page };
+      }),
+    );
+    expect(titles).to.have.deep.members(pages);
+  });
+
+  describe('and the metrics of a running controller', () => {
+    let product: Product;
+    let metrics: string;
+
+    before(async () => {
+      product = await startProduct();
+      const controller = await product.run();
+      await product.eventuallyTainted();
+      metrics = (await controller.get('/metrics')).text;
+    });
+
+    after(() => product?.stop());
+
+    it('fit together: each that a rule names has a sample', () => {
+      const named = alerts.flatMap((alert) => textAt(alert, 'expr').match(/archaware_[a-z_]+/g) ?? []);
+      expect(named).to.include.members([
+        'archaware_leader',
+        'archaware_oldest_waiting_pod_seconds',
+        'archaware_gated_pods',
+      ]);
+      const sampled = new Set(metrics.split('\n').map((line) => /^[a-z_]+/.exec(line)?.[0]));
+      expect(named.filter((name) => !sampled.has(name))).to.deep.equal([]);
+    });
+
+    it('are as Prometheus would have them', async () => {
+      expect(await promtool(['check', 'metrics'], metrics)).to.equal('');
+    });
+  });
+});

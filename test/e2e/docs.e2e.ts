@@ -1,0 +1,132 @@
+import { readFile } from 'node:fs/promises';
+import { delimiter } from 'node:path';
+import { expect } from 'chai';
+import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { binaries } from '../../hack/cluster/spawn.ts';
+import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from '../support/doc-blocks.ts';
+import { type StandIn, standInForDeployment } from './support/stand-in.ts';
+
+/** Whether our manifest is there and at work before the first block, or is what the document is about. */
+const DOCUMENTS: readonly { readonly document: string; readonly installed: boolean }[] = [
+  { document: 'README.md', installed: true },
+  { document: 'docs/install.md', installed: false },
+  { document: 'docs/operating.md', installed: true },
+  { document: 'docs/admission.md', installed: true },
+  { document: 'docs/explain.md', installed: true },
+  { document: 'docs/runbooks/no-leader.md', installed: true },
+  { document: 'docs/runbooks/pods-waiting.md', installed: true },
+  { document: 'docs/runbooks/gates.md', installed: true },
+];
+
+/** A gate that is not ours. */
+const THEIRS = 'example.com/theirs';
+const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
+
+const found = await Promise.all(
+  DOCUMENTS.map(async (one) => ({
+    ...one,
+    blocks: (await blocksOf(one.document)).filter(({ mark }) => mark === 'tested-on-cluster'),
+  })),
+);
+
+for (const { document, installed, blocks } of found.filter((one) => one.blocks.length > 0)) {
+  describe(`the blocks of ${document}, in their order, on a cluster`, function () {
+    this.timeout(240_000);
+    let cluster: Cluster;
+    let standIn: StandIn;
+    let registry: Awaited<ReturnType<typeof startDocumentRegistry>>;
+    let workplace: Workplace;
+
+    before(async () => {
+      [cluster, registry, workplace] = await Promise.all([startCluster(), startDocumentRegistry(), makeWorkplace()]);
+      await Promise.all(
+        ['amd64', 'arm64'].map((architecture) => cluster.createNode({ name: `${architecture}-1`, architecture })),
+      );
+      // What holds our gate and cannot be found out is to hold it until a block takes it away.
+      const patient = { ...registry.environment, ARCHAWARE_IMAGES__FALLBACK_AFTER: '1h' };
+      standIn = standInForDeployment(cluster, patient);
+      await populate(cluster);
+      if (!installed) return;
+      await cluster.apply(await readFile(MANIFEST, 'utf8'));
+      await cluster.waitFor('every node to be tainted', async () => (await taints(cluster)).length === 2, 60_000);
+    });
+
+    after(async () => {
+      await standIn?.stop().finally(() => cluster?.stop());
+      await Promise.all([registry?.stop(), workplace?.remove()]);
+    });
+
+    for (const block of blocks) {
+      it(`line ${block.line} does as it says: ${block.script.split('\n')[0]}`, async () => {
+        await workplace.run(block, {
+          ...registry.environment,
+          PATH: [binaries(), process.env.PATH].join(delimiter),
+          KUBECONFIG: cluster.kubeconfig,
+        });
+        if (block.script.includes(ARCHITECTURE_GATE)) expect(await gates(cluster)).to.deep.equal([THEIRS]);
+      });
+    }
+
+    if (document !== 'docs/operating.md') return;
+    it('leave nothing of ours behind at the end, nor a gate', async () => {
+      expect(await taints(cluster)).to.deep.equal([]);
+      expect(await gates(cluster)).to.deep.equal([THEIRS]);
+      expect((await cluster.request('GET', '/api/v1/namespaces/archaware')).body).to.satisfy(
+        (namespace: unknown) =>
+          at(namespace, 'code') === 404 || at(namespace, 'metadata', 'deletionTimestamp') !== undefined,
+      );
+    });
+  });
+}
+
+describe('the documents', () => {
+  it('have blocks that are run on a cluster', () => {
+    const documents = found.filter(({ blocks }) => blocks.length > 0).map(({ document }) => document);
+    expect(documents).to.include.members(['README.md', 'docs/install.md', 'docs/operating.md']);
+  });
+});
+
+/** What the documents speak of: a pod that runs, and one that holds our gate and another's. */
+async function populate(cluster: Cluster): Promise<void> {
+  await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }));
+  // Without its account a namespace takes no pods.
+  const account = '/api/v1/namespaces/shop/serviceaccounts/default';
+  await cluster.waitFor('the account', async () => (await cluster.request('GET', account)).status === 200);
+  const containers = (image: string) => [{ name: 'web', image: `registry.example.com/shop/${image}` }];
+  const labels = { app: 'web' };
+  const template = { metadata: { labels }, spec: { containers: containers('web:2.4') } };
+  const schedulingGates = [{ name: THEIRS }, { name: ARCHITECTURE_GATE }];
+  const objects = [
+    {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'web', namespace: 'shop' },
+      spec: { serviceName: 'web', selector: { matchLabels: labels }, template },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'gated', namespace: 'shop' },
+      spec: { containers: containers('unknown:1'), schedulingGates },
+    },
+  ];
+  await cluster.apply(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
+}
+
+/** The nodes that carry our taint. */
+async function taints(cluster: Cluster): Promise<unknown[]> {
+  const { body } = await cluster.request('GET', '/api/v1/nodes');
+  return listAt(body, 'items')
+    .flatMap((node) => listAt(node, 'spec', 'taints'))
+    .filter((taint) => at(taint, 'key') === 'supported-arch');
+}
+
+/** The gates of all pods. */
+async function gates(cluster: Cluster): Promise<unknown[]> {
+  const { body } = await cluster.request('GET', '/api/v1/pods');
+  return listAt(body, 'items')
+    .flatMap((pod) => listAt(pod, 'spec', 'schedulingGates'))
+    .map((gate) => at(gate, 'name'));
+}

@@ -1,0 +1,159 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parseAllDocuments } from 'yaml';
+import { at, listAt, textAt } from '../../hack/cluster/json.ts';
+import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
+import { binaries } from '../../hack/cluster/spawn.ts';
+import { runBundle } from '../support/controller-process.ts';
+import { ARCHITECTURES, OWN_ARCHITECTURE, pushBaseImage } from './support/base-image.ts';
+import { isInstalled, type Program, run, runWith } from './support/programs.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const MANIFEST = join(ROOT, 'manifests/archaware-controller.yaml');
+const CRANE: Program = [join(binaries(), 'crane')];
+const USER = '65532:65532';
+
+describe('the image', function () {
+  this.timeout(600_000);
+  let directory: string;
+  let registry: Registry;
+  let checkout: string;
+  let base: string;
+  /** What hack/build.sh printed, for two tags of one commit. */
+  let built: readonly string[];
+
+  before(async function () {
+    const missing = process.getuid?.() === 0 ? ['buildah', 'git'].filter((name) => !isInstalled(name)) : ['root'];
+    if (missing.length > 0 && process.env.CI !== undefined) throw new Error(`missing: ${missing.join(', ')}`);
+    if (missing.length > 0) return this.skip();
+    directory = await mkdtemp(join(tmpdir(), 'archaware-image-'));
+    registry = await startRegistry();
+    const scratch = join(directory, 'scratch');
+    checkout = join(directory, 'checkout');
+    await mkdir(scratch);
+    const registries = join(directory, 'registries.conf');
+    await writeFile(registries, `[[registry]]\nlocation = "${registry.host}"\ninsecure = true\n`);
+    const environment = { TMPDIR: scratch, BUILDAH_ISOLATION: 'chroot', CONTAINERS_REGISTRIES_CONF: registries };
+    const storage = join(directory, 'storage');
+    const buildah: Program = ['env', `TMPDIR=${scratch}`, 'buildah', '--root', storage, '--runroot', `${storage}-run`];
+    try {
+      base = await pushBaseImage(buildah, join(directory, 'base'), registry.host);
+    } finally {
+      await run(buildah, 'rmi', '--all', '--force');
+    }
+    // The commit, whatever becomes of the work tree meanwhile.
+    await run(['git'], 'clone', '--quiet', ROOT, checkout);
+    const build = (tag: string) =>
+      runWith(
+        { ...environment, BASE_IMAGE: base, DOCKER_REGISTRY: registry.host },
+        [join(checkout, 'hack/build.sh')],
+        'team',
+        tag,
+      );
+    built = [await build('first'), await build('second')];
+  });
+
+  after(async () => {
+    await registry?.remove();
+    if (directory !== undefined) await rm(directory, { recursive: true });
+  });
+
+  const image = () => `${registry.host}/team/archaware-controller:first`;
+  const configurationOf = async (architecture: string, name = image()): Promise<unknown> =>
+    JSON.parse(await run(CRANE, 'config', '--platform', `linux/${architecture}`, name));
+  const sourceFile = async (name: string): Promise<unknown> => JSON.parse(await readFile(join(checkout, name), 'utf8'));
+
+  it('is the same for the same commit, built twice', () => {
+    const digests = built.map((line) => /^(.+):(first|second)@(sha256:[0-9a-f]{64})\n$/.exec(line)?.slice(1) ?? line);
+    expect(digests.map(([name]) => name)).to.deep.equal(
+      digests.map(() => `${registry.host}/team/archaware-controller`),
+    );
+    expect(digests[0]?.[2]).to.be.a('string').that.equals(digests[1]?.[2]);
+  });
+
+  it('is read back by our own inspect, with every platform', async () => {
+    const args = ['--output', 'json', '--registries.insecure', registry.host, image()];
+    const { code, stdout, stderr } = await runBundle(['inspect', ...args]);
+    expect(code, stderr).to.equal(0);
+    const found: unknown = JSON.parse(stdout);
+    expect(`${image()}@${textAt(found, 0, 'digest')}\n`).to.equal(built[0]);
+    const platforms = listAt(at(found, 0), 'platforms');
+    expect(
+      platforms.map((platform) => `${textAt(platform, 'os')}/${textAt(platform, 'architecture')}`),
+    ).to.have.members(ARCHITECTURES.map((architecture) => `linux/${architecture}`));
+  });
+
+  for (const architecture of ARCHITECTURES) {
+    it(`for ${architecture} says so itself, and stands on the base of ${architecture}`, async () => {
+      const configuration = await configurationOf(architecture);
+      expect([at(configuration, 'os'), at(configuration, 'architecture')]).to.deep.equal(['linux', architecture]);
+      const bottom = async (name: string) => textAt(await configurationOf(architecture, name), 'rootfs', 'diff_ids', 0);
+      expect(await bottom(image())).to.equal(await bottom(base));
+    });
+  }
+
+  it('says what it is, whose commit it is, and runs as nobody', async () => {
+    const configuration = await configurationOf(OWN_ARCHITECTURE);
+    const commit = (await run(['git', '-C', checkout], 'log', '-1', '--format=%H %ct')).trim().split(' ');
+    const source = await sourceFile('package.json');
+    expect(at(configuration, 'config', 'Labels')).to.include({
+      'org.opencontainers.image.title': 'archaware-controller',
+      'org.opencontainers.image.licenses': at(source, 'license'),
+      'org.opencontainers.image.version': at(source, 'version'),
+      'org.opencontainers.image.revision': commit[0],
+      'org.opencontainers.image.base.name': base,
+    });
+    const created = Date.parse(textAt(configuration, 'config', 'Labels', 'org.opencontainers.image.created'));
+    expect(created).to.equal(Number(commit[1]) * 1000);
+    expect(at(configuration, 'config', 'User')).to.equal(USER);
+    expect(listAt(configuration, 'config', 'Env')).to.include.members(['UV_THREADPOOL_SIZE=64']);
+    const command = [...listAt(configuration, 'config', 'Entrypoint'), ...listAt(configuration, 'config', 'Cmd')];
+    expect(command).to.deep.equal(['node', 'dist/main.js', 'run']);
+  });
+
+  it('runs as the manifest starts it, with nothing but what is in it', async () => {
+    const root = join(directory, 'root');
+    await mkdir(root);
+    await run(CRANE, 'export', '--platform', `linux/${OWN_ARCHITECTURE}`, image(), `${root}.tar`);
+    await run(['tar'], '-xf', `${root}.tar`, '-C', root);
+    const configuration = await configurationOf(OWN_ARCHITECTURE);
+    const [command, ...rest] = await manifestCommand();
+    const inside: Program = [
+      'chroot',
+      `--userspec=${USER}`,
+      root,
+      ...[
+        'env',
+        '-i',
+        '-C',
+        textAt(configuration, 'config', 'WorkingDir'),
+        ...listAt(configuration, 'config', 'Env').map(String),
+      ],
+      ...[command, ...rest],
+    ];
+    expect(await run(inside, '--help')).to.match(/Taint nodes, give pods and DaemonSets their tolerations/);
+    expect(await run(inside, 'config', 'print')).to.match(/supported-arch/);
+    const read = await run(inside, 'inspect', '--output', 'json', '--registries.insecure', registry.host, image());
+    expect(listAt(at(JSON.parse(read), 0), 'platforms')).to.have.lengthOf(ARCHITECTURES.length);
+  });
+
+  it('has a list of the packages in it beside it, those of tests left out', async () => {
+    const list = await sourceFile('dist/archaware-controller-first.spdx.json');
+    expect(textAt(list, 'spdxVersion')).to.match(/^SPDX-2/);
+    const names = listAt(list, 'packages').map((one) => textAt(one, 'name'));
+    const dependencies = at(await sourceFile('package.json'), 'dependencies');
+    expect(names).to.include.members(Object.keys(dependencies ?? {}));
+    expect(names).not.to.include('mocha');
+  });
+});
+
+/** The command of the Deployment's container. */
+async function manifestCommand(): Promise<readonly [string, ...string[]]> {
+  const objects = parseAllDocuments(await readFile(MANIFEST, 'utf8')).map((document): unknown => document.toJS());
+  const deployment = objects.find((object) => at(object, 'kind') === 'Deployment');
+  const [first = '', ...rest] = listAt(deployment, 'spec', 'template', 'spec', 'containers', 0, 'command').map(String);
+  return [first, ...rest];
+}

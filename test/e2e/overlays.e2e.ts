@@ -1,0 +1,279 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { createAuthority } from '../../hack/cluster/certificates.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { singleManifests } from '../../hack/manifests/single.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { nameOf, ours, runs, taints, tolerations } from './support/objects.ts';
+import { buildOverlay, type Overlay } from './support/overlay.ts';
+import { admit, affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
+import { arrange, type Places } from './support/places.ts';
+import { daemonSet, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
+const LABEL = 'accelerators/ncs2';
+const DEVICE = 'feature.node.kubernetes.io/usb-ff_03e7_2485.present';
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+
+/** Rights beyond reading nodes and namespaces, as `verb resource`. */
+const RIGHTS = [
+  'patch nodes',
+  'list pods',
+  'patch pods',
+  'watch daemonsets.apps',
+  'patch daemonsets.apps',
+  'get secrets',
+  'create pods/eviction',
+  'get mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+  'patch mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+  'create secrets in archaware',
+  'update secrets/archaware-controller-webhook in archaware',
+] as const;
+type Right = (typeof RIGHTS)[number];
+
+const PODS: readonly Right[] = ['list pods', 'patch pods', 'get secrets', 'create pods/eviction'];
+const SETS: readonly Right[] = ['watch daemonsets.apps', 'patch daemonsets.apps'];
+const CALLED: readonly Right[] = [
+  'get mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+];
+const CERTIFIED: readonly Right[] = RIGHTS.slice(-3);
+
+type Promised = { readonly taints?: true; readonly key?: string; readonly affinity?: true; readonly labels?: true };
+
+const OVERLAYS: readonly [name: string, promised: Promised, rights: readonly Right[]][] = [
+  ['taints', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS]],
+  ['taints-1.30', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS, ...CALLED, ...CERTIFIED]],
+  ['affinity', { affinity: true }, [...PODS, ...CALLED, ...CERTIFIED]],
+  ['both', { taints: true, key: 'supported-arch', affinity: true }, RIGHTS],
+  ['provider-taints', { key: 'kubernetes.io/arch' }, [...PODS, ...SETS, ...CALLED, ...CERTIFIED]],
+  [
+    'cert-manager',
+    { taints: true, key: 'supported-arch', affinity: true },
+    ['patch nodes', ...PODS, ...SETS, ...CALLED],
+  ],
+  ['labels', { labels: true }, ['patch nodes', 'list pods', 'create pods/eviction']],
+];
+
+describe('the single manifests', () => {
+  it('are what kustomize makes', async () => {
+    for (const { file, content } of await singleManifests()) {
+      expect(await readFile(file, 'utf8'), `${file.pathname}: run npx tsx hack/manifests.ts`).to.equal(content);
+    }
+  });
+});
+
+for (const [name, promised, rights] of OVERLAYS) {
+  describe(`overlay ${name}, on the real control plane`, () => {
+    let world: World;
+    let places: Places;
+    let overlay: Overlay;
+    let ns: string;
+    let flags: string[];
+    let controller: RunningController;
+
+    before(async () => {
+      overlay = await buildOverlay(name);
+      const nodes = ['amd64', 'arm64'].map((architecture) => ({
+        name: `${architecture}-1`,
+        architecture,
+        taints:
+          promised.key === 'kubernetes.io/arch'
+            ? [{ key: promised.key, value: architecture, effect: 'NoSchedule' as const }]
+            : [],
+      }));
+      world = await startWorld({ nodes, manifest: overlay.manifest });
+      places = await arrange(world);
+      ns = await world.namespace('served');
+      flags = ['--config', await places.file('config.yaml', overlay.config), ...overlay.flags, ...(await files())];
+      controller = await world.run(flags);
+      if (promised.affinity || name === 'taints-1.30') await trusted();
+    });
+    after(async () => {
+      await world?.stop();
+      await places?.remove();
+    });
+
+    /** What the pod would have mounted. */
+    async function files(): Promise<string[]> {
+      if (promised.labels) {
+        const rules = overlay.objects.find(
+          ({ metadata }) => metadata.name === 'archaware-controller-labels-accelerators',
+        );
+        const texts = Object.entries(Object(at(rules, 'data'))).map(([rule, text]) => [rule, String(text)] as const);
+        await places.mount('labels/accelerators', Object.fromEntries(texts));
+        return ['--nodeLabels.directory', `${places.directory}/labels`];
+      }
+      if (name !== 'cert-manager') return [];
+      const authority = createAuthority('cert-manager');
+      const { certificate, key } = authority.issue('webhook', ['127.0.0.1']);
+      const pair = { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': authority.certificate };
+      // Its injector does this.
+      const caBundle = Buffer.from(authority.certificate).toString('base64');
+      const patch = [0, 1].map((index) => ({
+        op: 'add',
+        path: `/webhooks/${index}/clientConfig/caBundle`,
+        value: caBundle,
+      }));
+      expect((await world.cluster.request('PATCH', WEBHOOKS, patch)).status).to.equal(200);
+      return ['--webhook.certificates', await places.mount('certificates', pair)];
+    }
+
+    const trusted = () =>
+      world.eventually('the caBundle', async () => {
+        const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
+        return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
+      });
+    const tolerated = (...architectures: readonly string[]) =>
+      promised.key === undefined ? [] : architectures.map((value) => `${promised.key}=${value}:NoSchedule`);
+
+    it('has the rights that it uses, and no others of these', async () => {
+      const held: string[] = [];
+      for (const right of RIGHTS) if (await may(right)) held.push(right);
+      expect(held).to.have.members(rights);
+    });
+
+    /** Asks the API server what the roles allow. */
+    async function may(right: Right): Promise<boolean> {
+      const [verb, what = '', , namespace = ''] = right.split(' ');
+      const [, resource = '', group = '', sub = ''] = /^([a-z]+)(?:[.]([a-z0-9.]+))?(?:\/(.*))?$/.exec(what) ?? [];
+      const isName = sub !== '' && sub !== 'eviction';
+      const attributes = { verb, resource, group, namespace, ...(isName ? { name: sub } : { subresource: sub }) };
+      const review = {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SubjectAccessReview',
+        spec: { user: ACCOUNT, resourceAttributes: attributes },
+      };
+      const { body } = await world.cluster.request(
+        'POST',
+        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+        review,
+      );
+      return at(body, 'status', 'allowed') === true;
+    }
+
+    if (promised.taints) {
+      it('taints nodes', async () => {
+        for (const architecture of ['amd64', 'arm64']) {
+          await world.eventually('the taint', async () =>
+            taints(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
+          );
+        }
+      });
+    }
+
+    if (promised.affinity) {
+      it('gates pods and releases them with what they need', async () => {
+        const image = await freshImage(world, 'arm64');
+        const created = await admit(world, pod(ns, 'gated', { images: [image] }));
+        expect(gates(created)).to.deep.equal([GATE]);
+        const released = await world.eventually('it to run', async () => {
+          const found = await world.get('Pod', ns, 'gated');
+          return runs(found) && found;
+        });
+        expect(affinity(released)).to.deep.equal({ nodeAffinity: required([onArch('arm64')]) });
+        expect(tolerations(released)).to.deep.equal(tolerated('arm64'));
+      });
+    }
+
+    if (promised.key !== undefined) {
+      it('places pods and DaemonSets, and keeps what a DaemonSet got', async () => {
+        const images = [world.image('multi')];
+        await world.create(pod(ns, 'multi', { images }), daemonSet(ns, 'agent', { images }));
+        await world.eventuallyTolerates(ns, 'multi', tolerated('amd64', 'arm64'));
+        const settled = () =>
+          world.eventually('a daemon pod on each node', async () => {
+            const found = await world.get('DaemonSet', ns, 'agent');
+            const isOurs = tolerations(at(found, 'spec', 'template')).join() === tolerated('amd64', 'arm64').join();
+            const observed = at(found, 'status', 'observedGeneration') === at(found, 'metadata', 'generation');
+            return isOurs && observed && at(found, 'status', 'numberReady') === 2 && found;
+          });
+        const generation = at(await settled(), 'metadata', 'generation');
+        // As somebody does who applies his own manifest again.
+        const template = { spec: { template: { spec: { tolerations: null } } } };
+        await world.patch('DaemonSet', ns, 'agent', template);
+        expect(at(await settled(), 'metadata', 'generation')).to.equal(generation);
+      });
+    }
+
+    if (promised.labels) {
+      it('sets labels and takes them back', async () => {
+        const label = async () => at(await world.node('amd64-1'), 'metadata', 'labels', LABEL);
+        await world.patch('Node', '', 'amd64-1', { metadata: { labels: { [DEVICE]: 'true' } } });
+        await world.eventually('the label', async () => (await label()) === 'true');
+        await world.patch('Node', '', 'amd64-1', { metadata: { labels: { [DEVICE]: null } } });
+        await world.eventually('it to go', async () => (await label()) === undefined);
+        await world.patch('Node', '', 'amd64-1', { metadata: { labels: { [DEVICE]: 'true' } } });
+        await world.eventually('the label', async () => (await label()) === 'true');
+      });
+    }
+
+    it('leaves nothing behind after clean and the deletion of its objects', async () => {
+      await world.stopControllers();
+      const { code, stdout, stderr } = await world.command(['clean', '--all-pods', '--output', 'json', ...flags]);
+      expect(code, stdout + stderr).to.equal(0);
+      for (const node of await world.list('Node', '')) {
+        expect(JSON.stringify(node), nameOf(node)).not.to.match(/archaware[.]dev|supported-arch|accelerators\//);
+      }
+      expect(JSON.stringify(await world.list('DaemonSet', ns))).not.to.match(/archaware[.]dev/);
+      expect(
+        JSON.stringify((await world.list('Pod', ns)).map((found) => at(found, 'metadata', 'annotations'))),
+      ).not.to.match(/archaware[.]dev/);
+      const deleted = await world.cluster.kubectl(['delete', '-f', '-', '--ignore-not-found'], {
+        input: overlay.manifest,
+      });
+      expect(deleted.code, deleted.stderr).to.equal(0);
+      const kinds =
+        'clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,mutatingwebhookconfigurations,namespaces';
+      const left = await world.cluster.kubectl([
+        'get',
+        kinds,
+        '-l',
+        'app.kubernetes.io/name=archaware-controller',
+        '-o',
+        'name',
+      ]);
+      expect(left.stdout).to.equal('');
+    });
+
+    it('was refused nothing that it needed', async () => {
+      const refused = (await world.cluster.auditedRequests()).filter(({ status }) => status === 403);
+      // Whatever ran before, clean looks for a webhook of ours.
+      const asked = refused.filter(({ path }) => !/\/(mutatingwebhookconfigurations|secrets)\/archaware-/.test(path));
+      expect(asked.map(({ verb, path }) => `${verb} ${path}`)).to.deep.equal([]);
+      expect(controller.logs().filter((line) => /ValidatingAdmissionPolicy|forbidden/.test(line))).to.deep.equal([]);
+    });
+  });
+}
+
+describe('from taints to affinity', () => {
+  let world: World;
+  let places: Places;
+  before(async () => {
+    const { manifest } = await buildOverlay('both');
+    world = await startWorld({ manifest });
+    places = await arrange(world);
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+  });
+
+  it('takes taints and tolerations of templates back under the rights of both, before affinity takes those', async () => {
+    const { config, flags } = await buildOverlay('both');
+    const options = ['--config', await places.file('config.yaml', config), ...flags];
+    const ns = await world.namespace('served');
+    await world.run(options);
+    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
+    const state = async () => [
+      ...(await world.list('Node', '')).flatMap(taints),
+      ...tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')),
+    ];
+    const both = ours('amd64', 'arm64');
+    await world.eventually('both', async () => (await state()).sort().join() === [...both, ...both].sort().join());
+    await world.stopControllers();
+    await world.run([...options, '--placement.mode', 'affinity']);
+    await world.eventually('all to be gone', async () => (await state()).length === 0);
+    expect(JSON.stringify(await world.list('Node', ''))).not.to.include('archaware.dev');
+  });
+});

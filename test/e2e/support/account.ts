@@ -1,0 +1,24 @@
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { type Client, createClient } from '../../../hack/cluster/client.ts';
+import { at, listAt } from '../../../hack/cluster/json.ts';
+import type { World } from './world.ts';
+
+/** A client with the rights of our service account, which does what no code of ours does. */
+export async function connectAsAccount({ cluster, kubeconfig }: World): Promise<Client> {
+  const [user] = listAt(parse(await readFile(kubeconfig, 'utf8')), 'users');
+  const token = String(at(user, 'user', 'token'));
+  return createClient(cluster.server, token, await readFile(cluster.caFile, 'utf8'));
+}
+
+/** One operation of a JSON Patch. */
+type Operation = Readonly<Record<string, unknown>>;
+
+/** Something that the account could try: the path of the object, and what it would write there. */
+export type Attempt = readonly [title: string, path: string, patch: readonly Operation[]];
+
+export const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value });
+export const replace = (path: string, value: unknown): Operation => ({ op: 'replace', path, value });
+export const remove = (path: string): Operation => ({ op: 'remove', path });
+/** A name as a part of a JSON pointer. */
+export const part = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');

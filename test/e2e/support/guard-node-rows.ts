@@ -1,0 +1,65 @@
+/** What our account may write to a node, and what it must not. Nothing is ever stored. */
+import { type Attempt, add, part, remove, replace } from './account.ts';
+import { MANAGED } from './placed.ts';
+
+const NODE = '/api/v1/nodes/amd64-1';
+const managed = `/metadata/annotations/${part(MANAGED)}`;
+const label = (name: string) => `/metadata/labels/${part(name)}`;
+
+const foreign = { key: 'dedicated', value: 'gpu', effect: 'PreferNoSchedule' };
+const ours = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
+const earlier = { key: 'old.example.com/arch', value: 'amd64', effect: 'NoSchedule' };
+const TAINTS = ['supported-arch=amd64:NoSchedule', 'old.example.com/arch=amd64:NoSchedule'];
+const LABELS = ['accelerators/ncs2'];
+const record = (taints: readonly string[], labels: readonly string[]) => JSON.stringify({ taints, labels });
+
+/** The node as it is, as a merge patch. */
+export const NODE_AS_IT_IS = {
+  metadata: {
+    annotations: { [MANAGED]: record(TAINTS, LABELS), 'example.com/note': 'theirs' },
+    labels: { 'accelerators/ncs2': 'true', 'accelerators/theirs': 'true', pool: 'a' },
+  },
+  spec: { taints: [foreign, ours, earlier] },
+};
+
+const taints = (...list: readonly unknown[]) => [replace('/spec/taints', list)];
+
+export const NODES_ALLOWED: readonly Attempt[] = [
+  ['take all back', NODE, [...taints(foreign), remove(managed), remove(label('accelerators/ncs2'))]],
+  ['take an earlier key back', NODE, [...taints(foreign, ours), replace(managed, record(TAINTS.slice(0, 1), LABELS))]],
+  ['leave the taint to whoever put it there', NODE, [replace(managed, record([], LABELS))]],
+  [
+    'set our label',
+    NODE,
+    [add(label('accelerators/edgetpu'), 'true'), replace(managed, record(TAINTS, ['accelerators/edgetpu', ...LABELS]))],
+  ],
+];
+
+const claim = (name: string, value = 'true') => [
+  add(label(name), value),
+  replace(managed, record(TAINTS, [...LABELS, name])),
+];
+
+export const NODES_REFUSED: readonly Attempt[] = [
+  ['set a foreign taint', NODE, taints(foreign, ours, earlier, { ...foreign, key: 'evil' })],
+  ['remove a foreign taint', NODE, taints(ours, earlier)],
+  ['change a foreign taint', NODE, taints({ ...foreign, value: 'cpu' }, ours, earlier)],
+  ['set our taint with another effect', NODE, taints(foreign, ours, earlier, { ...ours, effect: 'NoExecute' })],
+  ['set our taint for another architecture', NODE, taints(foreign, { ...ours, value: 'arm64' }, earlier)],
+  ['set a taint under an earlier key', NODE, taints(foreign, ours, { ...earlier, value: 'arm64' })],
+  ['record a foreign taint as ours', NODE, [replace(managed, record(['dedicated=gpu:PreferNoSchedule'], LABELS))]],
+  ["record another's label as ours", NODE, [replace(managed, record(TAINTS, ['accelerators/theirs']))]],
+  ['record a label that is not there', NODE, [replace(managed, record(TAINTS, ['accelerators/none']))]],
+  ['change a label', NODE, [replace(label('pool'), 'b')]],
+  ['remove a label', NODE, [remove(label('pool'))]],
+  ['remove a label that was there before us', NODE, [remove(label('accelerators/theirs'))]],
+  ['set our label without recording it', NODE, [add(label('accelerators/edgetpu'), 'true')]],
+  ['set our label to something else', NODE, claim('accelerators/edgetpu', 'yes')],
+  ['change our label', NODE, [replace(label('accelerators/ncs2'), 'false')]],
+  ['set a label for which there are no rules', NODE, claim('example.com/pool')],
+  ['set a label of Kubernetes', NODE, claim('node-role.kubernetes.io/control-plane')],
+  ['set an annotation', NODE, [add('/metadata/annotations/evil', 'yes')]],
+  ['remove an annotation', NODE, [remove(`/metadata/annotations/${part('example.com/note')}`)]],
+  ['set a finalizer', NODE, [add('/metadata/finalizers', ['example.com/evil'])]],
+  ['cordon it', NODE, [add('/spec/unschedulable', true)]],
+];

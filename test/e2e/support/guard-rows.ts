@@ -1,0 +1,157 @@
+/** What our account may write, and what it must not, by object. The objects are made for it, and nothing is ever stored. */
+import { type Attempt, add, part, remove, replace } from './account.ts';
+import { GATE, isIn, MANAGED, onArch } from './placed.ts';
+import type { KubernetesObject } from './workloads.ts';
+import { daemonSet, pod } from './workloads.ts';
+
+export const NS = 'guarded';
+const PLAIN = `/api/v1/namespaces/${NS}/pods/plain`;
+const HELD = `/api/v1/namespaces/${NS}/pods/held`;
+const OTHERS = `/api/v1/namespaces/${NS}/pods/of-others`;
+const SET = `/apis/apps/v1/namespaces/${NS}/daemonsets/agent`;
+
+const NOTES = 'archaware.dev/tolerations';
+const managed = `/metadata/annotations/${part(MANAGED)}`;
+const notes = `/metadata/annotations/${part(NOTES)}`;
+export const own = (value: string, more: object = {}) => ({
+  key: 'supported-arch',
+  operator: 'Equal',
+  value,
+  effect: 'NoSchedule',
+  ...more,
+});
+const foreign = { key: 'dedicated', operator: 'Equal', value: 'gpu', effect: 'NoSchedule' };
+
+const zone = isIn('example.com/zone', 'a');
+const term = (expression: unknown) => ({ matchExpressions: [expression] });
+const liking = (expression: unknown) => ({ weight: 10, preference: term(expression) });
+const nowhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
+const images = ['registry.example.com/app:1'];
+const others = 'example.com/others';
+const annotations = { [MANAGED]: '{"tolerations":[],"required":[],"preferred":[]}', 'example.com/note': 'theirs' };
+const nodeAffinity = {
+  requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term(zone)] },
+  preferredDuringSchedulingIgnoredDuringExecution: [liking(zone)],
+};
+
+/** What is there. */
+export const OBJECTS: readonly KubernetesObject[] = [
+  pod(NS, 'plain', { images, annotations, tolerations: [foreign], spec: nowhere }),
+  pod(NS, 'held', {
+    images,
+    tolerations: [foreign],
+    spec: { ...nowhere, schedulingGates: [{ name: others }, { name: GATE }], affinity: { nodeAffinity } },
+  }),
+  pod(NS, 'of-others', { images, spec: { schedulingGates: [{ name: others }] } }),
+  daemonSet(NS, 'agent', { images, tolerations: [foreign, own('amd64'), own('arm64')], spec: nowhere }),
+];
+
+const required = '/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms';
+const preferred = '/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution';
+const toleration = (value: unknown) => [add('/spec/tolerations/-', value)];
+
+export const PODS_ALLOWED: readonly Attempt[] = [
+  ['add our tolerations', PLAIN, [...toleration(own('amd64')), ...toleration(own('arm64'))]],
+  ['remove our annotation', PLAIN, [remove(managed)]],
+  ['release a pod that holds our gate', HELD, [remove('/spec/schedulingGates/1')]],
+  [
+    'release it with affinity and tolerations',
+    HELD,
+    [
+      remove('/spec/schedulingGates/1'),
+      add(`${required}/0/matchExpressions/-`, onArch('amd64')),
+      add(`${required}/0/matchExpressions/-`, isIn('kubernetes.io/os', 'linux')),
+      add(`${preferred}/-`, liking(onArch('arm64'))),
+      ...toleration(own('amd64')),
+    ],
+  ],
+];
+
+export const PODS_REFUSED: readonly Attempt[] = [
+  ['change an image', PLAIN, [replace('/spec/containers/0/image', 'registry.example.com/evil:1')]],
+  ['add a foreign toleration', PLAIN, toleration({ ...foreign, key: 'other' })],
+  ['add a toleration of everything', PLAIN, toleration({ operator: 'Exists' })],
+  ['tolerate our taint whatever its value', PLAIN, toleration({ key: 'supported-arch', operator: 'Exists' })],
+  ['tolerate our key with another effect', PLAIN, toleration(own('amd64', { effect: 'NoExecute' }))],
+  ['tolerate what is no architecture', PLAIN, toleration(own('AMD64'))],
+  ['change how long a toleration lasts', PLAIN, [replace('/spec/tolerations/1/tolerationSeconds', 1)]],
+  ['set a label', PLAIN, [add('/metadata/labels/evil', 'yes')]],
+  ['change a label', PLAIN, [replace('/metadata/labels/app', 'other')]],
+  ['set an annotation', PLAIN, [add('/metadata/annotations/evil', 'yes')]],
+  ['change our annotation', PLAIN, [replace(managed, '{"tolerations":[]}')]],
+  ['remove a foreign annotation', PLAIN, [remove(`/metadata/annotations/${part('example.com/note')}`)]],
+  ['set a finalizer', PLAIN, [add('/metadata/finalizers', ['example.com/evil'])]],
+  [
+    'give it an owner',
+    PLAIN,
+    [add('/metadata/ownerReferences', [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' }])],
+  ],
+  ['limit its time', PLAIN, [add('/spec/activeDeadlineSeconds', 1)]],
+  ["remove another's gate", OTHERS, [remove('/spec/schedulingGates')]],
+  ["remove another's gate where ours is, too", HELD, [remove('/spec/schedulingGates/0')]],
+  ['remove all gates', HELD, [remove('/spec/schedulingGates')]],
+  ['narrow a pod that does not hold our gate', OTHERS, [add('/spec/affinity', { nodeAffinity })]],
+  [
+    'narrow by a foreign label',
+    HELD,
+    [add(`${required}/0/matchExpressions/-`, isIn('kubernetes.io/hostname', 'evil'))],
+  ],
+  [
+    'narrow to what an architecture is not',
+    HELD,
+    [add(`${required}/0/matchExpressions/-`, { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] })],
+  ],
+  ['prefer by a foreign label', HELD, [add(`${preferred}/-`, liking(isIn('kubernetes.io/hostname', 'evil')))]],
+  ['remove a preference', HELD, [remove(preferred)]],
+  ['change a node selector', HELD, [add('/spec/nodeSelector/other', 'yes')]],
+];
+
+/** What the API server lets nobody do. */
+export const PODS_IMPOSSIBLE: readonly Attempt[] = [
+  ['remove a foreign toleration', PLAIN, [remove('/spec/tolerations/0')]],
+  ['widen required affinity', HELD, [remove(`${required}/0/matchExpressions/0`)]],
+  ['add a term of required affinity', HELD, [add(`${required}/-`, term(onArch('amd64')))]],
+  [
+    'add affinity to pods',
+    HELD,
+    [
+      add('/spec/affinity/podAffinity', {
+        requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'kubernetes.io/hostname' }],
+      }),
+    ],
+  ],
+];
+
+const template = '/spec/template/spec';
+const entry = (toleration: unknown) => JSON.stringify([toleration]);
+
+/** The annotation that goes with the DaemonSet: the first one of its tolerations for our taint is ours. */
+export const RECORDED = { [NOTES]: entry(own('amd64')) };
+
+export const SETS_ALLOWED: readonly Attempt[] = [
+  ['take our toleration back', SET, [remove(`${template}/tolerations/1`), remove(notes)]],
+  [
+    'add our toleration',
+    SET,
+    [add(`${template}/tolerations/-`, own('s390x')), replace(notes, JSON.stringify([own('amd64'), own('s390x')]))],
+  ],
+];
+
+export const SETS_REFUSED: readonly Attempt[] = [
+  ['change an image', SET, [replace(`${template}/containers/0/image`, 'registry.example.com/evil:1')]],
+  ['add a container', SET, [add(`${template}/containers/-`, { name: 'evil', image: 'registry.example.com/evil:1' })]],
+  ['make it privileged', SET, [add(`${template}/hostPID`, true)]],
+  ['change its service account', SET, [add(`${template}/serviceAccountName`, 'evil')]],
+  ['set a label of the template', SET, [add('/spec/template/metadata/labels/evil', 'yes')]],
+  ['set an annotation of the template', SET, [add('/spec/template/metadata/annotations', { evil: 'yes' })]],
+  ['add a foreign toleration', SET, [add(`${template}/tolerations/-`, { ...foreign, key: 'other' })]],
+  ['add a toleration of everything', SET, [add(`${template}/tolerations/-`, { operator: 'Exists' })]],
+  ['remove a foreign toleration', SET, [remove(`${template}/tolerations/0`)]],
+  ["remove one like ours that is its author's", SET, [remove(`${template}/tolerations/2`)]],
+  ['record a foreign toleration as ours', SET, [replace(notes, entry(foreign))]],
+  ['record one with more to it', SET, [replace(notes, `${entry(own('amd64'))},"x"`)]],
+  ['set a label', SET, [add('/metadata/labels', { evil: 'yes' })]],
+  ['set an annotation', SET, [add('/metadata/annotations/evil', 'yes')]],
+  ['change how it is updated', SET, [replace('/spec/updateStrategy', { type: 'OnDelete' })]],
+  ['change the node selector', SET, [add(`${template}/nodeSelector/other`, 'yes')]],
+];

@@ -1,0 +1,33 @@
+import { expect } from 'chai';
+import { AMD, type Labelled, startLabelled, USB } from '../support/labelled.ts';
+
+// k8s-auto-labeller (2020) updated nodes as a whole and dropped what met another writer: the label stayed.
+describe('a label that is to go is not lost on a write conflict', () => {
+  let world: Labelled;
+  beforeEach(async () => {
+    world = await startLabelled();
+  });
+  afterEach(() => world.stop());
+
+  it("goes when another writer was first, and that writer's labels stay", async () => {
+    await world.write({ 'accelerators/x': USB });
+    await world.label(AMD, { [USB]: 'true' });
+    await world.run('--loops', 'labels');
+    await world.eventually(AMD, 'accelerators/x=true', `${USB}=true`);
+    const { faults } = world.product.cluster;
+    let undone = 0;
+    // Each time another record than the one that was read; then a refusal of the server's own.
+    for (const labels of [['accelerators/x', 'other/gone'], ['accelerators/x']]) {
+      faults.conflictNextPatch(/nodes\/amd64-1/, async () => {
+        undone++;
+        const annotations = { 'archaware.dev/managed': JSON.stringify({ labels }) };
+        await world.product.patch(AMD, { metadata: { annotations, labels: { [`other/l${undone}`]: 'theirs' } } });
+      });
+    }
+    faults.inject({ method: 'PATCH', path: /nodes\/amd64-1/, user: /archaware/, status: 409, times: 2 });
+    await world.label(AMD, { [USB]: null });
+    await world.eventually(AMD, ...Array.from({ length: undone }, (_, index) => `other/l${index + 1}=theirs`));
+    expect(undone).to.be.above(0);
+    expect(await world.recorded(AMD)).to.equal(undefined);
+  });
+});

@@ -1,0 +1,95 @@
+/** The shell blocks of our documents that are marked as tested, and what runs them. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import type { Finished } from './controller-process.ts';
+import { startTestRegistry } from './registry.ts';
+
+/** What a block needs: Node.js alone, or kubectl and a real control plane besides. */
+export type Mark = 'tested' | 'tested-on-cluster';
+
+/** One block that begins with ```` ```sh tested ```` or ```` ```sh tested-on-cluster ````, perhaps with ` exit=2`. */
+export type Block = { readonly line: number; readonly mark: Mark; readonly exit: number; readonly script: string };
+
+/** What in the repository the blocks name. */
+const NAMED = ['dist', 'docs', 'labels', 'manifests'];
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The marked blocks of a text. Throws for a mark that is not one: such a block would never be run. */
+export function blocksIn(markdown: string): Block[] {
+  const blocks: Block[] = [];
+  let open: { line: number; info: string; script: string[] } | undefined;
+  for (const [index, line] of markdown.split('\n').entries()) {
+    if (open !== undefined && line !== '```') open.script.push(line);
+    else if (open !== undefined) {
+      blocks.push(...marked(open));
+      open = undefined;
+    } else if (line.startsWith('```')) open = { line: index + 1, info: line.slice(3), script: [] };
+  }
+  if (open !== undefined) throw new Error(`the block of line ${open.line} has no end`);
+  return blocks;
+}
+
+function marked({ line, info, script }: { line: number; info: string; script: readonly string[] }): Block[] {
+  const [, mark, exit = '0'] = /^sh (tested|tested-on-cluster)(?: exit=([0-9]+))?$/.exec(info) ?? [];
+  if (mark === 'tested' || mark === 'tested-on-cluster') {
+    return [{ line, mark, exit: Number(exit), script: script.join('\n') }];
+  }
+  if (/^sh ./.test(info)) throw new Error(`line ${line}: "${info}" is no mark`);
+  return [];
+}
+
+/** The marked blocks of a document of the repository; none where it is not there. */
+export async function blocksOf(document: string): Promise<Block[]> {
+  return existsSync(`${ROOT}${document}`) ? blocksIn(await readFile(`${ROOT}${document}`, 'utf8')) : [];
+}
+
+/** Where the blocks of a document run, one after the other: an empty directory with links to what they name. */
+export type Workplace = {
+  readonly directory: string;
+  /** Runs a block as bash does with -eu; throws with all that it printed where it ends otherwise than it says. */
+  run(block: Block, environment: Readonly<Record<string, string>>): Promise<Finished>;
+  remove(): Promise<void>;
+};
+
+/** Makes the directory. */
+export async function makeWorkplace(): Promise<Workplace> {
+  const directory = await mkdtemp(join(tmpdir(), 'archaware-docs-'));
+  for (const name of NAMED.filter((named) => existsSync(`${ROOT}${named}`))) {
+    await symlink(`${ROOT}${name}`, join(directory, name));
+  }
+  return {
+    directory,
+    async run({ script, exit, line }, environment) {
+      const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
+        cwd: directory,
+        env: { PATH: process.env.PATH, HOME: directory, ...environment },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const closed = once(child, 'close');
+      const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+      if (child.exitCode === exit) return { code: exit, stdout, stderr };
+      throw new Error(`the block of line ${line} ended with ${child.exitCode}, not ${exit}:\n${stdout}${stderr}`);
+    },
+    remove: () => rm(directory, { recursive: true }),
+  };
+}
+
+/** Images that the documents name, at a registry that stands in for registry.example.com. */
+export async function startDocumentRegistry() {
+  const registry = await startTestRegistry();
+  registry.put('shop/web', '2.4', ['amd64', 'arm64']);
+  registry.put('shop/migrate', '2.5', ['arm64']);
+  registry.put('team/app', '1.2', ['amd64', 'arm64']);
+  const mirrors = { 'registry.example.com': { endpoints: [`http://${registry.host}`], fallback: false } };
+  return {
+    /** The variables by which our program finds them. */
+    environment: { ARCHAWARE_REGISTRIES__MIRRORS: JSON.stringify(mirrors) },
+    stop: () => registry.stop(),
+  };
+}
