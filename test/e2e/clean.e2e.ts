@@ -116,8 +116,10 @@ describe('clean', () => {
     configurations,
     gates: 0,
     nodes,
+    labels: 0,
     daemonSets,
     pods,
+    annotations: 0,
   });
   const holder = async () =>
     at(await world.get('Lease', 'archaware', 'archaware-controller'), 'spec', 'holderIdentity') ?? '';
