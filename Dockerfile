@@ -15,6 +15,7 @@ COPY src src
 RUN node hack/build.mjs
 
 # Without a RUN, for the same reason.
+# The platform is named as buildah 1.28 would otherwise take the base of the stage above, whatever it builds for.
 FROM --platform=$TARGETPLATFORM ${BASE_IMAGE}
 ARG BASE_IMAGE
 LABEL org.opencontainers.image.title="archaware-controller" \
@@ -24,9 +25,10 @@ LABEL org.opencontainers.image.title="archaware-controller" \
 # Names whose DNS never answers would otherwise hold up good ones: four threads serve all look-ups.
 ENV NODE_ENV=production UV_THREADPOOL_SIZE=64
 WORKDIR /app
-# Modes are given: those of a checkout depend on the umask, and the same commit is to give the same digest.
+# Modes are given: those of a checkout depend on the umask, and the same commit is to give the same digest. BuildKit gives the
+# directories on the way the same mode, and nobody could enter one of 0644.
 COPY --chmod=0644 package.json LICENSE ./
-COPY --from=build --chmod=0644 /build/dist/main.js dist/
+COPY --from=build --chmod=0755 /build/dist/main.js dist/
 # Nobody; the number is that of the manifests. runAsNonRoot needs a number, not a name.
 USER 65532:65532
 ENTRYPOINT ["node", "dist/main.js"]
