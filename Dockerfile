@@ -1,7 +1,7 @@
 # hack/build.sh builds this for every platform that Node.js is published for.
 #
 # node:24-trixie-slim with Node.js 24.21.0, an index of linux/amd64, arm64, ppc64le and s390x. The digest is the one that Docker
-# recorded in docker-library/repo-info, repos/node/remote/24-trixie-slim.md, after 19 September 2026. Not node:24-slim: the images on
+# recorded in docker-library/repo-info, repos/node/remote/24-trixie-slim.md, of 19 September 2026. Not node:24-slim: the images on
 # bookworm are no longer built for s390x. To move to a newer one: `docker buildx imagetools inspect node:24-trixie-slim`.
 ARG BASE_IMAGE=docker.io/library/node:24-trixie-slim@sha256:8ec5d7557396cfe32d21c3f9c13072355ceab22b584578ca4bb28af31120cffe
 
