@@ -10,7 +10,7 @@ import { ConfigurationError } from './config/problems.ts';
 const COMMON = ['kubeconfig', 'context', 'config', 'log-level', 'log-format', 'output', 'help', 'version'];
 /** Flags of one command; they are no keys. */
 const OWN: Readonly<Record<string, readonly string[]>> = {
-  clean: ['yes', 'dry-run', 'pods', 'timeout', 'all-pods'],
+  clean: ['yes', 'dry-run', 'pods', 'timeout', 'all-pods', 'stop'],
   config: ['from'],
   explain: ['f', 'file'],
 };
@@ -66,6 +66,7 @@ async function main(): Promise<number> {
         pods: String(argv.pods ?? 'evict'),
         timeout: String(argv.timeout ?? '10m'),
         allPods: argv['all-pods'] === true,
+        stop: argv.stop === true,
       });
     case 'inspect':
       if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
@@ -124,6 +125,11 @@ function commandLine() {
     })
     .option('timeout', { type: 'string', group: 'clean:', describe: 'How long evictions may take (10m)' })
     .option('all-pods', { type: 'boolean', group: 'clean:', describe: 'Also pods that nothing brings back' })
+    .option('stop', {
+      type: 'boolean',
+      group: 'clean:',
+      describe: 'Scale our Deployment to 0 first, and wait for its leader to end',
+    })
     .option('from', {
       type: 'string',
       group: 'config:',

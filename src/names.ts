@@ -41,6 +41,9 @@ export const WEBHOOK_SECRET = 'archaware-controller-webhook';
 /** The Service in our namespace through which the API server calls us. */
 export const WEBHOOK_SERVICE = 'archaware-controller';
 
+/** The Deployment that runs us. */
+export const DEPLOYMENT = 'archaware-controller';
+
 /** The closed list of Event reasons. */
 export type EventReason =
   | 'ImageUnresolvable'

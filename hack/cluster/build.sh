@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the real cluster of the end-to-end tests from published Go modules: the control plane, etcd, kwok, a registry,
-# crane and promtool, into one folder. Needs Go and coreutils. A second run finds its stamp and ends at once.
+# crane, promtool and helm, into one folder. Needs Go and coreutils. A second run finds its stamp and ends at once.
 #
 #   ARCHAWARE_BIN       the folder (default: ~/.cache/archaware/bin)
 #   KUBEBUILDER_ASSETS  a folder with kube-apiserver, etcd and kubectl, which are then taken from there
@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bin=${ARCHAWARE_BIN:-$HOME/.cache/archaware/bin}
 assets=${KUBEBUILDER_ASSETS:-}
-binaries=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok registry crane promtool)
+binaries=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok registry crane promtool helm)
 
 hash() { if command -v sha256sum > /dev/null; then sha256sum; else shasum -a 256; fi | cut -d ' ' -f 1; }
 
@@ -62,6 +62,7 @@ build kwok '' sigs.k8s.io/kwok/cmd/kwok
 build registry '' github.com/distribution/distribution/v3/cmd/registry github.com/google/go-containerregistry/cmd/crane
 # Without the service discoveries, which bring the library of every cloud.
 GOFLAGS="$GOFLAGS -tags=remove_all_sd" build prometheus '' github.com/prometheus/prometheus/cmd/promtool
+build helm '' helm.sh/helm/v4/cmd/helm
 if [[ -f $scratch/server ]]; then mv "$scratch/server" "$scratch/etcd"; fi
 
 # kwok's stages, which say how a node becomes Ready and a bound pod Running, lie in its module as several files.

@@ -20,11 +20,13 @@ import { systemClock as clock } from '../kube/clock.ts';
 import { isGone } from '../kube/errors.ts';
 import { cleanerIdentity, createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
+import { DEPLOYMENT } from '../names.ts';
 import { type Node, undoNode } from '../placement/node.ts';
 import { type Counts, describePlan, emptyCounts, leftNow, podQuestion, report } from './clean-report.ts';
 import { ClusterError, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { toSettings } from './settings.ts';
+import { stopDeployment } from './stop-deployment.ts';
 
 /** The flags of `clean`, as they were given. */
 export type CleanFlags = {
@@ -33,10 +35,13 @@ export type CleanFlags = {
   readonly pods: string;
   readonly timeout: string;
   readonly allPods: boolean;
+  readonly stop: boolean;
 };
 
 /** How often a lease that somebody holds is looked at. */
 const WATCH_MS = 500;
+/** How long a replica that was told to end may take; the manifests give it half a minute. */
+const FAREWELL_MS = 60_000;
 
 /**
  * Undoes what `run` did, in the order in which nothing is lost on the way. Exit code 0 when nothing of ours is left, 2
@@ -80,7 +85,12 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       say('nothing was done');
       return EXIT.failed;
     }
-    if (config.leaderElection.enabled) lease = await takeLease(context, client, leaseNamespace, over, end);
+    const stopped = flags.stop && (await stopDeployment(client, leaseNamespace, over));
+    if (stopped) say(`Deployment ${leaseNamespace}/${DEPLOYMENT}: scaled to 0`);
+    if (config.leaderElection.enabled) {
+      const waitMs = stopped ? FAREWELL_MS : 0;
+      lease = await takeLease(context, client, leaseNamespace, { over, end, waitMs });
+    }
     const held = lease;
     const mayWrite = () => held?.fresh() ?? true;
     const undo: UndoOptions = { ...look, mayWrite, write: createWriter(client, mayWrite) };
@@ -171,17 +181,20 @@ async function undoAll(
   return { removed, left };
 }
 
-/** Takes the Lease, or says who holds it. A holder that fell silent is given its time to prove that it lives. */
+/**
+ * Takes the Lease, or says who holds it. A holder that fell silent is given its time to prove that it lives, and one that lives
+ * `waitMs` to end.
+ */
 async function takeLease(
   { config, signal }: Context,
   client: ApiClient,
   namespace: string,
-  over: AbortSignal,
-  end: AbortController,
+  { over, end, waitMs }: { over: AbortSignal; end: AbortController; waitMs: number },
 ): Promise<Lease | undefined> {
   const { name, leaseDuration } = config.leaderElection;
   const identity = cleanerIdentity(`${hostname()}-${randomUUID()}`);
   const lease = createLease({ client, namespace, name, identity, durationMs: milliseconds(leaseDuration), clock });
+  const deadline = clock.monotonic() + waitMs;
   let said = false;
   for (;;) {
     signal.throwIfAborted();
@@ -194,13 +207,14 @@ async function takeLease(
       throw error;
     }
     if (attempt.held) break;
-    if (attempt.alive) {
+    if (attempt.alive && clock.monotonic() >= deadline) {
       throw new ClusterError(
         `${attempt.holder} leads (Lease ${namespace}/${name}): stop it first, ` +
-          `as with kubectl -n ${namespace} scale deployment archaware-controller --replicas=0`,
+          `with --stop, or as with kubectl -n ${namespace} scale deployment ${DEPLOYMENT} --replicas=0`,
       );
     }
-    if (!said) say(`${attempt.holder} holds the lease; waiting up to ${leaseDuration} to see whether it lives`);
+    if (!said && attempt.alive) say(`${attempt.holder} leads; waiting for it to end`);
+    else if (!said) say(`${attempt.holder} holds the lease; waiting up to ${leaseDuration} to see whether it lives`);
     said = true;
     await clock.delay(WATCH_MS, over);
   }

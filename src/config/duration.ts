@@ -1,5 +1,6 @@
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-const DURATION = /^(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+$/;
+/** What a duration looks like. */
+export const DURATION = /^(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+$/;
 
 /** Milliseconds of a duration as Go and Kubernetes write them (`30s`, `1h30m`), or undefined for anything else. */
 export function parseDuration(text: string): number | undefined {

@@ -1,18 +1,20 @@
 import * as z from 'zod';
 import { normaliseArchitecture } from '../placement/platform.ts';
 import { parseSelector } from '../placement/selector.ts';
-import { parseDuration } from './duration.ts';
+import { DURATION, parseDuration } from './duration.ts';
 
 /** What `--help`, the reference and an error line say of a key. */
 export type LeafMeta = {
   readonly description: string;
   /** What is allowed, as it follows "expected". */
   readonly expected: string;
+  /** A regular expression for the JSON Schema, where the rule itself is code. */
+  readonly pattern?: string;
 };
 
-/** Attaches the two texts to the schema of a key. */
-export function leaf<T extends z.ZodType>(schema: T, description: string, expected: string): T {
-  return schema.meta({ description, expected });
+/** Attaches the texts to the schema of a key. */
+export function leaf<T extends z.ZodType>(schema: T, description: string, expected: string, pattern?: RegExp): T {
+  return schema.meta({ description, expected, ...(pattern ? { pattern: pattern.source } : {}) });
 }
 
 /** A key of a policy: the schema of a global key, for a field that may be absent and then means the global value. */
@@ -53,7 +55,7 @@ export function duration(least: string, most: string, fallback: string, descript
       return ms !== undefined && ms >= low && ms <= high;
     })
     .default(fallback);
-  return leaf(schema, description, `a duration from ${least} to ${most}, as 30s or 10m`);
+  return leaf(schema, description, `a duration from ${least} to ${most}, as 30s or 10m`, DURATION);
 }
 
 /** A label selector. */
@@ -99,6 +101,9 @@ export function texts(pattern: RegExp, fallback: string[], description: string, 
   return leaf(z.array(z.string().regex(pattern)).default(fallback), description, expected);
 }
 
+/** What {@link bindAddress} looks like; the number of the port has a limit besides. */
+export const ADDRESS = /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}$/;
+
 /** `host:port` or `:port`. */
 export const bindAddress = z.string().refine(isBindAddress);
 
@@ -108,12 +113,9 @@ export function listenAddress(fallback: string, description: string) {
     .string()
     .refine((text) => text === '' || isBindAddress(text))
     .default(fallback);
-  return leaf(schema, description, 'host:port or :port; empty for none');
+  return leaf(schema, description, 'host:port or :port; empty for none', new RegExp(`^$|${ADDRESS.source}`));
 }
 
 function isBindAddress(text: string): boolean {
-  return (
-    /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}$/.test(text) &&
-    Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535
-  );
+  return ADDRESS.test(text) && Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535;
 }

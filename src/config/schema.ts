@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import {
+  ADDRESS,
   architecture,
   bindAddress,
   choice,
@@ -178,7 +179,7 @@ export const schema = z.strictObject({
   }),
   webhook: z.strictObject({
     enabled: flag(false, 'Whether POST /mutate is served, so that pods are placed at admission.'),
-    address: leaf(bindAddress.default(':9443'), 'Where it is served, over HTTPS.', 'host:port or :port'),
+    address: leaf(bindAddress.default(':9443'), 'Where it is served, over HTTPS.', 'host:port or :port', ADDRESS),
     certificates: leaf(
       z.string().min(1).default('self'),
       'Made by the leader and kept in a Secret, or read from a directory with tls.crt, tls.key and ca.crt.',

@@ -116,6 +116,7 @@ describe('clean', () => {
     configurations,
     gates: 0,
     nodes,
+    labels: 0,
     daemonSets,
     pods,
     annotations: 0,

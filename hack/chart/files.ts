@@ -1,0 +1,49 @@
+import { readFile } from 'node:fs/promises';
+import { allKeys } from '../../src/config/keys.ts';
+import { appliesAtOnce } from '../../src/config/reload.ts';
+import type { GeneratedFile } from '../manifests/single.ts';
+import { valuesSchema } from './values-schema.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const COMPONENTS = new URL('manifests/kustomize/components/', ROOT);
+/** Where the chart is. */
+export const CHART = new URL('manifests/helm/archaware-controller/', ROOT);
+
+/** Copies, as helm reads no file outside of the chart; the templates change what depends on values. */
+const COPIES: readonly [from: URL, to: string][] = [
+  ...['pods', 'nodes', 'daemonsets', 'webhook-certificates', 'keep'].map((name): [URL, string] => [
+    new URL(`${name}/policy.yaml`, COMPONENTS),
+    `files/policies/${name}.yaml`,
+  ]),
+  ...['pods', 'daemonsets'].map((name): [URL, string] => [
+    new URL(`webhook-${name}/webhook.yaml`, COMPONENTS),
+    `files/webhooks/${name}.yaml`,
+  ]),
+  [new URL('alerts/prometheusrule.yaml', COMPONENTS), 'files/prometheusrule.yaml'],
+  ...['edgetpu', 'ncs2'].map((name): [URL, string] => [
+    new URL(`labels/accelerators/${name}`, ROOT),
+    `files/labels/accelerators/${name}`,
+  ]),
+];
+
+/** What of the chart is generated, as it should be. */
+export async function chartFiles(): Promise<GeneratedFile[]> {
+  const copies = COPIES.map(async ([from, to]) => ({
+    file: new URL(to, CHART),
+    content: await readFile(from, 'utf8'),
+  }));
+  const keys = allKeys().map(({ path, fallback }) => ({
+    path: path.split('.'),
+    default: fallback,
+    restart: !appliesAtOnce(path),
+  }));
+  return [
+    ...(await Promise.all(copies)),
+    { file: new URL('files/config.json', CHART), content: json({ keys }) },
+    { file: new URL('values.schema.json', CHART), content: json(valuesSchema()) },
+  ];
+}
+
+function json(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}

@@ -1,0 +1,99 @@
+import { jsonSchema } from '../../src/config/json-schema.ts';
+import { isObject } from '../../src/placement/json.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const text: Schema = { type: 'string' };
+const flag: Schema = { type: 'boolean' };
+const count: Schema = { type: 'integer', minimum: 0 };
+const list: Schema = { type: 'array', items: { type: 'object' } };
+/** What Kubernetes defines and checks. */
+const free: Schema = { type: 'object' };
+const texts: Schema = { type: 'object', additionalProperties: text };
+/** The Deployment selects its pods by this one. */
+const labels: Schema = { ...texts, properties: { 'app.kubernetes.io/name': false } };
+const objectName: Schema = { type: 'string', pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$' };
+/** The name, or none. */
+const optionalName: Schema = { type: 'string', pattern: '^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$' };
+const nodePath: Schema = { type: 'string', pattern: '^(/.+)?$' };
+const duration: Schema = { type: 'string', pattern: '^([0-9]+(\\.[0-9]+)?(ms|h|m|s))+$' };
+
+/** The JSON Schema of the chart's values: our configuration's, and what else the chart takes. Draft 7, which every Helm 3 and 4 reads. */
+export function valuesSchema(): Schema {
+  const { $schema: _, ...config } = Object(byPattern(jsonSchema()));
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    ...group({
+      // What a chart that this one is a part of hands down.
+      global: free,
+      config,
+      image: group({
+        repository: { type: 'string', minLength: 1 },
+        tag: text,
+        digest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
+        pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
+        pullSecrets: list,
+      }),
+      replicas: count,
+      topologySpreadConstraints: list,
+      podDisruptionBudget: group({
+        enabled: flag,
+        minAvailable: { type: ['integer', 'string'], pattern: '^[0-9]+%$' },
+      }),
+      resources: free,
+      priorityClassName: optionalName,
+      nodeSelector: texts,
+      tolerations: list,
+      affinity: free,
+      podSecurityContext: free,
+      securityContext: free,
+      env: list,
+      labels,
+      annotations: texts,
+      podLabels: labels,
+      podAnnotations: texts,
+      serviceAccount: group({ create: flag, name: objectName, annotations: texts }),
+      rbac: group({ create: flag, clean: flag }),
+      guard: group({ enabled: flag }),
+      keep: group({ enabled: { enum: [true, false, 'auto'] } }),
+      webhook: group({ pods: flag, certManager: group({ enabled: flag, issuerRef: texts }) }),
+      credentials: group({ dockerConfigSecrets: { type: 'array', items: objectName }, directorySecret: optionalName }),
+      caConfigMap: optionalName,
+      nodePaths: group({ kubelet: group({ config: nodePath, binDirectory: nodePath }), containerd: nodePath }),
+      nodeLabels: group({ shipped: flag, rules: rules() }),
+      networkPolicy: group({ enabled: flag, metricsFrom: list, egress: list }),
+      serviceMonitor: group({ enabled: flag, interval: duration, labels: texts }),
+      prometheusRule: group({ enabled: flag, labels: texts }),
+      cleanBeforeUninstall: group({
+        enabled: flag,
+        pods: { enum: ['evict', 'delete', 'keep'] },
+        allPods: flag,
+        timeout: duration,
+      }),
+    }),
+  };
+}
+
+function group(properties: Readonly<Record<string, Schema>>): Schema {
+  return { type: 'object', properties, additionalProperties: false };
+}
+
+/** `{domain: {label: lines}}`; what is reserved for Kubernetes, and the lines, the program refuses. */
+function rules(): Schema {
+  const domain = '^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$';
+  return named(domain, named('^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$', text));
+}
+
+function named(pattern: string, value: unknown): Schema {
+  return { type: 'object', patternProperties: { [pattern]: value }, additionalProperties: false };
+}
+
+/** The same schema with patterns of names in the one form of which helm tells the path: it puts `propertyNames` anywhere. */
+function byPattern(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(byPattern);
+  if (!isObject(schema)) return schema;
+  const { propertyNames, ...rest } = schema;
+  const pattern = isObject(propertyNames) ? propertyNames.pattern : undefined;
+  const changed = Object.fromEntries(Object.entries(rest).map(([name, part]) => [name, byPattern(part)]));
+  return typeof pattern === 'string' ? { ...changed, ...named(pattern, changed.additionalProperties) } : changed;
+}

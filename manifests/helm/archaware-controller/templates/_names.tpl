@@ -1,0 +1,55 @@
+{{- define "archaware.labels" -}}
+app.kubernetes.io/name: {{ .name | default "archaware-controller" }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The metadata of an object: {root, name}, and perhaps namespace, annotations, labels, app (for objects that the Deployment does not select). */}}
+{{- define "archaware.metadata" -}}
+name: {{ .name }}
+{{- with .namespace }}
+namespace: {{ . }}
+{{- end }}
+labels:
+  {{- mergeOverwrite (include "archaware.labels" (dict "root" .root "name" .app) | fromYaml) (.labels | default dict) | toYaml | nindent 2 }}
+{{- with mergeOverwrite (deepCopy .root.Values.annotations) (.annotations | default dict) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* A binding of a role to our account: {root, kind, name}, and perhaps namespace, annotations. */}}
+{{- define "archaware.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}Binding
+metadata:
+  {{- include "archaware.metadata" . | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .name }}
+subjects:
+- kind: ServiceAccount
+  name: {{ .root.Values.serviceAccount.name }}
+  namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{- define "archaware.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A list of texts in CEL. */}}
+{{- define "archaware.list" -}}
+{{- if . }}['{{ join "', '" . }}']{{ else }}[]{{ end -}}
+{{- end }}

@@ -1,0 +1,141 @@
+{{/* The spec of a pod of ours: {root, state, args}, and served (the Deployment's: ports and probes). */}}
+{{- define "archaware.pod" -}}
+{{- $root := .root -}}{{- $values := .root.Values -}}{{- $state := .state -}}
+serviceAccountName: {{ $values.serviceAccount.name }}
+{{- with $values.image.pullSecrets }}
+imagePullSecrets:
+{{ toYaml . }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+terminationGracePeriodSeconds: 30
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+tolerations:
+- {key: {{ $state.config.taints.key | quote }}, operator: Exists}
+{{- with $values.tolerations }}
+{{ toYaml . }}
+{{- end }}
+{{- if and .served $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+{{- range $values.topologySpreadConstraints }}
+- {{ mergeOverwrite (dict "labelSelector" (dict "matchLabels" (dict "app.kubernetes.io/name" "archaware-controller"))) . | toYaml | nindent 2 | trim }}
+{{- end }}
+{{- end }}
+{{- with $values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+- name: archaware-controller
+  image: {{ include "archaware.image" $root }}
+  imagePullPolicy: {{ $values.image.pullPolicy }}
+  command: [node, dist/main.js]
+  args: {{ toJson .args }}
+  env:
+  # Names whose DNS never answers would otherwise hold up good ones: four threads serve all look-ups.
+  - {name: UV_THREADPOOL_SIZE, value: "64"}
+  {{- with $values.env }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- if and .served $state.metricsPort }}
+  ports:
+  - {name: metrics, containerPort: {{ $state.metricsPort }}}
+  livenessProbe:
+    httpGet: {path: /healthz, port: metrics}
+    periodSeconds: 10
+    failureThreshold: 6
+  readinessProbe:
+    httpGet: {path: /readyz, port: metrics}
+    periodSeconds: 5
+  {{- end }}
+  resources:
+    {{- toYaml $values.resources | nindent 4 }}
+  {{- with $values.securityContext }}
+  securityContext:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  volumeMounts:
+  - {name: config, mountPath: /etc/archaware, readOnly: true}
+  - {name: cache, mountPath: /var/cache/archaware}
+  {{- with include "archaware.mounts" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+volumes:
+- name: config
+  configMap: {name: archaware-controller}
+- name: cache
+  emptyDir: {sizeLimit: 128Mi}
+{{- with include "archaware.volumes" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "archaware.mounts" -}}
+{{- $values := .root.Values }}
+{{- range $domain, $_ := include "archaware.rules" .root | fromJson }}
+- {name: {{ include "archaware.rulesVolume" $domain }}, mountPath: /etc/archaware-labels/{{ $domain }}, readOnly: true}
+{{- end }}
+{{- if $values.webhook.certManager.enabled }}
+- {name: certificates, mountPath: /etc/archaware-certificates, readOnly: true}
+{{- end }}
+{{- range $index, $secret := $values.credentials.dockerConfigSecrets }}
+- {name: docker-{{ $index }}, mountPath: /etc/archaware-credentials/docker/{{ $secret }}, readOnly: true}
+{{- end }}
+{{- if $values.credentials.directorySecret }}
+- {name: registries, mountPath: /etc/archaware-credentials/registries, readOnly: true}
+{{- end }}
+{{- if $values.caConfigMap }}
+- {name: ca, mountPath: /etc/archaware-ca, readOnly: true}
+{{- end }}
+{{- if $values.nodePaths.kubelet.config }}
+- {name: kubelet-config, mountPath: /etc/archaware-node/kubelet/config.yaml, readOnly: true}
+- {name: kubelet-bin, mountPath: /etc/archaware-node/kubelet/bin, readOnly: true}
+{{- end }}
+{{- if $values.nodePaths.containerd }}
+- {name: containerd, mountPath: /etc/archaware-node/containerd, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "archaware.volumes" -}}
+{{- $values := .root.Values }}
+{{- range $domain, $_ := include "archaware.rules" .root | fromJson }}
+- name: {{ include "archaware.rulesVolume" $domain }}
+  configMap: {name: archaware-controller-labels-{{ $domain }}}
+{{- end }}
+{{- if $values.webhook.certManager.enabled }}
+- name: certificates
+  secret: {secretName: archaware-controller-certificates}
+{{- end }}
+{{- range $index, $secret := $values.credentials.dockerConfigSecrets }}
+- name: docker-{{ $index }}
+  secret: {secretName: {{ $secret }}}
+{{- end }}
+{{- with $values.credentials.directorySecret }}
+- name: registries
+  secret: {secretName: {{ . }}}
+{{- end }}
+{{- with $values.caConfigMap }}
+- name: ca
+  configMap: {name: {{ . }}}
+{{- end }}
+{{- with $values.nodePaths.kubelet }}
+{{- if .config }}
+- name: kubelet-config
+  hostPath: {path: {{ .config }}, type: File}
+- name: kubelet-bin
+  hostPath: {path: {{ .binDirectory }}, type: Directory}
+{{- end }}
+{{- end }}
+{{- with $values.nodePaths.containerd }}
+- name: containerd
+  hostPath: {path: {{ . }}, type: Directory}
+{{- end }}
+{{- end }}

@@ -1,0 +1,79 @@
+{{/* What every template decides by: the configuration as given and in force, and what follows from it. Refuses what does not go together. */}}
+{{- define "archaware.state" -}}
+{{- $given := include "archaware.given" . | fromJson -}}
+{{- $config := include "archaware.effective" (dict "root" . "given" $given) | fromJson -}}
+{{- $mode := $config.placement.mode -}}
+{{- $tolerates := ne $mode "affinity" -}}
+{{- $pods := has "pods" $config.loops -}}
+{{- $daemonSets := has "daemonsets" $config.loops -}}
+{{- $labels := and (has "labels" $config.loops) (not (empty $config.nodeLabels.directory)) -}}
+{{- $taint := printf "%s:%s" $config.taints.key $config.taints.effect -}}
+{{- $webhook := $config.webhook.enabled -}}
+{{- $calledForPods := and $webhook (or (not $tolerates) (eq $mode "both") .Values.webhook.pods) -}}
+{{- $calledForDaemonSets := and $webhook $tolerates $daemonSets -}}
+{{- $keep := .Values.keep.enabled -}}
+{{- if eq (toString $keep) "auto" -}}
+{{- $keep = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
+{{- end -}}
+{{- if and (ne $mode "taints") (not $webhook) -}}
+{{- fail (printf "config.webhook.enabled: got false, expected true with config.placement.mode: %s" $mode) -}}
+{{- end -}}
+{{- if and $webhook (not (or $calledForPods $calledForDaemonSets)) -}}
+{{- fail "config.webhook.enabled: got true, expected false: nothing would be sent to it (see webhook.pods)" -}}
+{{- end -}}
+{{- if and .Values.webhook.certManager.enabled (not $webhook) -}}
+{{- fail "webhook.certManager.enabled: got true, expected false without config.webhook.enabled" -}}
+{{- end -}}
+{{- if and $webhook (ne $config.webhook.certificates "self") (not .Values.webhook.certManager.enabled) -}}
+{{- fail (printf "config.webhook.certificates: got %q, expected self, or webhook.certManager.enabled" $config.webhook.certificates) -}}
+{{- end -}}
+{{- if and (not $config.leaderElection.enabled) (gt (int .Values.replicas) 1) -}}
+{{- fail (printf "replicas: got %d, expected at most 1 with config.leaderElection.enabled: false" (int .Values.replicas)) -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (empty $config.metrics.address) -}}
+{{- fail "serviceMonitor.enabled: got true, expected false with config.metrics.address: \"\"" -}}
+{{- end -}}
+{{- if and .Values.cleanBeforeUninstall.enabled (not .Values.rbac.clean) -}}
+{{- fail "cleanBeforeUninstall.enabled: got true, expected false with rbac.clean: false" -}}
+{{- end -}}
+{{- if ne (empty .Values.nodePaths.kubelet.config) (empty .Values.nodePaths.kubelet.binDirectory) -}}
+{{- fail "nodePaths.kubelet: expected both config and binDirectory, or neither" -}}
+{{- end -}}
+{{- dict
+  "given" $given
+  "config" $config
+  "pods" $pods
+  "daemonSets" $daemonSets
+  "nodes" (or (has "nodes" $config.loops) $labels)
+  "labels" $labels
+  "webhook" $webhook
+  "calledForPods" $calledForPods
+  "calledForDaemonSets" $calledForDaemonSets
+  "ownCertificates" (and $webhook (eq $config.webhook.certificates "self"))
+  "keep" (and $keep $tolerates $daemonSets)
+  "tolerations" (ternary (list $taint) list (and $tolerates (or $pods $daemonSets)))
+  "taints" (ternary (list $taint) list (and $tolerates $config.taints.manage (has "nodes" $config.loops)))
+  "leaseNamespace" ($config.leaderElection.namespace | default .Release.Namespace)
+  "metricsPort" (regexFind "[0-9]+$" $config.metrics.address | int)
+  "webhookPort" (regexFind "[0-9]+$" $config.webhook.address | int)
+| toJson -}}
+{{- end }}
+
+{{/* Label rules by domain: those that are shipped, and those of the values. */}}
+{{- define "archaware.rules" -}}
+{{- $rules := dict -}}
+{{- if .Values.nodeLabels.shipped -}}
+{{- $files := dict -}}
+{{- range $path, $_ := .Files.Glob "files/labels/accelerators/*" -}}{{- $_ := set $files (base $path) ($.Files.Get $path) -}}{{- end -}}
+{{- $_ := set $rules "accelerators" $files -}}
+{{- end -}}
+{{- range $domain, $files := .Values.nodeLabels.rules -}}
+{{- $_ := set $rules $domain (mergeOverwrite (get $rules $domain | default dict) $files) -}}
+{{- end -}}
+{{- toJson $rules -}}
+{{- end }}
+
+{{/* Volumes have shorter names than domains. */}}
+{{- define "archaware.rulesVolume" -}}
+{{- if regexMatch "^[a-z0-9-]{1,50}$" . }}labels-{{ . }}{{ else }}labels-{{ sha256sum . | trunc 16 }}{{ end -}}
+{{- end }}

@@ -1,0 +1,245 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { parse, stringify } from 'yaml';
+import { type Cluster, startCluster } from '../../hack/cluster/cluster.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { kustomize, type ManifestObject } from '../../hack/manifests/kustomize.ts';
+import { readConfigFile } from '../../src/config/file.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { CRDS } from './support/chart-crds.ts';
+import { COMBINATIONS } from './support/chart-values.ts';
+import { comparable } from './support/comparable.ts';
+import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
+
+const OVERLAYS = new URL('../../manifests/kustomize/overlays/', import.meta.url);
+const WITHOUT_HOOKS = ['--no-hooks', '--skip-tests'];
+
+/** The values by which the chart makes what an overlay does, besides the overlay's own configuration. */
+const SAME: readonly (readonly [overlay: string, values: Readonly<Record<string, unknown>>])[] = [
+  ['taints', {}],
+  ['taints-1.30', { keep: { enabled: false } }],
+  ['affinity', {}],
+  ['both', { keep: { enabled: false } }],
+  ['provider-taints', { keep: { enabled: false } }],
+  ['cert-manager', { keep: { enabled: false }, webhook: { certManager: { enabled: true } } }],
+  ['labels', { nodeLabels: { shipped: true } }],
+];
+
+const LOOPS = ['nodes', 'pods', 'daemonsets', 'labels'];
+
+const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])[] = [
+  ['an effect that there is not', { config: { taints: { effect: 'NoExecute' } } }, /\/config\/taints\/effect/],
+  ['an unknown key', { config: { taint: {} } }, /\/config': .*'taint'/],
+  ['an unknown key in a group', { config: { images: { cache: { ttl: '1m' } } } }, /\/config\/images\/cache': .*'ttl'/],
+  ['a text for a number', { config: { workers: 'many' } }, /\/config\/workers/],
+  ['a number that is too large', { config: { workers: 257 } }, /\/config\/workers/],
+  ['what is no duration', { config: { images: { fallbackAfter: '2 minutes' } } }, /\/config\/images\/fallbackAfter/],
+  ['what is no address', { config: { webhook: { address: '9443' } } }, /\/config\/webhook\/address/],
+  ['a policy without a name', { config: { policies: [{}] } }, /\/config\/policies\/0/],
+  ['a loop that there is not', { config: { loops: ['node'] } }, /\/config\/loops\/0/],
+  ['an unknown value', { replica: 1 }, /'replica'/],
+  ['a negative number of replicas', { replicas: -1 }, /\/replicas/],
+  ['a digest that is none', { image: { digest: 'latest' } }, /\/image\/digest/],
+  ['the label by which the Deployment selects', { labels: { 'app.kubernetes.io/name': 'x' } }, /\/labels\/app/],
+  ['a relative path of a node', { nodePaths: { containerd: 'certs.d' } }, /\/nodePaths\/containerd/],
+  ['a domain of labels that is none', { nodeLabels: { rules: { 'Example.com': {} } } }, /\/nodeLabels\/rules/],
+  ['a mirror of what is no registry', { config: { registries: { mirrors: { 'a b': {} } } } }, /\/registries\/mirrors/],
+  ['a mode without its webhook', { config: { placement: { mode: 'both' } } }, /config\.webhook\.enabled: got false/],
+  [
+    'a webhook that nobody would call',
+    { config: { loops: ['pods'], webhook: { enabled: true } } },
+    /config\.webhook\.enabled: got true/,
+  ],
+  [
+    'certificates that nobody mounts',
+    { config: { webhook: { enabled: true, certificates: '/certificates' } } },
+    /config\.webhook\.certificates: got "\/certificates"/,
+  ],
+  [
+    'a path that the chart mounts elsewhere',
+    { config: { registries: { caFile: '/ca.crt' } }, caConfigMap: 'ca' },
+    /config\.registries\.caFile: got "\/ca\.crt"/,
+  ],
+  ['several that all lead', { config: { leaderElection: { enabled: false } } }, /^Error.*replicas: got 2/s],
+  ['plug-ins without their directory', { nodePaths: { kubelet: { config: '/etc/x.yaml' } } }, /nodePaths\.kubelet/],
+];
+
+describe('the Helm chart', () => {
+  let helm: Helm;
+  before(async function () {
+    needsHelm(this);
+    helm = await arrangeHelm();
+  });
+  after(() => helm?.remove());
+
+  it('passes helm lint --strict', async () => {
+    const { code, stdout, stderr } = await helm.run(['lint', '--strict', CHART_PATH]);
+    expect(code, stdout + stderr).to.equal(0);
+  });
+
+  it('has the version of the program', async () => {
+    const chart: unknown = parse(await readFile(`${CHART_PATH}Chart.yaml`, 'utf8'));
+    const program: unknown = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
+    expect([at(chart, 'version'), at(chart, 'appVersion')]).to.deep.equal(Array(2).fill(at(program, 'version')));
+  });
+
+  for (const [what, values, said] of REFUSED) {
+    it(`refuses ${what}`, async () => {
+      const { code, stderr } = await helm.run(['template', 'archaware', CHART_PATH], values);
+      expect(code).to.equal(1);
+      expect(stderr).to.match(said);
+    });
+  }
+
+  for (const [overlay, values] of SAME) {
+    it(`makes the objects of the overlay ${overlay}`, async () => {
+      const config: unknown = parse(await readFile(new URL(`${overlay}/config.yaml`, OVERLAYS), 'utf8'));
+      const made = await helm.render({ ...values, config: withoutCache(config) }, ...WITHOUT_HOOKS);
+      expect(comparable(made)).to.deep.equal(comparable(await kustomize(new URL(`${overlay}/`, OVERLAYS))));
+    });
+  }
+
+  for (const [overlay, values] of SAME.filter(([name]) => ['affinity', 'provider-taints'].includes(name))) {
+    it(`finds the loops of the overlay ${overlay} out by itself`, async () => {
+      const config: unknown = parse(await readFile(new URL(`${overlay}/config.yaml`, OVERLAYS), 'utf8'));
+      const made = await helm.render({ ...values, config: without(config, 'loops') }, ...WITHOUT_HOOKS);
+      expect(comparable(made)).to.deep.equal(comparable(await kustomize(new URL(`${overlay}/`, OVERLAYS))));
+    });
+  }
+
+  it('tells the policies of the account, the taint, the labels and the domains that the values name', async () => {
+    const objects = await helm.render(COMBINATIONS.everything);
+    const variables = (name: string) =>
+      Object.fromEntries(
+        listAt(find(objects, 'ValidatingAdmissionPolicy', name), 'spec', 'variables').map((variable) => [
+          at(variable, 'name'),
+          at(variable, 'expression'),
+        ]),
+      );
+    expect(variables('archaware-guard-pods')).to.include({
+      taints: "['example.com/arch:PreferNoSchedule']",
+      nodeLabels: "['kubernetes.io/arch', 'kubernetes.io/os', 'example.com/pool']",
+    });
+    expect(variables('archaware-guard-nodes')).to.include({
+      taints: "['example.com/arch:PreferNoSchedule']",
+      labels: "['accelerators', 'example.com']",
+    });
+    const other = await helm.render({ serviceAccount: { name: 'other' } }, '--namespace', 'elsewhere');
+    for (const policy of other.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy')) {
+      expect(stringify(policy)).to.include("'system:serviceaccount:elsewhere:other'");
+    }
+    expect(stringify(other)).not.to.match(/namespace: archaware$/m);
+  });
+
+  it('has extra labels and annotations on every object', async () => {
+    for (const { kind, metadata } of await helm.render(COMBINATIONS.everything)) {
+      expect(at(metadata, 'labels', 'example.com/team'), `${kind} ${metadata.name}`).to.equal('platform');
+      expect(at(metadata, 'annotations', 'example.com/owner'), `${kind} ${metadata.name}`).to.equal('platform');
+    }
+  });
+
+  it('restarts pods for keys that need it, and for no others', async () => {
+    const sum = async (config: unknown) => {
+      const deployment = find(await helm.render({ config }), 'Deployment', 'archaware-controller');
+      return String(at(deployment, 'spec', 'template', 'metadata', 'annotations', 'archaware.dev/restart'));
+    };
+    const before = await sum({});
+    for (const same of [{ log: { level: 'debug' } }, { taints: { key: 'supported-arch' } }, { loops: LOOPS }]) {
+      expect(await sum(same), JSON.stringify(same)).to.equal(before);
+    }
+    for (const other of [{ taints: { key: 'arch' } }, { systemNamespaces: [] }, { images: { cache: { file: '' } } }]) {
+      expect(await sum(other), JSON.stringify(other)).not.to.equal(before);
+    }
+  });
+
+  it('writes the paths of what it mounts into the configuration', async () => {
+    const configuration = find(await helm.render(COMBINATIONS.everything), 'ConfigMap', 'archaware-controller');
+    const config: unknown = parse(String(at(configuration, 'data', 'config.yaml')));
+    expect(at(config, 'credentials')).to.deep.equal({
+      dockerConfigFiles: [
+        '/elsewhere/config.json',
+        '/etc/archaware-credentials/docker/hub/.dockerconfigjson',
+        '/etc/archaware-credentials/docker/quay/.dockerconfigjson',
+      ],
+      directory: '/etc/archaware-credentials/registries',
+      kubelet: { config: '/etc/archaware-node/kubelet/config.yaml', binDirectory: '/etc/archaware-node/kubelet/bin' },
+    });
+    expect(at(config, 'registries')).to.deep.equal({
+      caFile: '/etc/archaware-ca/ca.crt',
+      containerdConfigDirectory: '/etc/archaware-node/containerd',
+    });
+  });
+
+  it('gives a configuration that the program takes, whatever the values are', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'archaware-chart-'));
+    try {
+      for (const [name, values] of Object.entries(COMBINATIONS)) {
+        const configuration = find(await helm.render(values), 'ConfigMap', 'archaware-controller');
+        const file = join(directory, 'config.yaml');
+        await writeFile(file, String(at(configuration, 'data', 'config.yaml')));
+        expect(() => loadConfig({ file: readConfigFile(file), environment: {}, flags: {} }), name).not.to.throw();
+      }
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  describe('on the real API server', () => {
+    let cluster: Cluster;
+    before(async () => {
+      cluster = await startCluster({ kwok: false, schedulerAndManager: false });
+      await cluster.apply([CRDS, ...SURROUNDINGS.map((object) => stringify(object))].join('---\n'));
+      const established = ['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s'];
+      expect((await cluster.kubectl(established)).code).to.equal(0);
+    });
+    after(() => cluster?.stop());
+
+    const tried = (items: readonly ManifestObject[]) =>
+      cluster.kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], {
+        input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
+      });
+
+    for (const [name, values] of Object.entries(COMBINATIONS)) {
+      it(`is accepted: ${name}`, async () => {
+        const { code, stderr } = await tried(await helm.render(values));
+        expect(code, stderr).to.equal(0);
+      });
+    }
+
+    it('is refused where a field is wrong, so that the above says something', async () => {
+      const objects = await helm.render(COMBINATIONS.everything);
+      for (const kind of ['ServiceMonitor', 'PrometheusRule', 'Deployment']) {
+        const wrong = objects
+          .filter((object) => object.kind === kind)
+          .map((object) => ({ ...object, spec: { nothing: 1 } }));
+        const { code } = await tried(wrong);
+        expect(code, kind).to.equal(1);
+      }
+    });
+  });
+});
+
+/** What a cluster has before the chart comes. Nobody else makes the account here. */
+const SURROUNDINGS = [
+  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'archaware' } },
+  { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'archaware' } },
+];
+
+function find(objects: readonly ManifestObject[], kind: string, name: string): ManifestObject {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+  if (!found) throw new Error(`no ${kind} ${name}`);
+  return found;
+}
+
+function without(config: unknown, key: string): unknown {
+  return Object.fromEntries(Object.entries(Object(config)).filter(([name]) => name !== key));
+}
+
+/** The chart's values have a file for the cache; an overlay without one has to say so. */
+function withoutCache(config: unknown): unknown {
+  return at(config, 'images', 'cache', 'file') === undefined
+    ? { ...Object(config), images: { cache: { file: null } } }
+    : config;
+}
