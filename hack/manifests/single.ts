@@ -12,8 +12,8 @@ const END = `# Take everything away again with:
 #   kubectl -n archaware scale deployment archaware-controller --replicas=0
 #   node dist/main.js clean && kubectl delete --ignore-not-found -f`;
 const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). The image is set once, in the Deployment at the end. With another
-# taints.key or taints.effect, three things go together: the configuration (ConfigMap), the Deployment's own toleration, and
-# 'supported-arch:NoSchedule' in the three policies archaware-guard-pods, -nodes and -daemonsets.`;
+# taints.key, two things go together: the configuration (ConfigMap) and the Deployment's own toleration. The policies
+# archaware-guard-* know what is ours by its form; docs/security.md says how to pin them to one key.`;
 
 /** The order in which whoever reads and applies them is helped most: rights and policies before what uses them. */
 const KINDS = [
