@@ -66,7 +66,8 @@ export function valuesSchema(): Schema {
       prometheusRule: group({ enabled: flag, labels: texts }),
       cleanBeforeUninstall: group({
         enabled: flag,
-        pods: { enum: ['evict', 'delete', 'keep'] },
+        // Our account may not delete pods.
+        pods: { enum: ['evict', 'keep'] },
         allPods: flag,
         timeout: duration,
       }),

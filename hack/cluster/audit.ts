@@ -9,6 +9,8 @@ export interface AuditedRequest {
   readonly path: string;
   /** Of the answer. */
   readonly status: number;
+  /** What a failure says; empty for a success. */
+  readonly message: string;
   readonly userAgent: string;
 }
 
@@ -36,5 +38,6 @@ const requestOf = (event: unknown): AuditedRequest => ({
   user: String(at(event, 'user', 'username')),
   path: String(at(event, 'requestURI')),
   status: Number(at(event, 'responseStatus', 'code') ?? 0),
+  message: String(at(event, 'responseStatus', 'message') ?? ''),
   userAgent: String(at(event, 'userAgent') ?? ''),
 });

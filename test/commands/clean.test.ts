@@ -79,6 +79,9 @@ describe('clean', () => {
     const { code, stderr } = await clean();
     expect(code).to.equal(1);
     expect(stderr).to.match(/ leads \(Lease archaware\/archaware-controller\): stop it first/);
+    const stopping = await clean('--stop');
+    expect(stopping.code).to.equal(1);
+    expect(stopping.stderr, 'our account may not scale').to.match(/cannot patch resource "deployments\/scale"/);
     await controller.stop();
     expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
   });

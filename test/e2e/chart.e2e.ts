@@ -75,8 +75,10 @@ describe('the Helm chart', () => {
   after(() => helm?.remove());
 
   it('passes helm lint --strict', async () => {
-    const { code, stdout, stderr } = await helm.run(['lint', '--strict', CHART_PATH]);
-    expect(code, stdout + stderr).to.equal(0);
+    for (const values of [COMBINATIONS.defaults, COMBINATIONS.everything]) {
+      const { code, stdout, stderr } = await helm.run(['lint', '--strict', CHART_PATH], values);
+      expect(code, stdout + stderr).to.equal(0);
+    }
   });
 
   it('has the version of the program', async () => {

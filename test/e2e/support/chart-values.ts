@@ -21,7 +21,11 @@ const EVERYTHING = {
   nodeSelector: { 'example.com/pool': 'system' },
   tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
   env: [{ name: 'HTTPS_PROXY', value: 'http://proxy.example.com:3128' }],
-  labels: { 'example.com/team': 'platform' },
+  labels: {
+    'example.com/team': 'platform',
+    'app.kubernetes.io/part-of': 'platform',
+    'app.kubernetes.io/instance': 'mine',
+  },
   annotations: { 'example.com/owner': 'platform' },
   podLabels: { 'example.com/pod': 'yes' },
   podAnnotations: { 'example.com/note': 'hello' },

@@ -1,12 +1,13 @@
+{{/* Labels of an object: {root}, and perhaps name (of objects that the Deployment does not select) and labels. */}}
 {{- define "archaware.labels" -}}
-app.kubernetes.io/name: {{ .name | default "archaware-controller" }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{- with .root.Values.labels }}
-{{ toYaml . }}
-{{- end }}
+{{- $own := dict
+  "app.kubernetes.io/name" (.name | default "archaware-controller")
+  "app.kubernetes.io/instance" .root.Release.Name
+  "app.kubernetes.io/version" .root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" .root.Release.Service
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_")
+-}}
+{{- mergeOverwrite $own .root.Values.labels (.labels | default dict) | toYaml -}}
 {{- end }}
 
 {{/* The metadata of an object: {root, name}, and perhaps namespace, annotations, labels, app (for objects that the Deployment does not select). */}}
@@ -16,7 +17,7 @@ name: {{ .name }}
 namespace: {{ . }}
 {{- end }}
 labels:
-  {{- mergeOverwrite (include "archaware.labels" (dict "root" .root "name" .app) | fromYaml) (.labels | default dict) | toYaml | nindent 2 }}
+  {{- include "archaware.labels" (dict "root" .root "name" .app "labels" .labels) | nindent 2 }}
 {{- with mergeOverwrite (deepCopy .root.Values.annotations) (.annotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}

@@ -1,0 +1,214 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { stringify } from 'yaml';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn } from './support/helm.ts';
+import { nameOf, ours, taints } from './support/objects.ts';
+import { arrange, type Places } from './support/places.ts';
+import { refusals } from './support/refusals.ts';
+import { daemonSet, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const RELEASE = ['archaware', '--namespace', 'archaware'];
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+const CLEANING = 'archaware-controller-clean';
+const DEVICE = 'feature.node.kubernetes.io/usb-ff_03e7_2485.present';
+const KINDS =
+  'serviceaccounts,configmaps,secrets,services,deployments,jobs,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,mutatingwebhookconfigurations';
+
+/** Everything at once. No node has such a name: kwok would run what stands in for us here, and end the Job at once. */
+const VALUES = {
+  config: { placement: { mode: 'both' }, webhook: { enabled: true } },
+  nodeLabels: { shipped: true },
+  nodeSelector: { 'kubernetes.io/hostname': 'nowhere' },
+  cleanBeforeUninstall: { enabled: true, allPods: true, timeout: '1m' },
+};
+
+/** The account is there before the chart: the token of whoever runs is asked for first. helm takes what is marked as its own. */
+const BEFORE = [
+  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'archaware' } },
+  {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: {
+      name: 'archaware-controller',
+      namespace: 'archaware',
+      labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+      annotations: { 'meta.helm.sh/release-name': 'archaware', 'meta.helm.sh/release-namespace': 'archaware' },
+    },
+  },
+];
+
+describe('helm, on the real control plane', () => {
+  let world: World;
+  let helm: Helm;
+  let places: Places;
+  let previous: string;
+  let controller: RunningController;
+  let flags: string[];
+  let ns: string;
+  let nodesBefore: unknown[];
+
+  before(async function () {
+    needsHelm(this);
+    previous = await mkdtemp(join(tmpdir(), 'archaware-previous-'));
+    world = await startWorld({ manifest: BEFORE.map((object) => stringify(object)).join('---\n') });
+    helm = await arrangeHelm(world.cluster.kubeconfig);
+    places = await arrange(world);
+    ns = await world.namespace('served');
+    const taint = { key: 'dedicated', value: 'infra', effect: 'PreferNoSchedule' };
+    await world.patch('Node', '', 'amd64-1', { metadata: { labels: { [DEVICE]: 'true' } }, spec: { taints: [taint] } });
+    nodesBefore = await nodes();
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+    await helm?.remove();
+    if (previous) await rm(previous, { recursive: true });
+  });
+
+  /** What of nodes is others' and must stay so. */
+  const nodes = async () =>
+    (await world.list('Node', '')).map((node) => ({
+      name: nameOf(node),
+      taints: listAt(node, 'spec', 'taints').map((taint) => `${at(taint, 'key')}=${at(taint, 'value')}`),
+      labels: at(node, 'metadata', 'labels'),
+      annotations: Object.keys(Object(at(node, 'metadata', 'annotations'))).sort(),
+    }));
+  const bundles = async () =>
+    listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks').map((hook) =>
+      at(hook, 'clientConfig', 'caBundle'),
+    );
+  const helmed = async (args: readonly string[], values?: unknown) => {
+    const { code, stdout, stderr } = await helm.run(args, values);
+    expect(code, stdout + stderr).to.equal(0);
+    return stdout;
+  };
+
+  it('installs, and upgrades from the chart of the previous commit where there is one', async () => {
+    const archive = `git archive HEAD~1 manifests/helm/archaware-controller | tar -x -C ${previous}`;
+    await run('bash', ['-o', 'pipefail', '-c', archive], { cwd: ROOT }).catch(() => undefined);
+    const chart = join(previous, 'manifests/helm/archaware-controller');
+    await helmed(['install', ...RELEASE, existsSync(chart) ? chart : CHART_PATH], VALUES);
+    const notes = await helmed(['upgrade', ...RELEASE, CHART_PATH], VALUES);
+    expect(notes).to.include('placement.mode: both, loops: nodes, pods, daemonsets, labels');
+    expect(notes).not.to.include('WARNING');
+    const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/archaware-keep';
+    expect((await world.cluster.request('GET', policy)).status, 'found out that the server knows the kind').to.equal(
+      200,
+    );
+  });
+
+  it('runs with the rights and the configuration of the chart', async () => {
+    const path = '/api/v1/namespaces/archaware/configmaps';
+    const { body } = await world.cluster.request('GET', `${path}/archaware-controller`);
+    const { body: rules } = await world.cluster.request('GET', `${path}/archaware-controller-labels-accelerators`);
+    const texts = Object.entries(Object(at(rules, 'data'))).map(([rule, text]) => [rule, String(text)] as const);
+    await places.mount('labels/accelerators', Object.fromEntries(texts));
+    const [port = 0] = await freePorts(1);
+    flags = [
+      ...['--config', await places.file('config.yaml', String(at(body, 'data', 'config.yaml')))],
+      ...['--nodeLabels.directory', `${places.directory}/labels`],
+      // Of the container; and nobody calls the webhook here, as no pod of the Service runs.
+      ...['--images.cache.file', '', '--webhook.address', `127.0.0.1:${port}`],
+    ];
+    controller = await world.run(flags);
+    await world.create(
+      pod(ns, 'multi', { images: [world.image('multi')] }),
+      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
+    );
+    await world.eventuallyTolerates(ns, 'multi', ours('amd64', 'arm64'));
+    for (const architecture of ['amd64', 'arm64']) {
+      await world.eventually('the taint', async () =>
+        taints(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
+      );
+    }
+    const label = async () => at(await world.node('amd64-1'), 'metadata', 'labels', 'accelerators/ncs2') === 'true';
+    await world.eventually('the label', label);
+    await world.eventually('the caBundle', async () => (await bundles()).every((bundle) => bundle !== undefined));
+  });
+
+  it('says by what `helm test` runs whether it is ready', async () => {
+    const hooks = objectsIn(await helmed(['get', 'hooks', ...RELEASE]));
+    const tests = hooks.filter(({ metadata }) => metadata.name === 'archaware-controller-test');
+    expect(tests.map(({ kind }) => kind).sort()).to.deep.equal(['Pod', 'Service']);
+    const [container] = listAt(
+      tests.find(({ kind }) => kind === 'Pod'),
+      'spec',
+      'containers',
+    );
+    const [, ...options] = listAt(container, 'command').map(String);
+    const script = listAt(container, 'args').map(String);
+    const environment = { ...process.env, READY_URL: `http://127.0.0.1:${controller.port}/readyz` };
+    const { stdout } = await run(process.execPath, [...options, ...script], { env: environment });
+    expect(stdout).to.match(/: 200 ok\n$/);
+  });
+
+  it('upgrades and leaves alone what the program wrote', async () => {
+    const before = await bundles();
+    await helmed(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, podAnnotations: { 'example.com/new': 'yes' } });
+    const deployment = await world.get('Deployment', 'archaware', 'archaware-controller');
+    expect(at(deployment, 'spec', 'template', 'metadata', 'annotations', 'example.com/new')).to.equal('yes');
+    expect(await bundles()).to.deep.equal(before);
+    await world.create(pod(ns, 'later', { images: [world.image('arm64')] }));
+    await world.eventuallyTolerates(ns, 'later', ours('arm64'));
+  });
+
+  it('uninstalls: the hook stops the Deployment, cleans, and nothing of ours is left', async () => {
+    const uninstalling = helm.run(['uninstall', ...RELEASE, '--timeout', '3m']);
+    const hook = await world.eventually('the pod of the hook', async () =>
+      (await world.list('Pod', 'archaware')).find(isOfHook),
+    );
+    const [container] = listAt(hook, 'spec', 'containers');
+    expect(at(container, 'command')).to.deep.equal(['node', 'dist/main.js']);
+    const args = listAt(container, 'args').map(String);
+    const withoutConfig = args.filter((arg, index) => arg !== '--config' && args[index - 1] !== '--config');
+    const cleaning = world.command([...withoutConfig, '--output', 'json', ...flags]);
+    // The kubelet would end it.
+    await world.eventually('no replica to be wanted', async () => {
+      const deployment = await world.get('Deployment', 'archaware', 'archaware-controller');
+      return at(deployment, 'spec', 'replicas') === 0;
+    });
+    await world.stopControllers();
+    const { code, stdout, stderr } = await cleaning;
+    expect(code, stdout + stderr).to.equal(0);
+    const status = `/api/v1/namespaces/archaware/pods/${nameOf(hook)}/status`;
+    expect((await world.cluster.request('PATCH', status, { status: { phase: 'Succeeded' } })).status).to.equal(200);
+    const uninstalled = await uninstalling;
+    expect(uninstalled.code, uninstalled.stdout + uninstalled.stderr).to.equal(0);
+
+    const left = await world.cluster.kubectl([
+      'get',
+      KINDS,
+      '-A',
+      '-l',
+      'app.kubernetes.io/instance=archaware',
+      '-o',
+      'name',
+    ]);
+    expect(left.stdout).to.equal('');
+    expect(await nodes()).to.deep.equal(nodesBefore);
+    for (const kind of ['DaemonSet', 'Pod'] as const) {
+      const notes = (await world.list(kind, ns)).map((object) => at(object, 'metadata', 'annotations'));
+      expect(JSON.stringify(notes)).not.to.match(/archaware[.]dev/);
+    }
+    const secrets = await world.cluster.kubectl(['get', 'secrets', '-n', 'archaware', '-o', 'name']);
+    expect(secrets.stdout).to.equal('');
+  });
+
+  it('was refused nothing that it asked for', async () => {
+    expect(await refusals(world.cluster)).to.deep.equal([]);
+  });
+
+  const isOfHook = (object: unknown) => at(object, 'metadata', 'labels', 'app.kubernetes.io/name') === CLEANING;
+});
