@@ -98,6 +98,8 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     const now = lease === undefined ? inventory : await takeInventory(undo);
     const result = await undoAll(undo, now, { how, timeoutMs, flags });
     report(result, output);
+    // Who stops the controller uninstalls it: nobody is there to take the lease again.
+    if (flags.stop && result.left.length === 0) await lease?.remove(over).catch(() => {});
     return result.left.length === 0 ? EXIT.done : EXIT.found;
   } catch (error) {
     if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');

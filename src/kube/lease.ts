@@ -30,6 +30,8 @@ export type Lease = {
   live(): boolean;
   /** Gives it up, so that another replica need not wait. Call when no write is under way any more. */
   release(signal: AbortSignal): Promise<void>;
+  /** Gives it up, and deletes it with that where nobody else took it meanwhile: for who is the last. */
+  remove(signal: AbortSignal): Promise<void>;
 };
 
 /** How an attempt to take the lease ended. */
@@ -173,6 +175,16 @@ export function createLease(options: LeaseOptions): Lease {
       // The API server refuses a duration of 0; one second lets the next replica in at once.
       const spec = { ...objectAt(current, 'spec'), holderIdentity: '', leaseDurationSeconds: 1 };
       await client.request('update', path, { body: { ...current, spec }, signal });
+    },
+    async remove(signal) {
+      renewed = undefined;
+      const current = await read(signal);
+      if (current === undefined || stringAt(objectAt(current, 'spec'), 'holderIdentity') !== identity) return;
+      const { uid, resourceVersion } = objectAt(current, 'metadata');
+      await client.request('delete', `${collection}/${name}`, {
+        body: { preconditions: { uid, resourceVersion } },
+        signal,
+      });
     },
   };
 }

@@ -204,6 +204,8 @@ describe('helm, on the real control plane', () => {
     }
     const secrets = await world.cluster.kubectl(['get', 'secrets', '-n', 'archaware', '-o', 'name']);
     expect(secrets.stdout).to.equal('');
+    const leases = await world.cluster.kubectl(['get', 'leases', '-n', 'archaware', '-o', 'name']);
+    expect(leases.stdout).to.equal('');
   });
 
   it('was refused nothing that it asked for', async () => {
