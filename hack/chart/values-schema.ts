@@ -54,7 +54,7 @@ export function valuesSchema(): Schema {
       podAnnotations: texts,
       serviceAccount: group({ create: flag, name: objectName, annotations: texts }),
       rbac: group({ create: flag, clean: flag }),
-      guard: group({ enabled: flag }),
+      guard: group({ enabled: flag, pinned: flag }),
       keep: group({ enabled: { enum: [true, false, 'auto'] } }),
       webhook: group({ pods: flag, certManager: group({ enabled: flag, issuerRef: texts }) }),
       credentials: group({ dockerConfigSecrets: { type: 'array', items: objectName }, directorySecret: optionalName }),

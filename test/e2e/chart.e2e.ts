@@ -16,6 +16,8 @@ import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts
 const OVERLAYS = new URL('../../manifests/kustomize/overlays/', import.meta.url);
 const WITHOUT_HOOKS = ['--no-hooks', '--skip-tests'];
 
+/** The overlays know nothing of the configuration, and leave the policies to go by what ours looks like. */
+const BY_FORM = { guard: { pinned: false } };
 /** The values by which the chart makes what an overlay does, besides the overlay's own configuration. */
 const SAME: readonly (readonly [overlay: string, values: Readonly<Record<string, unknown>>])[] = [
   ['taints', {}],
@@ -98,7 +100,7 @@ describe('the Helm chart', () => {
   for (const [overlay, values] of SAME) {
     it(`makes the objects of the overlay ${overlay}`, async () => {
       const config: unknown = parse(await readFile(new URL(`${overlay}/config.yaml`, OVERLAYS), 'utf8'));
-      const made = await helm.render({ ...values, config: withoutCache(config) }, ...WITHOUT_HOOKS);
+      const made = await helm.render({ ...BY_FORM, ...values, config: withoutCache(config) }, ...WITHOUT_HOOKS);
       expect(comparable(made)).to.deep.equal(comparable(await kustomize(new URL(`${overlay}/`, OVERLAYS))));
     });
   }
@@ -106,7 +108,7 @@ describe('the Helm chart', () => {
   for (const [overlay, values] of SAME.filter(([name]) => ['affinity', 'provider-taints'].includes(name))) {
     it(`finds the loops of the overlay ${overlay} out by itself`, async () => {
       const config: unknown = parse(await readFile(new URL(`${overlay}/config.yaml`, OVERLAYS), 'utf8'));
-      const made = await helm.render({ ...values, config: without(config, 'loops') }, ...WITHOUT_HOOKS);
+      const made = await helm.render({ ...BY_FORM, ...values, config: without(config, 'loops') }, ...WITHOUT_HOOKS);
       expect(comparable(made)).to.deep.equal(comparable(await kustomize(new URL(`${overlay}/`, OVERLAYS))));
     });
   }
