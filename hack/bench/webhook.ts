@@ -57,7 +57,7 @@ export async function benchWebhook(args: string[]): Promise<void> {
     const rows = [...(await measureReviews(world)), await measureReleases(world)];
     process.stdout.write(
       `reviews of 4 KB over 16 connections, ${seconds} s in each of ${rounds} rounds; real control plane; ${DELAY_MS} ms before ` +
-        'each answer of the registry\npeers: as /work/shared/peers.md has them, not measured in this run\n\n',
+        'each answer of the registry\npeers: from the notes on them (peers.md), not measured in this run\n\n',
     );
     printTable([['what', 'archaware', 'bare', 'ratio', 'goal', 'peers'], ...rows]);
   } finally {

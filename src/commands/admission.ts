@@ -14,6 +14,7 @@ import { keepCaBundle, readConfiguration } from '../webhook/keep-ca-bundle.ts';
 import { createReviewer } from '../webhook/review.ts';
 import { createSelfSigned } from '../webhook/self-signed.ts';
 import { serveAdmission } from '../webhook/server.ts';
+import { cannotListen } from './cannot-listen.ts';
 import type { Watches } from './watches.ts';
 
 export type AdmissionParts = {
@@ -58,17 +59,13 @@ export function startAdmission(parts: AdmissionParts): Admission {
   const onProblem = tellOf(parts, 'caBundle');
   void certificate.run(signal);
   void keepCaBundle({ client, source: certificate, mayWrite, clock, onProblem, signal });
-  const ofNodes = memorise(clock, () => ({
-    architectures: architecturesOf(watches.nodes.store.values()),
-    taints: new Set(
-      [...watches.nodes.store.values()].flatMap(({ managed }) => readManaged(managed).taints.map(taintKind)),
-    ),
-  }));
+  const nodes = watches.nodes.store;
   const review = createReviewer({
     settings: parts.settings,
     namespaceOf: (name) => watches.namespaces.store.get(name),
-    clusterArchitectures: () => ofNodes().architectures,
-    liveTaints: () => ofNodes().taints,
+    clusterArchitectures: memorise(clock, () => architecturesOf(nodes.values())),
+    // Of DaemonSets alone, which are few, and reads an annotation of every node.
+    liveTaints: () => new Set([...nodes.values()].flatMap(({ managed }) => readManaged(managed).taints.map(taintKind))),
     namesOf: images.namesOf,
     answerOf: (image, namespace, secrets, ask) => (ask ? images.answer : images.recall)(image, namespace, secrets),
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
@@ -85,8 +82,7 @@ export function startAdmission(parts: AdmissionParts): Admission {
         const { port } = await serveAdmission(options, signal);
         log.info({ port }, 'serving POST /mutate');
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
-        throw new Error(`webhook.address: cannot listen on "${address}" (${message}); choose another port`);
+        throw cannotListen('webhook.address', address, error);
       }
     },
   };

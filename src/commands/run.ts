@@ -15,6 +15,7 @@ import { createMetrics, type Metrics } from '../observability/metrics.ts';
 import { createImageCache } from '../oci/cache.ts';
 import { startAdmission } from './admission.ts';
 import { openCacheFile } from './cache-file.ts';
+import { cannotListen } from './cannot-listen.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { followLabelRules, openLabelRules } from './label-rules.ts';
@@ -253,8 +254,7 @@ async function startHealth(
     log.info({ port }, 'serving /metrics, /healthz and /readyz');
     log.flush();
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new Error(`metrics.address: cannot listen on "${address}" (${message}); choose another port`);
+    throw cannotListen('metrics.address', address, error);
   }
 }
 

@@ -7,7 +7,7 @@ import { type DaemonSet, decideTemplate, readDaemonSet, type TemplateDecision } 
 import { type Decision, decide } from '../placement/decide.ts';
 import { type Namespace, skipDaemonSet } from '../placement/eligibility.ts';
 import { daemonSetPatch } from '../placement/patch.ts';
-import { usesTaints, wantedTolerations } from '../placement/placing.ts';
+import { NOTHING_NEEDED, usesTaints, wantedTolerations } from '../placement/placing.ts';
 import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
@@ -41,18 +41,6 @@ export type DaemonSetController = {
   waitingFor(image: string): readonly string[];
   /** The DaemonSets that wait for their turn to roll. */
   waitingToRoll(): readonly string[];
-};
-
-/** Without taints a template needs nothing; what it has of ours goes. */
-const NOTHING_NEEDED: Decision = {
-  kind: 'place',
-  architectures: [],
-  basis: 'cluster',
-  followsCluster: false,
-  os: undefined,
-  failed: [],
-  unknown: [],
-  images: [],
 };
 
 /** Looks whether its turn has come this often, besides when a DaemonSet changes. */

@@ -6,7 +6,7 @@ import { GUARD_POLICY, MANAGED_ANNOTATION, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET
 import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/daemonset.ts';
 import { pointerPart } from '../placement/diff.ts';
 import { isObject, type JsonObject } from '../placement/json.ts';
-import { type Node, readManaged, readNode, undoNode } from '../placement/node.ts';
+import { type Node, readManaged, readNode, taintKind, undoNode } from '../placement/node.ts';
 import { daemonSetPatch, nodePatch, type Operation, releasePatch } from '../placement/patch.ts';
 import { type Pod, readPod } from '../placement/pod.ts';
 import { readPodManaged } from '../placement/pod-managed.ts';
@@ -69,12 +69,12 @@ export async function takeInventory(options: UndoOptions): Promise<Inventory> {
   const { client, taints, signal } = options;
   const allNodes = (await listAll(client, '/api/v1/nodes', signal)).map(readNode);
   const allSets = (await listAll(client, '/apis/apps/v1/daemonsets', signal)).map(readDaemonSet);
-  const keys = new Map([[`${taints.key}:${taints.effect}`, { key: taints.key, effect: taints.effect }]]);
+  const keys = new Map([[taintKind(taints), { key: taints.key, effect: taints.effect }]]);
   const recorded = [
     ...allNodes.flatMap(({ managed }) => readManaged(managed).taints),
     ...allSets.flatMap(({ recorded: annotation }) => readRecorded(annotation)),
   ];
-  for (const { key, effect } of recorded) keys.set(`${key}:${effect}`, { key, effect });
+  for (const { key, effect } of recorded) keys.set(taintKind({ key, effect }), { key, effect });
   const configurations = [];
   for (const object of [WEBHOOK, ...POLICIES, secretIn(options.ownNamespace)]) {
     if (await exists(options, object)) configurations.push(object);

@@ -42,7 +42,7 @@ const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kuber
  * again with its own first answer (`reinvocationPolicy: IfNeeded`), it takes that for none of the user's wishes.
  */
 export function admitPod(input: AdmissionInput): Admission {
-  const { object, namespace, ownNamespace, answerOf, clusterArchitectures, namesOf } = input;
+  const { object, namespace, ownNamespace } = input;
   const wished = withoutOurs(object, input.settings);
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
@@ -50,15 +50,7 @@ export function admitPod(input: AdmissionInput): Admission {
     // Another webhook may have bound or excluded it since we gated it: a bound pod that is gated would be refused.
     return patched(object, wished, ungated(object));
   }
-  const decision = decide({
-    template: pod,
-    namespace: namespace.name,
-    settings,
-    clusterArchitectures,
-    namesOf,
-    answerOf,
-    waitedMs: 0,
-  });
+  const decision = decide({ ...input, template: pod, namespace: namespace.name, settings, waitedMs: 0 });
   const isHeldBack = mayBeHeldBack(pod, wished, namespace.name, ownNamespace, settings);
   switch (decision.kind) {
     case 'place': {

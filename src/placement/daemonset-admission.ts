@@ -62,19 +62,11 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
 
 /** The tolerations for a template's set, where that is known now. */
 function knownTolerations(
-  { namespace, clusterArchitectures, namesOf, answerOf }: DaemonSetAdmissionInput,
+  input: DaemonSetAdmissionInput,
   template: PodTemplate,
   settings: Settings,
 ): Toleration[] | undefined {
-  const decision = decide({
-    template,
-    namespace: namespace.name,
-    settings,
-    clusterArchitectures,
-    namesOf,
-    answerOf,
-    waitedMs: 0,
-  });
+  const decision = decide({ ...input, template, namespace: input.namespace.name, settings, waitedMs: 0 });
   if (decision.kind !== 'place' || decision.unknown.length > 0) return undefined;
   return wantedTolerations(settings, decision.architectures);
 }

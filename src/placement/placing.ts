@@ -31,6 +31,18 @@ export function wantedTolerations(
   return usesTaints(settings) ? tolerationsFor(settings.taints, architectures) : [];
 }
 
+/** What is decided of a DaemonSet's template where the mode has no taints: it needs nothing, and what it has of ours goes. */
+export const NOTHING_NEEDED: Placement = {
+  kind: 'place',
+  architectures: [],
+  basis: 'cluster',
+  followsCluster: false,
+  os: undefined,
+  failed: [],
+  unknown: [],
+  images: [],
+};
+
 /** Renders a decision for a pod, by the settings that apply to it. */
 export function placingFor(
   decision: Placement,

@@ -88,7 +88,12 @@ function admit(request: JsonObject, options: ReviewerOptions): Admission {
   const name = `${group || 'core'}/${version}/${resource} ${operation}`;
   switch (name) {
     case 'core/v1/pods CREATE':
-      return admitPod({ ...commonOf(request, options), ...podOptions(options), object: objectOf(request, 'object') });
+      return admitPod({
+        ...commonOf(request, options),
+        object: objectOf(request, 'object'),
+        mayGate: options.mayGate(),
+        ownNamespace: options.ownNamespace,
+      });
     case 'apps/v1/daemonsets CREATE':
     case 'apps/v1/daemonsets UPDATE': {
       const patch = admitDaemonSet({
@@ -118,10 +123,6 @@ function commonOf(request: JsonObject, options: ReviewerOptions) {
     namesOf: options.namesOf,
     answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, mayAsk-- > 0),
   };
-}
-
-function podOptions({ mayGate, ownNamespace }: ReviewerOptions) {
-  return { mayGate: mayGate(), ownNamespace };
 }
 
 function objectOf(request: JsonObject, field: 'object' | 'oldObject'): JsonObject {
