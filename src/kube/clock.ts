@@ -10,6 +10,8 @@ export type Clock = {
   steady(): number;
   /** Waits; ends early, without throwing, when the signal aborts. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
+  /** Calls `action` once after this time; the function that it gives cancels that. */
+  after(ms: number, action: () => void): () => void;
   /** From 0 to 1, as `Math.random`. */
   random(): number;
 };
@@ -20,6 +22,10 @@ export const systemClock: Clock = {
   wall: () => Date.now(),
   steady: () => performance.timeOrigin + performance.now(),
   delay: (ms, signal) => wait(Math.max(0, ms), undefined, { signal }).catch(() => undefined),
+  after(ms, action) {
+    const timer = setTimeout(action, Math.max(0, ms));
+    return () => clearTimeout(timer);
+  },
   random: () => Math.random(),
 };
 

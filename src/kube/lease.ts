@@ -129,12 +129,15 @@ export function createLease(options: LeaseOptions): Lease {
 
   async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed'> {
     // An attempt that hangs must end before the lease does.
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(Math.round(renewMs / 2))]);
+    const late = new AbortController();
+    const cancel = clock.after(Math.round(renewMs / 2), () => late.abort(new Error('no answer in time')));
     try {
-      return (await tryAcquire(deadline)).held ? 'held' : 'taken';
+      return (await tryAcquire(AbortSignal.any([signal, late.signal]))).held ? 'held' : 'taken';
     } catch (error) {
       if (!signal.aborted) onError?.(error);
       return 'failed';
+    } finally {
+      cancel();
     }
   }
 

@@ -96,12 +96,12 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
     const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${version}`;
     const idle = new AbortController();
-    let timer = setTimeout(() => idle.abort(), idleMs);
+    let cancel = clock.after(idleMs, () => idle.abort());
     try {
       const chunks = await client.stream(`${path}?${query}`, AbortSignal.any([signal, idle.signal]));
       for await (const line of lines(chunks)) {
-        clearTimeout(timer);
-        timer = setTimeout(() => idle.abort(), idleMs);
+        cancel();
+        cancel = clock.after(idleMs, () => idle.abort());
         const event = parseJson(line);
         if (!isObject(event)) throw new Error('an event of the watch is no JSON');
         const object = objectAt(event, 'object');
@@ -121,7 +121,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       onRestart?.(idle.signal.aborted ? 'silent' : error instanceof Error ? error.message : String(error));
       return last;
     } finally {
-      clearTimeout(timer);
+      cancel();
       idle.abort();
     }
   }

@@ -34,7 +34,7 @@ export function createWorkqueue(clock: Clock): Workqueue {
   const working = new Set<string>();
   const again = new Map<string, Priority>();
   const failures = new Map<string, number>();
-  const timers = new Map<string, { at: number; timer: NodeJS.Timeout }>();
+  const timers = new Map<string, { at: number; cancel: () => void }>();
   const waiting: (() => void)[] = [];
   let closed = false;
 
@@ -54,12 +54,12 @@ export function createWorkqueue(clock: Clock): Workqueue {
     const at = clock.monotonic() + ms;
     const planned = timers.get(key);
     if (planned !== undefined && planned.at <= at) return;
-    clearTimeout(planned?.timer);
-    const timer = setTimeout(() => {
+    planned?.cancel();
+    const cancel = clock.after(ms, () => {
       timers.delete(key);
       add(key, priority);
-    }, ms);
-    timers.set(key, { at, timer });
+    });
+    timers.set(key, { at, cancel });
   }
 
   function shift(): string | undefined {
@@ -101,7 +101,7 @@ export function createWorkqueue(clock: Clock): Workqueue {
       if (priority !== undefined) add(key, priority);
     },
     forget(key) {
-      clearTimeout(timers.get(key)?.timer);
+      timers.get(key)?.cancel();
       timers.delete(key);
       failures.delete(key);
       queues.urgent.delete(key);
@@ -112,7 +112,7 @@ export function createWorkqueue(clock: Clock): Workqueue {
     close() {
       closed = true;
       for (const wake of waiting.splice(0)) wake();
-      for (const { timer } of timers.values()) clearTimeout(timer);
+      for (const { cancel } of timers.values()) cancel();
       timers.clear();
     },
   };

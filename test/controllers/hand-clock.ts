@@ -4,7 +4,7 @@ import type { Clock } from '../../src/kube/clock.ts';
 export type HandClock = Clock & {
   /** Moves both clocks on; what waited for a time that has come by then goes on. */
   advance(ms: number): Promise<void>;
-  /** How many wait. */
+  /** How many delays are under way; calls planned with `after` do not count. */
   readonly waiting: number;
 };
 
@@ -12,6 +12,7 @@ export type HandClock = Clock & {
 export function createHandClock(): HandClock {
   let now = 0;
   const waiting = new Set<{ at: number; wake: () => void }>();
+  const planned = new Set<{ at: number; wake: () => void }>();
   return {
     monotonic: () => now,
     wall: () => now,
@@ -35,9 +36,20 @@ export function createHandClock(): HandClock {
         signal.addEventListener('abort', entry.wake, { once: true });
       });
     },
+    after(ms, action) {
+      const entry = {
+        at: now + ms,
+        wake() {
+          planned.delete(entry);
+          action();
+        },
+      };
+      planned.add(entry);
+      return () => void planned.delete(entry);
+    },
     async advance(ms) {
       now += ms;
-      for (const entry of [...waiting]) if (entry.at <= now) entry.wake();
+      for (const entry of [...waiting, ...planned]) if (entry.at <= now) entry.wake();
       await Promise.resolve();
       await Promise.resolve();
     },

@@ -1,6 +1,6 @@
 import { findCluster } from '../../src/kube/access.ts';
 import { type ApiClient, createClient } from '../../src/kube/client.ts';
-import type { Clock } from '../../src/kube/clock.ts';
+import { type Clock, systemClock } from '../../src/kube/clock.ts';
 import {
   type EmbeddedCluster,
   type EmbeddedOptions,
@@ -48,6 +48,7 @@ export function createSetClock(): SetClock {
     wall: () => clock.now.wall,
     steady: () => Date.UTC(2030, 0, 1) + clock.now.monotonic,
     random: () => 0.5,
+    after: systemClock.after,
     async delay(ms) {
       clock.delays.push(ms);
       await new Promise((resolve) => setImmediate(resolve));
