@@ -19,6 +19,7 @@ import { cannotListen } from './cannot-listen.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { followLabelRules, openLabelRules } from './label-rules.ts';
+import { leadInTurns } from './lead.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
@@ -195,7 +196,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       await loops.run(AbortSignal.any([signal, over]), over);
       loops = undefined;
     };
-    if (enabled) await leadInTurns(lease, term, signal, log);
+    if (enabled) await leadInTurns(lease, term, signal, () => log.warn('lease lost: another replica may lead'));
     else await term(end.signal);
     await Promise.all([sayFarewell(lease, events, enabled, log), cacheFile?.close()]);
     log.info('ended');
@@ -204,25 +205,6 @@ async function runToTheEnd(context: Context): Promise<number> {
   } finally {
     end.abort();
     await client.close();
-  }
-}
-
-/** Leads whenever the lease is ours, until the signal aborts; writes under way keep their lease until they have ended. */
-async function leadInTurns(
-  lease: Lease,
-  term: (over: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-  log: Logger,
-): Promise<void> {
-  while (await lease.acquire(signal)) {
-    const over = new AbortController();
-    const ended = new AbortController();
-    const keeping = lease.keep(ended.signal).then(() => over.abort());
-    await term(over.signal);
-    ended.abort();
-    await keeping;
-    if (!signal.aborted) log.warn('lease lost: another replica may lead');
-    else return;
   }
 }
 
