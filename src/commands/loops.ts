@@ -4,7 +4,7 @@ import type { ImageSource } from '../controllers/images.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
 import { createNodeController } from '../controllers/node.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
-import { createPodController } from '../controllers/pod.ts';
+import { createPodController } from '../controllers/pod/controller.ts';
 import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
@@ -40,6 +40,8 @@ export type LoopsOptions = {
   ) => void;
   readonly onPlaced?: (seconds: number) => void;
   readonly onBootstrapped?: (open: number) => void;
+  /** The API server refused a write of this controller. */
+  readonly onRefused?: (controller: string) => void;
   /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
   readonly wrongNode?: WrongNodeParts;
 };
@@ -58,6 +60,8 @@ export type Loops = {
   queueDepths(): Record<string, number>;
   readonly podStates: ReadonlyMap<string, PlacementState>;
   readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
+  /** Objects whose writes another writer keeps undoing. */
+  contested(): number;
 };
 
 /** Wires the controllers to the watches. Nothing runs before `run`. */
@@ -72,6 +76,8 @@ export function createLoops(options: LoopsOptions): Loops {
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
+    // A taint before its template tolerates would take a running daemon off its nodes at its next restart.
+    isInLine: (key) => daemonSet.waitingToRoll().some((name) => key === `daemonset ${name}`),
     onOver(open) {
       options.onBootstrapped?.(open);
       enqueueNodes();
@@ -83,6 +89,8 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     pods,
     clusterArchitectures: () => architectures,
+    onTurn: (key) => podLoop.enqueue(key),
+    onRefused: () => options.onRefused?.('pod'),
     onDecided(key) {
       bootstrap.decided(`pod ${key}`);
       wrongNodes?.podChanged(key);
@@ -95,6 +103,7 @@ export function createLoops(options: LoopsOptions): Loops {
     clusterArchitectures: () => architectures,
     liveTaints: () => new Set(liveTaints.keys()),
     serviceAccountSecrets: options.serviceAccountSecrets,
+    onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
       bootstrap.decided(`daemonset ${key}`);
       wrongNodes?.daemonSetDecided(key);
@@ -113,6 +122,7 @@ export function createLoops(options: LoopsOptions): Loops {
     write,
     events,
     clock,
+    onRefused: () => options.onRefused?.('node'),
   });
 
   const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean, most = workers): Controller =>
@@ -126,7 +136,7 @@ export function createLoops(options: LoopsOptions): Loops {
     });
   const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
   const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
-  const nodeLoop = loop('node', node, () => true);
+  const nodeLoop = loop('node', node.reconcile, () => true);
   const wrongNodes =
     options.wrongNode &&
     createWrongNodes(
@@ -229,6 +239,7 @@ export function createLoops(options: LoopsOptions): Loops {
       wrongNodes?.settingsChanged();
     },
     labelRulesChanged: enqueueNodes,
+    contested: () => pod.contested() + daemonSet.contested() + node.contested(),
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {

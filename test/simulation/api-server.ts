@@ -11,7 +11,7 @@ import { createRest } from '../support/cluster/rest.ts';
 import { ApiError as Refusal } from '../support/cluster/status.ts';
 import { createStore, jsonOf, type StoreEvent } from '../support/cluster/store.ts';
 import type { Webhooks } from '../support/cluster/webhooks.ts';
-import type { World } from './world.ts';
+import { BEGINNING, SENT, type World } from './world.ts';
 
 /** A write of a replica, as it is sent and as it was carried out. */
 export type Write = {
@@ -22,7 +22,12 @@ export type Write = {
 };
 
 /** An object before and after somebody wrote it. */
-export type Applied = { readonly by: string; readonly plural: string; readonly before: JsonObject; readonly after: JsonObject };
+export type Applied = {
+  readonly by: string;
+  readonly plural: string;
+  readonly before: JsonObject;
+  readonly after: JsonObject;
+};
 
 export type ServerOptions = {
   readonly world: World;
@@ -35,7 +40,12 @@ export type ServerOptions = {
 /** The rules of the embedded cluster without its HTTP: every request, answer and watch event waits in the world. */
 export type ModelServer = {
   /** Carries out a request of somebody else at once. */
-  ask(method: string, path: string, body?: unknown, contentType?: string): Promise<{ status: number; body: JsonObject }>;
+  ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    contentType?: string,
+  ): Promise<{ status: number; body: JsonObject }>;
   /** The objects of a kind now. */
   all(apiVersion: string, plural: string): readonly JsonObject[];
   clientFor(owner: string): ApiClient;
@@ -49,7 +59,13 @@ const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch:
 const WRITES: ReadonlySet<ApiVerb> = new Set(['create', 'update', 'patch', 'delete']);
 const GATE_KEY = 'supported-arch';
 
-type Stream = { readonly owner: string; readonly plural: string; queue: string[]; isPlanned: boolean; channel: Channel };
+type Stream = {
+  readonly owner: string;
+  readonly plural: string;
+  queue: string[];
+  isPlanned: boolean;
+  channel: Channel;
+};
 type Channel = { push(line: string): void; end(error?: unknown): void; readonly chunks: AsyncIterable<Buffer> };
 
 /** Creates an empty cluster. */
@@ -63,7 +79,13 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
     },
     close: async () => [],
   };
-  const api = createApi(store, { defaultTolerations: true, daemonSetGuard: false, webhooks, holdTermination: () => false });
+  const api = createApi(store, {
+    defaultTolerations: true,
+    daemonSetGuard: false,
+    webhooks,
+    holdTermination: () => false,
+    wall: () => BEGINNING + world.now(),
+  });
   const rest = createRest({
     store,
     api,
@@ -142,7 +164,8 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
     const parts = pathname.split('/').filter(Boolean);
     const isCore = parts[0] === 'api';
     const rest = parts.slice(isCore ? 2 : 3);
-    const [namespace, plural, name] = rest[0] === 'namespaces' && rest.length > 2 ? [rest[1], rest[2], rest[3]] : ['', rest[0], rest[1]];
+    const [namespace, plural, name] =
+      rest[0] === 'namespaces' && rest.length > 2 ? [rest[1], rest[2], rest[3]] : ['', rest[0], rest[1]];
     const resource = findResource(isCore ? 'v1' : `${parts[1]}/${parts[2]}`, plural ?? '');
     return { plural: plural ?? '', object: resource && name ? store.get(resource, namespace ?? '', name) : undefined };
   }
@@ -162,6 +185,7 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
 
   function request(owner: string, verb: ApiVerb, path: string, options: RequestOptions = {}): Promise<unknown> {
     const { signal } = options;
+    if (world.isDead(owner)) return new Promise(() => {});
     if (signal?.aborted) return Promise.reject(signal.reason);
     const target = `${owner} ${verb} ${path.split('?')[0]}`;
     if (WRITES.has(verb)) onSent({ owner, verb, path, body: options.body });
@@ -176,14 +200,19 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
           lose: broken,
         });
       world.add({
-        owner: `${owner} sent`,
+        owner: `${owner}${SENT}`,
         what: target,
         async run() {
           const { status, body } = await carryOut(owner, verb, path, options);
           respond(status, body);
         },
         lose: broken,
-        refuse: (status) => respond(status, { reason: `Status${status}`, message: `refused: ${target}` }, status === 429 ? 1000 : undefined),
+        refuse: (status) =>
+          respond(
+            status,
+            { reason: `Status${status}`, message: `refused: ${target}` },
+            status === 429 ? 1000 : undefined,
+          ),
       });
     });
   }
@@ -212,7 +241,12 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
           );
           resolve(channel.chunks);
           if (since === undefined) {
-            channel.push(JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' } }));
+            channel.push(
+              JSON.stringify({
+                type: 'ERROR',
+                object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' },
+              }),
+            );
             channel.end();
             return;
           }
@@ -220,7 +254,8 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
           for (const event of since) if (event.resource.plural === plural) enqueue(opened, lineOf(event));
         },
         lose: broken,
-        refuse: (status) => reject(new ApiError(status, { message: 'refused' }, `watch ${plural}`, status === 429 ? 1000 : undefined)),
+        refuse: (status) =>
+          reject(new ApiError(status, { message: 'refused' }, `watch ${plural}`, status === 429 ? 1000 : undefined)),
       });
     });
   }

@@ -17,7 +17,12 @@ export type Step =
   | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' }
   | { readonly do: 'tick'; readonly ms: number }
   | { readonly do: 'registry' | 'strip'; readonly is: boolean }
-  | { readonly do: 'pod' | 'replace pod'; readonly pod: number; readonly images: readonly number[]; readonly isGated: boolean }
+  | {
+      readonly do: 'pod' | 'replace pod';
+      readonly pod: number;
+      readonly images: readonly number[];
+      readonly isGated: boolean;
+    }
   | { readonly do: 'delete pod'; readonly pod: number }
   | { readonly do: 'image'; readonly pod: number; readonly image: number }
   | { readonly do: 'set' | 'replace set'; readonly set: number; readonly image: number }
@@ -46,18 +51,28 @@ const newPod = { pod, images: fc.array(image, { minLength: 1, maxLength: 2 }), i
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 16, arbitrary: fc.record({ do: fc.constant('go' as const), which }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('calm' as const) }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('tick' as const), ms: fc.constantFrom(100, 1_000, 5_000, 30_000, 130_000) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('tick' as const), ms: fc.constantFrom(100, 1_000, 5_000, 30_000, 130_000) }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lose' as const, 'repeat' as const), which }) },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('refuse' as const), which, status: fc.constantFrom(403 as const, 429 as const, 500 as const, 503 as const) }),
+    arbitrary: fc.record({
+      do: fc.constant('refuse' as const),
+      which,
+      status: fc.constantFrom(403 as const, 429 as const, 500 as const, 503 as const),
+    }),
   },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('pod' as const), ...newPod }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('replace pod' as const), ...newPod }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('delete pod' as const), pod }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('image' as const), pod, image }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('set' as const, 'replace set' as const), set, image }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('delete set' as const, 'drop' as const, 'roll' as const), set }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom('delete set' as const, 'drop' as const, 'roll' as const), set }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('bind' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'stop' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
@@ -76,7 +91,11 @@ export function histories(length: number): fc.Arbitrary<History> {
 }
 
 /** What a history came to. */
-export type Verdict = { readonly broken: string | undefined; readonly trace: readonly string[]; readonly states: number };
+export type Verdict = {
+  readonly broken: string | undefined;
+  readonly trace: readonly string[];
+  readonly states: number;
+};
 
 type Stage = {
   readonly world: World;
@@ -144,7 +163,8 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
       );
     },
   };
-  for (const name of [LEASE_NAMESPACE, NAMESPACE]) await server.ask('POST', '/api/v1/namespaces', { metadata: { name } });
+  for (const name of [LEASE_NAMESPACE, NAMESPACE])
+    await server.ask('POST', '/api/v1/namespaces', { metadata: { name } });
   for (const architecture of ['amd64', 'arm64']) await addNode(server, architecture);
   for (let started = 0; started < replicas; started++) stage.start();
   return stage;
@@ -153,7 +173,11 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
 async function addNode(server: ModelServer, architecture: string): Promise<void> {
   const metadata = { name: `${architecture}-1`, labels: { 'kubernetes.io/arch': architecture } };
   const status = { nodeInfo: { architecture } };
-  await server.ask('POST', '/api/v1/nodes', { metadata, spec: { taints: [{ key: 'foreign', effect: 'PreferNoSchedule' }] }, status });
+  await server.ask('POST', '/api/v1/nodes', {
+    metadata,
+    spec: { taints: [{ key: 'foreign', effect: 'PreferNoSchedule' }] },
+    status,
+  });
 }
 
 const alive = (stage: Stage) => stage.replicas.filter((replica) => !replica.isOver());
@@ -213,12 +237,19 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       await server.ask('DELETE', podPath(one.pod), { gracePeriodSeconds: 0 });
       return;
     case 'image':
+      // Who set a field is known to the second.
+      await world.tick(1_000);
       return changeImage(stage, podPath(one.pod), '/spec/containers/0/image', one.image);
     case 'set':
     case 'replace set': {
       if (one.do === 'replace set') await server.ask('DELETE', setPath(one.set));
-      const created = await server.ask('POST', `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`, setOf(one.set, one.image));
-      if (created.status === 409) await changeImage(stage, setPath(one.set), '/spec/template/spec/containers/0/image', one.image);
+      const created = await server.ask(
+        'POST',
+        `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`,
+        setOf(one.set, one.image),
+      );
+      if (created.status === 409)
+        await changeImage(stage, setPath(one.set), '/spec/template/spec/containers/0/image', one.image);
       return;
     }
     case 'delete set':
@@ -265,7 +296,12 @@ async function drop({ server, rules }: Stage, path: string): Promise<void> {
   const found = await server.ask('GET', path);
   if (found.status !== 200) return;
   if (at(found.body, 'spec', 'template', 'spec', 'tolerations') === undefined) return;
-  await server.ask('PATCH', path, [{ op: 'remove', path: '/spec/template/spec/tolerations' }], 'application/json-patch+json');
+  await server.ask(
+    'PATCH',
+    path,
+    [{ op: 'remove', path: '/spec/template/spec/tolerations' }],
+    'application/json-patch+json',
+  );
   rules.changed(uidOf(found.body));
 }
 

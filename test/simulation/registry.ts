@@ -1,5 +1,5 @@
-import { createFailures } from '../../src/oci/failures.ts';
 import { ImageError } from '../../src/oci/errors.ts';
+import { createFailures } from '../../src/oci/failures.ts';
 import type { Resolver } from '../../src/oci/resolver.ts';
 import type { Platform } from '../../src/placement/platform.ts';
 import type { World } from './world.ts';
@@ -48,10 +48,15 @@ export function createModelRegistry(world: World): ModelRegistry {
       }
 
       function fail(code: 'not-found' | 'unavailable' | 'timeout'): ImageError {
-        return new ImageError(`the registry says ${code}`, { code, temporary: code !== 'not-found', endpoint: 'model' });
+        return new ImageError(`the registry says ${code}`, {
+          code,
+          temporary: code !== 'not-found',
+          endpoint: 'model',
+        });
       }
 
-      const isFresh = (image: string) => clock.steady() - (known.get(image)?.at ?? Number.NEGATIVE_INFINITY) < TAG_TTL_MS;
+      const isFresh = (image: string) =>
+        clock.steady() - (known.get(image)?.at ?? Number.NEGATIVE_INFINITY) < TAG_TTL_MS;
 
       const answerOf = (image: string) =>
         isFresh(image) || failures.get(image) !== undefined ? known.get(image)?.platforms : undefined;
@@ -63,7 +68,8 @@ export function createModelRegistry(world: World): ModelRegistry {
         world.add({
           owner,
           what: `${owner} is answered for ${image}`,
-          run: () => end(image, !registry.isUp ? fail('unavailable') : IMAGES[image]?.length ? undefined : fail('not-found')),
+          run: () =>
+            end(image, !registry.isUp ? fail('unavailable') : IMAGES[image]?.length ? undefined : fail('not-found')),
           lose: () => end(image, fail('timeout')),
         });
       }

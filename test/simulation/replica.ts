@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { leadInTurns } from '../../src/commands/lead.ts';
 import { createLoops, type Loops } from '../../src/commands/loops.ts';
 import { toSettings } from '../../src/commands/settings.ts';
@@ -50,6 +51,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   const client = server.clientFor(name);
   const end = new AbortController();
   const stop = new AbortController();
+  setMaxListeners(0, end.signal, stop.signal);
   let isOver = false;
   const lease = createLease({
     client,
@@ -82,6 +84,7 @@ export function startReplica(options: ReplicaOptions): Replica {
       clock,
       onOutcome() {},
     });
+    setMaxListeners(0, over);
     await loops.run(AbortSignal.any([stop.signal, over]), over);
     loops = undefined;
   }
@@ -97,6 +100,9 @@ export function startReplica(options: ReplicaOptions): Replica {
   function kill(): void {
     isOver = true;
     world.kill(name);
+    // Nothing of it is left: signals that never abort are kept by Node.js for ever.
+    end.abort();
+    stop.abort();
   }
   run().catch((error: unknown) => {
     if (isOver) return;

@@ -32,7 +32,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   let broken: string | undefined;
   /** Objects by uid: the images for which they were given what their images run on. */
   const placed = new Map<string, string>();
-  /** Pods that were given something while their images were not known. */
+  /** Pods that were given something for images that were not known, or that are not theirs any more. */
   const guessed = new Set<string>();
 
   function fail(rule: string): void {
@@ -44,40 +44,47 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   function onSent({ owner, verb, path }: Write): void {
     if (path.includes('/leases')) return;
     const holder = text(at(leaseOf(server()), 'spec', 'holderIdentity'));
-    if (holder !== owner) fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
+    if (holder !== owner)
+      fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
   }
 
   function onApplied({ by, plural, before, after }: Applied): void {
     if (plural === 'leases' || !writtenByUs(before, after)) return;
     if (!equal(foreign(before), foreign(after))) fail(`${title(after)}: something foreign changed`);
     if (plural === 'pods') podWritten(by, before, after);
-    if (plural === 'daemonsets') templateWritten(before, after);
+    if (plural === 'daemonsets') templateWritten(by, before, after);
     if (plural === 'nodes') nodeWritten(after);
   }
 
   function podWritten(by: string, before: JsonObject, after: JsonObject): void {
     const uid = uidOf(after);
-    const truth = setOf(imagesOf(object(after.spec)));
+    const spec = object(after.spec);
+    const truth = setOf(imagesOf(spec));
     const [had, has] = [oursOf(object(before.spec)), oursOf(object(after.spec))];
     const added = has.filter((one) => !had.includes(one));
     const isWide = truth !== undefined && added.some((one) => !truth.includes(one));
-    if (isWide && placed.get(uid) === imagesKey(object(after.spec))) fail(`${title(after)}: what was placed was widened to ${has}`);
-    if (isWide && text(at(after, 'spec', 'nodeName')) !== '') fail(`${title(after)}: a bound pod was written on a guess`);
+    if (isWide && placed.get(uid) === imagesKey(object(after.spec)))
+      fail(`${title(after)}: what was placed was widened to ${has}`);
+    if (isWide && text(at(after, 'spec', 'nodeName')) !== '')
+      fail(`${title(after)}: a bound pod was written on a guess`);
     if (isWide) guessed.add(uid);
-    if (truth !== undefined && !guessed.has(uid) && added.length > 0) placed.set(uid, imagesKey(object(after.spec)));
+    if (truth !== undefined && isKnownTo(by, spec) && added.length > 0) placed.set(uid, imagesKey(object(after.spec)));
     if (gateOf(before) && !gateOf(after)) released(by, after, truth);
   }
 
   function released(by: string, after: JsonObject, truth: readonly string[] | undefined): void {
     if (mode === 'taints' || truth === undefined) return;
-    const { resolver } = replica(by) ?? {};
-    const isKnown = imagesOf(object(after.spec)).every(
-      (image) => resolver?.known(image, { namespace: 'shop', pullSecrets: [], always: false }) !== undefined,
-    );
-    if (isKnown && !equal(requiredOf(after), truth)) fail(`${title(after)}: released without its node affinity`);
+    if (isKnownTo(by, object(after.spec)) && !equal(requiredOf(after), truth))
+      fail(`${title(after)}: released without its node affinity`);
   }
 
-  function templateWritten(before: JsonObject, after: JsonObject): void {
+  /** Whether a process knows all images of a pod, so that it need not guess. */
+  function isKnownTo(name: string, spec: JsonObject): boolean {
+    const access = { namespace: 'shop', pullSecrets: [], always: false };
+    return imagesOf(spec).every((image) => replica(name)?.resolver.known(image, access) !== undefined);
+  }
+
+  function templateWritten(by: string, before: JsonObject, after: JsonObject): void {
     const uid = uidOf(after);
     const spec = object(at(after, 'spec', 'template', 'spec'));
     const truth = setOf(imagesOf(spec));
@@ -86,7 +93,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     const isSame = equal(had, has);
     if (isSame) return;
     if (placed.get(uid) === imagesKey(spec)) fail(`${title(after)}: a placed template rolled from ${had} to ${has}`);
-    if (equal([...has].sort(), truth)) placed.set(uid, imagesKey(spec));
+    if (equal([...has].sort(), truth) && isKnownTo(by, spec)) placed.set(uid, imagesKey(spec));
   }
 
   function nodeWritten(after: JsonObject): void {
@@ -105,13 +112,18 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   }
 
   function check(replicas: readonly Replica[], isHealthy: boolean): void {
+    const isContested = () => replicas.some(({ loops }) => (loops()?.contested() ?? 0) > 0);
     for (const { name, watches, loops } of replicas) {
       for (const [plural, version, { store }] of [
         ['pods', 'v1', watches.pods],
         ['nodes', 'v1', watches.nodes],
         ['daemonsets', 'apps/v1', watches.daemonSets],
       ] as const) {
-        const real = new Map(server().all(version, plural).map((item) => [keyIn(item), item]));
+        const real = new Map(
+          server()
+            .all(version, plural)
+            .map((item) => [keyIn(item), item]),
+        );
         for (const key of store.keys()) if (!real.has(key)) fail(`${name} has a ghost: ${plural} ${key}`);
         for (const [key, item] of real) {
           const kept = store.get(key);
@@ -120,24 +132,25 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
         }
       }
       const pods = new Set(server().all('v1', 'pods').map(keyIn));
-      for (const key of loops()?.podStates.keys() ?? []) if (!pods.has(key)) fail(`${name} remembers a pod that is gone: ${key}`);
+      for (const key of loops()?.podStates.keys() ?? [])
+        if (!pods.has(key)) fail(`${name} remembers a pod that is gone: ${key}`);
     }
     if (!isHealthy) return;
-    for (const pod of server().all('v1', 'pods')) checkPod(pod);
+    for (const pod of server().all('v1', 'pods')) checkPod(pod, isContested);
     for (const daemonSet of server().all('apps/v1', 'daemonsets')) checkTemplate(daemonSet);
     for (const node of server().all('v1', 'nodes')) {
       if (tainted(node) !== (mode !== 'affinity')) fail(`${title(node)}: its taint is not as the mode wants it`);
     }
   }
 
-  function checkPod(pod: JsonObject): void {
+  function checkPod(pod: JsonObject, isContested: () => boolean): void {
     const spec = object(pod.spec);
     const truth = setOf(imagesOf(spec));
     if (gateOf(pod) && (truth === undefined || truth.length > 0)) fail(`${title(pod)}: its gate was never taken away`);
     if (mode === 'affinity' || truth === undefined) return;
     const has = oursOf(spec);
     const missing = truth.filter((one) => !has.includes(one));
-    if (missing.length > 0) fail(`${title(pod)}: lacks tolerations for ${missing}`);
+    if (missing.length > 0 && !isContested()) fail(`${title(pod)}: lacks tolerations for ${missing}`);
     const wide = has.filter((one) => !truth.includes(one));
     if (wide.length > 0 && !guessed.has(uidOf(pod)) && placed.get(uidOf(pod)) === imagesKey(spec)) {
       fail(`${title(pod)}: tolerates ${wide} too`);
@@ -153,12 +166,26 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     if (!equal(has, wanted)) fail(`${title(daemonSet)}: its template tolerates ${has || 'nothing'}, not ${wanted}`);
   }
 
-  return { onSent, onApplied, onAsked, check, broken: () => broken, changed: (uid) => void placed.delete(uid) };
+  return {
+    onSent,
+    onApplied,
+    onAsked,
+    check,
+    broken: () => broken,
+    changed(uid) {
+      placed.delete(uid);
+      guessed.add(uid);
+    },
+  };
 }
 
 /** The Lease as it is, or an empty object. */
 export function leaseOf(server: ModelServer): JsonObject {
-  return server.all('coordination.k8s.io/v1', 'leases').find((lease) => at(lease, 'metadata', 'namespace') === LEASE_NAMESPACE) ?? {};
+  return (
+    server
+      .all('coordination.k8s.io/v1', 'leases')
+      .find((lease) => at(lease, 'metadata', 'namespace') === LEASE_NAMESPACE) ?? {}
+  );
 }
 
 /** The architectures that all of these images run on; undefined where one of them is not to be had. */
@@ -215,7 +242,8 @@ function foreignSpec(spec: JsonObject): unknown {
 }
 
 function writtenByUs(before: JsonObject, after: JsonObject): boolean {
-  const times = (item: JsonObject) => list(at(item, 'metadata', 'managedFields')).filter((one) => at(one, 'manager') === FIELD_MANAGER);
+  const times = (item: JsonObject) =>
+    list(at(item, 'metadata', 'managedFields')).filter((one) => at(one, 'manager') === FIELD_MANAGER);
   return !equal(times(before), times(after)) || !equal(oursAnywhere(before), oursAnywhere(after));
 }
 

@@ -10,7 +10,13 @@ describe('a simulation of replicas, an API server and a registry', () => {
     await fc.assert(
       fc.asyncProperty(histories(60), async (history) => {
         const { broken, trace } = await play(history);
-        expect(broken, `${broken}\n${trace.filter((line) => !line.includes('/leases/')).slice(-60).join('\n')}`).to.equal(undefined);
+        expect(
+          broken,
+          `${broken}\n${trace
+            .filter((line) => !line.includes('/leases/'))
+            .slice(-60)
+            .join('\n')}`,
+        ).to.equal(undefined);
       }),
       { seed: SEED, numRuns: RUNS, endOnFailure: false, verbose: 0 },
     );

@@ -34,10 +34,13 @@ export type World = {
   clockFor(owner: string): Clock;
   /** The process is gone: what is under way to it never arrives, its timers never fire. */
   kill(owner: string): void;
+  isDead(owner: string): boolean;
   /** What happened, newest last. */
   readonly trace: readonly string[];
 };
 
+/** What a process has sent arrives though it dies. */
+export const SENT = ' sent';
 /** By the wall clock the simulation begins here. */
 export const BEGINNING = Date.UTC(2030, 0, 1);
 /** More actions without time passing are an endless loop. */
@@ -81,7 +84,7 @@ export function createWorld(): World {
     now: () => now,
     trace,
     add(action) {
-      if (!dead.has(action.owner)) pending.push(action);
+      if (!dead.has(action.owner.replace(SENT, ''))) pending.push(action);
     },
     async meet(number, fate) {
       const action = pending[number % Math.max(1, pending.length)];
@@ -103,7 +106,8 @@ export function createWorld(): World {
         let next: Timer | undefined;
         for (const timer of timers) {
           if (timer.at > until) continue;
-          if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order)) next = timer;
+          if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order))
+            next = timer;
         }
         if (next === undefined) break;
         timers.delete(next);
@@ -133,6 +137,7 @@ export function createWorld(): World {
           signal.addEventListener('abort', end, { once: true });
         }),
     }),
+    isDead: (owner) => dead.has(owner),
     kill(owner) {
       dead.add(owner);
       pending = pending.filter((action) => action.owner !== owner);
