@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { EmbeddedOptions } from '../support/cluster/embedded-cluster.ts';
 import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
-import { PODS, type Product, startProduct, workload } from '../support/product.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const EVICT = ['--pods.onWrongNode', 'evict'];
 const METRIC = 'archaware_wrong_node_pods_total';
@@ -63,10 +63,16 @@ describe('run, with pods on wrong nodes', () => {
   async function setAll(app: string, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
     for (const pod of await podsOf(app)) await set(pod, more, pulled);
   }
-  /** A bare pod on arm64 that crashes there: its Event shows that the loop had its turn. */
-  async function crash(name: string, node: string, more: JsonObject = CRASHES): Promise<void> {
+  /** A bare pod that crashes on its node, once the controller placed it (`isServed`). */
+  async function crash(name: string, node: string, more: JsonObject = CRASHES, isServed = true): Promise<void> {
     await product.cluster.createPod({ name, images: [amd], spec: { nodeName: node } });
     const [pod] = await eventuallyRuns(name, async () => [await product.get(`${PODS}/${name}`)]);
+    if (isServed) {
+      await product.eventually(`${name} to be placed`, async () => {
+        const { spec } = await product.get(`${PODS}/${name}`);
+        return tolerated(spec).length > 0;
+      });
+    }
     if (pod !== undefined) await set(pod, more);
   }
   /** A Deployment for amd64 that crashes on the only node, which is of arm64, and a node of amd64 that joins then. */
@@ -236,7 +242,7 @@ describe('run, with pods on wrong nodes', () => {
 
   it('is nothing that plan lists', async () => {
     await start();
-    await crash('bare', 'arm64-1');
+    await crash('bare', 'arm64-1', CRASHES, false);
     const { stdout, stderr } = await product.command(['plan', '--output', 'json', ...EVICT]);
     expect(Object.keys(JSON.parse(stdout)), stderr).to.deep.equal(['changes', 'waiting', 'held', 'unresolved']);
     expect(product.cluster.writes()).to.deep.equal([]);
