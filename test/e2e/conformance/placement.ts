@@ -150,7 +150,7 @@ export const PLACEMENT: readonly Behaviour[] = [
     ['e2e/wrong-node.e2e.ts', 'stay while a PodDisruptionBudget does not let them go, and go then'],
     [
       'e2e/wrong-node.e2e.ts',
-      'are only told of where nobody brings them back, and where a DaemonSet would do so on the same node',
+      'have only an Event where nothing brings them back, and where a DaemonSet would do so on the same node',
     ],
   ),
 ];
