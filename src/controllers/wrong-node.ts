@@ -175,12 +175,15 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       tell('warned', `not evicted: ${why}`);
       return { outcome: 'held', againInMs };
     };
-    const surroundings: Surroundings = {
-      architectures: options.clusterArchitectures(),
-      nodes: nodes.values(),
-      daemonTolerations: daemonSetOf(pod)?.template.tolerations ?? (daemonSetOf(pod) && []),
+    const obstacle = (whole?: Whole) => {
+      const daemonSet = daemonSetOf(pod);
+      const surroundings: Surroundings = {
+        architectures: options.clusterArchitectures(),
+        nodes: nodes.values(),
+        daemonTolerations: daemonSet && (daemonSet.template.tolerations ?? []),
+      };
+      return whyNotEvicted(pod, place, node, surroundings, settings, whole);
     };
-    const obstacle = (whole?: Whole) => whyNotEvicted(pod, place, node, surroundings, settings, whole);
 
     const why = obstacle();
     if (why !== undefined) return warn(why);

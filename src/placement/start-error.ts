@@ -60,8 +60,8 @@ export function readBroken(
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return undefined;
   if (!hasBroken(status.initContainerStatuses) && !hasBroken(status.containerStatuses)) return undefined;
   const broken = [
-    ...brokenIn(status.initContainerStatuses, listAt(spec, 'initContainers') ?? []),
-    ...brokenIn(status.containerStatuses, listAt(spec, 'containers') ?? []),
+    ...brokenIn(status.initContainerStatuses, listAt(spec, 'initContainers') ?? [], before),
+    ...brokenIn(status.containerStatuses, listAt(spec, 'containers') ?? [], before),
   ];
   return JSON.stringify(broken) === JSON.stringify(before) ? before : broken;
 }
@@ -72,14 +72,20 @@ function hasBroken(statuses: unknown): boolean {
   return false;
 }
 
-function brokenIn(statuses: unknown, containers: readonly JsonObject[]): BrokenContainer[] {
+function brokenIn(
+  statuses: unknown,
+  containers: readonly JsonObject[],
+  before: readonly BrokenContainer[] | undefined,
+): BrokenContainer[] {
   const found: BrokenContainer[] = [];
   for (const status of Array.isArray(statuses) ? statuses : []) {
-    const trouble = troubleOf(status);
-    if (trouble === undefined || !isObject(status)) continue;
+    const shown = troubleOf(status);
+    if (shown === undefined || !isObject(status)) continue;
     const name = stringAt(status, 'name') ?? '';
     const container = containers.find((each) => each.name === name);
     const image = (container && stringAt(container, 'image')) ?? '';
+    const last = before?.find((each) => each.name === name && each.image === image);
+    const trouble = last !== undefined && isBackingOff(status) ? last.trouble : shown;
     // An image that is never pulled was put onto the node by hand: no registry is asked for it, under no name.
     const isPulled = container?.imagePullPolicy !== 'Never';
     found.push({
@@ -90,6 +96,12 @@ function brokenIn(statuses: unknown, containers: readonly JsonObject[]): BrokenC
     });
   }
   return found;
+}
+
+/** Between two pulls older kubelets say only that they wait: what they said of the last pull still holds. */
+function isBackingOff({ state }: JsonObject): boolean {
+  const waiting = isObject(state) && isObject(state.waiting) ? state.waiting : undefined;
+  return waiting?.reason === 'ImagePullBackOff' && !says(waiting, /ErrImagePull/);
 }
 
 /** While a container waits for its next start (CrashLoopBackOff), only its last state says what it died of. */

@@ -145,6 +145,21 @@ describe('a pod that is kept', () => {
     expect(readPod({ metadata, status: {} }, died).broken).to.equal(undefined);
   });
 
+  it('keeps what the last pull said while the kubelet waits for the next one, until that says something else', () => {
+    const missing = readPod({ metadata, status: of(waiting('ErrImagePull', NO_MATCH)) });
+    // As older kubelets say it, without the cause.
+    const backsOff = readPod(
+      { metadata, status: of(waiting('ImagePullBackOff', 'Back-off pulling image "x"')) },
+      missing,
+    );
+    expect(backsOff.broken).to.equal(missing.broken);
+    const denied = readPod({ metadata, status: of(waiting('ErrImagePull', 'denied')) }, backsOff);
+    expect(denied.broken?.[0]?.trouble).to.equal('failing');
+    const late = `Back-off pulling image "x": ErrImagePull: denied`;
+    const says = readPod({ metadata, status: of(waiting('ImagePullBackOff', late)) }, missing);
+    expect(says.broken?.[0]?.trouble).to.equal('failing');
+  });
+
   it('keeps the list where an event says the same, so that nothing is looked at again', () => {
     const one = readPod({ metadata, status: of(crashing(GO)) });
     const again = readPod({ metadata: { ...metadata, generation: 2 }, status: of(crashing(GO, 'StartError')) }, one);
