@@ -39,8 +39,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   WrongNode: {
     about: ['Pod'],
     meaning:
-      'The pod is on a node that does not run all of its images, or a container of it died with an exec format error. The note says what was done.',
-    next: 'Delete it, or set `pods.onWrongNode: evict`. Emulated architectures belong into `architectures.compatible`.',
+      'A container of the pod does not run on its node: what was pulled for it lacks the architecture, the kubelet says "no match for platform in manifest", or it died with an exec format error. The note says what was done, and why the pod was not evicted.',
+    next: 'Delete it, or set `pods.onWrongNode: evict`; where the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
   },
   WriteContested: {
     about: ['Node', 'DaemonSet'],

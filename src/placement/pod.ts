@@ -1,6 +1,6 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
-import { readStartError } from './start-error.ts';
+import { type BrokenContainer, readBroken } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 import { readWritten, type Written } from './written.ts';
 
@@ -47,8 +47,8 @@ export type Pod = PodTemplate & {
   readonly mirror: boolean;
   readonly phase: string;
   readonly nodeName: string | undefined;
-  /** The container that died with an exec format error and does not run now, if its status says so. */
-  readonly startError: string | undefined;
+  /** Its containers that do not run now; undefined for nearly every pod. The same list as long as it says the same. */
+  readonly broken: readonly BrokenContainer[] | undefined;
   readonly owner: Owner | undefined;
   /** Undefined where it does not hold our gate. */
   readonly gated: Gated | undefined;
@@ -65,6 +65,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const spec = objectAt(object, 'spec');
   const status = objectAt(object, 'status');
   const annotations = objectAt(metadata, 'annotations');
+  const broken = readBroken(spec, status, before?.uid === metadata.uid ? before?.broken : undefined);
   if (isSameGeneration(metadata, before)) {
     return {
       ...before,
@@ -75,7 +76,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
       mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
       phase: stringAt(status, 'phase') ?? '',
       nodeName: stringAt(spec, 'nodeName') || undefined,
-      startError: readStartError(status),
+      broken,
       owner: readOwner(metadata),
     };
   }
@@ -91,7 +92,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
     phase: stringAt(status, 'phase') ?? '',
     nodeName: stringAt(spec, 'nodeName') || undefined,
-    startError: readStartError(status),
+    broken,
     owner: readOwner(metadata),
     gated: readGated(spec),
     written: readWritten(object),

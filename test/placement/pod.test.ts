@@ -63,7 +63,7 @@ describe('reading a pod', () => {
       mirror: true,
       phase: 'Pending',
       nodeName: 'n1',
-      startError: undefined,
+      broken: undefined,
       owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
       gated: undefined,
     });
