@@ -55,6 +55,7 @@ describe('reading a pod', () => {
       serviceAccountName: 'robot',
       namespace: 'shop',
       name: 'web-1',
+      written: undefined,
       uid: 'u1',
       generation: 3,
       resourceVersion: '42',
