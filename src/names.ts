@@ -55,4 +55,8 @@ export type EventReason =
   | 'PullSecretUnusable'
   | 'LabelConflict'
   | 'ConfigurationRejected'
-  | 'CertificateInvalid';
+  | 'CertificateInvalid'
+  | 'JoinedUntainted'
+  | 'UnmanagedTaint'
+  | 'NodeNotInitialized'
+  | 'WriteRefused';

@@ -69,6 +69,30 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'The serving certificate of the webhook, or the `caBundle` in its configuration, is not good. Pods pass unreviewed meanwhile.',
     next: 'The note says what is wrong. With `webhook.certificates: self` check the rights to the Secret and to the configuration ([RBAC](rbac.md)).',
   },
+  JoinedUntainted: {
+    about: ['Node'],
+    meaning:
+      'A node of an autoscaled pool joined without our taint. The controller taints it, but the autoscaler plans with a template that lacks the taint, and may start nodes that pending pods cannot use.',
+    next: 'Add the taint that the note names to the template of the pool (NodePool, node group, `--register-with-taints`).',
+  },
+  UnmanagedTaint: {
+    about: ['Node'],
+    meaning:
+      'The node carries a taint with our key that this configuration does not manage: the mode has no taints, `taints.manage` is off, or `taints.nodeSelector` leaves the node out. New pods get no toleration for it.',
+    next: 'Remove the taint from the node or from the template of its pool, or change the configuration so that it manages the node.',
+  },
+  NodeNotInitialized: {
+    about: ['Node'],
+    meaning:
+      'Karpenter waits for our taint to go, because it stands in `startupTaints` of the NodePool. It never goes, so the node never counts as initialized.',
+    next: 'Move the taint from `startupTaints` to `taints` in the NodePool.',
+  },
+  WriteRefused: {
+    about: ['Pod', 'Node', 'DaemonSet'],
+    meaning:
+      'The API server, a policy or a webhook in it refuses a write of the controller again and again; the note has its answer. Until the write succeeds, a gated pod keeps its gate. The write is tried again.',
+    next: 'The answer names what refuses: change the guard policies or the roles so that they fit the configuration ([security](../security.md)), or make an exception in the other policy or webhook.',
+  },
 };
 
 const INTRODUCTION = `All are of type \`Warning\` and come from \`archaware-controller\`, in the namespace of their object; those about nodes and other objects without a namespace in \`default\`.

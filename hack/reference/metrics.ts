@@ -37,6 +37,7 @@ function exercise(metrics: Metrics): void {
   metrics.rateLimitTold({ registry: '', limit: 0, remaining: 0 });
   metrics.apiAnswered({ verb: '', resource: '', code: '' });
   metrics.watchRestarted('');
+  metrics.writeRefused('');
 }
 
 /** Every metric of the registry, as it is scraped. */
@@ -51,6 +52,10 @@ export async function metricsPage(): Promise<Page> {
     unresolvableImages: () => 0,
     leader: () => false,
     gatedPods: () => 0,
+    taintedNodes: () => ({ '': 0 }),
+    unmanagedTaints: () => 0,
+    contestedObjects: () => 0,
+    wrongNodePods: () => 0,
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));

@@ -1,7 +1,7 @@
 import type { PlacementState } from '../controllers/placement-state.ts';
 import type { Observed } from '../observability/metrics.ts';
 import type { Resolver } from '../oci/resolver.ts';
-import { nodeArchitecture } from '../placement/node.ts';
+import { carriesOurTaint, type Node, nodeArchitecture } from '../placement/node.ts';
 import type { Loops } from './loops.ts';
 import type { Watches } from './watches.ts';
 
@@ -32,14 +32,12 @@ export function observeState(parts: {
       return expiry === undefined ? undefined : (expiry - now()) / 1000;
     },
     unresolvableImages: () => resolver.failing(),
-    nodes() {
-      const counts: Record<string, number> = {};
-      for (const node of watches.nodes.store.values()) {
-        const architecture = nodeArchitecture(node) ?? 'unknown';
-        counts[architecture] = (counts[architecture] ?? 0) + 1;
-      }
-      return counts;
-    },
+    nodes: () => countByArchitecture(watches.nodes.store.values(), () => true),
+    taintedNodes: () => countByArchitecture(watches.nodes.store.values(), carriesOurTaint),
+    // These have no source yet.
+    unmanagedTaints: () => 0,
+    contestedObjects: () => 0,
+    wrongNodePods: () => 0,
     pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
       for (const state of loops()?.podStates.values() ?? []) counts[outcomeOf(state)]++;
@@ -54,6 +52,16 @@ export function observeState(parts: {
       return oldest;
     },
   };
+}
+
+function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) => boolean): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const node of nodes) {
+    if (!counts(node)) continue;
+    const architecture = nodeArchitecture(node) ?? 'unknown';
+    found[architecture] = (found[architecture] ?? 0) + 1;
+  }
+  return found;
 }
 
 function outcomeOf({ decision }: PlacementState): PodOutcome {

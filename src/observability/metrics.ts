@@ -10,6 +10,14 @@ export type Observed = {
   readonly unresolvableImages: () => number;
   readonly leader: () => boolean;
   readonly gatedPods: () => number;
+  /** Nodes that carry a taint of ours, by architecture. */
+  readonly taintedNodes: () => Readonly<Record<string, number>>;
+  /** Taints with our key that the configuration in force does not manage. */
+  readonly unmanagedTaints: () => number;
+  /** Objects that are left alone for a while, as another writer keeps undoing our writes. */
+  readonly contestedObjects: () => number;
+  /** Pods that are on a node that does not run them, as of now. */
+  readonly wrongNodePods: () => number;
   /** Seconds until the serving certificate expires; undefined where there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
@@ -77,9 +85,29 @@ export function createMetrics(version: string) {
     'Pods on nodes whose architecture their images lack: why, and what was done.',
     ['reason', 'action'],
   );
+  const wrongNodePodsNow = gauge('wrong_node_pods', 'Pods on nodes whose architecture their images lack, as of now.');
   const admissions = counter('admission_reviews_total', 'AdmissionReviews by what was answered.', ['outcome']);
   const admissionSeconds = histogram('admission_duration_seconds', 'Time of an AdmissionReview.', [], FAST);
   const gatedPods = gauge('gated_pods', 'Pods that hold our scheduling gate.');
+  const taintedNodes = gauge('tainted_nodes', 'Nodes that carry our taint, by architecture.', ['architecture']);
+  const unmanagedTaints = gauge(
+    'unmanaged_taints',
+    'Taints with our key on nodes whose taints this configuration does not manage.',
+  );
+  const contestedObjects = gauge(
+    'contested_objects',
+    'Objects that are left alone for a while, as another writer keeps undoing our writes.',
+  );
+  const writesRefused = counter(
+    'writes_refused_total',
+    'Writes that the API server, a policy or a webhook in it refused.',
+    ['controller'],
+  );
+  const eventsDropped = counter(
+    'events_dropped_total',
+    'Events that were not written: too many at once, or too many about one object.',
+    [],
+  );
   const leader = gauge('leader', 'Whether this process leads.');
   const watchRestarts = counter('watch_restarts_total', 'Watches that ended otherwise than by their own time.', [
     'kind',
@@ -126,6 +154,9 @@ export function createMetrics(version: string) {
       if (told.remaining !== undefined) rateLimitRemaining.set(labels, told.remaining);
     },
     apiAnswered: (request: { verb: string; resource: string; code: string }) => apiRequests.inc({ ...request }),
+    /** A write of this controller was refused for what it says, not for the server's state. */
+    writeRefused: (controller: string) => writesRefused.inc({ controller }),
+    eventDropped: () => eventsDropped.inc(),
     /** These registries are always told apart. */
     registriesConfigured(hosts: readonly string[]) {
       for (const host of hosts) configured.add(host);
@@ -136,7 +167,14 @@ export function createMetrics(version: string) {
     async render(observed: Observed): Promise<{ contentType: string; text: string }> {
       for (const [controller, depth] of Object.entries(observed.queueDepths())) queueDepth.set({ controller }, depth);
       nodes.reset();
+      taintedNodes.reset();
       for (const [architecture, count] of Object.entries(observed.nodes())) nodes.set({ architecture }, count);
+      for (const [architecture, count] of Object.entries(observed.taintedNodes())) {
+        taintedNodes.set({ architecture }, count);
+      }
+      unmanagedTaints.set(observed.unmanagedTaints());
+      contestedObjects.set(observed.contestedObjects());
+      wrongNodePodsNow.set(observed.wrongNodePods());
       for (const [outcome, count] of Object.entries(observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());

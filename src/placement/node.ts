@@ -236,6 +236,13 @@ function withoutOurs(taints: readonly JsonObject[], managed: Managed, settings: 
   );
 }
 
+/** Whether a node carries a taint that its annotation records as ours. */
+export function carriesOurTaint({ managed, taints = [] }: Pick<Node, 'managed' | 'taints'>): boolean {
+  if (managed === undefined || taints.length === 0) return false;
+  const recorded = readManaged(managed);
+  return taints.some((taint) => isRecorded(taint, recorded));
+}
+
 function isRecorded(taint: JsonObject, managed: Pick<Managed, 'taints'>): boolean {
   return managed.taints.some(({ key, effect }) => taint.key === key && taint.effect === effect);
 }

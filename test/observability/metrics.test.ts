@@ -9,6 +9,10 @@ const NOTHING = {
   unresolvableImages: () => 0,
   leader: () => true,
   gatedPods: () => 0,
+  taintedNodes: () => ({}),
+  unmanagedTaints: () => 0,
+  contestedObjects: () => 0,
+  wrongNodePods: () => 0,
   certificateExpirySeconds: () => undefined,
 };
 
