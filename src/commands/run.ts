@@ -5,6 +5,7 @@ import { milliseconds } from '../config/duration.ts';
 import { concernsRegistries } from '../config/reload.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
+import { LeaseLostError } from '../kube/errors.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
@@ -54,7 +55,7 @@ async function runToTheEnd(context: Context): Promise<number> {
   const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
-  const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
+  const { client, leaseClient, leaseNamespace, close } = await connect(context, metrics.apiAnswered);
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
   try {
@@ -62,7 +63,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     const { enabled, name, leaseDuration } = config.leaderElection;
     if (enabled) await checkLeaseNamespace(client, leaseNamespace, signal);
     const lease = createLease({
-      client,
+      client: leaseClient,
       namespace: leaseNamespace,
       name,
       identity,
@@ -78,6 +79,8 @@ async function runToTheEnd(context: Context): Promise<number> {
       clock,
       signal: end.signal,
       onError: (err) => log.warn({ err }, 'event not written'),
+      onDrop: metrics.eventDropped,
+      onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
     });
     const watches = createWatches({
       client,
@@ -95,7 +98,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       cache,
       clock,
       log,
-      readPullSecrets: createPullSecretReader(client),
+      readPullSecrets: createPullSecretReader(client, clock),
       onNamed: metrics.registriesConfigured,
       signal: end.signal,
       apiServer: client,
@@ -203,7 +206,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     return EXIT.done;
   } finally {
     end.abort();
-    await client.close();
+    await close();
   }
 }
 
@@ -261,7 +264,9 @@ async function startHealth(
 function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
   return (controller, key, outcome, seconds, error) => {
     metrics.reconciled(controller, outcome, seconds);
-    if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
+    // The term is over, and the next one decides everything again.
+    if (error instanceof LeaseLostError) log.debug({ controller, key, err: error }, 'not written: the lease is lost');
+    else if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
     else if (outcome === 'unchanged') log.debug({ controller, key, outcome }, 'reconciled');
     else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
     else log.debug({ controller, key, outcome }, 'reconciled');

@@ -20,7 +20,7 @@ describe('reading what a pod names', () => {
   };
   const signal = new AbortController().signal;
   const read = (...pullSecrets: string[]) =>
-    createPullSecretReader(client)({ namespace: 'ns', pullSecrets, always: false }, signal);
+    createPullSecretReader(client, systemClock)({ namespace: 'ns', pullSecrets, always: false }, signal);
   const accounts = (name: string) => createServiceAccountReader(client, systemClock)('ns', name, signal);
   beforeEach(() => {
     [asked, failure] = [[], undefined];

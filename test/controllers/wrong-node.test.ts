@@ -85,7 +85,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
         return world.eviction;
       },
     },
-    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) },
+    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) > 0 },
     onWrongNode: (reason, action) => counted.push(`${reason} ${action}`),
   });
   /** Adds a bound pod and what was decided for it; gives its key. */
