@@ -50,7 +50,7 @@ export async function plan(context: Context): Promise<number> {
       recorded.set(JSON.stringify([kind, namespace, name]), change);
       return { kind: 'recorded' };
     };
-    const watches = createWatches({ client, clock, kinds: kindsFor(config), onRestart: () => {} });
+    const watches = createWatches({ client, clock, kinds: kindsFor(config), onRestart: () => {}, refusedMs: 0 });
     const resolver = resolverFor(config, clock, files, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       apiServer: client,

@@ -9,6 +9,7 @@ import { LeaseLostError } from '../kube/errors.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
+import { brokenWatches, createAnswers } from '../kube/watch-health.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
@@ -55,7 +56,11 @@ async function runToTheEnd(context: Context): Promise<number> {
   const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
-  const { client, leaseClient, leaseNamespace, close } = await connect(context, metrics.apiAnswered);
+  const answers = createAnswers(clock);
+  const { client, leaseClient, leaseNamespace, close } = await connect(context, (request) => {
+    metrics.apiAnswered(request);
+    answers.finished(request);
+  });
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
   try {
@@ -88,8 +93,12 @@ async function runToTheEnd(context: Context): Promise<number> {
       kinds: kindsFor(config),
       onRestart(kind, reason) {
         metrics.watchRestarted(kind);
-        log.debug({ kind, reason }, 'watch started anew');
+        log.debug({ kind, reason }, 'watch started again');
       },
+      onTrouble: (kind, attempt, reason) =>
+        log.warn({ kind, reason }, `the ${attempt} fails and is tried again; changes are not seen meanwhile`),
+      onWorking: (kind) => log.info({ kind }, 'the watch works again'),
+      onHeard: answers.heard,
     });
     const secretProblems = createSecretProblems(clock, (secret, reason) =>
       log.warn({ secret, reason }, 'pull secret passed over'),
@@ -151,7 +160,12 @@ async function runToTheEnd(context: Context): Promise<number> {
         certificateExpiry: () => admission?.expiry(),
         now: clock.wall,
       }),
-      notReady: () => [...watches.notSynced(), ...(admission?.ready() === false ? ['certificate'] : [])],
+      notReady: () => [
+        ...watches.notSynced(),
+        ...(admission?.ready() === false ? ['certificate'] : []),
+        // A replica that answers admission does so with what it knows.
+        ...(admission ? [] : brokenWatches(watches.health(), answers.period())),
+      ],
     });
 
     const reloading = reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
