@@ -31,7 +31,9 @@ describe('a reflector of what fails', () => {
       after(ms, act) {
         const entry = { ms, act };
         planned.push(entry);
-        return () => void (planned = planned.filter((other) => other !== entry));
+        return () => {
+          planned = planned.filter((other) => other !== entry);
+        };
       },
     };
   });
