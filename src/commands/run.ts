@@ -5,7 +5,6 @@ import { milliseconds } from '../config/duration.ts';
 import { concernsRegistries } from '../config/reload.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
-import { LeaseLostError } from '../kube/errors.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
@@ -24,6 +23,7 @@ import { followLabelRules, openLabelRules } from './label-rules.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
+import { outcomeLog } from './outcome-log.ts';
 import { createRegistries, openFiles } from './registries.ts';
 import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
@@ -273,16 +273,4 @@ async function startHealth(
   } catch (error) {
     throw cannotListen('metrics.address', address, error);
   }
-}
-
-function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
-  return (controller, key, outcome, seconds, error) => {
-    metrics.reconciled(controller, outcome, seconds);
-    // The term is over, and the next one decides everything again.
-    if (error instanceof LeaseLostError) log.debug({ controller, key, err: error }, 'not written: the lease is lost');
-    else if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
-    else if (outcome === 'unchanged') log.debug({ controller, key, outcome }, 'reconciled');
-    else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
-    else log.debug({ controller, key, outcome }, 'reconciled');
-  };
 }
