@@ -116,8 +116,9 @@ export function createClient(options: ClientOptions): ApiClient {
     return loggingIn;
   }
 
-  async function loggedIn(fresh: boolean): Promise<Login> {
-    if (login === undefined || fresh) return logIn();
+  /** The login that is there; undefined where one has to be waited for. */
+  function held(fresh: boolean): Login | undefined {
+    if (login === undefined || fresh) return undefined;
     // The login before serves meanwhile: a slow plug-in must not hold up what could go on. Where it is refused, a 401 says so.
     if (now() - login.at > LOGIN_MS) logIn().catch(() => undefined);
     return login;
@@ -125,7 +126,7 @@ export function createClient(options: ClientOptions): ApiClient {
 
   async function send(request: Sent, signal: AbortSignal, fresh = false) {
     const { verb, path, body, contentType = 'application/json', metadataOnly = false, isWatch } = request;
-    const { headers } = await untilAborted(loggedIn(fresh), signal);
+    const { headers } = held(fresh) ?? (await untilAborted(logIn(), signal));
     try {
       const answer = pool.request({
         method: METHODS[verb],

@@ -15,28 +15,30 @@ describe('the client', () => {
   let authenticate: () => Promise<Record<string, string>>;
   let later: { ms: number; act: () => void }[];
   let client: ApiClient;
+  let server: string;
   let stop: () => Promise<void>;
   beforeEach(async () => {
     [answers, asked, finished, logins, now] = [[], [], [], 0, 0];
     later = [];
     authenticate = async () => ({ authorization: `Bearer token-${++logins}` });
-    const server = createServer((request, response) => void serve(request, response));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = server.address();
+    const listening = createServer((request, response) => void serve(request, response));
+    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+    const address = listening.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    client = connect(`http://127.0.0.1:${port}/prefix`);
+    server = `http://127.0.0.1:${port}/prefix`;
+    client = connect(server);
     stop = async () => {
       await client.close();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      listening.closeAllConnections();
+      await new Promise((resolve) => listening.close(resolve));
     };
   });
   afterEach(() => stop());
 
-  const connect = (server: string) =>
+  const connect = (url: string) =>
     createClient({
       access: {
-        server,
+        server: url,
         inCluster: false,
         namespace: undefined,
         tls: {},
@@ -177,6 +179,19 @@ describe('the client', () => {
   it('asks for one login, however many requests need it at once', async () => {
     await Promise.all([get(), get(), get()]);
     expect(logins).to.equal(1);
+  });
+
+  it('logs in for itself: a plug-in that hangs for one client leaves another alone', async () => {
+    const logged = authenticate;
+    authenticate = () => new Promise(() => {});
+    const end = new AbortController();
+    const hanging = failure(client.request('get', '/api', { signal: end.signal }));
+    authenticate = logged;
+    const other = connect(server);
+    expect(await other.request('get', '/version')).to.deep.equal({});
+    await other.close();
+    end.abort('enough');
+    expect(await hanging).to.equal('enough');
   });
 
   it('ends a request with its signal while the login is under way', async () => {
