@@ -8,6 +8,7 @@ import { systemClock as clock } from '../kube/clock.ts';
 import { createEvents, type EventRecorder } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
+import { brokenWatches, createAnswers } from '../kube/watch-health.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
@@ -23,6 +24,7 @@ import { leadInTurns } from './lead.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
+import { outcomeLog } from './outcome-log.ts';
 import { createRegistries, openFiles } from './registries.ts';
 import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
@@ -55,7 +57,11 @@ async function runToTheEnd(context: Context): Promise<number> {
   const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
-  const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
+  const answers = createAnswers(clock);
+  const { client, leaseClient, leaseNamespace, close } = await connect(context, (request) => {
+    metrics.apiAnswered(request);
+    answers.finished(request);
+  });
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
   try {
@@ -63,7 +69,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     const { enabled, name, leaseDuration } = config.leaderElection;
     if (enabled) await checkLeaseNamespace(client, leaseNamespace, signal);
     const lease = createLease({
-      client,
+      client: leaseClient,
       namespace: leaseNamespace,
       name,
       identity,
@@ -79,6 +85,8 @@ async function runToTheEnd(context: Context): Promise<number> {
       clock,
       signal: end.signal,
       onError: (err) => log.warn({ err }, 'event not written'),
+      onDrop: metrics.eventDropped,
+      onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
     });
     const watches = createWatches({
       client,
@@ -86,8 +94,12 @@ async function runToTheEnd(context: Context): Promise<number> {
       kinds: kindsFor(config),
       onRestart(kind, reason) {
         metrics.watchRestarted(kind);
-        log.debug({ kind, reason }, 'watch started anew');
+        log.debug({ kind, reason }, 'watch started again');
       },
+      onTrouble: (kind, attempt, reason) =>
+        log.warn({ kind, reason }, `the ${attempt} fails and is tried again; changes are not seen meanwhile`),
+      onWorking: (kind) => log.info({ kind }, 'the watch works again'),
+      onHeard: answers.heard,
     });
     const secretProblems = createSecretProblems(clock, (secret, reason) =>
       log.warn({ secret, reason }, 'pull secret passed over'),
@@ -96,7 +108,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       cache,
       clock,
       log,
-      readPullSecrets: createPullSecretReader(client),
+      readPullSecrets: createPullSecretReader(client, clock),
       onNamed: metrics.registriesConfigured,
       signal: end.signal,
       apiServer: client,
@@ -149,7 +161,12 @@ async function runToTheEnd(context: Context): Promise<number> {
         certificateExpiry: () => admission?.expiry(),
         now: clock.wall,
       }),
-      notReady: () => [...watches.notSynced(), ...(admission?.ready() === false ? ['certificate'] : [])],
+      notReady: () => [
+        ...watches.notSynced(),
+        ...(admission?.ready() === false ? ['certificate'] : []),
+        // A replica that answers admission does so with what it knows.
+        ...(admission ? [] : brokenWatches(watches.health(), answers.period())),
+      ],
     });
 
     const reloading = reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
@@ -204,7 +221,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     return EXIT.done;
   } finally {
     end.abort();
-    await client.close();
+    await close();
   }
 }
 
@@ -238,14 +255,4 @@ async function startHealth(
   } catch (error) {
     throw cannotListen('metrics.address', address, error);
   }
-}
-
-function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
-  return (controller, key, outcome, seconds, error) => {
-    metrics.reconciled(controller, outcome, seconds);
-    if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
-    else if (outcome === 'unchanged') log.debug({ controller, key, outcome }, 'reconciled');
-    else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
-    else log.debug({ controller, key, outcome }, 'reconciled');
-  };
 }

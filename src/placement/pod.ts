@@ -18,6 +18,7 @@ export type PodTemplate = {
   /** As the API server sent them, every field kept; undefined where the field is absent. */
   readonly tolerations: readonly JsonObject[] | undefined;
   readonly priorityClassName: string | undefined;
+  /** As {@link readPullSecrets} gives them. */
   readonly pullSecrets: readonly string[];
   readonly serviceAccountName: string;
 };
@@ -123,9 +124,26 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
   };
 }
 
-/** The names of a spec's `imagePullSecrets`. */
+/**
+ * The pull secrets of a pod that are read; those after them are passed over. The API server sets no bound, and each
+ * name costs a request and memory. Pods name a handful.
+ */
+export const MOST_PULL_SECRETS = 32;
+/** The longest name that an object can have. */
+const LONGEST_NAME = 253;
+
+/**
+ * The names in the `imagePullSecrets` of a spec or service account, each once: at most {@link MOST_PULL_SECRETS}, and one more where
+ * there are more. A name that is too long for an object is cut, so that it is one character too long.
+ */
 export function readPullSecrets(spec: JsonObject): string[] {
-  return (listAt(spec, 'imagePullSecrets') ?? []).flatMap((secret) => stringAt(secret, 'name') || []);
+  const names = new Set<string>();
+  for (const secret of listAt(spec, 'imagePullSecrets') ?? []) {
+    const name = stringAt(secret, 'name');
+    if (name) names.add(name.slice(0, LONGEST_NAME + 1));
+    if (names.size > MOST_PULL_SECRETS) break;
+  }
+  return [...names];
 }
 
 function readImages(spec: JsonObject): PodImage[] {

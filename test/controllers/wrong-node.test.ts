@@ -94,7 +94,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
         return world.eviction;
       },
     },
-    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) },
+    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) > 0 },
     onWrongNode: (reason, action) => counted.push(`${reason} ${action}`),
   });
   /** Adds a bound pod; gives its key. */

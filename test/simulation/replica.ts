@@ -80,7 +80,12 @@ export function startReplica(options: ReplicaOptions): Replica {
       serviceAccountSecrets: async () => [],
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, lease.fresh),
-      events: { emit: (occurrence) => options.onEvent(name, occurrence) },
+      events: {
+        emit(occurrence) {
+          options.onEvent(name, occurrence);
+          return true;
+        },
+      },
       clock,
       onOutcome() {},
     });
