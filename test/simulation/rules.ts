@@ -83,12 +83,8 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
 
   /** What a process knows at the moment in which it sends: what it learns before that arrives comes too late. */
   function rememberKnown(name: string): void {
-    const access = { namespace: 'shop', pullSecrets: [], always: false };
     const { resolver } = replica(name) ?? {};
-    knownWhenSent.set(
-      name,
-      new Set(Object.keys(IMAGES).filter((image) => resolver?.known(image, access) !== undefined)),
-    );
+    knownWhenSent.set(name, new Set(Object.keys(IMAGES).filter((image) => resolver?.knows(image))));
   }
 
   /** Whether a process knew all images of a pod when it sent its last write, so that it need not guess. */
