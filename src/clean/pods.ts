@@ -47,18 +47,16 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
   const queue = groupsOf(pods.filter(({ undo }) => undo.kind === 'replace'));
   const rolling = rollingOf(pods.filter(({ undo }) => undo.kind === 'rolls'));
   const active: Group[] = [];
-  const total = pods.filter(({ undo }) => undo.kind !== 'leave').length;
-  let removed = 0;
   let moved = clock.monotonic();
   let said = '';
   const gone = (pod: CarryingPod) => {
     ledger.removed('pods', itemOf(pod));
-    removed++;
     moved = clock.monotonic();
   };
   const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', itemOf(pod), reason);
   const tell = () => {
-    const line = `pods: ${removed} of ${total} replaced`;
+    const { removed, remaining } = ledger.count('pods');
+    const line = `pods: ${removed} of ${removed + remaining} replaced`;
     if (line !== said) onProgress(line);
     said = line;
   };

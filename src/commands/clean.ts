@@ -90,15 +90,13 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       signal: over,
     };
     keepHeapSmall();
-    const first = await takeInventory(look);
-    say(table(PLAN_HEADER, planRows(first, how)).trimEnd());
+    const nodesBefore = await showPlan(look);
     if (flags.dryRun) {
       for (const { item, reason } of await refusals(controllers, Number.POSITIVE_INFINITY)) {
         say(flags.stop ? `--stop would end it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
         if (!flags.stop) ledger.left('controllers', item, `clean refuses beside it: ${reason}`);
       }
-      for (const [row, items] of rowsOf(first, taints, how)) ledger.found(row, items);
-      printOutcome(ledger.outcome('dry run'), how === 'keep' ? first.pods.length : 0, output);
+      printOutcome(ledger.outcome('dry run'), kept, output);
       return EXIT.done;
     }
     if (!flags.yes) {
@@ -119,7 +117,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     refuseWanted(wantedOnes(await findControllers(client, leaseName, over)));
     const mayWrite = () => leases?.fresh() ?? true;
     // Looked at again now that nothing else writes: a leader may have gone on until a moment ago.
-    const before = leases === undefined ? first : await takeInventory(look);
+    const before = await takeInventory(look);
     began = true;
     kept = how === 'keep' ? before.pods.length : 0;
     await undoAll(
@@ -129,7 +127,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
         clock,
         how,
         timeoutMs,
-        nodesBefore: first.nodeUids,
+        nodesBefore,
         leaseName,
         mayReplace: async (pods) => flags.yes || ask(podQuestion(pods, how), signal),
         say,
@@ -152,6 +150,17 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     // Not with the signal that may have ended us: the next leader should not have to wait.
     await leases?.release(AbortSignal.timeout(5_000));
     await connection.client.close();
+  }
+
+  /** Prints what there is to do; gives the nodes that there are. The rest of that look is not kept: it may be big. */
+  async function showPlan(look: LookOptions): Promise<ReadonlySet<string>> {
+    const inventory = await takeInventory(look);
+    say(table(PLAN_HEADER, planRows(inventory, how)).trimEnd());
+    if (flags.dryRun) {
+      for (const [row, items] of rowsOf(inventory, taints, how)) ledger.found(row, items);
+      kept = how === 'keep' ? inventory.pods.length : 0;
+    }
+    return inventory.nodeUids;
   }
 
   async function hold(controllers: OwnControllers, stopped: boolean): Promise<HeldLeases> {
