@@ -41,6 +41,7 @@ export type PodOwner = { readonly kind: string; readonly name: string; readonly 
 
 /** A pod that carries our tolerations, and what can be done about it. There may be 100,000 of them. */
 export type CarryingPod = PodName & {
+  readonly kind: 'Pod';
   readonly uid: string;
   /** Whether it is bound to a node. */
   readonly bound: boolean;
@@ -77,8 +78,11 @@ const WEBHOOK: OwnObject = {
 };
 const TEMPLATE_HASH = 'pod-template-hash';
 
-/** Looks at the cluster and gives what of ours is in it. Throws what the client throws. */
-export async function takeInventory(options: LookOptions): Promise<Inventory> {
+/**
+ * Looks at the cluster and gives what of ours is in it; pods that are as they were `known` are the same objects. Throws what the
+ * client throws.
+ */
+export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
   const { client, taints, signal } = options;
   const configurations = [];
   for (const object of [WEBHOOK, ...POLICIES, ...options.namespaces.map(secretIn)]) {
@@ -91,7 +95,7 @@ export async function takeInventory(options: LookOptions): Promise<Inventory> {
     nodes: nodes.filter((node) => undoNode(node, taints).kind === 'set'),
     nodeUids: new Set(nodes.map(({ uid }) => uid)),
     daemonSets: daemonSets.filter((daemonSet) => undoTemplate(daemonSet).kind === 'set'),
-    ...(await takePods(options, taintsEver(taints, nodes, daemonSets), daemonSets)),
+    ...(await takePods(options, taintsEver(taints, nodes, daemonSets), daemonSets, known)),
   };
 }
 
@@ -109,9 +113,11 @@ async function takePods(
   { client, allPods, signal }: LookOptions,
   keys: readonly { readonly key: string; readonly effect: string }[],
   daemonSets: readonly DaemonSet[],
+  known: readonly CarryingPod[],
 ): Promise<Pick<Inventory, 'gated' | 'recorded' | 'pods'>> {
   const templates = new Map(daemonSets.map((daemonSet) => [daemonSet.uid, restored(daemonSet)]));
   const share = sharing();
+  const before = new Map(known.map((pod) => [pod.uid, pod]));
   const [gated, recorded]: [PodName[], PodName[]] = [[], []];
   const read = (object: JsonObject): CarryingPod | undefined => {
     const pod = readPod(object);
@@ -121,10 +127,14 @@ async function takePods(
     if (readPodManaged(object)?.tolerations.length === 0) recorded.push(name);
     const undo = undoPod(object, keys, allPods, (setUid) => templates.get(setUid));
     if (undo.kind === 'none') return undefined;
+    const bound = nodeName !== undefined;
+    const same = before.get(uid);
+    if (same !== undefined && same.bound === bound && same.undo.kind === undo.kind) return same;
     return {
+      kind: 'Pod',
       ...name,
       uid,
-      bound: nodeName !== undefined,
+      bound,
       owner: owner && share.owner(owner),
       templateHash: share.text(labels[TEMPLATE_HASH]),
       undo: share.undo(undo),

@@ -50,17 +50,23 @@ export type Ledger = {
   outcome(reason: string): Outcome;
 };
 
-type Entry = { readonly row: Row; readonly item: Item; removed: boolean; reason: string | undefined };
+type Entry = { readonly item: Item; removed: boolean; reason: string | undefined };
 
 /** Creates an empty one. */
 export function createLedger(): Ledger {
-  const entries = new Map<string, Entry>();
+  // There may be 100,000 pods: their entries are small.
+  const rows = new Map<Row, Map<string, Entry>>();
   const put = (row: Row, item: Item, removed: boolean, reason: string | undefined) => {
-    const key = `${row} ${item.kind} ${item.namespace ?? ''}/${item.name}`;
+    const entries = rows.get(row) ?? new Map<string, Entry>();
+    rows.set(row, entries);
+    const key = `${row === 'configurations' ? item.kind : ''}${item.namespace ?? ''}/${item.name}`;
     // Found again, an item keeps what it was found with first: a node has no label of ours any more when it is looked at last.
     const known = entries.get(key);
-    if (known === undefined) entries.set(key, { row, item, removed, reason });
-    else Object.assign(known, { removed, reason });
+    if (known === undefined) entries.set(key, { item, removed, reason });
+    else {
+      known.removed = removed;
+      known.reason = reason;
+    }
   };
   return {
     found(row, items) {
@@ -69,24 +75,29 @@ export function createLedger(): Ledger {
     removed: (row, item) => put(row, item, true, undefined),
     left: (row, item, reason) => put(row, item, false, reason),
     leaveRest(reason) {
-      for (const entry of entries.values()) if (!entry.removed) entry.reason ??= reason;
+      for (const entries of rows.values()) {
+        for (const entry of entries.values()) if (!entry.removed) entry.reason ??= reason;
+      }
     },
     count(row) {
-      const inRow = [...entries.values()].filter((entry) => entry.row === row);
-      const removed = inRow.filter((entry) => entry.removed).length;
-      return { removed, remaining: inRow.length - removed };
+      const entries = rows.get(row) ?? new Map<string, Entry>();
+      let removed = 0;
+      for (const entry of entries.values()) if (entry.removed) removed++;
+      return { removed, remaining: entries.size - removed };
     },
     outcome(reason) {
       const removed = noCounts();
       const remaining = noCounts();
       const left: Left[] = [];
-      for (const entry of entries.values()) {
-        const counts = entry.removed ? removed : remaining;
-        counts[entry.row]++;
-        counts.labels += entry.item.labels ?? 0;
-        if (entry.removed) continue;
-        const { kind, namespace, name } = entry.item;
-        left.push({ kind, ...(namespace === undefined ? {} : { namespace }), name, reason: entry.reason ?? reason });
+      for (const [row, entries] of rows) {
+        for (const { item, removed: isRemoved, reason: why } of entries.values()) {
+          const counts = isRemoved ? removed : remaining;
+          counts[row]++;
+          counts.labels += item.labels ?? 0;
+          if (isRemoved) continue;
+          const { kind, namespace, name } = item;
+          left.push({ kind, ...(namespace === undefined ? {} : { namespace }), name, reason: why ?? reason });
+        }
       }
       const { controllers: _, ...counted } = removed;
       return { removed: counted, remaining, left };

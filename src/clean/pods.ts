@@ -50,10 +50,10 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
   let moved = clock.monotonic();
   let said = '';
   const gone = (pod: CarryingPod) => {
-    ledger.removed('pods', itemOf(pod));
+    ledger.removed('pods', pod);
     moved = clock.monotonic();
   };
-  const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', itemOf(pod), reason);
+  const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', pod, reason);
   const tell = () => {
     const { removed, remaining } = ledger.count('pods');
     const line = `pods: ${removed} of ${removed + remaining} replaced`;
@@ -137,7 +137,7 @@ async function removeUnbound(
   const work = async () => {
     for (const { group, pod } of queue) {
       // Meanwhile it may have been bound.
-      const now = await getOr(() => client.request('get', pathOf({ kind: 'Pod', ...pod }), { signal }));
+      const now = await getOr(() => client.request('get', pathOf(pod), { signal }));
       const current = isObject(now) ? readPod(now) : undefined;
       const there = current?.uid === pod.uid && !current.deleting;
       if (there && current.nodeName !== undefined) continue;
@@ -204,8 +204,4 @@ function rollingOf(pods: readonly CarryingPod[]): Rolling[] {
 
 function ownerOf({ kind, key }: Group) {
   return kind === '' ? undefined : { kind, apiVersion: '', name: '', uid: key };
-}
-
-function itemOf({ namespace, name }: CarryingPod) {
-  return { kind: 'Pod', namespace, name };
 }

@@ -29,14 +29,18 @@ export type CleanOptions = {
 };
 
 /** Everything of an inventory, as rows of the ledger; pods that are kept are no work. */
-export function rowsOf(inventory: Inventory, taints: LookOptions['taints'], how: CleanOptions['how']): [Row, Item[]][] {
+export function rowsOf(
+  inventory: Inventory,
+  taints: LookOptions['taints'],
+  how: CleanOptions['how'],
+): [Row, readonly Item[]][] {
   const podItem = ({ namespace, name }: { namespace: string; name: string }) => ({ kind: 'Pod', namespace, name });
   return [
     ['configurations', [...inventory.configurations]],
     ['gates', inventory.gated.map(podItem)],
     ['nodes', inventory.nodes.map((node) => ({ kind: 'Node', name: node.name, labels: labelsOf(node, taints) }))],
     ['daemonSets', inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name }))],
-    ['pods', how === 'keep' ? [] : inventory.pods.map(podItem)],
+    ['pods', how === 'keep' ? [] : inventory.pods],
     ['annotations', inventory.recorded.map(podItem)],
   ];
 }
@@ -78,7 +82,7 @@ async function replace(options: CleanOptions, before: Inventory): Promise<void> 
   const { steps, look, clock, how, timeoutMs, say } = options;
   const { ledger, signal } = steps;
   if (how === 'keep') return;
-  const now = await takeInventory(look);
+  const now = await takeInventory(look, before.pods);
   const there = stillThere(options, before, now);
   const stuck = new Set(now.daemonSets.map(({ uid }) => uid));
   const pods = there.map((pod) =>
@@ -88,8 +92,7 @@ async function replace(options: CleanOptions, before: Inventory): Promise<void> 
   );
   if (pods.length === 0) return;
   if (!(await options.mayReplace(pods))) {
-    for (const { namespace, name } of pods)
-      ledger.left('pods', { kind: 'Pod', namespace, name }, 'kept, as you answered no');
+    for (const pod of pods) ledger.left('pods', pod, 'kept, as you answered no');
     return;
   }
   const { client, mayWrite } = steps;
@@ -98,20 +101,20 @@ async function replace(options: CleanOptions, before: Inventory): Promise<void> 
 
 /** The pods that were found first and carry our tolerations now; the ledger learns of the others. */
 function stillThere({ steps }: CleanOptions, before: Inventory, now: Inventory): CarryingPod[] {
-  const uids = new Set(before.pods.map(({ uid }) => uid));
-  const there = now.pods.filter(({ uid }) => uids.has(uid));
-  const carrying = new Set(there.map(({ uid }) => uid));
-  for (const { uid, namespace, name } of before.pods) {
-    if (!carrying.has(uid)) steps.ledger.removed('pods', { kind: 'Pod', namespace, name });
+  const carrying = new Set(now.pods.map(({ uid }) => uid));
+  const uids = new Set<string>();
+  for (const pod of before.pods) {
+    uids.add(pod.uid);
+    if (!carrying.has(pod.uid)) steps.ledger.removed('pods', pod);
   }
-  return there;
+  return now.pods.filter(({ uid }) => uids.has(uid));
 }
 
 /** What came meanwhile goes, too, and what did not go is left. */
 async function lookAgain(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, leaseName, say } = options;
   const { ledger } = steps;
-  const now = await takeInventory(look);
+  const now = await takeInventory(look, before.pods);
   for (const [row, items] of rowsOf(now, look.taints, how)) {
     // Pods were made without us since; those of before are looked at below.
     if (row !== 'pods' && row !== 'annotations') ledger.found(row, items);
