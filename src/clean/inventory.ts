@@ -18,7 +18,7 @@ export type LookOptions = {
   readonly webhook: boolean;
   /** The same of the Secret with certificates that we made. */
   readonly ownCertificates: boolean;
-  /** Where the Secret with our certificates may be. */
+  /** Where the Secret with our certificates may be; the first is our own, and in the others we may not be allowed to look. */
   readonly namespaces: readonly string[];
   /** Whether pods of Jobs, of unknown owners and bare pods are replaced, too. */
   readonly allPods: boolean;
@@ -187,8 +187,9 @@ function secretIn(namespace: string): OwnObject {
   return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
 }
 
-async function exists(options: LookOptions, { kind, path }: OwnObject): Promise<boolean> {
-  const { client, webhook, ownCertificates, signal } = options;
+async function exists(options: LookOptions, { kind, namespace, path }: OwnObject): Promise<boolean> {
+  const { client, webhook, signal } = options;
+  const ownCertificates = options.ownCertificates && namespace === options.namespaces[0];
   try {
     await client.request('get', path, { signal });
     return true;

@@ -398,6 +398,9 @@ describe('clean', () => {
       return command.ended;
     };
     expect((await answer('n')).code).to.equal(1);
+    const interrupted = await answer('\u0003');
+    expect(interrupted.code).to.equal(1);
+    expect(interrupted.stdout).to.include('nothing was done');
     expect(await nodeTaints()).to.have.members(BOTH);
 
     const half = await answer('y', '');
@@ -451,7 +454,9 @@ describe('clean', () => {
       expect(await dump(), order).to.deep.equal(before);
     }
     await world.cluster.apply(manifest);
+    // Another account by the same name has another token.
     await world.cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
+    through = await proxy.kubeconfig(world.kubeconfig);
   });
 
   /** By an administrator. */
