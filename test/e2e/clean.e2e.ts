@@ -575,20 +575,26 @@ describe('clean', () => {
     const lines = block.trim().split('\n');
     expect(lines.length).to.equal(2);
     await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
-    await settle();
-    // One node has no taint, as on a cluster that was half undone.
-    await world.patch('Node', '', 'amd64-1', { spec: { taints: null } });
+    await world.run();
+    await world.eventually('the nodes to be tainted', () => nodesTainted('supported-arch'));
     await world.create(
       deployment('archaware', 'archaware-controller', { images: [world.image('multi')], labels: OURS }),
     );
     await world.patch('Deployment', 'archaware', 'archaware-controller', { metadata: { labels: OURS } });
+    const kubectl = (command: string) => world.cluster.kubectl(command.trim().split(/\s+/).slice(1));
+    const [stop = '', untaint = ''] = lines;
     try {
-      const words = (text: string) => text.trim().split(/\s+/).slice(1);
-      for (const command of lines.flatMap((line) => line.split('&&'))) {
-        expect(command.trim()).to.match(/^kubectl /);
-        const { code, stderr } = await world.cluster.kubectl(words(command));
-        if (!command.includes('taint')) expect(code, command + stderr).to.equal(0);
+      await kubectl(untaint);
+      await world.eventually('the taints to come back beside a controller', () => nodesTainted('supported-arch'));
+      for (const command of stop.split('&&')) {
+        const { code, stderr } = await kubectl(command);
+        expect(code, command + stderr).to.equal(0);
       }
+      // The kubelet's part, before it takes the pods away.
+      await world.stopControllers('SIGTERM');
+      // One node has no taint, as on a cluster that was half undone.
+      await world.patch('Node', '', 'amd64-1', { spec: { taints: null } });
+      await kubectl(untaint);
       expect(await nodeTaints()).to.deep.equal([]);
       expect((await world.list('Pod', 'archaware')).length).to.equal(0);
     } finally {
