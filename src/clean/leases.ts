@@ -16,6 +16,8 @@ export type HoldOptions = {
   readonly durationMs: number;
   /** How long a live leader is waited for. */
   readonly waitMs: number;
+  /** Whether Deployments were scaled to 0 on request: what leads now is none of them, or does not end. */
+  readonly stopping: boolean;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 };
@@ -107,7 +109,8 @@ async function take(place: Place, options: HoldOptions): Promise<Lease | ApiErro
     }
     if (attempt.held) return lease;
     if (attempt.alive && clock.monotonic() >= deadline) {
-      throw new RefusedError(`${leadText({ ...place, holder: attempt.holder })}: ${stopAdvice(namespace)}`);
+      const advice = options.stopping ? 'no Deployment of ours runs it, or it does not end' : stopAdvice(namespace);
+      throw new RefusedError(`${leadText({ ...place, holder: attempt.holder })}: ${advice}`);
     }
     if (!said) {
       const seconds = Math.round(durationMs / 1000);

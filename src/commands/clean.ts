@@ -173,6 +173,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
       durationMs: milliseconds(config.leaderElection.leaseDuration),
       waitMs: stopped ? FAREWELL_MS : 0,
+      stopping: flags.stop,
       say,
       signal: over,
     };

@@ -26,6 +26,8 @@ export function readyOf(pods: OwnersPods): number {
 
 /** What is next. Pods that are not ready go first: nothing is missed with them. */
 export function nextOfTurn({ pods, target }: Turn, now: OwnersPods): NextOfTurn {
+  // Scaled to nothing, or deleted: no successor is to come.
+  if (now.size === 0) return { kind: 'over' };
   const ready = readyOf(now);
   if (ready < target) return { kind: 'wait', ready };
   const there = pods.filter((uid) => now.has(uid));

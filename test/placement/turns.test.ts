@@ -12,6 +12,7 @@ describe('the turn of an owner', () => {
     ['waits for the last successor', 3, 'a b c', 'x+ y+', { kind: 'wait', ready: 2 }],
     ['is over when all are ready again', 3, 'a b c', 'x+ y+ z+', { kind: 'over' }],
     ['is over when the pods went by themselves', 0, 'a', '', { kind: 'over' }],
+    ['is over when the owner was scaled to nothing', 3, 'a b c', '', { kind: 'over' }],
     ['takes what is not ready first', 1, 'a b', 'a+ b', remove('b')],
     ['goes on where nothing was ready', 0, 'a b', 'a b', remove('a')],
     ['goes on where the owner has more than before', 1, 'a', 'a+ x+ y+', remove('a')],
