@@ -149,7 +149,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     end.abort();
     // Not with the signal that may have ended us: the next leader should not have to wait.
     await leases?.release(AbortSignal.timeout(5_000));
-    await connection.client.close();
+    await connection.close();
   }
 
   /** Prints what there is to do; gives the nodes that there are. The rest of that look is not kept: it may be big. */
@@ -168,7 +168,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     const stated = namespace !== '' || connection.leaseNamespace !== DEFAULT_NAMESPACE;
     const places = placesToHold(controllers, { namespace: connection.leaseNamespace, name: leaseName, stated });
     const options = {
-      client: connection.client,
+      client: connection.leaseClient,
       clock,
       identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
       durationMs: milliseconds(config.leaderElection.leaseDuration),

@@ -128,7 +128,13 @@ const entry = (toleration: unknown) => JSON.stringify([toleration]);
 /** The annotation that goes with the DaemonSet: the first one of its tolerations for our taint is ours. */
 export const RECORDED = { [NOTES]: entry(own('amd64')) };
 
+/** The record as it has been since it names the images. */
+const recordOf = (tolerations: readonly unknown[], images: readonly string[] = ['registry.example.com/app:1']) =>
+  JSON.stringify({ images, settings: '0123abcd', tolerations });
+
 export const SETS_ALLOWED: readonly Attempt[] = [
+  ['record which images they are for', SET, [replace(notes, recordOf([own('amd64')]))]],
+  ['record a guess, which is for no images', SET, [replace(notes, recordOf([own('amd64')], []))]],
   ['take our toleration back', SET, [remove(`${template}/tolerations/1`), remove(notes)]],
   [
     'add our toleration',
@@ -149,6 +155,18 @@ export const SETS_REFUSED: readonly Attempt[] = [
   ['remove a foreign toleration', SET, [remove(`${template}/tolerations/0`)]],
   ["remove one like ours that is its author's", SET, [remove(`${template}/tolerations/2`)]],
   ['record a foreign toleration as ours', SET, [replace(notes, entry(foreign))]],
+  ['record a foreign toleration with images', SET, [replace(notes, recordOf([foreign]))]],
+  [
+    'record a foreign toleration as an image',
+    SET,
+    [replace(notes, recordOf([own('amd64')], [JSON.stringify(foreign)]))],
+  ],
+  ['record more behind the images', SET, [replace(notes, `${recordOf([own('amd64')])} `)]],
+  [
+    'record other settings than a fingerprint',
+    SET,
+    [replace(notes, recordOf([own('amd64')]).replace('0123abcd', 'x y'))],
+  ],
   ['record one with more to it', SET, [replace(notes, `${entry(own('amd64'))},"x"`)]],
   ['set a label', SET, [add('/metadata/labels', { evil: 'yes' })]],
   ['set an annotation', SET, [add('/metadata/annotations/evil', 'yes')]],
