@@ -7,7 +7,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { architecturesOf, readManaged, taintKind } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
-import { servingNames, trusts } from '../webhook/ca-bundle.ts';
+import { servingNames, trusts, trustsAny } from '../webhook/ca-bundle.ts';
 import { createCertificateDirectory } from '../webhook/certificate-directory.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates.ts';
 import { keepCaBundle, readConfiguration } from '../webhook/keep-ca-bundle.ts';
@@ -97,6 +97,7 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
     namespace,
     names: async () => servingNames(await readConfiguration(client, signal), namespace),
     trusts: async (authority) => trusts(await readConfiguration(client, signal), authority),
+    trustsAny: async () => trustsAny(await readConfiguration(client, signal)),
     mayWrite,
     clock,
     onProblem,
