@@ -34,6 +34,9 @@ export type AdmissionParts = {
   readonly watches: Watches;
   readonly settings: () => Settings;
   readonly images: ImageSource;
+  /** The process is about to end: answers go on, and each ends its connection. */
+  readonly leaving: AbortSignal;
+  /** Ends the webhook, and what keeps its certificate. */
   readonly signal: AbortSignal;
 };
 
@@ -45,6 +48,8 @@ export type Admission = {
   ready(): boolean;
   /** When it expires, in milliseconds since the epoch. */
   expiry(): number | undefined;
+  /** Resolves when it is no longer served and the last answer is out; at once where it never was. */
+  closed(): Promise<void>;
 };
 
 /** How long what was read from all nodes is used. */
@@ -71,16 +76,20 @@ export function startAdmission(parts: AdmissionParts): Admission {
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
     ownNamespace: parts.ownNamespace,
   });
+  let closed = Promise.resolve();
   return {
     ready: () => certificate.current() !== undefined,
+    closed: () => closed,
     expiry: () => certificate.current()?.notAfter,
     async serve() {
       const { address } = config.webhook;
       const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
       try {
-        const options = { address, certificate, review, onReviewed: metrics.reviewed, onError };
-        const { port } = await serveAdmission(options, signal);
-        log.info({ port }, 'serving POST /mutate');
+        const { leaving } = parts;
+        const options = { address, certificate, review, onReviewed: metrics.reviewed, onError, leaving };
+        const server = await serveAdmission(options, signal);
+        closed = server.closed;
+        log.info({ port: server.port }, 'serving POST /mutate');
       } catch (error) {
         throw cannotListen('webhook.address', address, error);
       }

@@ -18,6 +18,7 @@ import { openCacheFile } from './cache-file.ts';
 import { cannotListen } from './cannot-listen.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
+import { createEnding } from './ending.ts';
 import { followLabelRules, openLabelRules } from './label-rules.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
@@ -29,12 +30,13 @@ import { toSettings } from './settings.ts';
 import { VERSION } from './version.ts';
 import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
 
-/** Releasing the lease and the last Events get this long when we are told to end. */
-const FAREWELL_MS = 5_000;
+/** What is left to be written about the last Events gets this long before the Lease is released. */
+const LAST_EVENTS_MS = 1_000;
 
 /**
  * Runs the loops until the signal aborts: every replica watches, the one that holds the lease writes. Then it takes no
- * new work, ends the writes under way and releases the lease. Throws what keeps it from starting.
+ * new work, ends the writes under way and releases the lease, and meanwhile goes on answering admission for a while. Throws
+ * what keeps it from starting.
  */
 export async function run(context: Context): Promise<number> {
   try {
@@ -57,6 +59,7 @@ async function runToTheEnd(context: Context): Promise<number> {
   const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
+  const ending = createEnding(signal, clock);
   try {
     const identity = `${hostname()}-${randomUUID()}`;
     const { enabled, name, leaseDuration } = config.leaderElection;
@@ -121,11 +124,12 @@ async function runToTheEnd(context: Context): Promise<number> {
           regarding,
           ownNamespace: leaseNamespace,
           mayWrite,
-          hasLeader: () => !enabled || lease.live(),
+          hasLeader: () => (enabled ? lease.live() : !signal.aborted),
           watches,
           settings: () => settings,
           images,
-          signal: end.signal,
+          leaving: signal,
+          signal: AbortSignal.any([end.signal, ending.admission]),
         })
       : undefined;
     resolver.onSettled((canonical) => loops?.imageSettled(canonical));
@@ -148,7 +152,12 @@ async function runToTheEnd(context: Context): Promise<number> {
         certificateExpiry: () => admission?.expiry(),
         now: clock.wall,
       }),
-      notReady: () => [...watches.notSynced(), ...(admission?.ready() === false ? ['certificate'] : [])],
+      // From the signal on, so that the replica's address leaves the Service while it still answers.
+      notReady: () => [
+        ...(signal.aborted ? ['ending'] : []),
+        ...watches.notSynced(),
+        ...(admission?.ready() === false ? ['certificate'] : []),
+      ],
     });
 
     const reloading = reloadOnChange(context, { apply, log, metrics, events, regarding, signal });
@@ -186,7 +195,8 @@ async function runToTheEnd(context: Context): Promise<number> {
       onPlaced: metrics.podPlaced,
       onBootstrapped: (open) => log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on'),
     };
-    const term = async (over: AbortSignal) => {
+    const term = async (lost: AbortSignal) => {
+      const over = AbortSignal.any([lost, ending.writes]);
       loops = createLoops(options);
       log.info({ identity }, 'leading');
       labelRules.tell();
@@ -197,11 +207,18 @@ async function runToTheEnd(context: Context): Promise<number> {
     };
     if (enabled) await leadInTurns(lease, term, signal, log);
     else await term(end.signal);
-    await Promise.all([sayFarewell(lease, events, enabled, log), cacheFile?.close()]);
+    await sayFarewell(lease, events, enabled, ending.all, log);
+    if (admission !== undefined) {
+      // Another replica leads by now, and pods may be gated for it.
+      if (enabled) void lease.follow(ending.admission);
+      await Promise.race([admission.closed(), until(ending.all)]);
+    }
+    await Promise.race([cacheFile?.close(), until(ending.all)]);
     log.info('ended');
     log.flush();
     return EXIT.done;
   } finally {
+    ending.cancel();
     end.abort();
     await client.close();
   }
@@ -226,9 +243,17 @@ async function leadInTurns(
   }
 }
 
-async function sayFarewell(lease: Lease, events: EventRecorder, enabled: boolean, log: Logger): Promise<void> {
-  const deadline = AbortSignal.timeout(FAREWELL_MS);
-  await events.flush(deadline);
+async function sayFarewell(
+  lease: Lease,
+  events: EventRecorder,
+  enabled: boolean,
+  deadline: AbortSignal,
+  log: Logger,
+): Promise<void> {
+  const flushed = new AbortController();
+  const cancel = clock.after(LAST_EVENTS_MS, () => flushed.abort());
+  await events.flush(AbortSignal.any([flushed.signal, deadline]));
+  cancel();
   if (!enabled) return;
   try {
     await lease.release(deadline);
