@@ -1,4 +1,7 @@
 import type { Clock } from '../kube/clock.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Lease } from '../kube/lease.ts';
+import type { Logger } from '../observability/log.ts';
 
 /** The end of a process: each of these aborts so long after the signal that ends it, whatever hangs. */
 export type Ending = {
@@ -14,6 +17,9 @@ export type Ending = {
 
 /** In milliseconds after SIGTERM. Kubernetes gives 30 s; a replica that hangs must not take them. */
 const ENDING_MS = { writes: 4_000, admission: 5_000, all: 9_000 } as const;
+
+/** The last Events get this long before the Lease is released: without it none may be written. */
+const LAST_EVENTS_MS = 1_000;
 
 /** Begins to count when the signal aborts. */
 export function createEnding(signal: AbortSignal, clock: Clock): Ending {
@@ -37,4 +43,26 @@ export function createEnding(signal: AbortSignal, clock: Clock): Ending {
       for (const cancelTimer of timers) cancelTimer();
     },
   };
+}
+
+/** Writes the last Events and releases the Lease, where there is one; gives up at the deadline. */
+export async function sayFarewell(
+  parts: {
+    readonly lease: Pick<Lease, 'release'> | undefined;
+    readonly events: Pick<EventRecorder, 'flush'>;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+  deadline: AbortSignal,
+): Promise<void> {
+  const { lease, events, clock, log } = parts;
+  const late = new AbortController();
+  const cancel = clock.after(LAST_EVENTS_MS, () => late.abort());
+  await events.flush(AbortSignal.any([late.signal, deadline]));
+  cancel();
+  try {
+    await lease?.release(deadline);
+  } catch (err) {
+    log.warn({ err }, 'lease not released: the next leader waits until it runs out');
+  }
 }

@@ -3,9 +3,10 @@ import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import { milliseconds } from '../config/duration.ts';
 import { concernsRegistries } from '../config/reload.ts';
+import { type GatedPodsOptions, watchGatedPods } from '../controllers/gated-pods.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
-import { createEvents, type EventRecorder } from '../kube/events.ts';
+import { createEvents } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease, type Lease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
@@ -18,7 +19,7 @@ import { openCacheFile } from './cache-file.ts';
 import { cannotListen } from './cannot-listen.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
-import { createEnding } from './ending.ts';
+import { createEnding, sayFarewell } from './ending.ts';
 import { followLabelRules, openLabelRules } from './label-rules.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
@@ -27,11 +28,9 @@ import { createRegistries, openFiles } from './registries.ts';
 import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
+import { gatedPodLog, outcomeLog, unmanagedTaintLog } from './term-log.ts';
 import { VERSION } from './version.ts';
 import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
-
-/** What is left to be written about the last Events gets this long before the Lease is released. */
-const LAST_EVENTS_MS = 1_000;
 
 /**
  * Runs the loops until the signal aborts: every replica watches, the one that holds the lease writes. Then it takes no
@@ -142,6 +141,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       log.level = next.log.level;
       loops?.settingsChanged();
     };
+    let gatedElsewhere = 0;
     const leads = () => loops !== undefined && mayWrite();
     await startHealth(context, metrics, log, end.signal, {
       observed: observeState({
@@ -151,6 +151,9 @@ async function runToTheEnd(context: Context): Promise<number> {
         leader: leads,
         certificateExpiry: () => admission?.expiry(),
         now: clock.wall,
+        settings: () => settings,
+        managesNodes: config.loops.includes('nodes'),
+        gatedElsewhere: () => gatedElsewhere,
       }),
       // From the signal on, so that the replica's address leaves the Service while it still answers.
       notReady: () => [
@@ -193,10 +196,25 @@ async function runToTheEnd(context: Context): Promise<number> {
       clock,
       onOutcome: outcomeLog(log, metrics),
       onPlaced: metrics.podPlaced,
-      onBootstrapped: (open) => log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on'),
+      onUnmanagedTaints: unmanagedTaintLog(log),
+      onBootstrapped(open) {
+        if (!config.loops.includes('nodes') || !settings.taints.manage) return;
+        log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on');
+      },
+    };
+    const tellGated = gatedPodLog(log);
+    const gatedPods: GatedPodsOptions = {
+      client,
+      clock,
+      onChange(keys) {
+        gatedElsewhere = keys.length;
+        tellGated(keys);
+      },
+      onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be looked for'),
     };
     const term = async (lost: AbortSignal) => {
       const over = AbortSignal.any([lost, ending.writes]);
+      if (!config.loops.includes('pods')) void watchGatedPods(gatedPods, AbortSignal.any([signal, over]));
       loops = createLoops(options);
       log.info({ identity }, 'leading');
       labelRules.tell();
@@ -207,7 +225,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     };
     if (enabled) await leadInTurns(lease, term, signal, log);
     else await term(end.signal);
-    await sayFarewell(lease, events, enabled, ending.all, log);
+    await sayFarewell({ lease: enabled ? lease : undefined, events, clock, log }, ending.all);
     if (admission !== undefined) {
       // Another replica leads by now, and pods may be gated for it.
       if (enabled) void lease.follow(ending.admission);
@@ -243,25 +261,6 @@ async function leadInTurns(
   }
 }
 
-async function sayFarewell(
-  lease: Lease,
-  events: EventRecorder,
-  enabled: boolean,
-  deadline: AbortSignal,
-  log: Logger,
-): Promise<void> {
-  const flushed = new AbortController();
-  const cancel = clock.after(LAST_EVENTS_MS, () => flushed.abort());
-  await events.flush(AbortSignal.any([flushed.signal, deadline]));
-  cancel();
-  if (!enabled) return;
-  try {
-    await lease.release(deadline);
-  } catch (err) {
-    log.warn({ err }, 'lease not released: the next leader waits until it runs out');
-  }
-}
-
 async function startHealth(
   { config }: Context,
   metrics: Metrics,
@@ -281,14 +280,4 @@ async function startHealth(
   } catch (error) {
     throw cannotListen('metrics.address', address, error);
   }
-}
-
-function outcomeLog(log: Logger, metrics: Metrics): LoopsOptions['onOutcome'] {
-  return (controller, key, outcome, seconds, error) => {
-    metrics.reconciled(controller, outcome, seconds);
-    if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
-    else if (outcome === 'unchanged') log.debug({ controller, key, outcome }, 'reconciled');
-    else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
-    else log.debug({ controller, key, outcome }, 'reconciled');
-  };
 }

@@ -4,8 +4,12 @@ import { isExpired } from './errors.ts';
 
 const PAGE = 500;
 
-/** All objects of a collection, page by page. Starts anew, once, where the pages expire on the way. */
-export async function listAll(client: ApiClient, path: string, signal: AbortSignal): Promise<JsonObject[]> {
+/** All objects of a collection, page by page; `path` may hold a query. Starts anew, once, where the pages expire on the way. */
+export async function listAll(
+  client: Pick<ApiClient, 'request'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<JsonObject[]> {
   try {
     return await pages(client, path, signal);
   } catch (error) {
@@ -14,12 +18,12 @@ export async function listAll(client: ApiClient, path: string, signal: AbortSign
   }
 }
 
-async function pages(client: ApiClient, path: string, signal: AbortSignal): Promise<JsonObject[]> {
+async function pages(client: Pick<ApiClient, 'request'>, path: string, signal: AbortSignal): Promise<JsonObject[]> {
   const objects: JsonObject[] = [];
   let token = '';
   do {
     const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    const page = await client.request('list', `${path}?${query}`, { signal });
+    const page = await client.request('list', `${path}${path.includes('?') ? '&' : '?'}${query}`, { signal });
     const list = isObject(page) ? page : {};
     objects.push(...(listAt(list, 'items') ?? []));
     token = stringAt(objectAt(list, 'metadata'), 'continue') ?? '';

@@ -13,6 +13,8 @@ export type Overlay = {
   /** Its objects, with an address of this machine in the webhooks; without the Deployment, and what needs cert-manager. */
   readonly manifest: string;
   readonly objects: readonly ManifestObject[];
+  /** What it would run. */
+  readonly deployment: ManifestObject | undefined;
   /** The content of config.yaml. */
   readonly config: string;
   /** Says where the webhook is served. */
@@ -30,6 +32,7 @@ export async function buildOverlay(name: string, component?: string): Promise<Ov
   const configuration = objects.find(({ kind, metadata }) => `${kind} ${metadata.name}` === CONFIGURATION);
   return {
     objects,
+    deployment: all.find(({ kind }) => kind === 'Deployment'),
     manifest: objects.map((object) => stringify(object)).join('---\n'),
     config: String(at(configuration, 'data', 'config.yaml')),
     // The cache is in a directory of the container.
