@@ -198,6 +198,32 @@ describe('run', () => {
     await product.eventuallyTolerates('a', 'arm64');
   });
 
+  it('says which pods hold the gate where its loops release none', async () => {
+    const gated = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+    await product.cluster.createPod({ name: 'gated', images: [product.image('app', ['arm64'])], spec: gated });
+    const controller = await product.run(['--loops', 'nodes']);
+    await product.eventually('the metric', async () => (await controller.metric('archaware_gated_pods')) === 1);
+    const said =
+      /"level":"warn".*"count":1,"pods":\["default\/gated"\].*the loop for pods does not run: nothing releases them/;
+    await product.eventually('the log to say so', async () => controller.logs().some((line) => said.test(line)));
+  });
+
+  it('says which taints it does not manage, and does not say that it taints nodes', async () => {
+    const tainting = await product.run();
+    await product.eventuallyTainted();
+    await tainting.stop();
+    const controller = await product.run(['--loops', 'pods']);
+    await product.eventuallyTold(
+      'UnmanagedTaint',
+      /supported-arch=amd64:NoSchedule .* the loop for nodes does not run/,
+    );
+    expect(await controller.metric('archaware_unmanaged_taints')).to.equal(2);
+    await placedLast('last');
+    await product.eventually('the log to say so', async () => controller.logs().join().includes('does not manage'));
+    await controller.stop();
+    expect(controller.logs().join()).not.to.include('nodes are tainted from now on');
+  });
+
   it('taints a node that joins, and gives it to pods that follow the cluster', async () => {
     await product.cluster.createPod({
       name: 'all',

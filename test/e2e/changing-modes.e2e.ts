@@ -1,6 +1,9 @@
 import { expect } from 'chai';
+import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
 import type { RunningController } from '../support/controller-process.ts';
+import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
 import { ours, runs, taints, tolerations } from './support/objects.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
@@ -136,7 +139,9 @@ describe('changing the mode, with kustomize, on the real control plane', () => {
     const note = await world.eventuallyTold('default', 'UnmanagedTaint', /the loop for nodes does not run/);
     expect(note).to.match(/^taint supported-arch=(amd64|arm64):NoSchedule is archaware's/);
     expect(await running.metric('archaware_unmanaged_taints')).to.equal(2);
-    expect(running.logs().join('\n')).to.match(/"count":2,"nodes":\["amd64-1","arm64-1"\].*does not manage/);
+    // The log is written a little later than what it tells of.
+    const said = /"count":2,"nodes":\["amd64-1","arm64-1"\].*does not manage/;
+    await world.eventually('the log to say so', async () => said.test(running.logs().join('\n')));
     const { stderr } = await plan();
     expect(stderr).to.match(/2 node\(s\) .*this configuration does not take them away: do not use/);
     const back = await change('affinity');
@@ -205,6 +210,93 @@ describe('changing the mode, with kustomize, on the real control plane', () => {
     return at((await world.cluster.request('POST', path, review)).body, 'status', 'allowed') === true;
   }
 });
+
+describe('changing the mode, with the chart, on the real control plane', () => {
+  let world: World;
+  let helm: Helm;
+  let places: Places;
+  let ns: string;
+  let replica: RunningController | undefined;
+  let count = 0;
+
+  before(async function () {
+    needsHelm(this);
+    world = await startWorld({ manifest: BEFORE_HELM.map((object) => stringify(object)).join('---\n') });
+    helm = await arrangeHelm(world.cluster.kubeconfig);
+    places = await arrange(world);
+    ns = await world.namespace('served');
+    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+    await helm?.remove();
+  });
+
+  /** Installs or upgrades, starts a replica with the configuration of the chart, and ends the one before. Gives the notes. */
+  async function change(values: Readonly<Record<string, unknown>>): Promise<{ notes: string; plan: string }> {
+    // No node has such a name: kwok would show pods of the Deployment that run nothing.
+    const all = { nodeSelector: { 'kubernetes.io/hostname': 'nowhere' }, ...values };
+    const release = ['archaware', CHART_PATH, '--namespace', 'archaware'];
+    const { code, stdout, stderr } = await helm.run([replica === undefined ? 'install' : 'upgrade', ...release], all);
+    expect(code, stdout + stderr).to.equal(0);
+    const path = '/api/v1/namespaces/archaware/configmaps/archaware-controller';
+    const config = String(at((await world.cluster.request('GET', path)).body, 'data', 'config.yaml'));
+    const [port = 0] = await freePorts(1);
+    const address = ['--images.cache.file', '', '--webhook.address', `127.0.0.1:${port}`];
+    const flags = ['--config', await places.file(`config-${++count}.yaml`, config), ...address];
+    const next = await world.run(flags);
+    await replica?.stop();
+    replica = next;
+    await world.eventually('the new one to lead', async () => (await next.metric('archaware_leader')) === 1);
+    return { notes: stdout, plan: (await world.command(['plan', ...flags])).stderr };
+  }
+
+  const state = async () =>
+    [
+      ...(await world.list('Node', '')).flatMap(taints),
+      ...tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')),
+    ].sort();
+  const roles = async () =>
+    JSON.stringify(
+      (await world.cluster.request('GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/archaware-controller')).body,
+    );
+  const AFFINITY = { config: { placement: { mode: 'affinity' }, webhook: { enabled: true } } };
+  const converged = [...BOTH, ...BOTH].sort().join();
+
+  it('taints → affinity → withoutTaints → taints: nothing is stranded, and the notes say what to do', async () => {
+    await change({});
+    await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
+    const { notes } = await change(AFFINITY);
+    expect(notes)
+      .to.include('taints and tolerations of an earlier one are taken away now')
+      .and.include('withoutTaints: true');
+    await world.eventually('nothing to be left', async () => (await state()).length === 0);
+    expect(await roles()).to.include('"daemonsets"');
+    const without = await change({ ...AFFINITY, withoutTaints: true });
+    expect(without.notes).to.match(/WARNING: the loop "nodes" does not run/);
+    expect(without.plan).to.include('no node carries a taint of archaware');
+    expect(await replica?.metric('archaware_unmanaged_taints')).to.equal(0);
+    expect(await roles()).not.to.include('"daemonsets"');
+    await change({});
+    await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
+  });
+});
+
+/** The account is there before the chart, as its token is asked for first. helm takes over what is marked as its own. */
+const BEFORE_HELM = [
+  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'archaware' } },
+  {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: {
+      name: 'archaware-controller',
+      namespace: 'archaware',
+      labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+      annotations: { 'meta.helm.sh/release-name': 'archaware', 'meta.helm.sh/release-namespace': 'archaware' },
+    },
+  },
+];
 
 /** The variables of the program that the Deployment of an overlay sets. */
 function variablesOf({ deployment }: Overlay): Record<string, string> {
