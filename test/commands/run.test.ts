@@ -215,7 +215,7 @@ describe('run', () => {
     const controller = await product.run(['--loops', 'pods']);
     await product.eventuallyTold(
       'UnmanagedTaint',
-      /supported-arch=amd64:NoSchedule .* the loop for nodes does not run/,
+      /supported-arch=amd64:NoSchedule .*the loop for nodes does not run/,
     );
     expect(await controller.metric('archaware_unmanaged_taints')).to.equal(2);
     await placedLast('last');
