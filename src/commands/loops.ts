@@ -4,7 +4,7 @@ import type { ImageSource } from '../controllers/images.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
 import { createNodeController } from '../controllers/node.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
-import { createPodController } from '../controllers/pod.ts';
+import { createPodController } from '../controllers/pod/controller.ts';
 import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/unmanaged-taints.ts';
 import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
@@ -43,6 +43,8 @@ export type LoopsOptions = {
   readonly onBootstrapped?: (open: number) => void;
   /** Absent: taints that nobody manages are not looked for. */
   readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
+  /** The API server refused a write of this controller. */
+  readonly onRefused?: (controller: string) => void;
   /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
   readonly wrongNode?: WrongNodeParts;
 };
@@ -61,6 +63,8 @@ export type Loops = {
   queueDepths(): Record<string, number>;
   readonly podStates: ReadonlyMap<string, PlacementState>;
   readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
+  /** Objects whose writes another writer keeps undoing. */
+  contested(): number;
 };
 
 /** Wires the controllers to the watches. Nothing runs before `run`. */
@@ -75,6 +79,8 @@ export function createLoops(options: LoopsOptions): Loops {
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
+    // A taint before its template tolerates would take a running daemon off its nodes at its next restart.
+    isInLine: (key) => daemonSet.waitingToRoll().some((name) => key === `daemonset ${name}`),
     onOver(open) {
       options.onBootstrapped?.(open);
       enqueueNodes();
@@ -86,6 +92,8 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     pods,
     clusterArchitectures: () => architectures,
+    onTurn: (key) => podLoop.enqueue(key),
+    onRefused: () => options.onRefused?.('pod'),
     onDecided(key) {
       bootstrap.decided(`pod ${key}`);
       wrongNodes?.podChanged(key);
@@ -98,6 +106,7 @@ export function createLoops(options: LoopsOptions): Loops {
     clusterArchitectures: () => architectures,
     liveTaints: () => new Set(liveTaints.keys()),
     serviceAccountSecrets: options.serviceAccountSecrets,
+    onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
       bootstrap.decided(`daemonset ${key}`);
       wrongNodes?.daemonSetDecided(key);
@@ -116,6 +125,7 @@ export function createLoops(options: LoopsOptions): Loops {
     write,
     events,
     clock,
+    onRefused: () => options.onRefused?.('node'),
   });
 
   const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean, most = workers): Controller =>
@@ -129,7 +139,7 @@ export function createLoops(options: LoopsOptions): Loops {
     });
   const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
   const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
-  const nodeLoop = loop('node', node, () => true);
+  const nodeLoop = loop('node', node.reconcile, () => true);
   const unmanaged =
     options.onUnmanagedTaints &&
     createUnmanagedTaints({
@@ -241,6 +251,7 @@ export function createLoops(options: LoopsOptions): Loops {
       wrongNodes?.settingsChanged();
     },
     labelRulesChanged: enqueueNodes,
+    contested: () => pod.contested() + daemonSet.contested() + node.contested(),
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {

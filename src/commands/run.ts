@@ -8,7 +8,7 @@ import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
 import { createEvents } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
-import { createLease, type Lease } from '../kube/lease.ts';
+import { createLease } from '../kube/lease.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
@@ -21,6 +21,7 @@ import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { createEnding, sayFarewell } from './ending.ts';
 import { followLabelRules, openLabelRules } from './label-rules.ts';
+import { leadInTurns } from './lead.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
@@ -223,7 +224,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       await loops.run(AbortSignal.any([signal, over]), over);
       loops = undefined;
     };
-    if (enabled) await leadInTurns(lease, term, signal, log);
+    if (enabled) await leadInTurns(lease, term, signal, () => log.warn('lease lost: another replica may lead'));
     else await term(end.signal);
     await sayFarewell({ lease: enabled ? lease : undefined, events, clock, log }, ending.all);
     if (admission !== undefined) {
@@ -239,25 +240,6 @@ async function runToTheEnd(context: Context): Promise<number> {
     ending.cancel();
     end.abort();
     await client.close();
-  }
-}
-
-/** Leads whenever the lease is ours, until the signal aborts; writes under way keep their lease until they have ended. */
-async function leadInTurns(
-  lease: Lease,
-  term: (over: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-  log: Logger,
-): Promise<void> {
-  while (await lease.acquire(signal)) {
-    const over = new AbortController();
-    const ended = new AbortController();
-    const keeping = lease.keep(ended.signal).then(() => over.abort());
-    await term(over.signal);
-    ended.abort();
-    await keeping;
-    if (!signal.aborted) log.warn('lease lost: another replica may lead');
-    else return;
   }
 }
 

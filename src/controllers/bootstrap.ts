@@ -12,15 +12,31 @@ export type Bootstrap = {
   over(): boolean;
 };
 
+/** Between two looks at who is still in line, once the time is over. */
+const LINE_MS = 15_000;
+
 /** Creates it. `onOver` is called once. Keys of pods and DaemonSets must differ. */
 export function createBootstrap(options: {
   readonly timeoutMs: number;
+  /** Whether the time does not run out on an object: it only waits until others have finished. */
+  readonly isInLine?: (key: string) => boolean;
   readonly clock: Clock;
   readonly onOver: (open: number) => void;
 }): Bootstrap {
   const open = new Set<string>();
   let begun = false;
   let over = false;
+
+  /** When the time is over, what waits in line is all that is still waited for. */
+  async function expire(signal: AbortSignal): Promise<void> {
+    for (let ms = options.timeoutMs; !over; ms = LINE_MS) {
+      await options.clock.delay(ms, signal);
+      if (signal.aborted || over) return;
+      const late = [...open].filter((key) => options.isInLine?.(key) !== true);
+      if (late.length === open.size) return end();
+      for (const key of late) open.delete(key);
+    }
+  }
 
   function end(): void {
     if (over) return;
@@ -34,7 +50,7 @@ export function createBootstrap(options: {
       for (const key of keys) open.add(key);
       begun = true;
       if (open.size === 0) end();
-      else void options.clock.delay(options.timeoutMs, signal).then(() => signal.aborted || end());
+      else void expire(signal);
     },
     decided(key) {
       if (begun && !over && open.delete(key) && open.size === 0) end();

@@ -7,6 +7,8 @@ export type Contention = {
   /** The intent was written. */
   wrote(key: string, intent: string): void;
   forget(key: string): void;
+  /** Objects that are left alone at this moment. */
+  count(): number;
 };
 
 const WINDOW_MS = 10 * 60_000;
@@ -43,6 +45,12 @@ export function createContention(clock: Clock): Contention {
       if (record?.intent === intent) record.writes.push(now);
       else records.set(key, { intent, writes: [now], blockedUntil: 0, blocks: 0 });
     },
-    forget: (key) => records.delete(key),
+    forget: (key) => void records.delete(key),
+    count() {
+      const now = clock.monotonic();
+      let count = 0;
+      for (const { blockedUntil } of records.values()) if (blockedUntil > now) count++;
+      return count;
+    },
   };
 }

@@ -1,19 +1,29 @@
 import type { Clock } from '../kube/clock.ts';
 import type { Reconciler, Result } from '../kube/controller.ts';
+import { isRefusal } from '../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
-import type { Store } from '../kube/store.ts';
+import { isOlder, type Store } from '../kube/store.ts';
 import type { Writer, Written } from '../kube/writer.ts';
-import { type DaemonSet, decideTemplate, readDaemonSet, type TemplateDecision } from '../placement/daemonset.ts';
-import { type Decision, decide } from '../placement/decide.ts';
+import {
+  type DaemonSet,
+  decideTemplate,
+  type RecordBasis,
+  readDaemonSet,
+  readRecord,
+  type TemplateDecision,
+} from '../placement/daemonset.ts';
+import { type Decision, decide, standing } from '../placement/decide.ts';
 import { type Namespace, skipDaemonSet } from '../placement/eligibility.ts';
 import { daemonSetPatch } from '../placement/patch.ts';
 import { NOTHING_NEEDED, usesTaints, wantedTolerations } from '../placement/placing.ts';
 import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
+import { basisOf, GUESSED, standingTemplate, templateArchitectures } from '../placement/standing.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
+import { createRefusals } from './refusals.ts';
 import { createRolloutTurn } from './rollout.ts';
 import { createWaiting } from './waiting.ts';
 
@@ -32,6 +42,8 @@ export type DaemonSetControllerOptions = {
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
   readonly onDecided: (key: string) => void;
+  /** The API server refused a write. */
+  readonly onRefused?: () => void;
 };
 
 /** Gathers what a DaemonSet's template needs, decides, writes. */
@@ -41,6 +53,8 @@ export type DaemonSetController = {
   waitingFor(image: string): readonly string[];
   /** The DaemonSets that wait for their turn to roll. */
   waitingToRoll(): readonly string[];
+  /** DaemonSets whose tolerations another writer keeps taking out. */
+  contested(): number;
 };
 
 /** Looks whether its turn has come this often, besides when a DaemonSet changes. */
@@ -55,13 +69,15 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const waiting = createWaiting();
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
+  const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const turn = createRolloutTurn(daemonSets, clock);
+  /** The version that the last write made, until the watch shows it. */
+  const answered = new Map<string, { readonly uid: string; readonly resourceVersion: string }>();
 
   function forget(key: string): void {
-    for (const memory of [states, firstSeen, queued]) memory.delete(key);
+    for (const memory of [states, firstSeen, queued, answered]) memory.delete(key);
     waiting.set(key, []);
-    contention.forget(key);
-    announcer.forget(key);
+    for (const memory of [contention, announcer, refusals]) memory.forget(key);
     options.onDecided(key);
   }
 
@@ -73,7 +89,13 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     if (states.get(key)?.uid !== daemonSet.uid) announcer.forget(key);
     const namespace = namespaces.get(daemonSet.namespace);
-    if (namespace === undefined) return { outcome: 'waiting', againInMs: 100 };
+    // Its event is on the way, and brings its DaemonSets back.
+    if (namespace === undefined) return { outcome: 'waiting' };
+    const last = answered.get(key);
+    // The watch has yet to show what the last write made of it; its event brings the key back.
+    if (last?.uid === daemonSet.uid && isOlder(daemonSet.resourceVersion, last.resourceVersion)) {
+      return { outcome: 'unchanged', againInMs: undefined };
+    }
     const settings = settingsFor(options.settings(), { namespace, labels: daemonSet.template.labels });
     const skipped = skipDaemonSet(daemonSet, namespace, settings);
     if (skipped !== undefined) {
@@ -82,7 +104,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       return { outcome: 'unchanged' };
     }
     const decision = await decideFor(key, daemonSet, settings, signal);
-    // What a template tolerates too much is mended, not told.
+    // Tolerations that a template should not have are taken out: no Event says that they are stale.
     const template = { ...daemonSet.template, tolerations: undefined };
     announce(key, regarding(daemonSet), template, decision, settings, announcer);
     const problems = images.unusableSecrets(daemonSet.namespace, template.pullSecrets);
@@ -114,6 +136,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     ) {
       return state.decision;
     }
+    const isFirst = state === undefined || state.uid !== daemonSet.uid || state.read !== whatIsRead(daemonSet);
+    const placed = isFirst ? standingTemplate(daemonSet, settings, images.namesOf) : undefined;
+    if (placed !== undefined) return standing(placed, undefined);
     const id = `${daemonSet.uid} ${whatIsRead(daemonSet)}`;
     const known = firstSeen.get(key);
     const seen = known?.id === id ? known : { id, at: clock.monotonic() };
@@ -156,8 +181,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       keep(key, daemonSet, settings, decision);
       return { outcome: 'held', againInMs: HELD_AGAIN_MS };
     }
-    const wanted = wantedTolerations(settings, decision.architectures);
-    const change = decideTemplate(daemonSet, wanted, options.liveTaints());
+    const wanted = wantedTolerations(settings, templateArchitectures(decision, daemonSet.recorded, settings));
+    const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
+    const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
     if (change.kind === 'settled') {
       keep(key, daemonSet, settings, decision);
@@ -171,7 +197,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
         type: 'Warning',
         reason: 'WriteContested',
         action: 'Placing',
-        note: 'another writer took our tolerations from the template three times in ten minutes: add them at its source',
+        note: "another writer took archaware's tolerations from the template three times in ten minutes: add them at its source",
       });
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
@@ -185,10 +211,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
-      const now = readDaemonSet(written.object);
       contention.wrote(key, intent);
-      daemonSets.put(key, now);
-      keep(key, now, settings, decision);
+      const { resourceVersion } = readDaemonSet(written.object);
+      if (resourceVersion === daemonSet.resourceVersion) return { outcome: 'conflict' };
+      answered.set(key, { uid: daemonSet.uid, resourceVersion });
     }
     return { outcome: 'written', againInMs };
   }
@@ -205,13 +231,28 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     try {
       const written = await write(target, daemonSetPatch(daemonSet, change), signal);
       rolls = written.kind === 'written';
+      refusals.forget(key);
       return written;
+    } catch (error) {
+      if (isRefusal(error)) refusals.note(key, regarding(daemonSet), error);
+      throw error;
     } finally {
       if (!rolls) turn.giveBack(key);
     }
   }
 
-  return { reconcile, states, waitingFor: (image) => waiting.keysFor(image), waitingToRoll: () => [...queued] };
+  return {
+    reconcile,
+    states,
+    waitingFor: (image) => waiting.keysFor(image),
+    waitingToRoll: () => [...queued],
+    contested: contention.count,
+  };
+}
+
+/** What a guess is recorded with; a record that it leaves alone stays as it is. */
+function guessBasis({ recorded }: DaemonSet): RecordBasis {
+  return readRecord(recorded).basis ?? GUESSED;
 }
 
 /** What of a template decides about its images; its tolerations do not. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../kube/clock.ts';
 import type { Reconciler, Result } from '../kube/controller.ts';
+import { isRefusal } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Store } from '../kube/store.ts';
 import type { Writer } from '../kube/writer.ts';
@@ -8,6 +9,7 @@ import { decideNode, type Node, type NodeRules } from '../placement/node.ts';
 import { nodeAction, nodePatch } from '../placement/patch.ts';
 import { createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
+import { createRefusals } from './refusals.ts';
 
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
@@ -20,16 +22,26 @@ export type NodeControllerOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
+  /** The API server refused a write. */
+  readonly onRefused?: () => void;
+};
+
+/** Decides and writes what becomes of nodes; keys are their names. */
+export type NodeController = {
+  readonly reconcile: Reconciler;
+  /** Nodes whose taints or labels another writer keeps undoing. */
+  contested(): number;
 };
 
 /** How often a write is tried anew on the node as it is then, before the queue takes over. */
 const ATTEMPTS = 5;
 
-/** The reconciler of nodes: keys are their names. */
-export function createNodeController(options: NodeControllerOptions): Reconciler {
+/** Creates the node's half of a controller. */
+export function createNodeController(options: NodeControllerOptions): NodeController {
   const { nodes, rules, bootstrapped, write, clock } = options;
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
+  const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
     const decision = decideNode(node, rules(), bootstrapped(node.name));
@@ -62,7 +74,12 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const action = nodeAction(node, decision);
-    const written = await write({ kind: 'Node', name: node.name, action }, nodePatch(node, decision), signal);
+    const target = { kind: 'Node', name: node.name, action } as const;
+    const written = await write(target, nodePatch(node, decision), signal).catch((error: unknown) => {
+      if (isRefusal(error)) refusals.note(key, regarding, error);
+      throw error;
+    });
+    refusals.forget(key);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     // The store follows by the event of this write, as its listeners compare what was with what is.
@@ -70,11 +87,12 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
     return { outcome: 'written' };
   }
 
-  return async function reconcile(key, signal) {
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     let node = nodes.get(key);
     if (node === undefined) {
       contention.forget(key);
       announcer.forget(key);
+      refusals.forget(key);
       return { outcome: 'unchanged' };
     }
     // A node that joins gets and loses taints within milliseconds, and until ours is there any pod may land on it: a
@@ -85,5 +103,7 @@ export function createNodeController(options: NodeControllerOptions): Reconciler
       node = await options.fetch(key, signal);
       if (node === undefined) return { outcome: 'unchanged' };
     }
-  };
+  }
+
+  return { reconcile, contested: contention.count };
 }

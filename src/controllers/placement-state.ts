@@ -1,6 +1,7 @@
 import type { Decision } from '../placement/decide.ts';
 import type { SkipReason } from '../placement/eligibility.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { Toleration } from '../placement/tolerations.ts';
 
 /** What came of the last reconciliation of a pod or a DaemonSet. */
 export type PlacementState = {
@@ -12,6 +13,8 @@ export type PlacementState = {
   readonly at: number;
   /** What applied: the global settings or those of a policy. */
   readonly settings: Settings;
+  /** The tolerations that this process wrote for the decision, as long as nothing else was written. */
+  readonly wrote?: readonly Toleration[];
   readonly decision: Decision | { readonly kind: 'skip'; readonly reason: SkipReason };
 };
 

@@ -41,9 +41,21 @@ export function isConflict(error: unknown): boolean {
   return error.status === 422 && !error.hasCauses && error.message.includes('rejected our request due to an error');
 }
 
-/** Whether the API server refuses a write for good: a field that may not be so, or somebody's policy. */
+/** Whether the API server answered a write with anything but success, a conflict, or that the object is gone. */
 export function isRefusal(error: unknown): error is ApiError {
-  return error instanceof ApiError && [400, 403, 422].includes(error.status) && !isConflict(error);
+  return error instanceof ApiError && !isConflict(error) && !isGone(error);
+}
+
+/** The names of the policies that hold our own service account to its job. */
+const OWN_POLICY = 'archaware-guard-';
+
+/**
+ * Whether a refusal, if it lasts, is about what was written to this object: a field that may not be so, or somebody's
+ * policy. Not for missing rights (an API server that starts answers 403 until it has read its roles), not for a server
+ * that has too much to do, and not where a policy of our own does not fit the configuration: those pass, or are put right.
+ */
+export function concernsObject(error: ApiError): boolean {
+  return [400, 403, 422].includes(error.status) && error.hasCauses && !error.message.includes(OWN_POLICY);
 }
 
 /** Whether the object is gone. */

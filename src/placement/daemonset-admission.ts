@@ -10,6 +10,7 @@ import type { PodTemplate } from './pod.ts';
 import { put, withAnnotation } from './pod-managed.ts';
 import { settingsFor } from './policy.ts';
 import type { Settings } from './settings.ts';
+import { basisOf } from './standing.ts';
 import type { Toleration } from './tolerations.ts';
 
 export type DaemonSetAdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
@@ -40,11 +41,10 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   if (!usesTaints(settings) || skipDaemonSet(daemonSet, namespace, settings) !== undefined) return [];
   const old = before && readDaemonSet(before);
   const recorded = daemonSet.recorded ?? old?.recorded;
-  const wanted =
-    (old === undefined || whatDecides(old.template) !== whatDecides(daemonSet.template)
-      ? knownTolerations(input, daemonSet.template, settings)
-      : undefined) ?? readRecorded(recorded);
-  const decision = decideTemplate({ ...daemonSet, recorded }, wanted, input.liveTaints);
+  const isOther = old === undefined || whatDecides(old.template) !== whatDecides(daemonSet.template);
+  const known = isOther ? knownTolerations(input, daemonSet.template, settings) : undefined;
+  const basis = known && basisOf(daemonSet.template, settings);
+  const decision = decideTemplate({ ...daemonSet, recorded }, known ?? readRecorded(recorded), input.liveTaints, basis);
   const tolerations = decision.kind === 'set' ? decision.tolerations : daemonSet.template.tolerations;
   const annotation = decision.kind === 'set' ? decision.recorded : recorded;
   const tolerating =

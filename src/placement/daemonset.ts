@@ -20,6 +20,9 @@ export type DaemonSet = {
   readonly updateStrategy: string;
   /** How many nodes should run a daemon pod, as the status says. */
   readonly desired: number;
+  /** How many nodes that should run one do, and how many that should not. */
+  readonly current: number;
+  readonly misscheduled: number;
   /** Whether the DaemonSet controller has seen the newest generation. */
   readonly observed: boolean;
   /** Whether every daemon pod is of the newest template and available, as the status says of the newest generation. */
@@ -56,6 +59,8 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired: numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0,
+    current: numberAt(objectAt(object, 'status'), 'currentNumberScheduled') ?? 0,
+    misscheduled: numberAt(objectAt(object, 'status'), 'numberMisscheduled') ?? 0,
     observed: (numberAt(objectAt(object, 'status'), 'observedGeneration') ?? 0) >= generation,
     settled: isSettled(objectAt(object, 'status'), generation),
   };
@@ -73,11 +78,36 @@ function isSettled(status: JsonObject, generation: number): boolean {
 /** More than we ever write; each is compared with each toleration of a template, and the annotation is anybody's. */
 const MOST_RECORDED = 64;
 
-/** Reads the annotation that lists which tolerations are ours; what cannot be read counts as none. */
-export function readRecorded(annotation: string | undefined): Toleration[] {
+/** For which images, under which settings, the tolerations of a record were decided; no images: they were a guess. */
+export type RecordBasis = { readonly images: readonly string[]; readonly settings: string };
+
+/** What the annotation records: archaware's tolerations, and what they were decided on, which older records do not say. */
+export type TemplateRecord = { readonly tolerations: readonly Toleration[]; readonly basis: RecordBasis | undefined };
+
+/** Reads the annotation that lists which tolerations are archaware's; what cannot be read counts as none. */
+export function readRecord(annotation: string | undefined): TemplateRecord {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
-  if (!Array.isArray(parsed)) return [];
-  return parsed.slice(0, MOST_RECORDED).flatMap((entry: unknown) => {
+  if (!isObject(parsed)) return { tolerations: readTolerations(parsed), basis: undefined };
+  const { images, settings, tolerations } = parsed;
+  const isComplete = Array.isArray(images) && typeof settings === 'string';
+  const basis = isComplete ? { images: images.filter((image) => typeof image === 'string'), settings } : undefined;
+  return { tolerations: readTolerations(tolerations), basis };
+}
+
+/** The tolerations of the annotation alone. */
+export function readRecorded(annotation: string | undefined): readonly Toleration[] {
+  return readRecord(annotation).tolerations;
+}
+
+/** The annotation for a record; undefined for one without tolerations. The policies of the manifests find each toleration in it by its JSON. */
+function writeRecord(tolerations: readonly JsonObject[], basis: RecordBasis | undefined): string | undefined {
+  if (tolerations.length === 0) return undefined;
+  return JSON.stringify(basis === undefined ? tolerations : { ...basis, tolerations });
+}
+
+function readTolerations(list: unknown): Toleration[] {
+  if (!Array.isArray(list)) return [];
+  return list.slice(0, MOST_RECORDED).flatMap((entry: unknown) => {
     if (!isObject(entry)) return [];
     const { key, value, effect } = {
       key: stringAt(entry, 'key'),
@@ -91,15 +121,17 @@ export function readRecorded(annotation: string | undefined): Toleration[] {
 /**
  * The template that has exactly the wanted tolerations and its author's own: what of ours is no longer wanted goes, but
  * for those under a taint that nodes still carry (`liveTaints`, as `key:effect`): taking them would take the running
- * daemon pods off those nodes at once.
+ * daemon pods off those nodes at once. `basis`: what the wanted ones were decided on; default: as recorded.
  */
 export function decideTemplate(
   daemonSet: Pick<DaemonSet, 'recorded' | 'template'>,
   wanted: readonly Toleration[],
   liveTaints: ReadonlySet<string>,
+  basis?: RecordBasis,
 ): TemplateDecision {
   const present = daemonSet.template.tolerations ?? [];
-  const ours = claim(present, readRecorded(daemonSet.recorded));
+  const record = readRecord(daemonSet.recorded);
+  const ours = claim(present, record.tolerations);
   const theirs = present.filter((toleration) => !ours.has(toleration));
   const needed = lacking(theirs, wanted);
   const isNeeded = (toleration: JsonObject) => needed.some((entry) => isSameToleration(toleration, entry));
@@ -111,7 +143,7 @@ export function decideTemplate(
   const added = lacking(kept, needed);
   const gone = new Set([...ours].filter((toleration) => !kept.includes(toleration)));
   const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
-  const annotation = [...kept, ...added].length === 0 ? undefined : JSON.stringify([...kept, ...added]);
+  const annotation = writeRecord([...kept, ...added], basis ?? record.basis);
   const rolls = added.length > 0 || tolerations.length !== present.length;
   if (!rolls && annotation === daemonSet.recorded) return { kind: 'settled' };
   return { kind: 'set', tolerations, recorded: annotation, rolls };

@@ -16,7 +16,15 @@ export type FailedImage = {
 };
 
 /** Why the set of a placement is what it is. */
-export type Basis = 'images' | 'statement' | 'cluster' | 'open' | 'fallback' | 'released';
+export type Basis =
+  | 'images'
+  | 'statement'
+  | 'cluster'
+  /** What archaware wrote before stands: no image was asked about. */
+  | 'written'
+  | 'open'
+  | 'fallback'
+  | 'released';
 
 /** What is to become of a pod or a template: an intent, rendered by `patch.ts`. */
 export type Decision =
@@ -94,6 +102,16 @@ export function decide(input: DecisionInput): Decision {
       : { ...place(onlySchedulable(common, settings), 'images'), os: osOf(evidence, template.os) };
   }
   return withoutKnowing(evidence, common, input);
+}
+
+/** The decision that what archaware wrote before stands; `unknown`: images that are still being asked about. */
+export function standing(architectures: readonly string[], unknown: Placement | undefined): Placement {
+  return place(architectures, 'written', false, unknown?.failed, unknown?.unknown);
+}
+
+/** Whether a decision was made without knowing all images: it never takes back or widens what was decided on knowledge. */
+export function isGuess(decision: Placement): boolean {
+  return decision.basis === 'open' || decision.basis === 'fallback';
 }
 
 function gather({ template, settings, namesOf, answerOf }: DecisionInput): Evidence {

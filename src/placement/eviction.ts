@@ -7,7 +7,8 @@ import type { Pod, PodImage } from './pod.ts';
 import { describeSets } from './reasons.ts';
 import type { Settings } from './settings.ts';
 import { asOurs, tolerates } from './tolerations.ts';
-import { whyNotBroughtBack, writersOf, wroteTolerations } from './undo.ts';
+import { whyNotBroughtBack } from './undo.ts';
+import { writersOf, wroteTolerations } from './written.ts';
 
 /** What shows that a pod is on a wrong node: what its images run on, or that a container died of it. */
 export type WrongReason = 'platforms' | 'exec-format-error';

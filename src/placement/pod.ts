@@ -2,6 +2,7 @@ import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABE
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
 import { readStartError } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
+import { readWritten, type Written } from './written.ts';
 
 /** An image that a container names, once for each pull policy. */
 export type PodImage = { readonly image: string; readonly pullPolicy: string };
@@ -51,6 +52,8 @@ export type Pod = PodTemplate & {
   readonly owner: Owner | undefined;
   /** Undefined where it does not hold our gate. */
   readonly gated: Gated | undefined;
+  /** What archaware wrote to it for its present images; undefined: nothing. */
+  readonly written: Written | undefined;
 };
 
 /**
@@ -91,6 +94,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     startError: readStartError(status),
     owner: readOwner(metadata),
     gated: readGated(spec),
+    written: readWritten(object),
   };
 }
 

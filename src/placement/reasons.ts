@@ -85,6 +85,8 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
       return `its annotation ${ARCHITECTURES_ANNOTATION} says ${set}`;
     case 'cluster':
       return `none of its images says anything; the cluster has ${set}`;
+    case 'written':
+      return `archaware placed it before, on ${set}; that stands`;
     case 'open':
     case 'fallback':
     case 'released':

@@ -1,10 +1,10 @@
-import { FIELD_MANAGER } from '../names.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from './daemonset.ts';
-import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from './json.ts';
+import type { JsonObject } from './json.ts';
 import { isArchitectureName } from './platform.ts';
 import { type Owner, readPod } from './pod.ts';
 import { readPodManaged } from './pod-managed.ts';
 import { asOurs, isSameToleration, type Toleration } from './tolerations.ts';
+import { wroteTolerations } from './written.ts';
 
 /** The template without anything of ours. */
 export function undoTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
@@ -79,17 +79,4 @@ function hasOurForm(toleration: JsonObject): boolean {
   if (typeof key !== 'string' || typeof value !== 'string' || !isArchitectureName(value)) return false;
   const effects = ['NoSchedule', 'PreferNoSchedule'];
   return effects.some((possible) => effect === possible && asOurs(toleration, { key, effect: possible }) !== undefined);
-}
-
-/** Whether `metadata.managedFields` says that we last wrote `spec.tolerations`: the author's own are not ours. */
-export function wroteTolerations(object: JsonObject): boolean {
-  return writersOf(object, 'f:tolerations').includes(FIELD_MANAGER);
-}
-
-/** Who last wrote a field of a pod's spec (`f:tolerations`), by `metadata.managedFields`. */
-export function writersOf(object: JsonObject, field: string): string[] {
-  return (listAt(objectAt(object, 'metadata'), 'managedFields') ?? []).flatMap((entry) => {
-    const fields = typeof entry.fieldsV1 === 'string' ? parseJson(entry.fieldsV1) : entry.fieldsV1;
-    return isObject(fields) && field in objectAt(fields, 'f:spec') ? (stringAt(entry, 'manager') ?? '') : [];
-  });
 }

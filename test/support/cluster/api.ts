@@ -2,7 +2,7 @@ import { FIELD_MANAGER, GUARD_POLICY } from '../../../src/names.ts';
 import { asSent, carryOver, content, sameContent } from './carry-over.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from './json.ts';
 import { managedFields, type Writer } from './managed-fields.ts';
-import { born, checkIdentity, checkPreconditions, newMetadata, now, unborn } from './metadata.ts';
+import { born, checkIdentity, checkPreconditions, newMetadata, timeText, unborn } from './metadata.ts';
 import { defaultTolerations, newPodStatus, preparePod } from './pod-rules.ts';
 import {
   DAEMON_SETS,
@@ -34,6 +34,8 @@ export interface ApiOptions {
   readonly webhooks: Webhooks;
   /** Whether a pod stays Terminating until `remove` is called with a grace period of 0. */
   readonly holdTermination: () => boolean;
+  /** Milliseconds since the epoch; default: the machine's. */
+  readonly wall?: () => number;
 }
 
 type Change = (current: JsonObject) => JsonObject;
@@ -42,6 +44,7 @@ export type Api = ReturnType<typeof createApi>;
 
 /** The verbs of the API server over the store: admission, defaults, validation, versions. Throws `ApiError`. */
 export function createApi(store: Store, options: ApiOptions) {
+  const now = (laterMs = 0) => timeText((options.wall ?? Date.now)() + laterMs);
   const find = ({ resource, namespace, name }: Address): JsonObject => {
     const found = store.get(resource, namespace, name);
     if (!found) throw notFound(resource, name);
@@ -56,7 +59,7 @@ export function createApi(store: Store, options: ApiOptions) {
     dryRun = false,
   ): Promise<JsonObject> {
     decode(resource, body);
-    const metadata = newMetadata(resource, namespace, object(body.metadata));
+    const metadata = newMetadata(resource, namespace, object(body.metadata), now());
     const name = text(at(body, 'metadata', 'name'));
     checkNamespace(resource, namespace);
     const { status, ...rest } = body;
@@ -204,7 +207,7 @@ export function createApi(store: Store, options: ApiOptions) {
       deletionGracePeriodSeconds: seconds,
       ...(resource.generation ? { generation: Number(at(current, 'metadata', 'generation') ?? 0) + 1 } : {}),
     };
-    return store.put(resource, owning(current, { ...current, metadata: deletion }, writer, ''));
+    return store.put(resource, owning(current, { ...current, metadata: deletion }, writer, '', now()));
   }
 
   function terminates(resource: Resource, current: JsonObject, deleteOptions: JsonObject): boolean {
@@ -233,7 +236,13 @@ const CONTROLLER_MANAGER: Writer = { user: 'system:kube-controller-manager', man
 
 const held = (item: JsonObject) => list(at(item, 'metadata', 'finalizers')).length > 0;
 
-function owning(previous: JsonObject | undefined, next: JsonObject, writer: Writer, subresource: string): JsonObject {
-  const fields = managedFields(previous, next, writer, subresource, now());
+function owning(
+  previous: JsonObject | undefined,
+  next: JsonObject,
+  writer: Writer,
+  subresource: string,
+  time: string,
+): JsonObject {
+  const fields = managedFields(previous, next, writer, subresource, time);
   return isObject(next.metadata) ? assign(next, ['metadata', 'managedFields'], fields) : next;
 }

@@ -5,8 +5,8 @@ import type { Resource } from './resources.ts';
 import { badRequest, conflict, invalid, stale } from './status.ts';
 import { nameOf, uidOf } from './store.ts';
 
-/** The time as metav1.Time has it: in seconds. */
-export const now = (laterMs = 0) => new Date(Date.now() + laterMs).toISOString().replace(/\.\d+Z$/, 'Z');
+/** A time in milliseconds since the epoch as metav1.Time has it: in seconds. */
+export const timeText = (wall: number) => new Date(wall).toISOString().replace(/\.\d+Z$/, 'Z');
 
 /** `deleteOptions.preconditions`: another object under the name, or a later state of it, answers 409. */
 export function checkPreconditions(resource: Resource, current: JsonObject, preconditions: JsonObject): void {
@@ -22,7 +22,7 @@ export function checkPreconditions(resource: Resource, current: JsonObject, prec
 }
 
 /** The metadata of a new object. */
-export function newMetadata(resource: Resource, namespace: string, given: JsonObject): JsonObject {
+export function newMetadata(resource: Resource, namespace: string, given: JsonObject, now: string): JsonObject {
   const { resourceVersion, managedFields: _fields, selfLink: _link, ...rest } = given;
   if (text(resourceVersion) !== '') throw badRequest('resourceVersion should not be set on objects to be created');
   if (text(given.namespace) !== '' && given.namespace !== namespace) {
@@ -39,7 +39,7 @@ export function newMetadata(resource: Resource, namespace: string, given: JsonOb
     name,
     ...(resource.namespaced ? { namespace } : {}),
     uid: randomUUID(),
-    creationTimestamp: now(),
+    creationTimestamp: now,
     ...(resource.generation ? { generation: 1 } : {}),
   };
 }

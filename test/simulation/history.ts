@@ -1,0 +1,348 @@
+import fc from 'fast-check';
+import { loadConfig } from '../../src/config/load.ts';
+import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { obstaclesTo, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
+import { at, type JsonObject, list, object, objects, text } from '../support/cluster/json.ts';
+import { nameOf, uidOf } from '../support/cluster/store.ts';
+import { createModelServer, type ModelServer } from './api-server.ts';
+import { createModelRegistry, IMAGES, type ModelRegistry } from './registry.ts';
+import { LEASE_NAMESPACE, type Replica, startReplica } from './replica.ts';
+import { createRules, type Rules } from './rules.ts';
+import { createWorld, type World } from './world.ts';
+
+/** One step of a history; numbers choose among what there is at that moment. */
+export type Step =
+  | { readonly do: 'go' | 'lose' | 'repeat'; readonly which: number }
+  | { readonly do: 'refuse'; readonly which: number; readonly status: 403 | 429 | 500 | 503 }
+  | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' }
+  | { readonly do: 'tick'; readonly ms: number }
+  | { readonly do: 'registry' | 'strip'; readonly is: boolean }
+  | {
+      readonly do: 'pod' | 'replace pod';
+      readonly pod: number;
+      readonly images: readonly number[];
+      readonly isGated: boolean;
+    }
+  | { readonly do: 'delete pod'; readonly pod: number }
+  | { readonly do: 'image'; readonly pod: number; readonly image: number }
+  | { readonly do: 'set' | 'replace set'; readonly set: number; readonly image: number }
+  | { readonly do: 'delete set' | 'drop' | 'roll'; readonly set: number };
+
+/** A world and what happens in it. */
+export type History = {
+  readonly mode: 'taints' | 'affinity' | 'both';
+  readonly replicas: 1 | 2;
+  readonly steps: readonly Step[];
+};
+
+const PODS = 3;
+const SETS = 2;
+const NAMESPACE = 'shop';
+const IMAGE_NAMES = Object.keys(IMAGES);
+/** After this long every backoff has run out and every failed look-up was tried again. */
+const LONG_MS = 25 * 60_000;
+
+const which = fc.nat({ max: 30 });
+const pod = fc.nat({ max: PODS - 1 });
+const set = fc.nat({ max: SETS - 1 });
+const image = fc.nat({ max: IMAGE_NAMES.length - 1 });
+const newPod = { pod, images: fc.array(image, { minLength: 1, maxLength: 2 }), isGated: fc.boolean() };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 16, arbitrary: fc.record({ do: fc.constant('go' as const), which }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('calm' as const) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('tick' as const), ms: fc.constantFrom(100, 1_000, 5_000, 30_000, 130_000) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lose' as const, 'repeat' as const), which }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('refuse' as const),
+      which,
+      status: fc.constantFrom(403 as const, 429 as const, 500 as const, 503 as const),
+    }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('pod' as const), ...newPod }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('replace pod' as const), ...newPod }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('delete pod' as const), pod }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('image' as const), pod, image }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('set' as const, 'replace set' as const), set, image }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom('delete set' as const, 'drop' as const, 'roll' as const), set }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('bind' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'stop' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('registry' as const), is: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('strip' as const), is: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('quiet' as const) }) },
+);
+
+/** Any history. */
+export function histories(length: number): fc.Arbitrary<History> {
+  return fc.record({
+    mode: fc.constantFrom('taints' as const, 'both' as const, 'affinity' as const),
+    replicas: fc.constantFrom(1 as const, 2 as const),
+    steps: fc.array(step, { maxLength: length, size: 'max' }),
+  });
+}
+
+/** What a history came to. */
+export type Verdict = {
+  readonly broken: string | undefined;
+  readonly trace: readonly string[];
+  readonly states: number;
+};
+
+type Stage = {
+  readonly world: World;
+  readonly server: ModelServer;
+  readonly registry: ModelRegistry;
+  readonly rules: Rules;
+  replicas: Replica[];
+  strips: boolean;
+  start(): void;
+};
+
+/** Plays a history to its end, then lets everything recover, and says which rule was broken first. */
+export async function play(history: History): Promise<Verdict> {
+  const stage = await setUp(history);
+  for (const one of history.steps) {
+    if (stage.rules.broken() !== undefined) break;
+    await perform(stage, one);
+  }
+  if (stage.rules.broken() === undefined) {
+    stage.registry.isUp = true;
+    stage.strips = false;
+    await settle(stage);
+    stage.rules.check(alive(stage), true);
+  }
+  const { trace } = stage.world;
+  for (const replica of stage.replicas) replica.kill();
+  return { broken: stage.rules.broken(), trace, states: trace.length };
+}
+
+async function setUp({ mode, replicas }: History): Promise<Stage> {
+  const world = createWorld();
+  const registry = createModelRegistry(world);
+  let count = 0;
+  const rules = createRules({
+    mode,
+    server: () => server,
+    replica: (name) => stage.replicas.find((replica) => replica.name === name),
+  });
+  const server: ModelServer = createModelServer({
+    world,
+    onSent: rules.onSent,
+    onApplied: rules.onApplied,
+    strips: () => stage.strips,
+  });
+  const flags = {
+    'placement.mode': mode,
+    ...(mode === 'taints' ? {} : { 'webhook.enabled': 'true' }),
+    'leaderElection.leaseDuration': '60s',
+    'bootstrap.timeout': '2m',
+  };
+  const { config } = loadConfig({ file: undefined, environment: {}, flags });
+  const stage: Stage = {
+    world,
+    server,
+    registry,
+    rules,
+    replicas: [],
+    strips: false,
+    start() {
+      const name = `r${++count}`;
+      // The kubelet starts it again.
+      const onEnd = () => world.add({ owner: 'kubelet', what: `${name} ended and is started again`, run: stage.start });
+      stage.replicas.push(
+        startReplica({ name, world, server, registry, config, onEvent() {}, onAsked: rules.onAsked, onError: onEnd }),
+      );
+    },
+  };
+  for (const name of [LEASE_NAMESPACE, NAMESPACE])
+    await server.ask('POST', '/api/v1/namespaces', { metadata: { name } });
+  for (const architecture of ['amd64', 'arm64']) await addNode(server, architecture);
+  for (let started = 0; started < replicas; started++) stage.start();
+  return stage;
+}
+
+async function addNode(server: ModelServer, architecture: string): Promise<void> {
+  const metadata = { name: `${architecture}-1`, labels: { 'kubernetes.io/arch': architecture } };
+  const status = { nodeInfo: { architecture } };
+  await server.ask('POST', '/api/v1/nodes', {
+    metadata,
+    spec: { taints: [{ key: 'foreign', effect: 'PreferNoSchedule' }] },
+    status,
+  });
+}
+
+const alive = (stage: Stage) => stage.replicas.filter((replica) => !replica.isOver());
+
+/** Time enough for everything to recover, with nothing going wrong any more; DaemonSets finish their rollouts. */
+async function settle(stage: Stage): Promise<void> {
+  for (let past = 0; past < LONG_MS && stage.rules.broken() === undefined; past += 60_000) {
+    await stage.world.tick(60_000, true);
+    for (let index = 0; index < SETS; index++) await roll(stage, index);
+  }
+  await stage.world.calm();
+}
+
+async function perform(stage: Stage, one: Step): Promise<void> {
+  const { world, server } = stage;
+  const podPath = (index: number) => `/api/v1/namespaces/${NAMESPACE}/pods/p${index}`;
+  const setPath = (index: number) => `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/d${index}`;
+  switch (one.do) {
+    case 'go':
+      return world.meet(one.which, 'run');
+    case 'lose':
+    case 'repeat':
+      return world.meet(one.which, one.do);
+    case 'refuse':
+      return world.meet(one.which, one.status);
+    case 'calm':
+      return world.calm();
+    case 'tick':
+      return world.tick(one.ms);
+    case 'registry':
+      stage.registry.isUp = one.is;
+      return;
+    case 'strip':
+      stage.strips = one.is;
+      return;
+    case 'compact':
+      return server.compact();
+    case 'break watches':
+      return server.breakWatches();
+    case 'crash':
+      alive(stage)[0]?.kill();
+      return stage.start();
+    case 'stop':
+      alive(stage)[0]?.stop();
+      return stage.start();
+    case 'quiet':
+      await settle(stage);
+      return stage.rules.check(alive(stage), false);
+    case 'pod':
+      await server.ask('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, podOf(one));
+      return;
+    case 'replace pod':
+      await server.ask('DELETE', podPath(one.pod), { gracePeriodSeconds: 0 });
+      await server.ask('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, podOf(one));
+      return;
+    case 'delete pod':
+      await server.ask('DELETE', podPath(one.pod), { gracePeriodSeconds: 0 });
+      return;
+    case 'image':
+      // Who set a field is known to the second.
+      await world.tick(1_000);
+      return changeImage(stage, podPath(one.pod), '/spec/containers/0/image', one.image);
+    case 'set':
+    case 'replace set': {
+      if (one.do === 'replace set') await server.ask('DELETE', setPath(one.set));
+      const created = await server.ask(
+        'POST',
+        `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`,
+        setOf(one.set, one.image),
+      );
+      if (created.status === 409)
+        await changeImage(stage, setPath(one.set), '/spec/template/spec/containers/0/image', one.image);
+      return;
+    }
+    case 'delete set':
+      await server.ask('DELETE', setPath(one.set));
+      return;
+    case 'drop':
+      return drop(stage, setPath(one.set));
+    case 'roll':
+      return roll(stage, one.set);
+    case 'bind':
+      return bind(stage);
+    default:
+      one satisfies never;
+  }
+}
+
+function podOf({ pod: index, images, isGated }: Extract<Step, { do: 'pod' | 'replace pod' }>): JsonObject {
+  const containers = images.map((number, position) => ({ name: `c${position}`, image: IMAGE_NAMES[number] }));
+  const schedulingGates = isGated ? [{ name: 'other.example.com/gate' }, { name: ARCHITECTURE_GATE }] : undefined;
+  const tolerations = [{ key: 'foreign', operator: 'Exists' }];
+  return {
+    metadata: { name: `p${index}`, annotations: { 'example.com/mine': 'kept' } },
+    spec: { containers, tolerations, ...(schedulingGates ? { schedulingGates } : {}) },
+  };
+}
+
+function setOf(index: number, number: number): JsonObject {
+  const labels = { app: `d${index}` };
+  const containers = [{ name: 'app', image: IMAGE_NAMES[number] }];
+  return {
+    metadata: { name: `d${index}` },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
+  };
+}
+
+async function changeImage(stage: Stage, path: string, field: string, number: number): Promise<void> {
+  const patch = [{ op: 'replace', path: field, value: IMAGE_NAMES[number] }];
+  const { status, body } = await stage.server.ask('PATCH', path, patch, 'application/json-patch+json');
+  if (status < 300) stage.rules.changed(uidOf(body));
+}
+
+/** An update of the author's that knows nothing of our tolerations, as of a GitOps tool. */
+async function drop({ server, rules }: Stage, path: string): Promise<void> {
+  const found = await server.ask('GET', path);
+  if (found.status !== 200) return;
+  if (at(found.body, 'spec', 'template', 'spec', 'tolerations') === undefined) return;
+  await server.ask(
+    'PATCH',
+    path,
+    [{ op: 'remove', path: '/spec/template/spec/tolerations' }],
+    'application/json-patch+json',
+  );
+  rules.changed(uidOf(found.body));
+}
+
+/** The DaemonSet controller: the status follows the template and the nodes. */
+async function roll({ server }: Stage, index: number): Promise<void> {
+  const path = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets/d${index}`;
+  const { status, body } = await server.ask('GET', path);
+  if (status !== 200) return;
+  const demands = readDemands(object(at(body, 'spec', 'template', 'spec')));
+  const nodes = server.all('v1', 'nodes').map(readSchedulableNode);
+  const count = nodes.filter((node) => obstaclesTo(demands, node).length === 0).length;
+  await server.ask(
+    'PATCH',
+    `${path}/status`,
+    {
+      status: {
+        observedGeneration: at(body, 'metadata', 'generation'),
+        desiredNumberScheduled: count,
+        currentNumberScheduled: count,
+        numberMisscheduled: 0,
+        updatedNumberScheduled: count,
+        numberAvailable: count,
+        numberReady: count,
+      },
+    },
+    'application/merge-patch+json',
+  );
+}
+
+/** The scheduler: the first pod that fits a node is bound to it, and runs. */
+async function bind({ server }: Stage): Promise<void> {
+  const nodes = server.all('v1', 'nodes').map(readSchedulableNode);
+  for (const item of server.all('v1', 'pods')) {
+    const spec = object(item.spec);
+    if (text(spec.nodeName) !== '' || list(spec.schedulingGates).length > 0) continue;
+    const demands = readDemands({ ...spec, tolerations: objects(spec.tolerations) });
+    const node = nodes.find((one) => obstaclesTo(demands, one).length === 0);
+    if (node === undefined) continue;
+    const path = `/api/v1/namespaces/${NAMESPACE}/pods/${nameOf(item)}`;
+    await server.ask('POST', `${path}/binding`, { target: { kind: 'Node', name: node.name } });
+    await server.ask('PATCH', `${path}/status`, { status: { phase: 'Running' } }, 'application/merge-patch+json');
+    return;
+  }
+}

@@ -1,0 +1,95 @@
+import { ImageError } from '../../src/oci/errors.ts';
+import { createFailures } from '../../src/oci/failures.ts';
+import type { Resolver } from '../../src/oci/resolver.ts';
+import type { Platform } from '../../src/placement/platform.ts';
+import type { World } from './world.ts';
+
+/** What every image of the simulation runs on; an empty list: the registry does not have it. */
+export const IMAGES: Readonly<Record<string, readonly string[]>> = {
+  'registry.example.com/amd:1': ['amd64'],
+  'registry.example.com/arm:1': ['arm64'],
+  'registry.example.com/both:1': ['amd64', 'arm64'],
+  'registry.example.com/two:1': ['amd64', 'arm64'],
+  'registry.example.com/missing:1': [],
+};
+
+/** The registry that all images come from. */
+export type ModelRegistry = {
+  isUp: boolean;
+  /** A resolver of a process; `onAsked` is called when it begins to ask for an image. */
+  resolverFor(owner: string, onAsked: (image: string) => void): Resolver;
+};
+
+const TAG_TTL_MS = 600_000;
+const FAILURE_TTL_MS = 30_000;
+
+/** Creates the registry; each look-up ends when the world says so. */
+export function createModelRegistry(world: World): ModelRegistry {
+  const registry: ModelRegistry = {
+    isUp: true,
+    resolverFor(owner, onAsked) {
+      const clock = world.clockFor(owner);
+      const failures = createFailures({ maxEntries: 1000, now: clock.steady, random: clock.random });
+      const known = new Map<string, { platforms: readonly Platform[]; at: number }>();
+      const asking = new Set<string>();
+      const listeners: ((canonical: string) => void)[] = [];
+
+      const platformsOf = (image: string) =>
+        (IMAGES[image] ?? []).map((architecture): Platform => ({ os: 'linux', architecture }));
+
+      function end(image: string, error: ImageError | undefined): void {
+        asking.delete(image);
+        if (error !== undefined) failures.add(image, error, FAILURE_TTL_MS);
+        else {
+          failures.remove(image);
+          known.set(image, { platforms: platformsOf(image), at: clock.steady() });
+        }
+        for (const listener of listeners) listener(image);
+      }
+
+      function fail(code: 'not-found' | 'unavailable' | 'timeout'): ImageError {
+        return new ImageError(`the registry says ${code}`, {
+          code,
+          temporary: code !== 'not-found',
+          endpoint: 'model',
+        });
+      }
+
+      const isFresh = (image: string) =>
+        clock.steady() - (known.get(image)?.at ?? Number.NEGATIVE_INFINITY) < TAG_TTL_MS;
+
+      const answerOf = (image: string) =>
+        isFresh(image) || failures.get(image) !== undefined ? known.get(image)?.platforms : undefined;
+
+      function request(image: string): void {
+        if (asking.has(image) || isFresh(image) || (failures.get(image)?.retryAt ?? 0) > clock.steady()) return;
+        asking.add(image);
+        onAsked(image);
+        world.add({
+          owner,
+          what: `${owner} is answered for ${image}`,
+          run: () =>
+            end(image, !registry.isUp ? fail('unavailable') : IMAGES[image]?.length ? undefined : fail('not-found')),
+          lose: () => end(image, fail('timeout')),
+        });
+      }
+
+      return {
+        known(image) {
+          const answer = answerOf(image);
+          if (answer !== undefined) request(image);
+          return answer;
+        },
+        isStale: (image) => !isFresh(image),
+        failure: (image) => (answerOf(image) === undefined ? failures.get(image) : undefined),
+        request,
+        onSettled: (listener) => void listeners.push(listener),
+        resolve: () => Promise.reject(new Error('nobody waits for an image here')),
+        pending: () => asking.size,
+        failing: () => failures.count(),
+        forgive() {},
+      };
+    },
+  };
+  return registry;
+}

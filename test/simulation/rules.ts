@@ -1,0 +1,252 @@
+import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
+import { at, equal, type JsonObject, list, object, objects, text } from '../support/cluster/json.ts';
+import { nameOf, uidOf } from '../support/cluster/store.ts';
+import type { Applied, ModelServer, Write } from './api-server.ts';
+import { IMAGES } from './registry.ts';
+import { LEASE_NAMESPACE, type Replica } from './replica.ts';
+
+/** How nodes and pods are marked in the simulation. */
+export const TAINT_KEY = 'supported-arch';
+
+export type RulesOptions = {
+  readonly mode: 'taints' | 'affinity' | 'both';
+  readonly server: () => ModelServer;
+  readonly replica: (name: string) => Replica | undefined;
+};
+
+/** What must hold: some of it at every write, the rest whenever nothing is under way. */
+export type Rules = {
+  onSent(write: Write): void;
+  onApplied(applied: Applied): void;
+  onAsked(replica: string, image: string): void;
+  /** Checks what holds at any quiet point; `isHealthy`: every image can be asked, and there was time enough. */
+  check(replicas: readonly Replica[], isHealthy: boolean): void;
+  /** The first rule that was broken, in words. */
+  broken(): string | undefined;
+  /** An image of this object was changed by its author. */
+  changed(uid: string): void;
+};
+
+/** Creates the judge of one history. */
+export function createRules({ mode, server, replica }: RulesOptions): Rules {
+  let broken: string | undefined;
+  /** Objects by uid: the images for which they were given what their images run on. */
+  const placed = new Map<string, string>();
+  /** Pods that were given something for images that were not known, or that are not theirs any more. */
+  const guessed = new Set<string>();
+
+  function fail(rule: string): void {
+    broken ??= rule;
+  }
+
+  const title = (item: JsonObject) => `${text(item.kind)} ${nameOf(item)}`;
+
+  function onSent({ owner, verb, path }: Write): void {
+    if (path.includes('/leases')) return;
+    const holder = text(at(leaseOf(server()), 'spec', 'holderIdentity'));
+    if (holder !== owner)
+      fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
+  }
+
+  function onApplied({ by, plural, before, after }: Applied): void {
+    if (plural === 'leases' || !writtenByUs(before, after)) return;
+    if (!equal(foreign(before), foreign(after))) fail(`${title(after)}: something foreign changed`);
+    if (plural === 'pods') podWritten(by, before, after);
+    if (plural === 'daemonsets') templateWritten(by, before, after);
+    if (plural === 'nodes') nodeWritten(after);
+  }
+
+  function podWritten(by: string, before: JsonObject, after: JsonObject): void {
+    const uid = uidOf(after);
+    const spec = object(after.spec);
+    const truth = setOf(imagesOf(spec));
+    const [had, has] = [oursOf(object(before.spec)), oursOf(object(after.spec))];
+    const added = has.filter((one) => !had.includes(one));
+    const isWide = truth !== undefined && added.some((one) => !truth.includes(one));
+    if (isWide && placed.get(uid) === imagesKey(object(after.spec)))
+      fail(`${title(after)}: what was placed was widened to ${has}`);
+    if (isWide && text(at(after, 'spec', 'nodeName')) !== '')
+      fail(`${title(after)}: a bound pod was written on a guess`);
+    if (isWide) guessed.add(uid);
+    if (truth !== undefined && isKnownTo(by, spec) && added.length > 0) placed.set(uid, imagesKey(object(after.spec)));
+    if (gateOf(before) && !gateOf(after)) released(by, after, truth);
+  }
+
+  function released(by: string, after: JsonObject, truth: readonly string[] | undefined): void {
+    if (mode === 'taints' || truth === undefined) return;
+    if (isKnownTo(by, object(after.spec)) && !equal(requiredOf(after), truth))
+      fail(`${title(after)}: released without its node affinity`);
+  }
+
+  /** Whether a process knows all images of a pod, so that it need not guess. */
+  function isKnownTo(name: string, spec: JsonObject): boolean {
+    const access = { namespace: 'shop', pullSecrets: [], always: false };
+    return imagesOf(spec).every((image) => replica(name)?.resolver.known(image, access) !== undefined);
+  }
+
+  function templateWritten(by: string, before: JsonObject, after: JsonObject): void {
+    const uid = uidOf(after);
+    const spec = object(at(after, 'spec', 'template', 'spec'));
+    const truth = setOf(imagesOf(spec));
+    if (truth === undefined) return;
+    const [had, has] = [oursOf(object(at(before, 'spec', 'template', 'spec'))), oursOf(spec)];
+    const isSame = equal(had, has);
+    if (isSame) return;
+    if (placed.get(uid) === imagesKey(spec)) fail(`${title(after)}: a placed template rolled from ${had} to ${has}`);
+    if (equal([...has].sort(), truth) && isKnownTo(by, spec)) placed.set(uid, imagesKey(spec));
+  }
+
+  function nodeWritten(after: JsonObject): void {
+    if (tainted(after) && mode === 'affinity') fail(`${title(after)}: tainted in mode affinity`);
+  }
+
+  function onAsked(name: string, image: string): void {
+    const { watches, loops } = replica(name) ?? {};
+    if (watches === undefined || loops?.() === undefined) return;
+    const wanting = [
+      ...[...watches.pods.store.values()].map(({ uid, images }) => ({ uid, images })),
+      ...[...watches.daemonSets.store.values()].map(({ uid, template }) => ({ uid, images: template.images })),
+    ].filter(({ images }) => images.some((one) => one.image === image));
+    const isPlaced = wanting.every(({ uid, images }) => placed.get(uid) === images.map((one) => one.image).join());
+    if (wanting.length > 0 && isPlaced) fail(`${name} asked for ${image}, whose pods are all placed`);
+  }
+
+  function check(replicas: readonly Replica[], isHealthy: boolean): void {
+    const isContested = () => replicas.some(({ loops }) => (loops()?.contested() ?? 0) > 0);
+    for (const { name, watches, loops } of replicas) {
+      for (const [plural, version, { store }] of [
+        ['pods', 'v1', watches.pods],
+        ['nodes', 'v1', watches.nodes],
+        ['daemonsets', 'apps/v1', watches.daemonSets],
+      ] as const) {
+        const real = new Map(
+          server()
+            .all(version, plural)
+            .map((item) => [keyIn(item), item]),
+        );
+        for (const key of store.keys()) if (!real.has(key)) fail(`${name} has a ghost: ${plural} ${key}`);
+        for (const [key, item] of real) {
+          const kept = store.get(key);
+          if (kept === undefined) fail(`${name} has lost ${plural} ${key}`);
+          else if (kept.uid !== uidOf(item)) fail(`${name} has an older ${plural} ${key}`);
+        }
+      }
+      const pods = new Set(server().all('v1', 'pods').map(keyIn));
+      for (const key of loops()?.podStates.keys() ?? [])
+        if (!pods.has(key)) fail(`${name} remembers a pod that is gone: ${key}`);
+    }
+    if (!isHealthy) return;
+    for (const pod of server().all('v1', 'pods')) checkPod(pod, isContested);
+    for (const daemonSet of server().all('apps/v1', 'daemonsets')) checkTemplate(daemonSet);
+    for (const node of server().all('v1', 'nodes')) {
+      if (tainted(node) !== (mode !== 'affinity')) fail(`${title(node)}: its taint is not as the mode wants it`);
+    }
+  }
+
+  function checkPod(pod: JsonObject, isContested: () => boolean): void {
+    const spec = object(pod.spec);
+    const truth = setOf(imagesOf(spec));
+    if (gateOf(pod) && (truth === undefined || truth.length > 0)) fail(`${title(pod)}: its gate was never taken away`);
+    if (mode === 'affinity' || truth === undefined) return;
+    const has = oursOf(spec);
+    const missing = truth.filter((one) => !has.includes(one));
+    if (missing.length > 0 && !isContested()) fail(`${title(pod)}: lacks tolerations for ${missing}`);
+    const wide = has.filter((one) => !truth.includes(one));
+    if (wide.length > 0 && !guessed.has(uidOf(pod)) && placed.get(uidOf(pod)) === imagesKey(spec)) {
+      fail(`${title(pod)}: tolerates ${wide} too`);
+    }
+  }
+
+  function checkTemplate(daemonSet: JsonObject): void {
+    const spec = object(at(daemonSet, 'spec', 'template', 'spec'));
+    const truth = setOf(imagesOf(spec));
+    if (truth === undefined || truth.length === 0) return;
+    const has = [...oursOf(spec)].sort();
+    const wanted = mode === 'affinity' ? [] : truth;
+    if (!equal(has, wanted)) fail(`${title(daemonSet)}: its template tolerates ${has || 'nothing'}, not ${wanted}`);
+  }
+
+  return {
+    onSent,
+    onApplied,
+    onAsked,
+    check,
+    broken: () => broken,
+    changed(uid) {
+      placed.delete(uid);
+      guessed.add(uid);
+    },
+  };
+}
+
+/** The Lease as it is, or an empty object. */
+export function leaseOf(server: ModelServer): JsonObject {
+  return (
+    server
+      .all('coordination.k8s.io/v1', 'leases')
+      .find((lease) => at(lease, 'metadata', 'namespace') === LEASE_NAMESPACE) ?? {}
+  );
+}
+
+/** The architectures that all of these images run on; undefined where one of them is not to be had. */
+function setOf(images: readonly string[]): readonly string[] | undefined {
+  const sets = images.map((image) => IMAGES[image] ?? []);
+  if (sets.some((set) => set.length === 0)) return undefined;
+  return ['amd64', 'arm64'].filter((name) => sets.every((set) => set.includes(name)));
+}
+
+function imagesOf(spec: JsonObject): string[] {
+  return objects(spec.containers).map(({ image }) => text(image));
+}
+
+function imagesKey(spec: JsonObject): string {
+  return imagesOf(spec).join();
+}
+
+function oursOf(spec: JsonObject): string[] {
+  return objects(spec.tolerations).flatMap(({ key, value }) => (key === TAINT_KEY ? text(value) : []));
+}
+
+function gateOf(pod: JsonObject): boolean {
+  return objects(at(pod, 'spec', 'schedulingGates')).some(({ name }) => name === ARCHITECTURE_GATE);
+}
+
+function requiredOf(pod: JsonObject): unknown {
+  const required = at(pod, 'spec', 'affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDuringExecution');
+  const [term] = objects(at(required, 'nodeSelectorTerms'));
+  return objects(term?.matchExpressions).find(({ key }) => key === ARCHITECTURE_LABEL)?.values;
+}
+
+function tainted(node: JsonObject): boolean {
+  return objects(at(node, 'spec', 'taints')).some(({ key }) => key === TAINT_KEY);
+}
+
+function keyIn(item: JsonObject): string {
+  const namespace = text(at(item, 'metadata', 'namespace'));
+  return namespace === '' ? nameOf(item) : `${namespace}/${nameOf(item)}`;
+}
+
+/** Everything that is not ours to write. */
+function foreign(item: JsonObject): unknown {
+  const { managedFields: _m, resourceVersion: _v, generation: _g, annotations, ...metadata } = object(item.metadata);
+  const { 'archaware.dev/managed': _a, [TOLERATIONS_ANNOTATION]: _t, ...others } = object(annotations);
+  return { metadata, others, spec: foreignSpec(object(item.spec)) };
+}
+
+function foreignSpec(spec: JsonObject): unknown {
+  const { tolerations, schedulingGates, affinity: _, taints, template, ...rest } = spec;
+  const notOurs = (items: unknown) => objects(items).filter(({ key }) => key !== TAINT_KEY);
+  const gates = objects(schedulingGates).filter(({ name }) => name !== ARCHITECTURE_GATE);
+  const inner = template === undefined ? {} : { template: foreignSpec(object(at(template, 'spec'))) };
+  return { ...rest, ...inner, tolerations: notOurs(tolerations), taints: notOurs(taints), gates };
+}
+
+function writtenByUs(before: JsonObject, after: JsonObject): boolean {
+  const times = (item: JsonObject) =>
+    list(at(item, 'metadata', 'managedFields')).filter((one) => at(one, 'manager') === FIELD_MANAGER);
+  return !equal(times(before), times(after)) || !equal(oursAnywhere(before), oursAnywhere(after));
+}
+
+function oursAnywhere(item: JsonObject): unknown {
+  return [oursOf(object(item.spec)), oursOf(object(at(item, 'spec', 'template', 'spec'))), tainted(item), gateOf(item)];
+}

@@ -1,0 +1,24 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { histories, play } from './history.ts';
+
+const SEED = Number(process.env.SIMULATION_SEED ?? Date.now() % 1_000_000_000);
+const RUNS = Number(process.env.SIMULATION_RUNS ?? 150);
+
+describe('a simulation of replicas, an API server and a registry', () => {
+  it(`breaks no rule, whatever is delayed, reordered, repeated or lost (SIMULATION_SEED=${SEED})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(histories(60), async (history) => {
+        const { broken, trace } = await play(history);
+        expect(
+          broken,
+          `${broken}\n${trace
+            .filter((line) => !line.includes('/leases/'))
+            .slice(-60)
+            .join('\n')}`,
+        ).to.equal(undefined);
+      }),
+      { seed: SEED, numRuns: RUNS, endOnFailure: false, verbose: 0 },
+    );
+  }).timeout(300_000);
+});

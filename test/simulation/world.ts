@@ -1,0 +1,147 @@
+import type { Clock } from '../../src/kube/clock.ts';
+
+/** Something that is under way between two parties, and that happens when the history says so. */
+export type Pending = {
+  /** Whose process it concerns; it is forgotten when that process dies. */
+  readonly owner: string;
+  /** For the trace of a failure. */
+  readonly what: string;
+  /** Lets it happen. */
+  run(): void | Promise<void>;
+  /** Loses it on the way, as a connection that breaks does. */
+  lose?(): void;
+  /** Lets it happen and keeps it, so that it happens again. */
+  repeat?(): void;
+  /** Answers a request with this status in place of doing it. */
+  refuse?(status: number): void;
+};
+
+type Timer = { readonly owner: string; readonly at: number; readonly order: number; fire(): void };
+
+/** Time and everything that is under way, in one hand. */
+export type World = {
+  /** Milliseconds since the simulation began. */
+  now(): number;
+  /** Puts something under way. */
+  add(pending: Pending): void;
+  /** Lets the pending action with this number (modulo how many there are) meet its fate. */
+  meet(number: number, fate: 'run' | 'lose' | 'repeat' | number): Promise<void>;
+  /** Lets everything happen in order that is under way, and what follows from it. */
+  calm(): Promise<void>;
+  /** Moves time on by this much, timer by timer; with `calmly` everything under way happens in between. */
+  tick(ms: number, calmly?: boolean): Promise<void>;
+  /** A clock for a process; its timers die with it. */
+  clockFor(owner: string): Clock;
+  /** The process is gone: what is under way to it never arrives, its timers never fire. */
+  kill(owner: string): void;
+  isDead(owner: string): boolean;
+  /** What happened, newest last. */
+  readonly trace: readonly string[];
+};
+
+/** What a process has sent arrives though it dies. */
+export const SENT = ' sent';
+/** By the wall clock the simulation begins here. */
+export const BEGINNING = Date.UTC(2030, 0, 1);
+/** More actions without time passing are an endless loop. */
+const MOST_AT_ONCE = 20_000;
+
+/** Creates a world in which nothing happens by itself. */
+export function createWorld(): World {
+  let now = 0;
+  let order = 0;
+  let pending: Pending[] = [];
+  const timers = new Set<Timer>();
+  const dead = new Set<string>();
+  const trace: string[] = [];
+
+  const note = (text: string) => void trace.push(`${(now / 1000).toFixed(3)} ${text}`);
+  // All promises that can go on do so before the next macrotask.
+  const drained = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+  async function happen(action: Pending): Promise<void> {
+    pending = pending.filter((other) => other !== action);
+    note(action.what);
+    await action.run();
+    await drained();
+  }
+
+  async function calm(): Promise<void> {
+    for (let count = 0; pending.length > 0; count++) {
+      if (count > MOST_AT_ONCE) throw new Error(`does not come to rest: ${pending[0]?.what}`);
+      const [next] = pending;
+      if (next !== undefined) await happen(next);
+    }
+  }
+
+  function plan(owner: string, ms: number, fire: () => void): () => void {
+    const timer: Timer = { owner, at: now + Math.max(0, ms), order: order++, fire };
+    if (!dead.has(owner)) timers.add(timer);
+    return () => void timers.delete(timer);
+  }
+
+  return {
+    now: () => now,
+    trace,
+    add(action) {
+      if (!dead.has(action.owner.replace(SENT, ''))) pending.push(action);
+    },
+    async meet(number, fate) {
+      const action = pending[number % Math.max(1, pending.length)];
+      if (action === undefined) return;
+      if (fate === 'run') return happen(action);
+      const { lose, repeat, refuse } = action;
+      const other = fate === 'lose' ? lose : fate === 'repeat' ? repeat : refuse && (() => refuse(fate as number));
+      if (other === undefined) return happen(action);
+      note(`${fate}: ${action.what}`);
+      if (fate !== 'repeat') pending = pending.filter((one) => one !== action);
+      other();
+      await drained();
+    },
+    calm,
+    async tick(ms, calmly = false) {
+      const until = now + ms;
+      for (;;) {
+        if (calmly) await calm();
+        let next: Timer | undefined;
+        for (const timer of timers) {
+          if (timer.at > until) continue;
+          if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order))
+            next = timer;
+        }
+        if (next === undefined) break;
+        timers.delete(next);
+        now = Math.max(now, next.at);
+        next.fire();
+        await drained();
+      }
+      now = until;
+    },
+    clockFor: (owner) => ({
+      monotonic: () => now,
+      wall: () => BEGINNING + now,
+      steady: () => BEGINNING + now,
+      random: () => 0.5,
+      after: (ms, action) => plan(owner, ms, action),
+      delay: (ms, signal) =>
+        new Promise((resolve) => {
+          if (signal.aborted) return resolve();
+          const cancel = plan(owner, ms, () => {
+            signal.removeEventListener('abort', end);
+            resolve();
+          });
+          const end = () => {
+            cancel();
+            resolve();
+          };
+          signal.addEventListener('abort', end, { once: true });
+        }),
+    }),
+    isDead: (owner) => dead.has(owner),
+    kill(owner) {
+      dead.add(owner);
+      pending = pending.filter((action) => action.owner !== owner);
+      for (const timer of timers) if (timer.owner === owner) timers.delete(timer);
+    },
+  };
+}
