@@ -92,11 +92,11 @@ export async function plan(context: Context): Promise<number> {
     else printValue(result, output);
     tellLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
-    const left = findLeftovers(
-      watches.nodes.store.values(),
-      runs('daemonsets') ? watches.daemonSets.store.values() : undefined,
-      settings,
+    // Those that run leaves alone keep what they have, whatever runs.
+    const served = [...watches.daemonSets.store.values()].filter(
+      ({ namespace, name }) => loops.daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
     );
+    const left = findLeftovers(watches.nodes.store.values(), runs('daemonsets') ? served : undefined, settings);
     if (left !== undefined) process.stderr.write(`${leftoverNote(left, settings, runs('nodes'))}\n`);
     return changes.length > 0 ? EXIT.found : EXIT.done;
   } finally {

@@ -166,6 +166,15 @@ describe('run', () => {
     // Without a limit it waited for the answer until the client gave up, after 30 s.
   }).timeout(20_000);
 
+  it('ends at once at a second SIGTERM', async () => {
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await neverAnswered('stuck');
+    controller.kill('SIGTERM');
+    await product.eventually('it to end', async () => (await controller.get('/readyz')).status === 503);
+    expect(await controller.stop()).to.equal(143);
+  });
+
   it('is not ready from SIGTERM on', async () => {
     const controller = await product.run();
     await product.eventuallyTainted();
@@ -213,10 +222,7 @@ describe('run', () => {
     await product.eventuallyTainted();
     await tainting.stop();
     const controller = await product.run(['--loops', 'pods']);
-    await product.eventuallyTold(
-      'UnmanagedTaint',
-      /supported-arch=amd64:NoSchedule .*the loop for nodes does not run/,
-    );
+    await product.eventuallyTold('UnmanagedTaint', /supported-arch=amd64:NoSchedule .*the loop for nodes does not run/);
     expect(await controller.metric('archaware_unmanaged_taints')).to.equal(2);
     await placedLast('last');
     await product.eventually('the log to say so', async () => controller.logs().join().includes('does not manage'));
