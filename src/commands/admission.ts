@@ -48,7 +48,7 @@ export type Admission = {
   ready(): boolean;
   /** When it expires, in milliseconds since the epoch. */
   expiry(): number | undefined;
-  /** Resolves when it is no longer served and the last answer is out; at once where it never was. */
+  /** Resolves when the webhook has stopped listening and the last answer is out; at once where it never listened. */
   closed(): Promise<void>;
 };
 

@@ -11,7 +11,7 @@ describe('the watch for taints that nobody manages', () => {
   function arrange(count: number) {
     const clock = createHandClock();
     const nodes = createStore<Node>();
-    const told: string[] = [];
+    const notes: string[] = [];
     const found: string[][] = [];
     const put = (name: string, tainted = true) =>
       nodes.put(
@@ -27,30 +27,30 @@ describe('the watch for taints that nobody manages', () => {
       nodes,
       settings: () => settings(),
       managesNodes: false,
-      events: { emit: ({ reason, regarding, note }) => told.push(`${reason} ${regarding.name}: ${note}`) },
+      events: { emit: ({ reason, regarding, note }) => notes.push(`${reason} ${regarding.name}: ${note}`) },
       clock,
       onChange: (all) => found.push(all.map((each) => each.node.name)),
     });
-    return { clock, watch, told, found, put };
+    return { clock, watch, notes, found, put };
   }
 
   it('says nothing where there are none', async () => {
-    const { watch, told, found } = arrange(0);
+    const { watch, notes, found } = arrange(0);
     watch.look();
-    expect([told, found]).to.deep.equal([[], []]);
+    expect([notes, found]).to.deep.equal([[], []]);
   });
 
-  it('tells of three nodes by an Event each, which says how many more there are', () => {
-    const { watch, told, found } = arrange(5);
+  it('writes an Event for three nodes, which says how many more there are', () => {
+    const { watch, notes, found } = arrange(5);
     watch.look();
     expect(found).to.deep.equal([['n1', 'n2', 'n3', 'n4', 'n5']]);
-    expect(told.map((text) => text.split(':')[0])).to.deep.equal(
+    expect(notes.map((text) => text.split(':')[0])).to.deep.equal(
       ['n1', 'n2', 'n3'].map((name) => `UnmanagedTaint ${name}`),
     );
-    for (const text of told) expect(text).to.match(/; 2 more node\(s\) have such taints$/);
+    for (const text of notes) expect(text).to.match(/; 2 more node\(s\) have such taints$/);
   });
 
-  it('tells again when they are others, once for many changes, and when there are none any more', async () => {
+  it('reports again when they are others, once for many changes, and when there are none any more', async () => {
     const { clock, watch, found, put } = arrange(1);
     watch.look();
     for (const name of ['n2', 'n3']) {

@@ -139,7 +139,7 @@ describe('changing the mode, with kustomize, on the real control plane', () => {
     const note = await world.eventuallyTold('default', 'UnmanagedTaint', /the loop for nodes does not run/);
     expect(note).to.match(/^taint supported-arch=(amd64|arm64):NoSchedule is archaware's/);
     expect(await running.metric('archaware_unmanaged_taints')).to.equal(2);
-    // The log is written a little later than what it tells of.
+    // A line of the log is written a little later than the Event.
     const said = /"count":2,"nodes":\["amd64-1","arm64-1"\].*does not manage/;
     await world.eventually('the log to say so', async () => said.test(running.logs().join('\n')));
     const { stderr } = await plan();

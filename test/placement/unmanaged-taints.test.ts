@@ -75,7 +75,7 @@ describe('taints that the configuration does not manage', () => {
     expect(found.map((each) => each.node)).to.deep.equal([nodes[0]]);
   });
 
-  it('are told with the reason, what follows and what to do', () => {
+  it('are named with the reason, what follows and what to do', () => {
     const taints = unmanagedTaints(nodeWith([OURS], RECORDED), settings(AFFINITY), false);
     expect(unmanagedTaintNote(taints, settings(AFFINITY), false, 2)).to.equal(
       "taint supported-arch=arm64:NoSchedule is archaware's, and this configuration does not manage it (the loop for nodes " +
