@@ -14,6 +14,7 @@ type Import = { readonly from: string; readonly to: string; readonly typesOnly: 
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['commands', 'config'],
   commands: [
+    'kit',
     'controllers',
     'webhook',
     'placement',
@@ -27,8 +28,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   controllers: ['placement', 'oci', 'kube', 'names.ts'],
   webhook: ['placement', 'oci', 'kube', 'names.ts', 'watch-files.ts', 'listen.ts'],
   placement: ['names.ts'],
-  kube: ['placement', 'names.ts'],
-  oci: ['placement'],
+  kube: ['kit', 'placement', 'names.ts'],
+  oci: ['kit', 'placement'],
+  kit: [],
   // Its keys are checked by the parsers of the rules that read them.
   config: ['placement', 'watch-files.ts'],
   observability: ['listen.ts'],

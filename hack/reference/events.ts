@@ -39,8 +39,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   WrongNode: {
     about: ['Pod'],
     meaning:
-      'The pod is on a node that does not run all of its images, or a container of it died with an exec format error. The note says what was done.',
-    next: 'Delete it, or set `pods.onWrongNode: evict`. Emulated architectures belong into `architectures.compatible`.',
+      'A container of the pod does not run on its node: what was pulled for it lacks the architecture, the kubelet says "no match for platform in manifest", or it died with an exec format error. The note says what was done, and why the pod was not evicted.',
+    next: 'Delete it, or set `pods.onWrongNode: evict`; where the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
   },
   WriteContested: {
     about: ['Node', 'DaemonSet'],
@@ -49,7 +49,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   },
   PullSecretUnusable: {
     about: ['Pod', 'DaemonSet'],
-    meaning: 'A pull secret is missing, malformed, of another type or not for us to read. It is passed over.',
+    meaning:
+      'Pull secrets are missing, malformed, of another type or not for us to read, or the object names more than 32. They are passed over; one Event names the first of them.',
     next: 'Mend the Secret, or the ClusterRole that lets us read it ([RBAC](rbac.md)).',
   },
   LabelConflict: {
@@ -96,7 +97,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
 };
 
 const INTRODUCTION = `All are of type \`Warning\` and come from \`archaware-controller\`, in the namespace of their object; those about nodes and other objects without a namespace in \`default\`.
-What lasts is told again every half hour.
+What lasts is told again every half hour. About one object 16 Events are written in ten minutes, and no namespace takes more than a quarter of those that wait to be written;
+the rest is dropped and counted (\`archaware_events_dropped_total\`).
 
     kubectl get events -A --field-selector reportingComponent=archaware-controller`;
 

@@ -10,9 +10,13 @@ import { USER_AGENT } from './version.ts';
 /** A connected cluster. */
 export type Connection = {
   readonly client: ApiClient;
+  /** For the Lease alone, over connections and a login of its own: it must be renewed whatever else waits. */
+  readonly leaseClient: ApiClient;
   readonly leaseNamespace: string;
   /** Of the kubeconfig's context or of our service account, else `default`. */
   readonly namespace: string;
+  /** Ends both clients and what they wait for. */
+  close(): Promise<void>;
 };
 
 /** The cluster cannot be served; the message says why. */
@@ -21,8 +25,10 @@ export class ClusterError extends Error {
 }
 
 const LEAST_MINOR = 30;
-/** Watches, the lease and reads beside the workers' writes. */
+/** Watches, Events and reads beside the workers' writes. */
 const SPARE_CONNECTIONS = 12;
+/** A request for the Lease that hangs must not keep the next one waiting. */
+const LEASE_CONNECTIONS = 2;
 
 /**
  * Connects to the cluster that flags and surroundings name. Throws where there is no kubeconfig, no answer, or a
@@ -33,13 +39,16 @@ export async function connect(
   onRequest?: (request: ApiRequest) => void,
 ): Promise<Connection> {
   const access = findCluster({ kubeconfig, context });
-  const client = createClient({
+  const common = {
     access,
-    connections: config.workers * 2 + SPARE_CONNECTIONS,
     userAgent: USER_AGENT,
     now: systemClock.monotonic,
+    // A name may have several addresses, and each client finds its own.
+    addresses: new Set<string>(),
     ...(onRequest ? { onRequest } : {}),
-  });
+  };
+  const client = createClient({ ...common, connections: config.workers * 2 + SPARE_CONNECTIONS });
+  const leaseClient = createClient({ ...common, connections: LEASE_CONNECTIONS });
   try {
     await checkVersion(client, signal);
   } catch (error) {
@@ -49,8 +58,12 @@ export async function connect(
   const own = config.leaderElection.namespace;
   return {
     client,
+    leaseClient,
     leaseNamespace: own || (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE,
     namespace: access.namespace || 'default',
+    async close() {
+      await Promise.all([client.close(), leaseClient.close()]);
+    },
   };
 }
 

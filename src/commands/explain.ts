@@ -57,7 +57,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
     const problems = new Map<string, string>();
     const resolver = resolverFor(config, clock, files, {
       pullSecrets:
-        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
+        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       onUnusableSecret: ({ name, reason }) => void problems.set(name, reason),
       ...(client === undefined ? {} : { apiServer: client }),
       signal: over,

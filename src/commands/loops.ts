@@ -157,8 +157,7 @@ export function createLoops(options: LoopsOptions): Loops {
         pods,
         nodes,
         clusterArchitectures: () => architectures,
-        podStates: pod.states,
-        daemonSetStates: daemonSet.states,
+        daemonSets,
       },
       (reconcile) => loop('wrong-node', reconcile, () => false, 1),
     );
@@ -208,7 +207,7 @@ export function createLoops(options: LoopsOptions): Loops {
   function listen(): void {
     watches.listeners.pod = ({ key, now, before }) => {
       if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
-      if (now?.nodeName !== before?.nodeName || now?.startError !== before?.startError) wrongNodes?.podChanged(key);
+      if (now?.nodeName !== before?.nodeName || now?.broken !== before?.broken) wrongNodes?.podChanged(key);
     };
     watches.listeners.daemonSet = ({ key }) => {
       daemonSetLoop.enqueue(key);
@@ -256,6 +255,7 @@ export function createLoops(options: LoopsOptions): Loops {
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {
       listen();
+      wrongNodes?.begin();
       nodesChanged();
       for (const { managed } of nodes.values()) countTaints(managed, 1);
       for (const name of nodes.keys()) existing.add(name);

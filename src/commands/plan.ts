@@ -51,9 +51,9 @@ export async function plan(context: Context): Promise<number> {
       recorded.set(JSON.stringify([kind, namespace, name]), change);
       return { kind: 'recorded' };
     };
-    const watches = createWatches({ client, clock, kinds: kindsFor(config), onRestart: () => {} });
+    const watches = createWatches({ client, clock, kinds: kindsFor(config), onRestart: () => {}, refusedMs: 0 });
     const resolver = resolverFor(config, clock, files, {
-      pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client) : async () => [],
+      pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       apiServer: client,
       signal: over,
     });
@@ -70,7 +70,7 @@ export async function plan(context: Context): Promise<number> {
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
       write: record,
-      events: { emit: () => {} },
+      events: { emit: () => false },
       clock,
       onOutcome: (_controller, _key, outcome, _seconds, error) => {
         if (outcome === 'error') failure ??= error;

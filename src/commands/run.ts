@@ -9,6 +9,7 @@ import { systemClock as clock } from '../kube/clock.ts';
 import { createEvents } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease } from '../kube/lease.ts';
+import { brokenWatches, createAnswers } from '../kube/watch-health.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
@@ -25,11 +26,12 @@ import { leadInTurns } from './lead.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
 import { keepHeapSmall } from './memory.ts';
 import { observeState } from './observed.ts';
+import { outcomeLog } from './outcome-log.ts';
 import { createRegistries, openFiles } from './registries.ts';
 import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
-import { gatedPodLog, outcomeLog, unmanagedTaintLog } from './term-log.ts';
+import { gatedPodLog, unmanagedTaintLog } from './term-log.ts';
 import { VERSION } from './version.ts';
 import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
 
@@ -56,7 +58,11 @@ async function runToTheEnd(context: Context): Promise<number> {
   const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await openCacheFile(config, cache, log);
-  const { client, leaseNamespace } = await connect(context, metrics.apiAnswered);
+  const answers = createAnswers(clock);
+  const { client, leaseClient, leaseNamespace, close } = await connect(context, (request) => {
+    metrics.apiAnswered(request);
+    answers.finished(request);
+  });
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
   const ending = createEnding(signal, clock);
@@ -65,7 +71,7 @@ async function runToTheEnd(context: Context): Promise<number> {
     const { enabled, name, leaseDuration } = config.leaderElection;
     if (enabled) await checkLeaseNamespace(client, leaseNamespace, signal);
     const lease = createLease({
-      client,
+      client: leaseClient,
       namespace: leaseNamespace,
       name,
       identity,
@@ -81,6 +87,8 @@ async function runToTheEnd(context: Context): Promise<number> {
       clock,
       signal: end.signal,
       onError: (err) => log.warn({ err }, 'event not written'),
+      onDrop: metrics.eventDropped,
+      onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
     });
     const watches = createWatches({
       client,
@@ -88,8 +96,12 @@ async function runToTheEnd(context: Context): Promise<number> {
       kinds: kindsFor(config),
       onRestart(kind, reason) {
         metrics.watchRestarted(kind);
-        log.debug({ kind, reason }, 'watch started anew');
+        log.debug({ kind, reason }, 'watch started again');
       },
+      onTrouble: (kind, attempt, reason) =>
+        log.warn({ kind, reason }, `the ${attempt} fails and is tried again; changes are not seen meanwhile`),
+      onWorking: (kind) => log.info({ kind }, 'the watch works again'),
+      onHeard: answers.heard,
     });
     const secretProblems = createSecretProblems(clock, (secret, reason) =>
       log.warn({ secret, reason }, 'pull secret passed over'),
@@ -98,7 +110,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       cache,
       clock,
       log,
-      readPullSecrets: createPullSecretReader(client),
+      readPullSecrets: createPullSecretReader(client, clock),
       onNamed: metrics.registriesConfigured,
       signal: end.signal,
       apiServer: client,
@@ -161,6 +173,8 @@ async function runToTheEnd(context: Context): Promise<number> {
         ...(signal.aborted ? ['ending'] : []),
         ...watches.notSynced(),
         ...(admission?.ready() === false ? ['certificate'] : []),
+        // A replica that answers admission does so with what it knows.
+        ...(admission ? [] : brokenWatches(watches.health(), answers.period())),
       ],
     });
 
@@ -239,7 +253,7 @@ async function runToTheEnd(context: Context): Promise<number> {
   } finally {
     ending.cancel();
     end.abort();
-    await client.close();
+    await close();
   }
 }
 

@@ -1,9 +1,13 @@
 import { LRUCache } from 'lru-cache';
+import { onAbort } from '../kit/abort.ts';
+import { createFairQueue } from '../kit/fair-queue.ts';
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { ApiError } from '../kube/errors.ts';
 import type { Access, ReadSecret } from '../oci/credentials/keyring.ts';
-import { isObject, listAt, stringAt, stringsAt } from '../placement/json.ts';
+import { createFlights } from '../oci/flights.ts';
+import { isObject, stringAt, stringsAt } from '../placement/json.ts';
+import { readPullSecrets } from '../placement/pod.ts';
 
 /** A service account's pull secrets change rarely, and a template that missed them is decided again. */
 const KEPT_MS = 60_000;
@@ -21,10 +25,82 @@ function isName(text: string): boolean {
   return text.length <= MAX_NAME && NAME.test(text);
 }
 
-/** Reads what a look-up may log in with. A 403 means "no secret": reading them is a right of its own. */
-export function createPullSecretReader(client: ApiClient) {
+/** A Secret that was read holds for this long, and so does the answer that there is none or that we may not read it. Milliseconds. */
+const SECRET_MS = 10_000;
+/** What is remembered of Secrets: how many, and how many characters of them in all. */
+const MAX_SECRETS = 10_000;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
+/** Whoever writes pods decides how many Secrets are asked for: so few at once, so many waiting in one namespace. */
+const IN_FLIGHT = 4;
+const MAX_WAITING = 1_000;
+/** What a pull secret has; a Secret of another type may hold a megabyte of anything. */
+const KEYS: ReadonlySet<string> = new Set(['.dockerconfigjson', '.dockercfg']);
+
+/**
+ * Reads what a look-up may log in with. A 403 means "no secret": reading them is a right of its own. Each Secret is read
+ * once for all who want it at the time, a few at once, namespaces taking turns. Throws what may pass: then it is asked again.
+ */
+export function createPullSecretReader(client: ApiClient, clock: Clock) {
+  const flights = createFlights<ReadSecret>();
+  const line = createFairQueue<() => void>();
+  const kept = new LRUCache<string, { readonly secret: ReadSecret; readonly at: number }>({
+    max: MAX_SECRETS,
+    maxSize: MAX_CHARACTERS,
+    sizeCalculation: ({ secret }, key) => key.length + charactersOf(secret),
+  });
+  let running = 0;
+
+  async function takePlace(namespace: string, signal: AbortSignal): Promise<void> {
+    if (running < IN_FLIGHT) {
+      running += 1;
+      return;
+    }
+    if (line.sizeOf(namespace) >= MAX_WAITING) throw new Error(`too many Secrets of ${namespace} are wanted at once`);
+    await new Promise<void>((resolve, reject) => {
+      const leave = line.add(namespace, () => {
+        forget();
+        resolve();
+      });
+      const forget = onAbort(signal, () => {
+        leave();
+        reject(signal.reason);
+      });
+    });
+  }
+
+  function givePlace(): void {
+    const start = line.take();
+    // The place goes on to the next one.
+    if (start !== undefined) start();
+    else running -= 1;
+  }
+
+  async function read(namespace: string, name: string, key: string, signal: AbortSignal): Promise<ReadSecret> {
+    await takePlace(namespace, signal);
+    try {
+      const secret = await readSecret(client, namespace, name, signal);
+      kept.set(key, { secret, at: clock.monotonic() });
+      return secret;
+    } finally {
+      givePlace();
+    }
+  }
+
+  async function secretOf(namespace: string, name: string, signal: AbortSignal): Promise<ReadSecret> {
+    if (!isName(name)) return { name, problem: 'its name is not one that a Secret can have' };
+    const key = `${namespace}/${name}`;
+    const known = kept.get(key);
+    if (known !== undefined && clock.monotonic() - known.at < SECRET_MS) return known.secret;
+    return flights.join(key, signal, (shared) => read(namespace, name, key, shared));
+  }
+
   return async ({ namespace, pullSecrets }: Access, signal: AbortSignal): Promise<ReadSecret[]> =>
-    Promise.all(pullSecrets.map((name) => readSecret(client, namespace, name, signal)));
+    Promise.all(pullSecrets.map((name) => secretOf(namespace, name, signal)));
+}
+
+function charactersOf(secret: ReadSecret): number {
+  if ('problem' in secret) return 1;
+  return Object.values(secret.data).reduce((sum, value) => sum + value.length, 1);
 }
 
 async function readSecret(
@@ -33,11 +109,11 @@ async function readSecret(
   name: string,
   signal: AbortSignal,
 ): Promise<ReadSecret> {
-  if (!isName(name)) return { name, problem: 'its name is not one that a Secret can have' };
   try {
     const secret = await client.request('get', `/api/v1/namespaces/${namespace}/secrets/${name}`, { signal });
     const object = isObject(secret) ? secret : {};
-    return { name, type: stringAt(object, 'type') ?? '', data: stringsAt(object, 'data') };
+    const data = Object.entries(stringsAt(object, 'data')).filter(([key]) => KEYS.has(key));
+    return { name, type: stringAt(object, 'type') ?? '', data: Object.fromEntries(data) };
   } catch (error) {
     const status = error instanceof ApiError ? error.status : 0;
     if (status === 404) return { name, problem: 'it does not exist' };
@@ -64,8 +140,7 @@ async function readNames(client: ApiClient, namespace: string, name: string, sig
   if (!isName(name)) return [];
   try {
     const account = await client.request('get', `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`, { signal });
-    const secrets = listAt(isObject(account) ? account : {}, 'imagePullSecrets') ?? [];
-    return secrets.flatMap((secret) => stringAt(secret, 'name') || []);
+    return readPullSecrets(isObject(account) ? account : {});
   } catch (error) {
     const isTold = error instanceof ApiError && [403, 404, ...MISUNDERSTOOD].includes(error.status);
     if (isTold) return [];

@@ -1,21 +1,9 @@
 import type { Logger } from '../observability/log.ts';
-import type { Metrics } from '../observability/metrics.ts';
 import { taintText } from '../placement/node.ts';
 import type { LoopsOptions } from './loops.ts';
 
 /** No message names more objects than these. */
 const EXAMPLES = 5;
-
-/** Logs and counts how reconciliations end. */
-export function outcomeLog(log: Logger, metrics: Pick<Metrics, 'reconciled'>): LoopsOptions['onOutcome'] {
-  return (controller, key, outcome, seconds, error) => {
-    metrics.reconciled(controller, outcome, seconds);
-    if (outcome === 'error') log.warn({ controller, key, err: error }, 'not reconciled; will be tried again');
-    else if (outcome === 'unchanged') log.debug({ controller, key, outcome }, 'reconciled');
-    else if (outcome === 'written' || outcome === 'held') log.info({ controller, key, outcome }, 'reconciled');
-    else log.debug({ controller, key, outcome }, 'reconciled');
-  };
-}
 
 /** Logs which nodes carry taints of archaware's that this configuration does not manage. */
 export function unmanagedTaintLog(log: Logger): NonNullable<LoopsOptions['onUnmanagedTaints']> {

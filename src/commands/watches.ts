@@ -3,6 +3,7 @@ import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import { isGone } from '../kube/errors.ts';
 import { type Change, createReflector, type Reflector } from '../kube/reflector.ts';
+import type { Attempt } from '../kube/trouble.ts';
 import { pathOf } from '../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
@@ -20,6 +21,8 @@ export type Watches = {
   /** Kinds whose first list is not complete. */
   notSynced(): string[];
   whenSynced(): Promise<void>;
+  /** Since when each kind is not kept in step, in milliseconds on the monotonic clock; undefined where it is. */
+  health(): { readonly kind: string; readonly brokenSinceMs: number | undefined }[];
   /** Lists and watches until the signal aborts; rejects where the first list of a kind is refused. */
   run(signal: AbortSignal): Promise<void>;
 };
@@ -40,8 +43,15 @@ export function createWatches(options: {
   readonly clock: Clock;
   readonly kinds: Watched;
   readonly onRestart: (kind: string, reason: string) => void;
+  /** Lists or watches of a kind fail: once for each kind of failure, until they work again. */
+  readonly onTrouble?: (kind: string, attempt: Attempt, reason: string) => void;
+  readonly onWorking?: (kind: string) => void;
+  /** Something came over a watch. */
+  readonly onHeard?: () => void;
+  /** Milliseconds for which a first list that is refused is tried again; default: half a minute. */
+  readonly refusedMs?: number;
 }): Watches {
-  const { client, clock, kinds, onRestart } = options;
+  const { client, clock, kinds, onRestart, onTrouble, onWorking, onHeard, refusedMs } = options;
   const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
@@ -49,7 +59,20 @@ export function createWatches(options: {
     read: (object: JsonObject) => T,
     keyOf: (object: T) => string,
     onChange: (change: Change<T>) => void,
-  ) => createReflector({ client, path, read, keyOf, onChange, clock, onRestart: (reason) => onRestart(kind, reason) });
+  ) =>
+    createReflector({
+      client,
+      path,
+      read,
+      keyOf,
+      onChange,
+      clock,
+      onRestart: (reason) => onRestart(kind, reason),
+      onTrouble: (attempt, reason) => onTrouble?.(kind, attempt, reason),
+      onWorking: () => onWorking?.(kind),
+      ...(onHeard === undefined ? {} : { onHeard }),
+      ...(refusedMs === undefined ? {} : { refusedMs }),
+    });
 
   const namespaced = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
   const named = ({ name }: { name: string }) => name;
@@ -81,6 +104,7 @@ export function createWatches(options: {
     daemonSets,
     listeners,
     notSynced: () => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
+    health: () => running.map(([kind, reflector]) => ({ kind, ...reflector.health() })),
     async whenSynced() {
       await Promise.all(running.map(([, reflector]) => reflector.whenSynced));
     },

@@ -1,13 +1,17 @@
 import { createWrongNodeController, type WrongNodeOptions } from '../controllers/wrong-node.ts';
 import type { Controller, Reconciler } from '../kube/controller.ts';
 
-/** What `run` adds to the loops, and `plan` leaves out: whoever evicts and whoever counts. */
+/** What `run` adds to the loops, and `plan` leaves out: what evicts and what counts. */
 export type WrongNodeParts = Pick<WrongNodeOptions, 'evictor' | 'onWrongNode'>;
 
 /** The loop over pods on wrong nodes, and everything that may put one into it. */
 export type WrongNodes = {
   readonly controller: Controller;
-  /** The pod was decided, bound, or a container of it died. */
+  /** A term begins: looks at the pods that are there. */
+  begin(): void;
+  /** How many pods are on wrong nodes now. */
+  count(): number;
+  /** The pod was decided or bound, is gone, or a container of it broke or runs again. */
   podChanged(key: string): void;
   daemonSetDecided(key: string): void;
   /** `architectureChanged`: else its taints, of which the eviction of what was found may have waited. */
@@ -16,7 +20,7 @@ export type WrongNodes = {
   settingsChanged(): void;
 };
 
-/** Creates it. `loop`: makes the queue and its worker. */
+/** Creates the loop over wrong nodes. `loop`: makes the queue and its worker. */
 export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Reconciler) => Controller): WrongNodes {
   const wrongNode = createWrongNodeController(options);
   const controller = loop(wrongNode.reconcile);
@@ -25,6 +29,8 @@ export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Re
   }
   return {
     controller,
+    begin: () => look(options.pods.keys()),
+    count: wrongNode.count,
     podChanged: (key) => look([key]),
     daemonSetDecided: (key) => look(wrongNode.podsOf(key)),
     nodeChanged: (name, architectureChanged) =>

@@ -11,7 +11,7 @@ import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
 
-/** Tells of an object's troubles, each once, and again from time to time while they last. */
+/** Tells of an object's troubles, each once, and again from time to time while they last. What no Event was made of is told at the next chance. */
 export type Announcer = {
   tell(key: string, occurrence: Occurrence): void;
   /** The object is gone or has no troubles any more. */
@@ -31,9 +31,9 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
       const id = `${occurrence.reason} ${occurrence.note}`;
       const last = notes.get(id);
       if (last !== undefined && now - last < RETELL_MS) return;
+      if (!events.emit(occurrence)) return;
       notes.set(id, now);
       told.set(key, notes);
-      events.emit(occurrence);
     },
     forget: (key) => told.delete(key),
   };
@@ -128,20 +128,23 @@ export function announceRefusal(
   announcer.tell(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
 }
 
-/** Tells of pull secrets that an object names and that are passed over. */
+/** So many unusable pull secrets are named in one Event. */
+const MOST_NAMED = 3;
+
+/** Says which pull secrets of an object are passed over, in one Event. */
 export function announceSecrets(
   key: string,
   regarding: Regarding,
   problems: readonly SecretProblem[],
   announcer: Announcer,
 ): void {
-  for (const { name, reason } of problems) {
-    announcer.tell(key, {
-      regarding,
-      type: 'Warning',
-      reason: 'PullSecretUnusable',
-      action: 'Resolving',
-      note: `pull secret ${name} is passed over: ${reason}`,
-    });
-  }
+  const [first] = problems;
+  if (first === undefined) return;
+  const named = problems.slice(0, MOST_NAMED).map(({ name, reason }) => `${name} (${reason})`);
+  const more = problems.length > named.length ? ` and ${problems.length - named.length} more` : '';
+  const note =
+    problems.length === 1
+      ? `pull secret ${first.name} is passed over: ${first.reason}`
+      : `pull secrets are passed over: ${named.join(', ')}${more}`;
+  announcer.tell(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
 }

@@ -3,9 +3,9 @@ import type { Access } from '../oci/credentials/keyring.ts';
 import { parseReference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
-import type { PodImage } from '../placement/pod.ts';
+import { MOST_PULL_SECRETS, type PodImage } from '../placement/pod.ts';
 
-/** A pull secret that is of no use. */
+/** A pull secret that is of no use; the name may stand for several. */
 export type SecretProblem = { readonly name: string; readonly reason: string };
 
 /** What a reconciliation asks of images: answers from memory, and look-ups started for what is not there. */
@@ -69,20 +69,25 @@ export function createImageSource(
   return {
     namesOf: (image) => read(image).names,
     canonicalOf: (image) => read(image).canonical,
-    unusableSecrets: (namespace, pullSecrets) =>
-      pullSecrets.flatMap((name) => {
+    unusableSecrets(namespace, pullSecrets) {
+      const surplus = pullSecrets[MOST_PULL_SECRETS];
+      const met = pullSecrets.slice(0, MOST_PULL_SECRETS).flatMap((name) => {
         const reason = secretProblem(namespace, name);
         return reason === undefined ? [] : { name, reason };
-      }),
+      });
+      if (surplus === undefined) return met;
+      return [{ name: `${surplus} and all after it`, reason: `only the first ${MOST_PULL_SECRETS} are read` }, ...met];
+    },
     isStale: (image, namespace, pullSecrets) => resolver.isStale(image.image, accessFor(image, namespace, pullSecrets)),
     answer: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, true),
     recall: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, false),
   };
 }
 
-/** On whose behalf a pod's image is looked up. */
+/** On whose behalf a pod's image is looked up: with the first of its pull secrets, as far as they are read. */
 export function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
-  return { namespace, pullSecrets, always: pullPolicy === 'Always' };
+  const read = pullSecrets.length > MOST_PULL_SECRETS ? pullSecrets.slice(0, MOST_PULL_SECRETS) : pullSecrets;
+  return { namespace, pullSecrets: read, always: pullPolicy === 'Always' };
 }
 
 function readNames(image: string): Names {

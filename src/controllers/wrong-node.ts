@@ -3,26 +3,27 @@ import type { Reconciler, Result } from '../kube/controller.ts';
 import type { EventRecorder, Occurrence } from '../kube/events.ts';
 import type { Evictor } from '../kube/eviction.ts';
 import type { Store } from '../kube/store.ts';
-import { type Namespace, skipPod } from '../placement/eligibility.ts';
+import type { DaemonSet } from '../placement/daemonset.ts';
+import { type Namespace, skipDaemonSet, skipPod } from '../placement/eligibility.ts';
+import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../placement/eviction.ts';
+import { type Node, nodeArchitecture } from '../placement/node.ts';
+import { type Pod, type PodImage, readPod } from '../placement/pod.ts';
+import { settingsFor } from '../placement/policy.ts';
+import type { Settings } from '../placement/settings.ts';
+import { wrongNodeNote } from '../placement/wrong-node-note.ts';
 import {
-  mayBeWrong,
-  type Origin,
-  readOrigin,
+  failsByItself,
   type WrongPlace,
   type WrongReason,
   whatIsKnown,
-  whyNotEvicted,
-  wrongNodeNote,
+  whatWasPulled,
   wrongPlace,
-} from '../placement/eviction.ts';
-import { type Node, nodeArchitecture } from '../placement/node.ts';
-import type { Pod } from '../placement/pod.ts';
-import { settingsFor } from '../placement/policy.ts';
-import type { Settings } from '../placement/settings.ts';
+} from '../placement/wrong-place.ts';
 import { createAnnouncer } from './announce.ts';
+import { createBrokenPods } from './broken-pods.ts';
 import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 import type { ImageSource } from './images.ts';
-import { HELD_AGAIN_MS, type PlacementState } from './placement-state.ts';
+import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from './placement-state.ts';
 import { createWaiting } from './waiting.ts';
 
 /** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
@@ -31,13 +32,11 @@ export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
 export type WrongNodeOptions = {
   readonly pods: Store<Pod>;
   readonly nodes: Store<Node>;
+  readonly daemonSets: Pick<Store<DaemonSet>, 'get'>;
   readonly namespaces: Store<Namespace>;
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
   readonly images: Pick<ImageSource, 'answer' | 'isStale' | 'namesOf' | 'canonicalOf'>;
-  /** What was decided for pods and for DaemonSets, by their keys. */
-  readonly podStates: ReadonlyMap<string, PlacementState>;
-  readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
   readonly evictor: Evictor;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
@@ -45,16 +44,18 @@ export type WrongNodeOptions = {
   readonly onWrongNode: (reason: WrongReason, action: WrongNodeAction) => void;
 };
 
-/** Finds pods on nodes that do not run their images, tells of them, and evicts those that come back elsewhere. */
+/** Finds pods that do not run on their nodes, says so in Events, and evicts those that come back elsewhere. */
 export type WrongNodeController = {
   readonly reconcile: Reconciler;
-  /** Whether a pod is worth a reconciliation; costs next to nothing where it is not. */
+  /** The pod changed, is gone, or something about it was decided: whether it is worth a reconciliation, for which no image is asked. */
   suspects(key: string): boolean;
   /** The pods that were found and are still there; those on one node. */
   found(node?: string): readonly string[];
-  /** The pods on a node. */
+  /** How many pods are on wrong nodes now, as far as they were found. */
+  count(): number;
+  /** The pods on a node of which a container does not run. */
   podsOn(node: string): readonly string[];
-  /** The pods of a DaemonSet, where something new was decided for it. */
+  /** Those of a DaemonSet. */
   podsOf(daemonSet: string): readonly string[];
   /** The pods that wait for an image, by its canonical name. */
   waitingFor(image: string): readonly string[];
@@ -66,37 +67,53 @@ type Found = { readonly uid: string; readonly counted: Set<string>; blocked: num
 const BLOCKED_BASE_MS = 10_000;
 const BLOCKED_CAP_MS = 5 * 60_000;
 
-/** Creates it; its queue needs one worker, as evictions are few. */
+/** Creates the controller; its queue needs one worker, as evictions are few. */
 export function createWrongNodeController(options: WrongNodeOptions): WrongNodeController {
-  const { pods, nodes, namespaces, images, podStates, daemonSetStates, evictor, clock } = options;
+  const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
   const announcer = createAnnouncer(options.events, clock);
   const limits = createEvictionLimits(clock);
   const waiting = createWaiting();
   const found = new Map<string, Found>();
-  /** What was decided for each DaemonSet when its pods were looked at. */
-  const looked = new Map<string, PlacementState['decision']>();
+  const broken = createBrokenPods();
 
   function forget(key: string): void {
     waiting.set(key, []);
     if (found.delete(key)) announcer.forget(key);
   }
 
-  function decisionFor(key: string, { owner, namespace }: Pod): PlacementState['decision'] | undefined {
-    const states = owner?.kind === 'DaemonSet' ? daemonSetStates : podStates;
-    return states.get(owner?.kind === 'DaemonSet' ? `${namespace}/${owner.name}` : key)?.decision;
+  /** `pending`: an answer about one of its images is on the way. `unknown`: nothing is shown, and a look-up failed. */
+  function placeOf(
+    key: string,
+    pod: Pod,
+    architecture: string,
+    settings: Settings,
+  ): WrongPlace | 'pending' | 'unknown' | undefined {
+    const { namespace, pullSecrets } = pod;
+    const answerOf = (image: PodImage) => images.answer(image, namespace, pullSecrets);
+    const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
+    const awaited = (more: readonly string[] = []) =>
+      waiting.set(key, [...pulled.pending, ...pulled.unknown, ...more].map(images.canonicalOf));
+    awaited();
+    if (pulled.pending.length > 0) return 'pending';
+    if (failsByItself(pod, architecture, pulled)) return undefined;
+    const isStale = (image: PodImage) => images.isStale(image, namespace, pullSecrets);
+    const known = whatIsKnown(pod, settings, images.namesOf, answerOf, isStale);
+    awaited([...known.pending, ...known.unknown]);
+    if (known.pending.length > 0) return 'pending';
+    const isUnknown = pulled.unknown.length + known.unknown.length > 0;
+    return wrongPlace(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
   }
 
-  function placeOf(key: string, pod: Pod, architecture: string, settings: Settings): WrongPlace | undefined {
-    const { namespace, pullSecrets } = pod;
-    const known = whatIsKnown(
-      pod,
-      settings,
-      images.namesOf,
-      (image) => images.answer(image, namespace, pullSecrets),
-      (image) => images.isStale(image, namespace, pullSecrets),
-    );
-    waiting.set(key, [...known.pending, ...known.unknown].map(images.canonicalOf));
-    return known.pending.length > 0 ? undefined : wrongPlace(pod, architecture, known);
+  const daemonSetOf = ({ owner, namespace }: Pod): DaemonSet | undefined => {
+    const daemonSet = owner?.kind === 'DaemonSet' ? daemonSets.get(`${namespace}/${owner.name}`) : undefined;
+    return daemonSet?.uid === owner?.uid ? daemonSet : undefined;
+  };
+
+  function isLeftAlone(pod: Pod, namespace: Namespace, settings: Settings): boolean {
+    const skipped = skipPod(pod, namespace, settings);
+    if (skipped !== 'daemon-pod') return skipped !== undefined;
+    const daemonSet = daemonSetOf(pod);
+    return daemonSet !== undefined && skipDaemonSet(daemonSet, namespace, settings) !== undefined;
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -105,20 +122,21 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     const architecture = node && nodeArchitecture(node);
     const namespace = namespaces.get(pod?.namespace ?? '');
     // Without a node or its architecture there is an event to come.
-    if (pod === undefined || node === undefined || architecture === undefined || namespace === undefined) {
+    if (pod?.broken === undefined || node === undefined || architecture === undefined || namespace === undefined) {
       forget(key);
       return { outcome: 'unchanged' };
     }
     const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
-    const skipped = skipPod(pod, namespace, settings);
-    if ((skipped !== undefined && skipped !== 'daemon-pod') || decisionFor(key, pod)?.kind === 'skip') {
+    if (isLeftAlone(pod, namespace, settings)) {
       forget(key);
       return { outcome: 'unchanged' };
     }
     const place = placeOf(key, pod, architecture, settings);
-    if (place === undefined) {
+    if (place === 'pending') return { outcome: 'unchanged' };
+    if (place === undefined || place === 'unknown') {
       if (found.delete(key)) announcer.forget(key);
-      return { outcome: 'unchanged' };
+      // A look-up that failed is due again only for those who ask.
+      return { outcome: 'unchanged', againInMs: place && OPEN_AGAIN_MS };
     }
     if (found.get(key)?.uid !== pod.uid) {
       announcer.forget(key);
@@ -142,9 +160,9 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         type: 'Warning',
         reason: 'WrongNode',
         action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
-        note: wrongNodeNote(place, pod.startError, node, outcome),
+        note: wrongNodeNote(place, node, outcome),
       };
-      // Of a pod that goes there is nothing to remember.
+      // There is nothing to remember of a pod that goes.
       if (action === 'evicted') options.events.emit(occurrence);
       else announcer.tell(key, occurrence);
       const counted = found.get(key)?.counted;
@@ -157,8 +175,15 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       tell('warned', `not evicted: ${why}`);
       return { outcome: 'held', againInMs };
     };
-    const obstacle = (origin?: Origin) =>
-      whyNotEvicted(pod, place, node, options.clusterArchitectures(), settings, origin);
+    const obstacle = (whole?: Whole) => {
+      const daemonSet = daemonSetOf(pod);
+      const surroundings: Surroundings = {
+        architectures: options.clusterArchitectures(),
+        nodes: nodes.values(),
+        daemonTolerations: daemonSet && (daemonSet.template.tolerations ?? []),
+      };
+      return whyNotEvicted(pod, place, node, surroundings, settings, whole);
+    };
 
     const why = obstacle();
     if (why !== undefined) return warn(why);
@@ -173,7 +198,10 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     }
     const object = await evictor.fetch(pod, signal);
     if (object === undefined) return { outcome: 'unchanged' };
-    const whyStill = obstacle(readOrigin(object));
+    // Its event is on the way: it started meanwhile, or is another one of its name.
+    const now = readPod(object, pod);
+    if (now.uid !== pod.uid || now.broken !== pod.broken) return { outcome: 'unchanged' };
+    const whyStill = obstacle(readWhole(object));
     if (whyStill !== undefined) return warn(whyStill);
     const eviction = await evictor.evict(pod, signal);
     switch (eviction.kind) {
@@ -199,26 +227,19 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     reconcile,
     suspects(key) {
       const pod = pods.get(key);
-      const node = nodes.get(pod?.nodeName ?? '');
-      if (pod !== undefined && node !== undefined && mayBeWrong(pod, decisionFor(key, pod), nodeArchitecture(node))) {
-        return true;
-      }
+      broken.changed(key, pod);
+      if (pod?.broken !== undefined && nodes.get(pod.nodeName ?? '') !== undefined) return true;
       forget(key);
       return false;
     },
-    found: (node) => [...found.keys()].filter((key) => node === undefined || pods.get(key)?.nodeName === node),
-    podsOn: (node) => [...pods.keys()].filter((key) => pods.get(key)?.nodeName === node),
-    podsOf(daemonSet) {
-      const decision = daemonSetStates.get(daemonSet)?.decision;
-      if (decision === undefined) looked.delete(daemonSet);
-      // Most of its events are of its status: then it is the same decision. The others say nothing of images.
-      if (decision === looked.get(daemonSet) || (decision?.kind === 'place' && decision.basis !== 'images')) return [];
-      if (decision !== undefined) looked.set(daemonSet, decision);
-      return [...pods.keys()].filter((key) => {
+    found: (node) => (node === undefined ? [...found.keys()] : [...broken.on(node)].filter((key) => found.has(key))),
+    count: () => found.size,
+    podsOn: (node) => [...broken.on(node)],
+    podsOf: (daemonSet) =>
+      [...broken.keys()].filter((key) => {
         const pod = pods.get(key);
         return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
-      });
-    },
+      }),
     waitingFor: (image) => waiting.keysFor(image),
   };
 }

@@ -1,7 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { buildConnector, Pool } from 'undici';
+import { onAbort, untilAborted } from '../kit/abort.ts';
 import { parseJson } from '../placement/json.ts';
 import type { ClusterAccess } from './access.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 
 /** One finished request, for metrics. `code` is the HTTP status, or `error` where there was no answer. */
@@ -14,6 +16,8 @@ export type RequestOptions = {
   readonly contentType?: string;
   /** Answer with the object's metadata alone (`PartialObjectMetadata`): for writes that need no more. */
   readonly metadataOnly?: boolean;
+  /** Milliseconds from the first byte of the answer to its last; default: two minutes. */
+  readonly completeMs?: number;
 };
 
 /** A JSON client of the API server over one keep-alive pool. */
@@ -38,8 +42,20 @@ export type ApiVerb = 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete';
 const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 /** A token read from a file or a plug-in is good for at least this long; a 401 ends it earlier. */
 const LOGIN_MS = 60_000;
-const ANSWER_MS = 30_000;
+/** Until an answer begins, and between two pieces of its body. */
+const SILENCE_MS = 30_000;
+/** From the beginning of an answer to its end: a body that drips must not hold a worker for ever. */
+const COMPLETE_MS = 120_000;
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+
+/** What logs in, and when it was asked for. */
+type Login = { readonly headers: Readonly<Record<string, string>>; readonly at: number };
+
+type Sent = Omit<RequestOptions, 'signal'> & {
+  readonly verb: ApiVerb;
+  readonly path: string;
+  readonly isWatch?: boolean;
+};
 
 export type ClientOptions = {
   readonly access: ClusterAccess;
@@ -48,10 +64,17 @@ export type ClientOptions = {
   readonly userAgent: string;
   readonly now: () => number;
   readonly onRequest?: (request: ApiRequest) => void;
+  /** Where the addresses are noted; several clients of one server may share them. */
+  readonly addresses?: Set<string>;
+  /** Milliseconds without a byte after which an answer counts as broken off; default: half a minute. */
+  readonly silenceMs?: number;
+  /** Default: that of the machine. */
+  readonly after?: Clock['after'];
 };
 
 /** Creates the client; nothing is sent before the first request. */
-export function createClient({ access, connections, userAgent, now, onRequest }: ClientOptions): ApiClient {
+export function createClient(options: ClientOptions): ApiClient {
+  const { access, connections, userAgent, now, onRequest, silenceMs = SILENCE_MS, after = systemClock.after } = options;
   const url = new URL(access.server);
   const prefix = url.pathname.replace(/\/$/, '');
   // Destroying the pool leaves a socket that is still connecting to its time-out: the process would wait for it.
@@ -64,7 +87,7 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
     keepAlive: true,
     signal: ending.signal,
   });
-  const addresses = new Set<string>();
+  const addresses = options.addresses ?? new Set<string>();
   const pool = new Pool(url.origin, {
     connections,
     connect: (target, callback) =>
@@ -73,55 +96,82 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
         if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
         callback(null, socket);
       }),
-    headersTimeout: ANSWER_MS,
+    headersTimeout: silenceMs,
     keepAliveTimeout: 60_000,
-    // A watch may be silent for longer than any fixed time; the reflector judges that.
-    bodyTimeout: 0,
   });
-  let login: { headers: Readonly<Record<string, string>>; at: number } | undefined;
+  let login: Login | undefined;
+  let loggingIn: Promise<Login> | undefined;
 
-  async function headers(fresh: boolean): Promise<Readonly<Record<string, string>>> {
-    if (login === undefined || fresh || now() - login.at > LOGIN_MS) {
-      login = { headers: await access.authenticate(), at: now() };
-    }
-    return login.headers;
+  /** Asks the plug-in or reads the file, once for all who want that at the moment. */
+  function logIn(): Promise<Login> {
+    loggingIn ??= access
+      .authenticate()
+      .then((headers) => {
+        login = { headers, at: now() };
+        return login;
+      })
+      .finally(() => {
+        loggingIn = undefined;
+      });
+    return loggingIn;
   }
 
-  async function send(verb: ApiVerb, path: string, options: RequestOptions, fresh = false) {
-    const { body, contentType = 'application/json', metadataOnly = false, signal } = options;
-    const logged = await headers(fresh);
+  /** The login that is there; undefined where one has to be waited for. */
+  function held(fresh: boolean): Login | undefined {
+    if (login === undefined || fresh) return undefined;
+    // The login before serves meanwhile: a slow plug-in must not hold up what could go on. Where it is refused, a 401 says so.
+    if (now() - login.at > LOGIN_MS) logIn().catch(() => undefined);
+    return login;
+  }
+
+  async function send(request: Sent, signal: AbortSignal, fresh = false) {
+    const { verb, path, body, contentType = 'application/json', metadataOnly = false, isWatch } = request;
+    const { headers } = held(fresh) ?? (await untilAborted(logIn(), signal));
     try {
       const answer = pool.request({
         method: METHODS[verb],
         path: prefix + path,
         headers: {
-          ...logged,
+          ...headers,
           accept: metadataOnly ? METADATA_ONLY : 'application/json',
           'user-agent': userAgent,
           ...(body === undefined ? {} : { 'content-type': contentType }),
         },
         body: body === undefined ? null : apiJson(body),
-        signal: signal ?? null,
+        signal,
+        // A watch may be silent for longer than any fixed time; the reflector judges that.
+        bodyTimeout: isWatch ? 0 : silenceMs,
       });
-      return await (signal ? untilAborted(answer, signal) : answer);
+      // undici looks at a signal only once it has a connection; without one, nothing was sent and nothing will be.
+      return await untilAborted(answer, signal);
     } catch (error) {
       onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
-      if (signal?.aborted) throw error;
+      if (signal.aborted) throw error;
       throw new ConnectionError(
         `cannot reach the API server at ${url.host}: ${reasonOf(error)}; is it up, and is it the one that --kubeconfig and --context mean?`,
       );
     }
   }
 
-  async function answered(verb: ApiVerb, path: string, options: RequestOptions) {
-    const response = await send(verb, path, options);
+  async function answered(request: Sent, signal: AbortSignal) {
+    const response = await send(request, signal);
     if (response.statusCode !== 401) return response;
-    onRequest?.({ verb, resource: resourceOf(path), code: '401' });
+    onRequest?.({ verb: request.verb, resource: resourceOf(request.path), code: '401' });
     await response.body.dump();
-    return send(verb, path, options, true);
+    return send(request, signal, true);
   }
 
-  function failure(verb: ApiVerb, path: string, status: number, text: string, retryAfter: unknown): ApiError {
+  /** Reads a body within a time of its own, whatever it is made of. */
+  async function read(body: { text(): Promise<string> }, completeMs: number, own: AbortController): Promise<string> {
+    const stop = after(completeMs, () => own.abort(new Error(`it was not complete after ${completeMs / 1000} s`)));
+    try {
+      return await body.text();
+    } finally {
+      stop();
+    }
+  }
+
+  function failure(verb: ApiVerb | 'watch', path: string, status: number, text: string, retryAfter: unknown): ApiError {
     const seconds = typeof retryAfter === 'string' ? Number(retryAfter) : Number.NaN;
     const delay = Number.isFinite(seconds) ? Math.min(seconds, 600) * 1000 : undefined;
     const target = path.split('?')[0] ?? path;
@@ -132,13 +182,22 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
     host: url.host,
     addresses: () => addresses,
     async request(verb, path, options = {}) {
-      const response = await answered(verb, path, options);
+      const { signal, completeMs = COMPLETE_MS } = options;
+      // One for each request: undici adds a listener to what it is given, and thousands may wait for one signal.
+      const own = new AbortController();
+      const forget = signal && onAbort(signal, () => own.abort(signal.reason));
       let text: string;
+      let response: Awaited<ReturnType<typeof answered>>;
       try {
-        text = await response.body.text();
-      } catch (error) {
-        if (options.signal?.aborted) throw error;
-        throw new ConnectionError(`the API server at ${url.host} broke off its answer: ${reasonOf(error)}`);
+        response = await answered({ ...options, verb, path }, own.signal);
+        try {
+          text = await read(response.body, completeMs, own);
+        } catch (error) {
+          if (signal?.aborted) throw error;
+          throw new ConnectionError(`the API server at ${url.host} broke off its answer: ${reasonOf(error)}`);
+        }
+      } finally {
+        forget?.();
       }
       onRequest?.({ verb, resource: resourceOf(path), code: String(response.statusCode) });
       if (response.statusCode >= 300) {
@@ -147,10 +206,17 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
       return parseJson(text);
     },
     async stream(path, signal) {
-      const response = await answered('list', path, { signal });
+      const own = new AbortController();
+      const forget = onAbort(signal, () => own.abort(signal.reason));
+      const response = await answered({ verb: 'list', path, isWatch: true }, own.signal).catch((error: unknown) => {
+        forget();
+        throw error;
+      });
+      response.body.once('close', forget);
       onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(response.statusCode) });
       if (response.statusCode >= 300) {
-        throw failure('list', path, response.statusCode, await response.body.text(), response.headers['retry-after']);
+        const text = await read(response.body, silenceMs, own);
+        throw failure('watch', path, response.statusCode, text, response.headers['retry-after']);
       }
       return response.body;
     },
@@ -161,21 +227,12 @@ export function createClient({ access, connections, userAgent, now, onRequest }:
   };
 }
 
-/** undici looks at a signal only once it has a connection; without one, nothing was sent and nothing will be. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  // Many requests may listen to one signal; each listener goes with its request.
-  setMaxListeners(0, signal);
-  return new Promise((resolve, reject) => {
-    const abandon = (): void => reject(signal.reason);
-    if (signal.aborted) abandon();
-    else signal.addEventListener('abort', abandon, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
-  });
-}
-
-/** JSON as the API server's own encoder writes it: a `test` compares strings as they were escaped there. */
+/** JSON as the API server's own encoder (Go's `encoding/json`) writes it: a `test` compares strings as they were escaped there. */
 function apiJson(value: unknown): string {
-  return JSON.stringify(value).replace(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
+  return JSON.stringify(value).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** `pods`, `nodes`, `leases` … of a request path. */

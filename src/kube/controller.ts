@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
@@ -39,6 +39,9 @@ export type Controller = {
   run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
 };
 
+/** What the Lease kept from being written is tried again after this time, in a term that goes on after all. */
+const LEASE_LOST_MS = 5_000;
+
 /** Creates a controller; keys may be added before it runs. */
 export function createController(options: ControllerOptions): Controller {
   const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
@@ -56,6 +59,11 @@ export function createController(options: ControllerOptions): Controller {
         else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);
       } catch (error) {
         if (!kill.aborted) onOutcome(key, 'error', (clock.monotonic() - started) / 1000, error);
+        if (error instanceof LeaseLostError) {
+          // The term ends with the queue, or the Lease is renewed at the last moment: nothing is gained by asking before that.
+          queue.addAfter(key, priorityOf(key), LEASE_LOST_MS);
+          continue;
+        }
         // What the API server asks for when it has too much to do (429, 503).
         queue.retry(key, priorityOf(key), error instanceof ApiError ? error.retryAfterMs : undefined);
       } finally {

@@ -67,3 +67,11 @@ export function isGone(error: unknown): boolean {
 export function isExpired(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
 }
+
+/**
+ * Whether a watch asked for a version that the server has not reached: its etcd was restored from a backup. The answer
+ * is a 504 whose message says so, and never goes away by itself.
+ */
+export function isFromTheFuture(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 504 && error.message.includes('Too large resource version');
+}

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { onAbort } from '../kit/abort.ts';
+import { createFairQueue } from '../kit/fair-queue.ts';
 import { type EventReason, FIELD_MANAGER } from '../names.ts';
 import { NOTE_BYTES, printable } from '../placement/reasons.ts';
 import type { ApiClient } from './client.ts';
@@ -27,8 +29,12 @@ export type Occurrence = {
 
 /** Writes `events.k8s.io/v1` Events: the first of a kind at once, repetitions as a series. */
 export type EventRecorder = {
-  /** Never throws and never waits: an Event that cannot be written is dropped and counted in the log. */
-  emit(occurrence: Occurrence): void;
+  /**
+   * Whether the occurrence is taken, to be written soon. It is not where another replica may lead, after the end, and
+   * where it is dropped: too much waits already in all or in its namespace, or too much was said about its object. Never
+   * throws and never waits.
+   */
+  emit(occurrence: Occurrence): boolean;
   /** Resolves when what was emitted is written, or the signal aborts. */
   flush(signal: AbortSignal): Promise<void>;
 };
@@ -39,6 +45,10 @@ export type EventOptions = {
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
   readonly onError?: (error: unknown) => void;
+  /** An occurrence was dropped. */
+  readonly onDrop?: () => void;
+  /** Once a minute where some were: how many. */
+  readonly onDropped?: (count: number) => void;
   readonly signal: AbortSignal;
 };
 
@@ -49,13 +59,27 @@ const REFRESH_MS = 30 * 60_000;
 /** After so long without a repetition the next one is a new Event. */
 const QUIET_MS = 6 * 60_000;
 const MAX_QUEUED = 1_000;
+/** Of those, of one namespace: who floods it must not displace what others have to be said. */
+const MAX_QUEUED_OF_NAMESPACE = MAX_QUEUED / 4;
+/** So many occurrences about one object are taken within this time. */
+const MAX_OF_OBJECT = 16;
+const OBJECT_MS = 10 * 60_000;
+const MAX_OBJECTS = 5_000;
+const DROPPED_MS = 60_000;
 const MAX_SERIES = 5_000;
 const IN_FLIGHT = 4;
 
-/** Creates the recorder. Events go out beside everything else, a few at a time, so that they never delay a placement. */
-export function createEvents({ client, instance, mayWrite, clock, onError, signal }: EventOptions): EventRecorder {
+/**
+ * Creates the recorder. Events go out beside everything else, a few at a time and namespace by namespace, so that they
+ * delay neither a placement nor each other.
+ */
+export function createEvents(options: EventOptions): EventRecorder {
+  const { client, instance, mayWrite, clock, onError, signal } = options;
   const series = new Map<string, Series>();
-  const queue: Occurrence[] = [];
+  const queue = createFairQueue<Occurrence>();
+  /** How much was said about each object, and since when it is counted. */
+  const objects = new Map<string, { since: number; count: number }>();
+  let dropped = 0;
   let running = 0;
   let drained: (() => void)[] = [];
 
@@ -112,7 +136,7 @@ export function createEvents({ client, instance, mayWrite, clock, onError, signa
 
   async function drain(): Promise<void> {
     running++;
-    for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
+    for (let next = queue.take(); next !== undefined && !signal.aborted; next = queue.take()) {
       if (!mayWrite()) continue;
       try {
         await write(next);
@@ -124,11 +148,45 @@ export function createEvents({ client, instance, mayWrite, clock, onError, signa
     if (running === 0) for (const resolve of drained.splice(0)) resolve();
   }
 
+  /** Whether one more may be said about an object; it is counted then. */
+  function countObject({ kind, namespace = '', name, uid }: Regarding): boolean {
+    const key = `${kind} ${namespace}/${name} ${uid}`;
+    const now = clock.monotonic();
+    const known = objects.get(key);
+    const record = known !== undefined && now - known.since < OBJECT_MS ? known : { since: now, count: 0 };
+    if (record.count >= MAX_OF_OBJECT) return false;
+    record.count += 1;
+    if (record === known) return true;
+    // The oldest is the first.
+    objects.delete(key);
+    if (objects.size >= MAX_OBJECTS) objects.delete(objects.keys().next().value ?? '');
+    objects.set(key, record);
+    return true;
+  }
+
+  function drop(): false {
+    options.onDrop?.();
+    dropped += 1;
+    if (dropped > 1) return false;
+    const forget = onAbort(signal, () => cancel());
+    const cancel = clock.after(DROPPED_MS, () => {
+      forget();
+      options.onDropped?.(dropped);
+      dropped = 0;
+    });
+    return false;
+  }
+
   return {
     emit(occurrence) {
-      if (signal.aborted || queue.length >= MAX_QUEUED) return;
-      queue.push(occurrence);
+      if (signal.aborted || !mayWrite()) return false;
+      // What has no namespace is no tenant's, and stands in a line of its own.
+      const group = occurrence.regarding.namespace ?? '';
+      if (queue.size >= MAX_QUEUED || queue.sizeOf(group) >= MAX_QUEUED_OF_NAMESPACE) return drop();
+      if (!countObject(occurrence.regarding)) return drop();
+      queue.add(group, occurrence);
       if (running < IN_FLIGHT) void drain();
+      return true;
     },
     async flush(until) {
       if (running === 0 || until.aborted) return;

@@ -1,3 +1,4 @@
+import { onAbort } from '../kit/abort.ts';
 import { FIELD_MANAGER } from '../names.ts';
 import { isObject, type JsonObject, numberAt, objectAt, stringAt } from '../placement/json.ts';
 import type { ApiClient } from './client.ts';
@@ -138,13 +139,15 @@ export function createLease(options: LeaseOptions): Lease {
     // An attempt that hangs must end before the lease does.
     const late = new AbortController();
     const cancel = clock.after(Math.round(renewMs / 2), () => late.abort(new Error('no answer in time')));
+    const forget = onAbort(signal, () => late.abort(signal.reason));
     try {
-      return (await tryAcquire(AbortSignal.any([signal, late.signal]))).held ? 'held' : 'taken';
+      return (await tryAcquire(late.signal)).held ? 'held' : 'taken';
     } catch (error) {
       if (!signal.aborted) onError?.(error);
       return 'failed';
     } finally {
       cancel();
+      forget();
     }
   }
 

@@ -82,7 +82,7 @@ export function createMetrics(version: string) {
   const pods = gauge('pods', 'Pods by what became of them.', ['outcome']);
   const wrongNodePods = counter(
     'wrong_node_pods_total',
-    'Pods on nodes whose architecture their images lack: why, and what was done.',
+    'Pods of which a container does not run on its node: why, and what was done.',
     ['reason', 'action'],
   );
   const wrongNodePodsNow = gauge('wrong_node_pods', 'Pods on nodes whose architecture their images lack, as of now.');

@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events';
+import { untilAborted } from '../kit/abort.ts';
 
 /** Merges work that is asked for several times at once: who comes later waits for what the first one started. */
 export type Flights<T> = {
@@ -43,15 +43,4 @@ export function createFlights<T>(): Flights<T> {
       }
     },
   };
-}
-
-/** Waits for something that goes on when the signal aborts. Throws what it throws, or the signal's reason. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  // One signal may wait for much at once; each listener goes when that settles.
-  setMaxListeners(0, signal);
-  return new Promise((resolve, reject) => {
-    const abandon = (): void => reject(signal.reason);
-    signal.addEventListener('abort', abandon, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abandon));
-  });
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../kit/abort.ts';
 import { EVERYBODY, type ImageCache, type Owner, type TagEntry } from './cache.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import type { Circuits } from './circuit.ts';
@@ -88,8 +89,7 @@ export function createLookup(options: LookupOptions): Lookup {
   async function takePlace(endpoint: Endpoint, { namespace, reference, budgetMs, signal }: LookupTask) {
     const isProven = (): boolean => circuits.isHealthy(endpoint.host);
     const patience = new AbortController();
-    const forward = (): void => patience.abort(signal.reason);
-    signal.addEventListener('abort', forward, { once: true });
+    const forget = onAbort(signal, () => patience.abort(signal.reason));
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -100,7 +100,7 @@ export function createLookup(options: LookupOptions): Lookup {
       return await options.limiter.acquire({ host: endpoint.host, namespace, isProven }, patience.signal);
     } finally {
       clearInterval(timer);
-      signal.removeEventListener('abort', forward);
+      forget();
     }
   }
 

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { untilAborted } from '../kit/abort.ts';
 import type { Platform } from '../placement/platform.ts';
 import type { ImageCache, TagEntry } from './cache.ts';
 import { createCircuits } from './circuit.ts';
@@ -6,7 +7,6 @@ import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys }
 import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
 import { createFailures, type Failure, type Failures } from './failures.ts';
-import { untilAborted } from './flights.ts';
 import { createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import { onAbort } from '../kit/abort.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { ImageError } from './errors.ts';
 import { forStrangers, type Trust } from './trust.ts';
@@ -84,13 +85,12 @@ export async function withDeadline<T>(
   parent.throwIfAborted();
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(expired()), milliseconds);
-  const forward = (): void => controller.abort(parent.reason);
-  parent.addEventListener('abort', forward, { once: true });
+  const forget = onAbort(parent, () => controller.abort(parent.reason));
   try {
     return await work(controller.signal);
   } finally {
     clearTimeout(timer);
-    parent.removeEventListener('abort', forward);
+    forget();
   }
 }
 

@@ -1,10 +1,11 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { SkipReason } from './eligibility.ts';
-import { wrongNodeNote } from './eviction.ts';
+import { whatLies } from './eviction.ts';
 import type { Evidence, ExplainedNodes, ExplainInput, Explanation, NarrowedImage } from './explanation.ts';
 import { type Demands, demandTexts, type Obstacle } from './fit.ts';
 import { intersect } from './images.ts';
 import { taintText } from './node.ts';
+import { wrongNodeNote } from './wrong-node-note.ts';
 
 type Told = Omit<Explanation, 'advice'>;
 
@@ -37,10 +38,19 @@ function adviseBound({ workload }: ExplainInput, told: Told, { skipped, wrongPla
     return [`explain its DaemonSet: ${read} | archaware-controller explain -f -`];
   }
   const owner = workload.pod?.owner;
-  const again = owner === undefined ? 'create the pod anew' : `delete the pod, so that its ${owner.kind} makes it anew`;
+  const again =
+    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
+  const { architecture = '' } = told.nodes.find(({ names }) => names.includes(name)) ?? {};
   if (wrongPlace !== undefined) {
-    const { architecture = '' } = told.nodes.find(({ names }) => names.includes(name)) ?? {};
-    return [wrongNodeNote(wrongPlace, workload.pod?.startError, { name, architecture }, again)];
+    const step = wrongPlace.verdict === 'says-it-runs' ? whatLies(wrongPlace, architecture) : again;
+    return [wrongNodeNote(wrongPlace, { name, architecture }, step)];
+  }
+  const { kind, basis, architectures = [architecture] } = told.decision;
+  if (kind === 'place' && basis === 'images' && architecture !== '' && !architectures.includes(architecture)) {
+    const set = architectures.join(', ');
+    return [
+      `bound to node ${name} (${architecture}), but by now its images run on ${set}: its next start there would fail; ${again}`,
+    ];
   }
   return told.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
 }

@@ -2,7 +2,6 @@ import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { advise } from './advice.ts';
 import { type Decision, type DecisionInput, decide } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
-import { mayBeWrong, type WrongPlace, whatIsKnown, wrongPlace } from './eviction.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './explain-affinity.ts';
 import type {
   Evidence,
@@ -29,6 +28,7 @@ import { keysThatMatter } from './relevance.ts';
 import type { Settings } from './settings.ts';
 import { lacking } from './tolerations.ts';
 import { skipWorkload } from './workload.ts';
+import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from './wrong-place.ts';
 
 /** The images that take a registry to be decided on: what to look up before {@link explain}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {
@@ -39,7 +39,9 @@ export function imagesToAsk(input: ExplainInput): PodImage[] {
     asked.push(image);
     return { kind: 'pending' };
   };
-  decide(decisionInput(input, settings, answerOf));
+  const asking = decisionInput(input, settings, answerOf);
+  decide(asking);
+  if (input.applied && input.workload.pod) whatWasPulled(input.workload.pod, settings, asking.namesOf, answerOf);
   return asked;
 }
 
@@ -155,17 +157,14 @@ function stepsOf(
 function wrongPlaceOf(
   { workload: { pod }, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
-  { settings, namesOf, answerOf }: DecisionInput,
+  { template, settings, namesOf, answerOf }: DecisionInput,
 ): WrongPlace | undefined {
   const node = nodes.find(({ name }) => name === pod?.nodeName);
   const architecture = node && nodeArchitecture(node);
   if (!applied || pod === undefined || architecture === undefined || typeof outcome === 'string') return undefined;
-  if (!mayBeWrong(pod, outcome, architecture)) return undefined;
-  return wrongPlace(
-    pod,
-    architecture,
-    whatIsKnown(pod, settings, namesOf, answerOf, () => false),
-  );
+  // Answers are kept by the template's images, not by those that were read once more with the pod.
+  const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
+  return wrongPlace(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
 /** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */

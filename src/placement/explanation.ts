@@ -1,6 +1,5 @@
 import type { Basis, Decision } from './decide.ts';
 import type { Namespace, SkipReason } from './eligibility.ts';
-import type { WrongPlace } from './eviction.ts';
 import type { ExplainedAffinity } from './explain-affinity.ts';
 import type { Demands, Obstacle, SchedulableNode } from './fit.ts';
 import type { Narrowing } from './images.ts';
@@ -9,6 +8,7 @@ import type { PodImage } from './pod.ts';
 import type { Settings } from './settings.ts';
 import type { Toleration } from './tolerations.ts';
 import type { Workload } from './workload.ts';
+import type { WrongPlace } from './wrong-place.ts';
 
 /** What became of the look-up of an image. */
 export type Lookup =

@@ -3,8 +3,8 @@ import { type Node, nodeArchitecture, readNode } from './node.ts';
 import { type Taint, tolerates } from './tolerations.ts';
 
 /**
- * What of a pod decides, besides resources, ports, volumes and other pods, where the scheduler may put it. Read from the
- * object itself: only `explain` needs it.
+ * What of a pod decides, apart from resources, ports, volumes and other pods, where the scheduler may put it. Read from the
+ * object itself: only `explain` and evictions need it.
  */
 export type Demands = {
   readonly nodeName: string | undefined;
@@ -18,7 +18,7 @@ type Term = { readonly expressions: readonly Requirement[]; readonly fields: rea
 type Requirement = { readonly key: string; readonly operator: string; readonly values: readonly string[] };
 
 /** A node as the scheduler sees it. */
-export type SchedulableNode = Node & { readonly unschedulable: boolean };
+export type SchedulableNode = Node;
 
 /** Nodes that no demand of the pod tells apart. */
 export type NodeGroup = {
@@ -63,7 +63,7 @@ function readTerm(term: JsonObject): Term {
 
 /** Reads a node of the API server. Never throws. */
 export function readSchedulableNode(object: JsonObject): SchedulableNode {
-  return { ...readNode(object), unschedulable: objectAt(object, 'spec').unschedulable === true };
+  return readNode(object);
 }
 
 /**

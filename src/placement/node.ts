@@ -18,6 +18,8 @@ export type Node = {
   /** `status.nodeInfo.architecture` as the kubelet reported it; empty before it did. */
   readonly reportedArchitecture: string;
   readonly deleting: boolean;
+  /** Whether it is cordoned. */
+  readonly unschedulable: boolean;
   /** As the API server sent them, every field kept; undefined where the field is absent. */
   readonly taints: readonly JsonObject[] | undefined;
   readonly hasAnnotations: boolean;
@@ -68,6 +70,7 @@ export function readNode(object: JsonObject): Node {
     labels: stringsAt(metadata, 'labels'),
     reportedArchitecture: stringAt(objectAt(objectAt(object, 'status'), 'nodeInfo'), 'architecture') ?? '',
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
+    unschedulable: objectAt(object, 'spec').unschedulable === true,
     taints: listAt(objectAt(object, 'spec'), 'taints'),
     hasAnnotations: isObject(metadata.annotations),
     managed: stringAt(objectAt(metadata, 'annotations'), MANAGED_ANNOTATION),

@@ -1,6 +1,6 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
-import { readStartError } from './start-error.ts';
+import { type BrokenContainer, readBroken } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 import { readWritten, type Written } from './written.ts';
 
@@ -18,6 +18,7 @@ export type PodTemplate = {
   /** As the API server sent them, every field kept; undefined where the field is absent. */
   readonly tolerations: readonly JsonObject[] | undefined;
   readonly priorityClassName: string | undefined;
+  /** As {@link readPullSecrets} gives them. */
   readonly pullSecrets: readonly string[];
   readonly serviceAccountName: string;
 };
@@ -47,8 +48,8 @@ export type Pod = PodTemplate & {
   readonly mirror: boolean;
   readonly phase: string;
   readonly nodeName: string | undefined;
-  /** The container that died with an exec format error and does not run now, if its status says so. */
-  readonly startError: string | undefined;
+  /** Its containers that do not run now; undefined for nearly every pod. The same list as long as it says the same. */
+  readonly broken: readonly BrokenContainer[] | undefined;
   readonly owner: Owner | undefined;
   /** Undefined where it does not hold our gate. */
   readonly gated: Gated | undefined;
@@ -65,6 +66,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const spec = objectAt(object, 'spec');
   const status = objectAt(object, 'status');
   const annotations = objectAt(metadata, 'annotations');
+  const broken = readBroken(spec, status, before?.uid === metadata.uid ? before?.broken : undefined);
   if (isSameGeneration(metadata, before)) {
     return {
       ...before,
@@ -75,7 +77,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
       mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
       phase: stringAt(status, 'phase') ?? '',
       nodeName: stringAt(spec, 'nodeName') || undefined,
-      startError: readStartError(status),
+      broken,
       owner: readOwner(metadata),
     };
   }
@@ -91,7 +93,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
     phase: stringAt(status, 'phase') ?? '',
     nodeName: stringAt(spec, 'nodeName') || undefined,
-    startError: readStartError(status),
+    broken,
     owner: readOwner(metadata),
     gated: readGated(spec),
     written: readWritten(object),
@@ -122,9 +124,26 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
   };
 }
 
-/** The names of a spec's `imagePullSecrets`. */
+/**
+ * The pull secrets of a pod that are read; those after them are passed over. The API server sets no bound, and each
+ * name costs a request and memory. Pods name a handful.
+ */
+export const MOST_PULL_SECRETS = 32;
+/** The longest name that an object can have. */
+const LONGEST_NAME = 253;
+
+/**
+ * The names in the `imagePullSecrets` of a spec or service account, each once: at most {@link MOST_PULL_SECRETS}, and one more where
+ * there are more. A name that is too long for an object is cut, so that it is one character too long.
+ */
 export function readPullSecrets(spec: JsonObject): string[] {
-  return (listAt(spec, 'imagePullSecrets') ?? []).flatMap((secret) => stringAt(secret, 'name') || []);
+  const names = new Set<string>();
+  for (const secret of listAt(spec, 'imagePullSecrets') ?? []) {
+    const name = stringAt(secret, 'name');
+    if (name) names.add(name.slice(0, LONGEST_NAME + 1));
+    if (names.size > MOST_PULL_SECRETS) break;
+  }
+  return [...names];
 }
 
 function readImages(spec: JsonObject): PodImage[] {

@@ -259,7 +259,8 @@ describe('run, where it cannot', () => {
     return { code, said: lines[0] ?? '' };
   };
 
-  it('says in one line that it may not list pods', async () => {
+  it('says in one line that it may not list pods, after it has tried for half a minute', async function () {
+    this.timeout(90_000);
     product.cluster.faults.inject({ path: /\/pods\?limit/, status: 403 });
     const { code, said } = await line([]);
     expect(code).to.equal(1);

@@ -1,43 +1,106 @@
 import { expect } from 'chai';
 import type { EmbeddedOptions } from '../support/cluster/embedded-cluster.ts';
-import { at, objects, text } from '../support/cluster/json.ts';
-import { PODS, type Product, startProduct, workload } from '../support/product.ts';
+import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
+import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const EVICT = ['--pods.onWrongNode', 'evict'];
 const METRIC = 'archaware_wrong_node_pods_total';
 
+/** Of a container that crashes and says why only in its log, as with the default terminationMessagePolicy. */
+const CRASHES = {
+  ...{ ready: false, started: false, restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
+  lastState: { terminated: { exitCode: 255, reason: 'Error' } },
+};
+/** The same with terminationMessagePolicy: FallbackToLogsOnError. */
+const SAYS_FORMAT = {
+  ...CRASHES,
+  lastState: { terminated: { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' } },
+};
+const CANNOT_BE_PULLED = {
+  ...{ ready: false, started: false, imageID: '' },
+  state: {
+    waiting: {
+      reason: 'ErrImagePull',
+      message:
+        'rpc error: code = NotFound desc = get image config descriptor: no match for platform in manifest sha256:41c7: not found',
+    },
+  },
+};
+
 describe('run, with pods on wrong nodes', () => {
   let product: Product;
   let amd: string;
+  /** The digest of `amd`. */
+  let digest: string;
   async function start(nodes: readonly string[] = ['amd64', 'arm64'], cluster: EmbeddedOptions = {}): Promise<void> {
     product = await startProduct({ nodes, cluster });
-    amd = product.image('app', ['amd64']);
+    digest = product.registry.put('app', '1', ['amd64']);
+    amd = `${product.registry.host}/app:1`;
   }
   afterEach(() => product.stop());
 
   const podsOf = async (app: string) =>
     (await product.list(PODS)).filter((pod) => at(pod, 'metadata', 'labels', 'app') === app);
   const nodesOf = async (app: string) => (await podsOf(app)).map((pod) => text(at(pod, 'spec', 'nodeName')));
+  const uidsOf = async (app: string) => (await podsOf(app)).map((pod) => text(at(pod, 'metadata', 'uid'))).sort();
   const evictions = () => product.written().filter((line) => line.endsWith('/eviction'));
   const deploy = (options: Parameters<typeof workload>[3] = {}) =>
     product.cluster.apply(workload('Deployment', 'web', [amd], options));
-  /** A Deployment for amd64 that runs on the only node, which is of arm64, and a node of amd64 that joins then. */
-  async function deployOnWrongNode(options: Parameters<typeof workload>[3] = {}): Promise<void> {
+  const eventuallyRuns = (what: string, find: () => Promise<readonly JsonObject[]>, count = 1) =>
+    product.eventually(`${what} to run`, async () => {
+      const found = await find();
+      return found.length === count && found.every((pod) => at(pod, 'status', 'phase') === 'Running') && found;
+    });
+  /** Sets what the status of a pod's containers says; the digest is that of the image that was pulled. */
+  async function set(pod: JsonObject, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
+    const containerStatuses = objects(at(pod, 'status', 'containerStatuses')).map((status) => ({
+      ...status,
+      imageID: `${text(status.image).replace(/:[^:]*$/, '')}@${pulled}`,
+      ...more,
+    }));
+    await product.patch(`${PODS}/${text(at(pod, 'metadata', 'name'))}/status`, { status: { containerStatuses } });
+  }
+  async function setAll(app: string, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
+    for (const pod of await podsOf(app)) await set(pod, more, pulled);
+  }
+  /** A bare pod that crashes on its node, once the controller placed it (`isServed`). */
+  async function crash(name: string, node: string, more: JsonObject = CRASHES, isServed = true): Promise<void> {
+    await product.cluster.createPod({ name, images: [amd], spec: { nodeName: node } });
+    const [pod] = await eventuallyRuns(name, async () => [await product.get(`${PODS}/${name}`)]);
+    if (isServed) {
+      await product.eventually(`${name} to be placed`, async () => {
+        const { spec } = await product.get(`${PODS}/${name}`);
+        return tolerated(spec).length > 0;
+      });
+    }
+    if (pod !== undefined) await set(pod, more);
+  }
+  /** A Deployment for amd64 that crashes on the only node, which is of arm64, and a node of amd64 that joins then. */
+  async function deployOnWrongNode(
+    options: Parameters<typeof workload>[3] = {},
+    more: JsonObject = CRASHES,
+  ): Promise<void> {
     await deploy(options);
-    await product.eventually('it to be bound', async () => (await nodesOf('web')).join() === 'arm64-1');
+    await eventuallyRuns('web', () => podsOf('web'));
+    expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
+    await setAll('web', more);
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
   }
 
-  it('tells of a pod that names its node, and counts it', async () => {
+  it('has an Event for a pod that crashes on a node for which nothing was pulled, and counts it', async () => {
     await start();
     const controller = await product.run();
-    await product.cluster.createPod({ name: 'bare', images: [amd], spec: { nodeName: 'arm64-1' } });
-    const note = await product.eventuallyTold('WrongNode', /bound to node arm64-1 \(arm64\)/);
-    expect(note).to.match(/not evicted: pods\.onWrongNode is warn; .*app:1 \(linux\/amd64\)/);
+    await crash('bare', 'arm64-1');
+    const note = await product.eventuallyTold('WrongNode', /container .* fails on node arm64-1 \(arm64\)/);
+    expect(note).to.match(
+      /not evicted: pods\.onWrongNode is warn; pulled .*app@sha256:.* \(linux\/amd64\); .*app:1 \(linux\/amd64\)/,
+    );
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'warned' })).to.equal(1);
-    await product.cluster.createPod({ name: 'right', images: [amd], spec: { nodeName: 'amd64-1' } });
-    await product.eventuallyTolerates('right', 'amd64');
-    expect(await controller.metric(METRIC)).to.equal(1);
+    // One that crashes where it can run has none.
+    await crash('right', 'amd64-1');
+    await crash('another', 'arm64-1', CANNOT_BE_PULLED);
+    await product.eventuallyTold('WrongNode', /no match for platform in manifest; not evicted/);
+    expect(await controller.metric(METRIC)).to.equal(2);
   });
 
   it('moves a pod with pods.onWrongNode: evict, and it comes back on the right node', async () => {
@@ -50,17 +113,41 @@ describe('run, with pods on wrong nodes', () => {
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'evicted' })).to.equal(1);
   });
 
+  it('moves a pod that cannot be pulled on its node: no match for platform in manifest', async () => {
+    await start(['arm64']);
+    await deployOnWrongNode({}, CANNOT_BE_PULLED);
+    await product.run(EVICT);
+    await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
+  });
+
   it('moves a pod that was placed before anything was known of its image', async () => {
     await start(['arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [`${product.registry.host}/late:1`]));
     const first = await product.run(['--images.fallbackAfter', '0s']);
     await product.eventuallyTold('OpenPlacement', /late/);
-    await product.eventually('it to be bound', async () => (await nodesOf('web')).join() === 'arm64-1');
+    await eventuallyRuns('web', () => podsOf('web'));
     await first.stop();
-    product.image('late', ['amd64']);
+    await setAll('web', CRASHES, product.registry.put('late', '1', ['amd64']));
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
     await product.run(EVICT);
     await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
+  });
+
+  it('leaves pods that run where they are when their tag moves, also after a restart', async () => {
+    await start(['amd64']);
+    await deploy({ spec: { replicas: 2 }, template: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } });
+    await eventuallyRuns('web', () => podsOf('web'), 2);
+    await product.cluster.createNode({ name: 'arm64-1', architecture: 'arm64' });
+    const uids = await uidsOf('web');
+    product.registry.put('app', '1', ['arm64']);
+    const controller = await product.run(EVICT);
+    await product.eventuallyTainted();
+    await crash('marker', 'amd64-1', SAYS_FORMAT);
+    await product.eventuallyTold('WrongNode', /not evicted/);
+    expect(await uidsOf('web')).to.deep.equal(uids);
+    expect(evictions()).to.deep.equal([]);
+    // Only the marker counts, whose image was pulled for amd64.
+    expect(await controller.metric(METRIC)).to.equal(1);
   });
 
   const staying: [given: string, template: Record<string, unknown>, why: RegExp][] = [
@@ -70,20 +157,25 @@ describe('run, with pods on wrong nodes', () => {
       /its own tolerations let it onto nodes of arm64/,
     ],
     ['names its node', { nodeName: 'arm64-1' }, /its template names the node/],
+    [
+      'selects nodes that do not run it',
+      { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+      /no node of amd64 would take another one/,
+    ],
   ];
   for (const [given, template, why] of staying) {
-    it(`leaves a pod where it is whose template ${given}: it would come back there`, async () => {
+    it(`leaves a pod where it is whose template ${given}`, async () => {
       await start(['arm64']);
       await deployOnWrongNode({ template });
-      const uids = (await podsOf('web')).map((pod) => at(pod, 'metadata', 'uid'));
+      const uids = await uidsOf('web');
       await product.run(EVICT);
       await product.eventuallyTold('WrongNode', why);
-      expect((await podsOf('web')).map((pod) => at(pod, 'metadata', 'uid'))).to.deep.equal(uids);
+      expect(await uidsOf('web')).to.deep.equal(uids);
       expect(evictions()).to.deep.equal([]);
     });
   }
 
-  it("only tells of a Job's pod, and of a DaemonSet's", async () => {
+  it("only has Events for a Job's pod, and for a DaemonSet's that would be made again", async () => {
     // Nobody ends the Job's pod; nobody makes the node ready either, so that it has to be named.
     await start(['arm64'], { kubelet: false });
     const containers = [{ name: 'c', image: amd }];
@@ -91,19 +183,36 @@ describe('run, with pods on wrong nodes', () => {
     const job = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'once', namespace: 'default' } };
     await product.cluster.apply(JSON.stringify({ ...job, spec: { template } }));
     const everywhere = { template: { tolerations: [{ operator: 'Exists' }] } };
-    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['amd64'])], everywhere));
-    await product.eventually('both to be bound', async () => {
-      const pods = await product.list(PODS);
-      return pods.length === 2 && pods.every((pod) => at(pod, 'spec', 'nodeName') === 'arm64-1');
+    await product.cluster.apply(workload('DaemonSet', 'agent', [amd], everywhere));
+    const pods = await product.eventually('both to be bound', async () => {
+      const found = await product.list(PODS);
+      return found.length === 2 && found.every((pod) => at(pod, 'spec', 'nodeName') === 'arm64-1') && found;
     });
+    for (const pod of pods) {
+      const [{ name = '' } = {}] = objects(at(pod, 'spec', 'containers'));
+      const containerStatuses = [{ name, image: amd, ...CANNOT_BE_PULLED }];
+      await product.patch(`${PODS}/${text(at(pod, 'metadata', 'name'))}/status`, { status: { containerStatuses } });
+    }
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
     await product.run(EVICT);
     await product.eventuallyTold('WrongNode', /its Job would count it as failed/);
-    await product.eventuallyTold('WrongNode', /its DaemonSet would make another one here.*agent:1/);
+    await product.eventuallyTold('WrongNode', /its DaemonSet would make another one here/);
     expect(evictions()).to.deep.equal([]);
   });
 
-  it('leaves a pod where it is while its PodDisruptionBudget says so, and tells of that', async () => {
+  it('evicts a daemon pod that fails where its template no longer tolerates the node', async () => {
+    await start();
+    await product.cluster.apply(
+      workload('DaemonSet', 'agent', [amd], { spec: { updateStrategy: { type: 'OnDelete' } } }),
+    );
+    const pods = await eventuallyRuns('agent', () => podsOf('agent'), 2);
+    for (const pod of pods) if (at(pod, 'spec', 'nodeName') === 'arm64-1') await set(pod);
+    await product.run(EVICT);
+    await product.eventually('it to be gone', async () => (await nodesOf('agent')).join() === 'amd64-1');
+    expect(evictions()).to.have.lengthOf(1);
+  });
+
+  it('leaves a pod where it is while its PodDisruptionBudget says so, with an Event', async () => {
     await start(['arm64']);
     const selector = { matchLabels: { app: 'web' } };
     const metadata = { name: 'web', namespace: 'default' };
@@ -116,22 +225,16 @@ describe('run, with pods on wrong nodes', () => {
     expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
   });
 
-  it('tells of a container that died with an exec format error where its image claims to run', async () => {
+  it('never evicts a container that died with an exec format error where its image claims to run', async () => {
     await start();
     const controller = await product.run(EVICT);
-    await deploy({ template: { containers: [{ name: 'main', image: product.image('liar', ['amd64', 'arm64']) }] } });
-    const pod = await product.eventually('it to run', async () =>
-      (await podsOf('web')).find((found) => at(found, 'status', 'phase') === 'Running'),
-    );
-    const containerStatuses = objects(at(pod, 'status', 'containerStatuses')).map((status) => ({
-      ...status,
-      ...{ ready: false, restartCount: 1, state: { waiting: { reason: 'CrashLoopBackOff' } } },
-      lastState: { terminated: { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' } },
-    }));
-    await product.patch(`${PODS}/${text(at(pod, 'metadata', 'name'))}/status`, { status: { containerStatuses } });
+    const both = product.registry.put('liar', '1', ['amd64', 'arm64']);
+    await deploy({ template: { containers: [{ name: 'main', image: `${product.registry.host}/liar:1` }] } });
+    await eventuallyRuns('web', () => podsOf('web'));
+    await setAll('web', SAYS_FORMAT, both);
     await product.eventuallyTold(
       'WrongNode',
-      /container main died with an exec format error on node .*; not evicted: its images say that they run on/,
+      /container main died with an exec format error on node .*; not evicted: its image says that it runs on .*images\.overrides/,
     );
     expect(await controller.metric(METRIC, { reason: 'exec-format-error', action: 'warned' })).to.equal(1);
     expect(evictions()).to.deep.equal([]);
@@ -139,7 +242,7 @@ describe('run, with pods on wrong nodes', () => {
 
   it('is nothing that plan lists', async () => {
     await start();
-    await product.cluster.createPod({ name: 'bare', images: [amd], spec: { nodeName: 'arm64-1' } });
+    await crash('bare', 'arm64-1', CRASHES, false);
     const { stdout, stderr } = await product.command(['plan', '--output', 'json', ...EVICT]);
     expect(Object.keys(JSON.parse(stdout)), stderr).to.deep.equal(['changes', 'waiting', 'held', 'unresolved']);
     expect(product.cluster.writes()).to.deep.equal([]);

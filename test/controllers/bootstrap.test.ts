@@ -2,11 +2,16 @@ import { expect } from 'chai';
 import { createBootstrap } from '../../src/controllers/bootstrap.ts';
 import { createHandClock } from './hand-clock.ts';
 
-function setUp(timeoutMs = 120_000) {
+function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
   const clock = createHandClock();
   const controller = new AbortController();
   const ended: number[] = [];
-  const bootstrap = createBootstrap({ timeoutMs, clock, onOver: (open) => ended.push(open) });
+  const bootstrap = createBootstrap({
+    timeoutMs,
+    clock,
+    onOver: (open) => ended.push(open),
+    ...(isInLine === undefined ? {} : { isInLine }),
+  });
   return {
     clock,
     controller,
@@ -80,5 +85,29 @@ describe('the bootstrap', () => {
     expect(bootstrap.over()).to.equal(false);
     expect(ended).to.deep.equal([]);
     expect(clock.waiting).to.equal(0);
+  });
+
+  it('does not run out of time on a DaemonSet that waits for its turn to roll', async () => {
+    const line = new Set(['daemonset a', 'daemonset b']);
+    const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
+    begin('pod a', 'daemonset a', 'daemonset b');
+    await clock.advance(120_000);
+    expect(bootstrap.over()).to.equal(false);
+    await clock.advance(600_000);
+    bootstrap.decided('daemonset a');
+    expect(bootstrap.over()).to.equal(false);
+    bootstrap.decided('daemonset b');
+    expect(ended).to.deep.equal([0]);
+  });
+
+  it('is over once what was in line no longer is, and was not decided either', async () => {
+    const line = new Set(['daemonset a']);
+    const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
+    begin('pod a', 'daemonset a');
+    await clock.advance(120_000);
+    line.clear();
+    await clock.advance(15_000);
+    expect(bootstrap.over()).to.equal(true);
+    expect(ended).to.deep.equal([1]);
   });
 });

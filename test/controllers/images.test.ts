@@ -1,10 +1,83 @@
 import { expect } from 'chai';
+import { announceSecrets, createAnnouncer } from '../../src/controllers/announce.ts';
 import { createImageSource } from '../../src/controllers/images.ts';
+import type { Occurrence } from '../../src/kube/events.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolver } from '../../src/oci/resolver.ts';
 import { createHandClock } from './hand-clock.ts';
 
 const RETRY_AT = 1_000;
+
+/** A resolver that knows nothing. */
+function blank(more: Partial<Resolver> = {}): Resolver {
+  return {
+    known: () => undefined,
+    isStale: () => false,
+    failure: () => undefined,
+    request: () => undefined,
+    onSettled: () => undefined,
+    resolve: () => Promise.reject(new Error('nothing is resolved')),
+    pending: () => 0,
+    failing: () => 0,
+    forgive: () => undefined,
+    ...more,
+  };
+}
+
+describe('the pull secrets of a pod', () => {
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
+
+  it('are given to a look-up as far as they are read', () => {
+    const given: number[] = [];
+    const resolver = blank({ request: (_image, { pullSecrets }) => void given.push(pullSecrets.length) });
+    const images = createImageSource(resolver, createHandClock(), () => undefined);
+    for (const count of [0, 32, 33]) images.answer({ image: 'nginx', pullPolicy: '' }, 'default', names(count));
+    expect(given).to.deep.equal([0, 32, 32]);
+  });
+
+  it('that are passed over make one Event, however many they are', () => {
+    const images = createImageSource(blank(), createHandClock(), (_namespace, name) =>
+      name === 's0' ? undefined : 'it does not exist',
+    );
+    const note = (count: number): string[] => {
+      const told: Occurrence[] = [];
+      const announcer = createAnnouncer({ emit: (occurrence) => told.push(occurrence) > 0 }, createHandClock());
+      const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
+      announceSecrets('k', regarding, images.unusableSecrets('default', names(count)), announcer);
+      return told.map((occurrence) => occurrence.note);
+    };
+    expect(note(1)).to.deep.equal([]);
+    expect(note(2)).to.deep.equal(['pull secret s1 is passed over: it does not exist']);
+    expect(note(3)).to.deep.equal(['pull secrets are passed over: s1 (it does not exist), s2 (it does not exist)']);
+    expect(note(33)).to.deep.equal([
+      'pull secrets are passed over: s32 and all after it (only the first 32 are read), s1 (it does not exist), s2 (it does not exist) and 29 more',
+    ]);
+  });
+});
+
+describe('an announcer', () => {
+  it('tells again what no Event was made of', () => {
+    const clock = createHandClock();
+    let [takes, asked] = [false, 0];
+    const announcer = createAnnouncer(
+      {
+        emit() {
+          asked++;
+          return takes;
+        },
+      },
+      clock,
+    );
+    const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
+    const tell = () =>
+      announcer.tell('k', { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note: 'n' });
+    tell();
+    takes = true;
+    tell();
+    tell();
+    expect(asked).to.equal(2);
+  });
+});
 
 describe('what is asked of images', () => {
   it('plans the next try of a failed image though the try falls due while it is being asked about', () => {

@@ -6,16 +6,28 @@ import { createHandClock } from './hand-clock.ts';
 
 const MINUTE = 60_000;
 
-type Given = { generation?: number; observed?: number; desired?: number; available?: number; strategy?: string };
+type Given = {
+  generation?: number;
+  observed?: number;
+  desired?: number;
+  available?: number;
+  misscheduled?: number;
+  strategy?: string;
+  /** Whether archaware wrote it before. */
+  isRecorded?: boolean;
+};
 
 function daemonSet(name: string, given: Given = {}): DaemonSet {
-  const { generation = 1, observed = generation, desired = 3, available = desired, strategy } = given;
+  const { generation = 1, observed = generation, desired = 3, available = desired, misscheduled = 0, strategy } = given;
+  const annotations = given.isRecorded ? { 'archaware.dev/tolerations': '[]' } : {};
   return readDaemonSet({
-    metadata: { namespace: 'ops', name, uid: name, generation },
+    metadata: { namespace: 'ops', name, uid: name, generation, annotations },
     spec: { updateStrategy: { type: strategy } },
     status: {
       observedGeneration: observed,
       desiredNumberScheduled: desired,
+      currentNumberScheduled: desired,
+      numberMisscheduled: misscheduled,
       updatedNumberScheduled: available,
       numberAvailable: available,
     },
@@ -91,6 +103,26 @@ describe('the turn of a DaemonSet to roll', () => {
     firstRolls();
     expect(turn.take('second', daemonSet('second', { desired: 0 }))).to.equal(true);
     expect(turn.take('third', daemonSet('third', { strategy: 'OnDelete' }))).to.equal(true);
+  });
+
+  it('is waited for by one that should have no pods and still has some: on nodes that are tainted they are misscheduled', () => {
+    const { turn, firstRolls } = turns();
+    firstRolls();
+    expect(turn.take('second', daemonSet('second', { desired: 0, misscheduled: 2 }))).to.equal(false);
+  });
+
+  it('is that of one which a leader before this one left rolling', async () => {
+    const { clock, turn, put } = turns();
+    put(daemonSet('first', { isRecorded: true, available: 1 }));
+    expect(turn.take('second', daemonSet('second'))).to.equal(false);
+    await clock.advance(5 * MINUTE + 1);
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+  });
+
+  it('is not held by one that only its owner rolled', () => {
+    const { turn, put } = turns();
+    put(daemonSet('first', { available: 1 }));
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
   it('is not asked for by one that is about to roll for a change of its owner', () => {

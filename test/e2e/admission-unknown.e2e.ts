@@ -1,11 +1,13 @@
 import { expect } from 'chai';
+import { expectSuccess } from '../../hack/cluster/client.ts';
+import { listAt } from '../../hack/cluster/json.ts';
 import type { RunningController } from '../support/controller-process.ts';
 import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { arrangeWebhook, eventuallyTrusted, type Webhook } from './support/webhook.ts';
 import { deployment, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { pathOf, startWorld, type World } from './support/world.ts';
 
 const QUICK = ['--images.fallbackAfter', '2s', '--images.cache.failureTtl', '1s', '--registries.timeout', '1s'];
 
@@ -145,7 +147,7 @@ describe('admission of what cannot be found out, on the real control plane', () 
     await world.eventually('it to run', async () => runs(await world.get('Pod', ns, 'passed')));
     expect(scheduledOn(await world.get('Pod', ns, 'passed'))).to.equal('arm64-1');
     await world.stopControllers();
-    // With affinity alone nobody keeps it from a wrong node, but it is told of.
+    // With affinity alone nothing keeps it from a wrong node, but it gets an Event once it cannot be pulled there.
     await world.run([...elsewhere, '--placement.mode', 'affinity']);
     const nodeSelector = { 'kubernetes.io/hostname': 'amd64-1' };
     await world.eventually(
@@ -153,6 +155,17 @@ describe('admission of what cannot be found out, on the real control plane', () 
       async () => (await world.list('Node', '')).flatMap(taints).length === 0,
     );
     await world.create(pod(ns, 'wrong', { images: [world.image('arm64')], spec: { nodeSelector } }));
+    const wrong = await world.eventually('it to run', async () => {
+      const pod = await world.get('Pod', ns, 'wrong');
+      return runs(pod) && pod;
+    });
+    const message = 'no match for platform in manifest sha256:41c7: not found';
+    const containerStatuses = listAt(wrong, 'status', 'containerStatuses').map((status) => ({
+      ...(typeof status === 'object' ? status : {}),
+      ...{ ready: false, started: false, state: { waiting: { reason: 'ErrImagePull', message } } },
+    }));
+    const path = `${pathOf('Pod', ns, 'wrong')}/status`;
+    expectSuccess('its status', await world.cluster.request('PATCH', path, { status: { containerStatuses } }));
     await world.eventuallyTold(ns, 'WrongNode', /arm64/);
   });
 });

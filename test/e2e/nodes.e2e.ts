@@ -151,6 +151,15 @@ describe('taints of nodes on the real control plane', () => {
     expect((await world.pods(namespace, 'app')).map(uidOf).sort()).to.deep.equal(bound);
   });
 
+  it('taints a node whose annotation holds what the API server escapes, and cannot be read', async () => {
+    const node = 'separated-1';
+    await world.cluster.createNode({ name: node, architecture: 'amd64' });
+    await world.cluster.kubectl(['annotate', 'node', node, `${MANAGED}=\u2028<&>\u2029\u0008`]);
+    await world.run();
+    await eventuallyTainted(node, ours('amd64'));
+    await world.remove('Node', '', node);
+  });
+
   it('writes tolerations only with taints.manage: false, and takes its own taints back', async () => {
     await world.run();
     await eventuallyAllTainted();

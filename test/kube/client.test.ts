@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { type ApiClient, type ApiRequest, createClient } from '../../src/kube/client.ts';
@@ -6,41 +7,53 @@ import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body?: string };
 
 describe('the client', () => {
-  let answers: (Answer | 'reset' | 'silence' | 'half')[];
+  let answers: (Answer | 'reset' | 'silence' | 'half' | 'stall' | 'drip')[];
   let asked: { line: string; authorization: string; body: string }[];
   let finished: ApiRequest[];
   let logins: number;
   let now: number;
+  let authenticate: () => Promise<Record<string, string>>;
+  let later: { ms: number; act: () => void }[];
   let client: ApiClient;
+  let server: string;
   let stop: () => Promise<void>;
   beforeEach(async () => {
     [answers, asked, finished, logins, now] = [[], [], [], 0, 0];
-    const server = createServer((request, response) => void serve(request, response));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = server.address();
+    later = [];
+    authenticate = async () => ({ authorization: `Bearer token-${++logins}` });
+    const listening = createServer((request, response) => void serve(request, response));
+    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+    const address = listening.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    client = connect(`http://127.0.0.1:${port}/prefix`);
+    server = `http://127.0.0.1:${port}/prefix`;
+    client = connect(server);
     stop = async () => {
       await client.close();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      listening.closeAllConnections();
+      await new Promise((resolve) => listening.close(resolve));
     };
   });
   afterEach(() => stop());
 
-  const connect = (server: string) =>
+  const connect = (url: string) =>
     createClient({
       access: {
-        server,
+        server: url,
         inCluster: false,
         namespace: undefined,
         tls: {},
-        authenticate: async () => ({ authorization: `Bearer token-${++logins}` }),
+        authenticate: () => authenticate(),
       },
       connections: 2,
       userAgent: 'test',
       now: () => now,
       onRequest: (request) => void finished.push(request),
+      silenceMs: 200,
+      after(ms, act) {
+        const planned = { ms, act };
+        later.push(planned);
+        return () => void later.splice(later.indexOf(planned), 1);
+      },
     });
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -53,6 +66,12 @@ describe('the client', () => {
     if (answer === 'half') {
       response.writeHead(200, { 'content-length': '100' }).write('{');
       setImmediate(() => request.socket.destroy());
+      return;
+    }
+    if (answer === 'stall' || answer === 'drip') {
+      response.writeHead(200).write('{');
+      const drops = answer === 'drip' ? setInterval(() => response.write(' '), 20) : undefined;
+      response.on('close', () => clearInterval(drops));
       return;
     }
     response.writeHead(answer.status ?? 200, answer.headers).end(answer.body ?? '{}');
@@ -139,6 +158,104 @@ describe('the client', () => {
     });
   }
 
+  it('asks for a new login while the one before serves, so that a slow plug-in holds up nothing', async () => {
+    await get();
+    now = 60_001;
+    let finish = () => {};
+    authenticate = () => new Promise((resolve) => (finish = () => resolve({ authorization: 'Bearer late' })));
+    await get();
+    await get();
+    finish();
+    await new Promise((resolve) => setImmediate(resolve));
+    await get();
+    expect(asked.map(({ authorization }) => authorization)).to.deep.equal([
+      'Bearer token-1',
+      'Bearer token-1',
+      'Bearer token-1',
+      'Bearer late',
+    ]);
+  });
+
+  it('asks for one login, however many requests need it at once', async () => {
+    await Promise.all([get(), get(), get()]);
+    expect(logins).to.equal(1);
+  });
+
+  it('logs in for itself: a plug-in that hangs for one client leaves another alone', async () => {
+    const logged = authenticate;
+    authenticate = () => new Promise(() => {});
+    const end = new AbortController();
+    const hanging = failure(client.request('get', '/api', { signal: end.signal }));
+    authenticate = logged;
+    const other = connect(server);
+    expect(await other.request('get', '/version')).to.deep.equal({});
+    await other.close();
+    end.abort('enough');
+    expect(await hanging).to.equal('enough');
+  });
+
+  it('ends a request with its signal while the login is under way', async () => {
+    authenticate = () => new Promise(() => {});
+    const end = new AbortController();
+    const waiting = failure(client.request('get', '/api', { signal: end.signal }));
+    end.abort(new Error('enough'));
+    expect(String(await waiting)).to.equal('Error: enough');
+  });
+
+  for (const verb of ['list', 'patch'] as const) {
+    it(`gives up an answer to a ${verb} whose body stalls`, async () => {
+      answers = ['stall'];
+      const error = await failure(client.request(verb, '/api/v1/pods', verb === 'patch' ? { body: [] } : {}));
+      expect(error).to.be.instanceOf(ConnectionError);
+      expect(String(error)).to.include('broke off its answer: UND_ERR_BODY_TIMEOUT');
+      expect(later).to.deep.equal([]);
+    });
+  }
+
+  it('gives up an answer that is never complete, though bytes come', async () => {
+    answers = ['drip'];
+    const waiting = failure(client.request('list', '/api/v1/pods', { completeMs: 77_000 }));
+    while (later.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(later.map(({ ms }) => ms)).to.deep.equal([77_000]);
+    later[0]?.act();
+    const error = await waiting;
+    expect(error).to.be.instanceOf(ConnectionError);
+    expect(String(error)).to.include('it was not complete after 77 s');
+  });
+
+  it('leaves a watch open that is silent for longer than an answer may be', async () => {
+    answers = ['stall'];
+    const end = new AbortController();
+    const chunks = await client.stream('/api/v1/pods?watch=true', end.signal);
+    const reading = failure(
+      (async () => {
+        for await (const chunk of chunks) expect(String(chunk)).to.equal('{');
+        return 'closed';
+      })(),
+    );
+    answers = ['silence'];
+    // By then a body would have been given up, too: both timers are undici's, and began in this order.
+    expect(String(await failure(get()))).to.include('UND_ERR_HEADERS_TIMEOUT');
+    expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(1);
+    end.abort(new Error('enough'));
+    expect(String(await reading)).to.equal('Error: enough');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
+  });
+
+  it('puts one listener on a signal, however many requests wait', async () => {
+    answers = ['silence', 'silence'];
+    const end = new AbortController();
+    const waiting = Array.from({ length: 2_000 }, () =>
+      failure(client.request('get', '/api/v1/nodes/n', { signal: end.signal })),
+    );
+    while (asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(1);
+    end.abort(new Error('enough'));
+    for (const error of await Promise.all(waiting)) expect(String(error)).to.match(/enough|abort/i);
+    expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
+  });
+
   it('ends a request with its signal', async () => {
     answers = ['silence'];
     const end = new AbortController();
@@ -149,8 +266,10 @@ describe('the client', () => {
   });
 
   it('escapes what the API server escapes: a test compares strings as they are stored', async () => {
-    await client.request('patch', '/api/v1/nodes/n', { body: [{ op: 'test', path: '/a', value: '<a & b>' }] });
-    expect(asked[0]?.body).to.equal('[{"op":"test","path":"/a","value":"\\u003ca \\u0026 b\\u003e"}]');
+    await client.request('patch', '/api/v1/nodes/n', {
+      body: [{ op: 'test', path: '/a', value: '<a & b>\u2028\u2029' }],
+    });
+    expect(asked[0]?.body).to.equal('[{"op":"test","path":"/a","value":"\\u003ca \\u0026 b\\u003e\\u2028\\u2029"}]');
   });
 
   it('counts each request by verb, resource and answer', async () => {

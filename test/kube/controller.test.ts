@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { systemClock } from '../../src/kube/clock.ts';
 import { createController, type Outcome, type Reconciler } from '../../src/kube/controller.ts';
+import { LeaseLostError } from '../../src/kube/errors.ts';
 
 describe('a controller', () => {
   let end: AbortController;
@@ -96,6 +97,34 @@ describe('a controller', () => {
     finish();
     await ended;
     expect(outcomes).to.deep.equal(['slow written']);
+  });
+
+  it('does not try again at once what the Lease keeps from being written', async () => {
+    const planned: number[] = [];
+    let runs = 0;
+    const controller = createController({
+      name: 'pod',
+      workers: 1,
+      async reconcile() {
+        runs++;
+        throw new LeaseLostError('not written');
+      },
+      priorityOf: () => 'urgent',
+      clock: {
+        ...systemClock,
+        after(ms) {
+          planned.push(ms);
+          return () => {};
+        },
+      },
+      onOutcome: () => undefined,
+    });
+    for (const key of ['a', 'b', 'c']) controller.enqueue(key);
+    const ended = controller.run(end.signal, kill.signal);
+    await until(() => controller.idle());
+    end.abort();
+    await ended;
+    expect([runs, planned]).to.deep.equal([3, [5_000, 5_000, 5_000]]);
   });
 
   it('hands the reconciler the signal that ends it too, and says nothing of what that breaks', async () => {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { ApiClient } from '../../src/kube/client.ts';
 import { createEvents, type EventRecorder, type Occurrence } from '../../src/kube/events.ts';
 import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
 import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';
@@ -12,23 +13,38 @@ describe('Events', () => {
   let recorder: EventRecorder;
   let mayWrite: boolean;
   let errors: unknown[];
+  let drops: number;
+  let told: number[];
+  let later: { ms: number; act: () => void }[];
   beforeEach(async () => {
     server = await startServer();
     [clock, end, mayWrite, errors] = [createSetClock(), new AbortController(), true, []];
-    recorder = createEvents({
-      client: server.client,
-      instance: 'host-1',
-      mayWrite: () => mayWrite,
-      clock,
-      signal: end.signal,
-      onError: (error) => void errors.push(error),
-    });
+    [drops, told, later] = [0, [], []];
+    recorder = create(server.client);
   });
   afterEach(async () => {
     end.abort();
     await server.stop();
   });
 
+  const create = (client: ApiClient) =>
+    createEvents({
+      client,
+      instance: 'host-1',
+      mayWrite: () => mayWrite,
+      clock: {
+        ...clock,
+        after(ms, act) {
+          const entry = { ms, act };
+          later.push(entry);
+          return () => void later.splice(later.indexOf(entry), 1);
+        },
+      },
+      signal: end.signal,
+      onError: (error) => void errors.push(error),
+      onDrop: () => void drops++,
+      onDropped: (count) => void told.push(count),
+    });
   const about = (more: Partial<Occurrence> = {}): Occurrence => ({
     regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'p', uid: 'u' },
     type: 'Warning',
@@ -135,6 +151,88 @@ describe('Events', () => {
     await emit(about({ note: 'another' }));
     expect(errors).to.have.lengthOf(1);
     expect(await written()).to.have.lengthOf(1);
+  });
+
+  describe('in a flood', () => {
+    /** In which namespaces Events were written, in order; each answer is given by hand. */
+    let order: string[];
+    let answers: (() => void)[];
+    let stuck: EventRecorder;
+    beforeEach(() => {
+      [order, answers] = [[], []];
+      stuck = create({
+        ...server.client,
+        request: (_verb, path) =>
+          new Promise((resolve) => {
+            order.push(/namespaces\/([^/]+)/.exec(path)?.[1] ?? '');
+            answers.push(() => resolve({}));
+          }),
+      });
+    });
+    const of = (namespace: string | undefined, index: number, note = 'x') =>
+      about({
+        regarding: {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          ...(namespace === undefined ? {} : { namespace }),
+          name: `p${index}`,
+          uid: `${index}`,
+        },
+        note,
+      });
+
+    it('a namespace holds a quarter of the queue; what others say is taken, and written in turns', async () => {
+      const loud = Array.from({ length: 1_000 }, (_, index) => stuck.emit(of('loud', index)));
+      // Four are being written.
+      expect(loud.filter((taken) => taken)).to.have.lengthOf(254);
+      expect(drops).to.equal(746);
+      for (let index = 0; index < 3; index++) expect(stuck.emit(of('quiet', index))).to.equal(true);
+      expect(stuck.emit(of(undefined, 0))).to.equal(true);
+      while (order.length < 14) {
+        answers.shift()?.();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(order.slice(0, 4)).to.deep.equal(['loud', 'loud', 'loud', 'loud']);
+      expect(order.slice(4, 13).filter((namespace) => namespace !== 'loud')).to.deep.equal([
+        'quiet',
+        'default',
+        'quiet',
+        'quiet',
+      ]);
+    });
+
+    it('the queue has an end for all together', () => {
+      const taken = Array.from({ length: 5_000 }, (_, index) => stuck.emit(of(`ns-${index % 50}`, index)));
+      expect(taken.filter((each) => each)).to.have.lengthOf(1_004);
+    });
+
+    it('so much is said about one object in ten minutes, and as much about each other', () => {
+      const say = (index: number) => Array.from({ length: 20 }, (_, note) => stuck.emit(of('a', index, `${note}`)));
+      expect(say(1).filter((taken) => taken)).to.have.lengthOf(16);
+      expect(say(2).filter((taken) => taken)).to.have.lengthOf(16);
+      clock.now.monotonic += 10 * MINUTE - 1;
+      expect(say(1).filter((taken) => taken)).to.have.lengthOf(0);
+      clock.now.monotonic += 1;
+      expect(say(1).filter((taken) => taken)).to.have.lengthOf(16);
+    });
+
+    it('what is dropped is counted, and reported once a minute', () => {
+      for (let index = 0; index < 20; index++) stuck.emit(of('a', 1, `${index}`));
+      expect([drops, told, later.map(({ ms }) => ms)]).to.deep.equal([4, [], [MINUTE]]);
+      later.shift()?.act();
+      expect([drops, told]).to.deep.equal([4, [4]]);
+      stuck.emit(of('a', 1));
+      expect(later).to.have.lengthOf(1);
+      end.abort();
+      expect(later).to.deep.equal([]);
+      expect(stuck.emit(of('a', 1))).to.equal(false);
+    });
+  });
+
+  it('are not taken where another replica may lead, which is not a loss', () => {
+    mayWrite = false;
+    expect(recorder.emit(about())).to.equal(false);
+    expect(drops).to.equal(0);
   });
 
   it('do not keep a shutdown waiting for longer than it says', async () => {

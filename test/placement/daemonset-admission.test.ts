@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { readRecord } from '../../src/placement/daemonset.ts';
 import { admitDaemonSet, type DaemonSetAdmissionInput } from '../../src/placement/daemonset-admission.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../src/placement/json.ts';
@@ -67,7 +68,7 @@ function told(object: JsonObject): string {
   const short = (list: readonly JsonObject[] = []) =>
     list.map(({ key, value }) => (key === 'supported-arch' ? value : (key ?? '*'))).join();
   const note = stringAt(objectAt(objectAt(object, 'metadata'), 'annotations'), NOTE);
-  const noted = note === undefined ? '' : `; notes ${short(JSON.parse(note))}`;
+  const noted = note === undefined ? '' : `; notes ${short(readRecord(note).tolerations)}`;
   return `tolerates ${short(listAt(spec, 'tolerations')) || 'nothing'}${noted}`;
 }
 

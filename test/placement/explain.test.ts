@@ -5,7 +5,7 @@ import { readSchedulableNode } from '../../src/placement/fit.ts';
 import type { JsonObject } from '../../src/placement/json.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { readWorkload } from '../../src/placement/workload.ts';
-import { known, settings, taint, toleration } from './objects.ts';
+import { digest, known, settings, taint, toleration } from './objects.ts';
 
 type Given = {
   /** What the look-up of each of the pod's images tells: platforms, or an error's code after `!`. */
@@ -58,12 +58,17 @@ function lookup(text: string): Lookup {
 
 function explained(given: Given): Explanation {
   const { images = {}, secrets = [] } = given;
-  return explain(inputOf(given), {
-    lookupOf: ({ image }) => {
-      const text = images[image];
-      if (text === undefined) throw new Error(`${image} was asked for`);
-      return lookup(text);
-    },
+  const input = inputOf(given);
+  // As the command keeps them: by the very objects that were asked for.
+  const found = new Map(
+    imagesToAsk(input).map((asked) => {
+      const text = images[asked.image];
+      if (text === undefined) throw new Error(`${asked.image} was asked for`);
+      return [asked, lookup(text)];
+    }),
+  );
+  return explain(input, {
+    lookupOf: (image) => found.get(image) ?? { platforms: [], skipped: [] },
     pullSecrets: secrets,
     sourceOf: (key, policy) => ({ value: key, source: policy ?? 'default' }),
   });
@@ -382,10 +387,13 @@ describe('an explanation by a policy', () => {
   });
 });
 
-/** Of a container whose program is for another architecture. */
-const START_ERROR = {
-  containerStatuses: [{ name: 'app', state: { terminated: { message: 'exec /app: exec format error' } } }],
-};
+/** The status of a container that died of the format; `name`: its image is known by that digest. */
+const died = (name: string, message = 'exec /app: exec format error'): JsonObject => ({
+  containerStatuses: [
+    { name: 'app', imageID: `docker.io/x/y@${digest(name)}`, state: { terminated: { exitCode: 255, message } } },
+  ],
+});
+const ON_AMD = { containers: [{ name: 'app', image: 'a' }], nodeName: 'amd-1' };
 
 describe('the advice', () => {
   const arm = node('arm-1', 'arm64');
@@ -510,19 +518,40 @@ describe('the advice', () => {
       ['take nodeName (gone) out of the pod'],
     ],
     [
-      'a pod on the wrong node',
-      { images: { a: 'linux/arm64' }, spec: { containers: [{ image: 'a' }], nodeName: 'amd-1' } },
-      [/^bound to node amd-1 \(amd64\), which does not run all of its images; create the pod anew; a /],
+      'a pod that runs on a node which its images no longer have',
+      { images: { a: 'linux/arm64' }, spec: ON_AMD },
+      [/^bound to node amd-1 \(amd64\), but by now its images run on arm64: its next start there would fail; create/],
     ],
     [
-      'a pod whose container could not be started',
+      'a pod that fails on the wrong node',
+      { images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' }, spec: ON_AMD, status: died('x', '') },
+      [
+        /^container app fails on node amd-1 \(amd64\), for which its image has no platform; create the pod again; pulled /,
+      ],
+    ],
+    [
+      'a pod that fails on a node for which it was pulled, whose tag has moved',
+      { images: { a: 'linux/arm64', [`a@${digest('x')}`]: BOTH }, spec: ON_AMD, status: died('x', '') },
+      [/its next start there would fail/],
+    ],
+    [
+      'a pod that died of the format, pulled for another architecture',
       {
-        images: { a: BOTH },
-        spec: { containers: [{ image: 'a' }], nodeName: 'amd-1' },
+        images: { a: BOTH, [`a@${digest('x')}`]: 'linux/arm64' },
+        spec: ON_AMD,
         metadata: { ownerReferences: [{ kind: 'ReplicaSet', name: 'r', controller: true }] },
-        status: START_ERROR,
+        status: died('x'),
       },
-      [/^container app died with an exec format error on node amd-1 .*; delete the pod, so that its ReplicaSet makes/],
+      [
+        /^container app died with an exec format error on node amd-1 .*; delete the pod, so that its ReplicaSet makes another; pulled a@.* \(linux\/arm64\); a \(linux\/amd64, linux\/arm64\)$/,
+      ],
+    ],
+    [
+      'a pod that died of the format, whose image says that it runs there',
+      { images: { a: 'linux/amd64', [`a@${digest('x')}`]: 'linux/amd64' }, spec: ON_AMD, status: died('x') },
+      [
+        /^container app died .*; its image says that it runs on amd64, but it does not .*: rebuild it, or say in images.overrides what it runs on; .*a \(linux\/amd64\)$/,
+      ],
     ],
     [
       'a bound pod with a toleration too many',

@@ -45,6 +45,11 @@ function platform(text: string): Platform {
   return { os, architecture, ...(variant === undefined ? {} : { variant }) };
 }
 
+/** A digest that stands for a name. */
+export function digest(name: string): string {
+  return `sha256:${Buffer.from(name).toString('hex').padEnd(64, '0').slice(0, 64)}`;
+}
+
 export const pending: ImageAnswer = { kind: 'pending' };
 
 /** A failed look-up, this many seconds after its first failure, to be tried again after 10 s. */

@@ -3,7 +3,7 @@ import { readDaemonSet } from '../../src/placement/daemonset.ts';
 import { readNamespace } from '../../src/placement/eligibility.ts';
 import type { JsonObject } from '../../src/placement/json.ts';
 import { readNode } from '../../src/placement/node.ts';
-import { podAfter, readPod } from '../../src/placement/pod.ts';
+import { podAfter, readPod, readPullSecrets } from '../../src/placement/pod.ts';
 import { toleration } from './objects.ts';
 
 const POD: JsonObject = {
@@ -55,6 +55,7 @@ describe('reading a pod', () => {
       serviceAccountName: 'robot',
       namespace: 'shop',
       name: 'web-1',
+      written: undefined,
       uid: 'u1',
       generation: 3,
       resourceVersion: '42',
@@ -63,7 +64,7 @@ describe('reading a pod', () => {
       mirror: true,
       phase: 'Pending',
       nodeName: 'n1',
-      startError: undefined,
+      broken: undefined,
       owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
       gated: undefined,
     });
@@ -256,5 +257,14 @@ describe('objects that nobody should send', () => {
 
   it('leave out of a list what is no object', () => {
     expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
+  });
+
+  it('keeps 32 names of pull secrets, each once, and one more where there are more', () => {
+    const read = (...names: string[]) => readPullSecrets({ imagePullSecrets: names.map((name) => ({ name })) });
+    const many = Array.from({ length: 20_000 }, (_, index) => `s${index}`);
+    expect(read('a', 'b', 'a', '')).to.deep.equal(['a', 'b']);
+    expect(read(...many.slice(0, 32))).to.have.lengthOf(32);
+    expect(read(...many)).to.deep.equal(many.slice(0, 33));
+    expect(read('x'.repeat(100_000)).map(({ length }) => length)).to.deep.equal([254]);
   });
 });

@@ -49,7 +49,7 @@ const image = fc.nat({ max: IMAGE_NAMES.length - 1 });
 const newPod = { pod, images: fc.array(image, { minLength: 1, maxLength: 2 }), isGated: fc.boolean() };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 16, arbitrary: fc.record({ do: fc.constant('go' as const), which }) },
+  { weight: 40, arbitrary: fc.record({ do: fc.constant('go' as const), which }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('calm' as const) }) },
   {
     weight: 5,
@@ -143,7 +143,7 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
   const flags = {
     'placement.mode': mode,
     ...(mode === 'taints' ? {} : { 'webhook.enabled': 'true' }),
-    'leaderElection.leaseDuration': '60s',
+    'leaderElection.leaseDuration': '300s',
     'bootstrap.timeout': '2m',
   };
   const { config } = loadConfig({ file: undefined, environment: {}, flags });

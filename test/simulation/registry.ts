@@ -17,7 +17,12 @@ export const IMAGES: Readonly<Record<string, readonly string[]>> = {
 export type ModelRegistry = {
   isUp: boolean;
   /** A resolver of a process; `onAsked` is called when it begins to ask for an image. */
-  resolverFor(owner: string, onAsked: (image: string) => void): Resolver;
+  resolverFor(owner: string, onAsked: (image: string) => void): ModelResolver;
+};
+
+export type ModelResolver = Resolver & {
+  /** Whether it can answer for an image; asks nothing, unlike `known`. */
+  knows(image: string): boolean;
 };
 
 const TAG_TTL_MS = 600_000;
@@ -80,6 +85,7 @@ export function createModelRegistry(world: World): ModelRegistry {
           if (answer !== undefined) request(image);
           return answer;
         },
+        knows: (image) => answerOf(image) !== undefined,
         isStale: (image) => !isFresh(image),
         failure: (image) => (answerOf(image) === undefined ? failures.get(image) : undefined),
         request,

@@ -9,17 +9,16 @@ import { createImageSource } from '../../src/controllers/images.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createLease, type Lease } from '../../src/kube/lease.ts';
 import { createWriter } from '../../src/kube/writer.ts';
-import type { Resolver } from '../../src/oci/resolver.ts';
 import { NO_RULES } from '../../src/placement/label-rules.ts';
 import type { ModelServer } from './api-server.ts';
-import type { ModelRegistry } from './registry.ts';
+import type { ModelRegistry, ModelResolver } from './registry.ts';
 import type { World } from './world.ts';
 
 /** A process of ours: everything that `run` is made of, but for its sockets. */
 export type Replica = {
   readonly name: string;
   readonly watches: Watches;
-  readonly resolver: Resolver;
+  readonly resolver: ModelResolver;
   loops(): Loops | undefined;
   readonly lease: Lease;
   /** Ends as after SIGTERM. */
@@ -80,7 +79,12 @@ export function startReplica(options: ReplicaOptions): Replica {
       serviceAccountSecrets: async () => [],
       fetchNode: createNodeFetcher(client),
       write: createWriter(client, lease.fresh),
-      events: { emit: (occurrence) => options.onEvent(name, occurrence) },
+      events: {
+        emit(occurrence) {
+          options.onEvent(name, occurrence);
+          return true;
+        },
+      },
       clock,
       onOutcome() {},
     });

@@ -35,6 +35,8 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   /** Pods that were given something for images that were not known, or that are not theirs any more. */
   const guessed = new Set<string>();
 
+  const knownWhenSent = new Map<string, ReadonlySet<string>>();
+
   function fail(rule: string): void {
     broken ??= rule;
   }
@@ -44,6 +46,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   function onSent({ owner, verb, path }: Write): void {
     if (path.includes('/leases')) return;
     const holder = text(at(leaseOf(server()), 'spec', 'holderIdentity'));
+    rememberKnown(owner);
     if (holder !== owner)
       fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
   }
@@ -78,10 +81,15 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
       fail(`${title(after)}: released without its node affinity`);
   }
 
-  /** Whether a process knows all images of a pod, so that it need not guess. */
+  /** What a process knows at the moment in which it sends: what it learns before that arrives comes too late. */
+  function rememberKnown(name: string): void {
+    const { resolver } = replica(name) ?? {};
+    knownWhenSent.set(name, new Set(Object.keys(IMAGES).filter((image) => resolver?.knows(image))));
+  }
+
+  /** Whether a process knew all images of a pod when it sent its last write, so that it need not guess. */
   function isKnownTo(name: string, spec: JsonObject): boolean {
-    const access = { namespace: 'shop', pullSecrets: [], always: false };
-    return imagesOf(spec).every((image) => replica(name)?.resolver.known(image, access) !== undefined);
+    return imagesOf(spec).every((image) => knownWhenSent.get(name)?.has(image));
   }
 
   function templateWritten(by: string, before: JsonObject, after: JsonObject): void {

@@ -11,7 +11,6 @@ import { decideAlike, settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { standingArchitectures } from '../../placement/standing.ts';
 import { announce, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
-import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
@@ -19,6 +18,7 @@ import { createWaiting } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { type Basis, type Expected, isSameBasis, shows, stands, whatIsRead } from './basis.ts';
 import { createRelease, regardingPod, type Send } from './release.ts';
+import { createUndone } from './undone.ts';
 
 export type PodControllerOptions = {
   readonly pods: Store<Pod>;
@@ -70,7 +70,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const answered = new Map<string, { readonly uid: string; readonly resourceVersion: string }>();
   const waiting = createWaiting();
   const announcer = createAnnouncer(options.events, clock);
-  const contention = createContention(clock);
+  const undone = createUndone({ announcer, clock });
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const release = createRelease({ refusals, announcer });
   const backlog = createBacklog(clock, options.onTurn);
@@ -78,7 +78,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   function forget(key: string): void {
     for (const memory of [states, firstSeen, answered]) memory.delete(key);
     waiting.set(key, []);
-    for (const memory of [announcer, contention, release, backlog]) memory.forget(key);
+    for (const memory of [announcer, undone, release, backlog]) memory.forget(key);
     options.onDecided(key);
   }
 
@@ -113,7 +113,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const basis: Basis = { uid: pod.uid, read: whatIsRead(pod), settings };
     const state = states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
-      for (const memory of [announcer, contention, release, backlog]) memory.forget(key);
+      for (const memory of [announcer, undone, release, backlog]) memory.forget(key);
     } else if (state !== undefined && stands(state, pod, basis)) {
       if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
       // A tag may have been repaired meanwhile: a pod that is held is decided again from time to time.
@@ -200,12 +200,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
       remember(key, pod, decision, settings);
       return { outcome: 'unchanged', againInMs };
     }
-    const undone = isUndone(key, pod, placing);
-    if (undone !== undefined) {
-      const { waitMs, began } = undone;
-      if (began) announceContest(key, pod);
-      if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    }
+    const waitMs = undone.check(key, pod, states.get(key), placing.tolerations);
+    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const written = await release.write(key, pod, placing, sender(key, settings, signal));
     switch (written.kind) {
       case 'conflict':
@@ -247,26 +243,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
     if (final) backlog.forget(key);
   }
 
-  /** Whether what this process wrote to the pod is no longer there, and how long to leave it alone then. */
-  function isUndone(key: string, pod: Pod, placing: Placing) {
-    const state = states.get(key);
-    if (state?.wrote === undefined || state.uid !== pod.uid || shows(pod, state.wrote)) return undefined;
-    const intent = `${pod.uid} ${JSON.stringify(placing.tolerations)}`;
-    const checked = contention.check(key, intent);
-    if (checked.waitMs === 0) contention.wrote(key, intent);
-    return checked;
-  }
-
-  function announceContest(key: string, pod: Pod): void {
-    announcer.tell(key, {
-      regarding: regardingPod(pod),
-      type: 'Warning',
-      reason: 'WriteContested',
-      action: 'Placing',
-      note: "another webhook or controller takes archaware's tolerations out of this pod: let it leave them alone",
-    });
-  }
-
   /** Sends a patch, and remembers meanwhile what the pod will look like: the event is often faster than the answer. */
   function sender(key: string, settings: Settings, signal: AbortSignal): Send {
     return async (pod, placing, patch) => {
@@ -301,7 +277,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     },
     followers: () =>
       [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
-    contested: contention.count,
+    contested: undone.count,
   };
 }
 

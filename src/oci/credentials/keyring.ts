@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ImageError } from '../errors.ts';
+import { createFlights } from '../flights.ts';
 import type { Credential } from '../transport.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
@@ -83,8 +84,10 @@ export function createKeyring(options: KeyringOptions): Keyring {
     });
   }
 
+  /** All images of a pod are looked up at once: its secrets are read and parsed once for them. */
+  const opening = createFlights<readonly (Login & Credential)[]>();
+
   async function readSecrets(access: Access, signal: AbortSignal): Promise<readonly (Login & Credential)[]> {
-    if (access.pullSecrets.length === 0) return [];
     const secrets = await options.pullSecrets(access, signal).catch((error: unknown) => {
       if (signal.aborted) throw signal.reason;
       throw new ImageError('the pull secrets could not be read from the API server', {
@@ -103,7 +106,10 @@ export function createKeyring(options: KeyringOptions): Keyring {
 
   return {
     async open(access, signal) {
-      const logins = await readSecrets(access, signal);
+      const logins =
+        access.pullSecrets.length === 0
+          ? []
+          : await opening.join(accessKey(access), signal, (shared) => readSecrets(access, shared));
       return {
         fingerprints: (names) => fingerprintsOf(logins, names),
         async candidates(name, under) {

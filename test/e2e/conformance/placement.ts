@@ -145,12 +145,12 @@ export const PLACEMENT: readonly Behaviour[] = [
   different(
     'pod on a node of the wrong architecture, unready: removed',
     'N',
-    'told by an Event, or, with `pods.onWrongNode: evict`, evicted within its PodDisruptionBudgets, where a controller brings it back elsewhere',
+    'an Event, or, with `pods.onWrongNode: evict`, evicted within its PodDisruptionBudgets, where what was pulled lacks the architecture and another pod fits a right node',
     ['e2e/wrong-node.e2e.ts', 'are evicted one after the other, and come back on the right node'],
     ['e2e/wrong-node.e2e.ts', 'stay while a PodDisruptionBudget does not let them go, and go then'],
     [
       'e2e/wrong-node.e2e.ts',
-      'are only told of where nobody brings them back, and where a DaemonSet would do so on the same node',
+      'have only an Event where nothing brings them back, and where a DaemonSet would do so on the same node',
     ],
   ),
 ];

@@ -1,0 +1,42 @@
+import type { Clock } from '../../kube/clock.ts';
+import type { Pod } from '../../placement/pod.ts';
+import type { Toleration } from '../../placement/tolerations.ts';
+import type { Announcer } from '../announce.ts';
+import { createContention } from '../contention.ts';
+import type { PlacementState } from '../placement-state.ts';
+import { shows } from './basis.ts';
+import { regardingPod } from './release.ts';
+
+/** Notices when what was written to a pod is not there: another webhook took it out of the very same write, or later. */
+export type Undone = {
+  /** Milliseconds to leave the pod alone before `wanted` is written again; 0: write. */
+  check(key: string, pod: Pod, state: PlacementState | undefined, wanted: readonly Toleration[]): number;
+  forget(key: string): void;
+  /** Pods that are left alone at this moment. */
+  count(): number;
+};
+
+/** Creates the memory of it. The Event `WriteContested` says when it happens again and again. */
+export function createUndone({ announcer, clock }: { announcer: Announcer; clock: Clock }): Undone {
+  const contention = createContention(clock);
+  return {
+    check(key, pod, state, wanted) {
+      if (state?.wrote === undefined || state.uid !== pod.uid || shows(pod, state.wrote)) return 0;
+      const intent = `${pod.uid} ${JSON.stringify(wanted)}`;
+      const { waitMs, began } = contention.check(key, intent);
+      if (waitMs === 0) contention.wrote(key, intent);
+      if (began) {
+        announcer.tell(key, {
+          regarding: regardingPod(pod),
+          type: 'Warning',
+          reason: 'WriteContested',
+          action: 'Placing',
+          note: "another webhook or controller takes archaware's tolerations out of this pod: let it leave them alone",
+        });
+      }
+      return waitMs;
+    },
+    forget: contention.forget,
+    count: contention.count,
+  };
+}

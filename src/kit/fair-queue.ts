@@ -1,0 +1,49 @@
+/** A queue of several groups: within a group first come, first served; between groups one after the other. */
+export type FairQueue<T> = {
+  /** Adds an item at the end of its group. The function that is returned takes it out again, where it is still there. */
+  add(group: string, item: T): () => void;
+  /** The next item, of the group whose turn it is; undefined where the queue is empty. */
+  take(): T | undefined;
+  /** Items of one group; of all groups. */
+  sizeOf(group: string): number;
+  readonly size: number;
+};
+
+/** Creates an empty queue. Every operation takes the same time, however many items there are. */
+export function createFairQueue<T>(): FairQueue<T> {
+  type Entry = { readonly item: T };
+  /** In the order of their turns: a group that had its turn goes to the end. None is empty. */
+  const groups = new Map<string, Set<Entry>>();
+  let size = 0;
+
+  return {
+    add(group, item) {
+      const entries = groups.get(group) ?? new Set<Entry>();
+      if (entries.size === 0) groups.set(group, entries);
+      const entry = { item };
+      entries.add(entry);
+      size += 1;
+      return () => {
+        if (!entries.delete(entry)) return;
+        size -= 1;
+        if (entries.size === 0 && groups.get(group) === entries) groups.delete(group);
+      };
+    },
+    take() {
+      for (const [group, entries] of groups) {
+        groups.delete(group);
+        for (const entry of entries) {
+          entries.delete(entry);
+          size -= 1;
+          if (entries.size > 0) groups.set(group, entries);
+          return entry.item;
+        }
+      }
+      return undefined;
+    },
+    sizeOf: (group) => groups.get(group)?.size ?? 0,
+    get size() {
+      return size;
+    },
+  };
+}

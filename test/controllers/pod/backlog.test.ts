@@ -1,0 +1,62 @@
+import { expect } from 'chai';
+import { createBacklog } from '../../../src/controllers/pod/backlog.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import type { PodImage } from '../../../src/placement/pod.ts';
+import { createHandClock } from '../hand-clock.ts';
+
+const PENDING: ImageAnswer = { kind: 'pending' };
+const KNOWN: ImageAnswer = { kind: 'known', platforms: [{ os: 'linux', architecture: 'amd64' }] };
+
+function pods(imagesOf: (key: string) => readonly string[]) {
+  const clock = createHandClock();
+  const known = new Set<string>();
+  const asked: string[] = [];
+  const backlog = createBacklog(clock, reconcile);
+  function reconcile(key: string): void {
+    const recall = ({ image }: PodImage) => (known.has(image) ? KNOWN : PENDING);
+    const ask = ({ image }: PodImage): ImageAnswer => {
+      asked.push(image);
+      return PENDING;
+    };
+    const answerOf = backlog.answers(key, recall, ask);
+    for (const image of imagesOf(key)) answerOf({ image, pullPolicy: 'IfNotPresent' });
+  }
+  return { clock, known, asked, backlog, reconcile };
+}
+
+describe('the images of bound pods', () => {
+  it('are asked about at five a second, in the order of the pods', async () => {
+    const { clock, asked, reconcile } = pods((key) => [key]);
+    for (let pod = 0; pod < 20; pod++) reconcile(`p${pod}`);
+    expect(asked).to.deep.equal([]);
+    for (let step = 0; step < 10; step++) await clock.advance(200);
+    expect(asked).to.deep.equal(['p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9']);
+  });
+
+  it('count one by one: a pod of five images takes the time of five', async () => {
+    const { clock, asked, reconcile } = pods((key) => (key === 'many' ? ['a', 'b', 'c', 'd', 'e'] : [key]));
+    for (const key of ['many', 'next']) reconcile(key);
+    await clock.advance(200);
+    expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
+    // The time of the first turn was set when nothing was asked yet; that of the next one follows from what was asked.
+    await clock.advance(200);
+    await clock.advance(800);
+    expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e', 'next']);
+  });
+
+  it('are not asked about where they are known', async () => {
+    const { clock, asked, known, reconcile } = pods(() => ['a']);
+    known.add('a');
+    reconcile('p');
+    await clock.advance(1_000);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('are not asked about for a pod that is gone', async () => {
+    const { clock, asked, backlog, reconcile } = pods((key) => [key]);
+    reconcile('p');
+    backlog.forget('p');
+    await clock.advance(1_000);
+    expect(asked).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,84 @@
+import { expect } from 'chai';
+import { createRefusals } from '../../src/controllers/refusals.ts';
+import { ApiError } from '../../src/kube/errors.ts';
+import type { Occurrence } from '../../src/kube/events.ts';
+import { createHandClock } from './hand-clock.ts';
+
+const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'web-1', uid: 'u1' };
+
+const CAUSES = { details: { causes: [{ field: 'spec.affinity', message: 'no' }] } };
+const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: no', ...CAUSES }, 'patch');
+const ownPolicy = new ApiError(
+  422,
+  { reason: 'Invalid', message: "ValidatingAdmissionPolicy 'archaware-guard-pods' denied request: no", ...CAUSES },
+  'patch',
+);
+const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
+const busy = new ApiError(429, { reason: 'TooManyRequests', message: 'later' }, 'patch');
+const broken = new ApiError(500, { reason: 'InternalError', message: 'etcd' }, 'patch');
+
+function refuse() {
+  const clock = createHandClock();
+  const told: Occurrence[] = [];
+  let counted = 0;
+  const refusals = createRefusals({
+    clock,
+    announcer: { tell: (_key, occurrence) => void told.push(occurrence), forget() {} },
+    onRefused: () => void counted++,
+  });
+  /** Notes the same refusal this often, at this distance; gives what the last one was taken for. */
+  async function notes(error: ApiError, times: number, everyMs: number): Promise<boolean> {
+    let verdict = false;
+    for (let time = 0; time < times; time++) {
+      verdict = refusals.note('shop/web-1', POD, error);
+      await clock.advance(everyMs);
+    }
+    return verdict;
+  }
+  return { refusals, clock, told, notes, counted: () => counted };
+}
+
+describe('a refused write', () => {
+  for (const [what, error, expected] of [
+    ['a field that may not be so', invalid, true],
+    ['a missing right, as of an API server that starts', forbidden, false],
+    ['a policy of our own that does not fit', ownPolicy, false],
+    ['a server that has too much to do', busy, false],
+    ['a server that fails', broken, false],
+  ] as const) {
+    it(`for ${what}, for over a minute: ${expected ? 'is one for good' : 'is tried again'}`, async () => {
+      const { notes } = refuse();
+      expect(await notes(error, 7, 10_000)).to.equal(expected);
+    });
+  }
+
+  it('is never one for good within a minute, however often it is tried', async () => {
+    const { notes } = refuse();
+    expect(await notes(invalid, 59, 1_000)).to.equal(false);
+  });
+
+  it('is never one for good by two tries with a long pause between them', async () => {
+    const { notes } = refuse();
+    expect(await notes(invalid, 2, 120_000)).to.equal(false);
+  });
+
+  it('begins again where the reason changes, and where a write went through', async () => {
+    const { notes, refusals } = refuse();
+    await notes(invalid, 7, 10_000);
+    expect(await notes(forbidden, 1, 0)).to.equal(false);
+    expect(await notes(invalid, 1, 0)).to.equal(false);
+    await notes(invalid, 7, 10_000);
+    refusals.forget('shop/web-1');
+    expect(await notes(invalid, 1, 0)).to.equal(false);
+  });
+
+  it('counts each, and is worth an Event when it lasts longer than a server takes to start', async () => {
+    const { notes, told, counted } = refuse();
+    await notes(forbidden, 4, 1_000);
+    expect(told).to.have.length(0);
+    await notes(forbidden, 3, 1_000);
+    expect(told[0]).to.include({ reason: 'WriteRefused', type: 'Warning' });
+    expect(told[0]?.note).to.contain('cannot patch resource "pods"');
+    expect(counted()).to.equal(7);
+  });
+});

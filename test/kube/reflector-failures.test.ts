@@ -1,0 +1,252 @@
+import { expect } from 'chai';
+import type { ApiClient, RequestOptions } from '../../src/kube/client.ts';
+import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
+import { createReflector, type Reflector } from '../../src/kube/reflector.ts';
+import { type Pod, readPod } from '../../src/placement/pod.ts';
+import { createSetClock, type SetClock } from './cluster.ts';
+
+/** What a watch does: fails to begin, or gives these lines and then ends, breaks or stays open. */
+type Watch = Error | { readonly lines?: readonly unknown[]; readonly ending: Error | 'end' | 'open' };
+
+describe('a reflector of what fails', () => {
+  let clock: SetClock;
+  let planned: { ms: number; act: () => void }[];
+  let end: AbortController;
+  let lists: (Error | object)[];
+  let watches: Watch[];
+  let asked: string[];
+  let sent: RequestOptions[];
+  let told: string[];
+  let running: Promise<unknown>;
+  beforeEach(() => {
+    [planned, end, lists, watches, asked, sent, told] = [[], new AbortController(), [], [], [], [], []];
+    const still = createSetClock();
+    clock = {
+      ...still,
+      // Who waits has waited at once.
+      async delay(ms, signal) {
+        clock.now.monotonic += ms;
+        await still.delay(ms, signal);
+      },
+      after(ms, act) {
+        const entry = { ms, act };
+        planned.push(entry);
+        return () => {
+          planned = planned.filter((other) => other !== entry);
+        };
+      },
+    };
+  });
+  afterEach(async () => {
+    end.abort();
+    await running;
+  });
+
+  const page = (next = '', version = '10') => ({ metadata: { resourceVersion: version, continue: next }, items: [] });
+  const bookmark = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '11' } } };
+  const refusal = (status: number, retryAfterMs?: number) =>
+    new ApiError(status, { message: `no ${status}` }, 'watch /api/v1/pods', retryAfterMs);
+
+  /** Runs until nothing is left to answer; then the last watch stays open. */
+  function start(): Reflector<Pod> {
+    const client: ApiClient = {
+      host: 'api.test',
+      addresses: () => new Set(),
+      async request(_verb, path, options = {}) {
+        asked.push(path.replace('/api/v1/pods', 'list'));
+        sent.push(options);
+        const answer = lists.shift() ?? page();
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+      async stream(path, signal) {
+        asked.push(`watch ${new URLSearchParams(path.split('?')[1]).get('resourceVersion')}`);
+        const watch = watches.shift() ?? { ending: 'open' };
+        if (watch instanceof Error) throw watch;
+        return (async function* () {
+          for (const line of watch.lines ?? []) yield Buffer.from(`${JSON.stringify(line)}\n`);
+          if (watch.ending instanceof Error) throw watch.ending;
+          if (watch.ending === 'end') return;
+          await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        })();
+      },
+      close: async () => undefined,
+    };
+    const reflector = createReflector({
+      client,
+      path: '/api/v1/pods',
+      read: readPod,
+      keyOf: ({ namespace, name }) => `${namespace}/${name}`,
+      onChange: () => undefined,
+      clock,
+      onTrouble: (attempt, reason) => void told.push(`${attempt}: ${reason}`),
+      onWorking: () => void told.push('works'),
+      idleMs: 90_000,
+    });
+    running = reflector.run(end.signal).catch((error: unknown) => error);
+    return reflector;
+  }
+  const until = async (condition: () => boolean) => {
+    while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const open = () =>
+    until(() => watches.length === 0 && planned.length > 0 && asked.at(-1)?.startsWith('watch') === true);
+
+  for (const status of [403, 429, 500, 503]) {
+    it(`never lists again for a watch that is refused with ${status}, says so once, and waits longer each time`, async () => {
+      watches = [...Array.from({ length: 20 }, () => refusal(status)), { lines: [bookmark], ending: 'open' }];
+      const reflector = start();
+      await until(() => told.includes('works'));
+      expect(asked.filter((line) => line.startsWith('list'))).to.deep.equal(['list?limit=500']);
+      expect(asked.filter((line) => line === 'watch 10')).to.have.lengthOf(21);
+      expect(told).to.deep.equal([`watch: watch /api/v1/pods: ${status} no ${status}`, 'works']);
+      expect(clock.delays.slice(0, 9)).to.deep.equal([250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+      expect(reflector.health().brokenSinceMs).to.equal(undefined);
+    });
+  }
+
+  it('waits for as long as the server wants, for a list and for a watch', async () => {
+    lists = [refusal(429, 7_000)];
+    watches = [refusal(503, 10_000)];
+    start();
+    await open();
+    expect(clock.delays).to.deep.equal([7_000, 10_000]);
+  });
+
+  it('waits longer for each list that fails, however long it takes to fail', async () => {
+    lists = [refusal(503), refusal(503), refusal(503), refusal(503)];
+    const { monotonic } = clock;
+    clock.monotonic = () => {
+      clock.now.monotonic += 29_000;
+      return monotonic();
+    };
+    start();
+    await open();
+    expect(clock.delays).to.deep.equal([250, 500, 1_000, 2_000]);
+  });
+
+  it('goes on with the page that failed', async () => {
+    lists = [page('b'), page('c'), refusal(500), new ConnectionError('reset'), page()];
+    const reflector = start();
+    await reflector.whenSynced;
+    expect(asked.slice(0, 5)).to.deep.equal([
+      'list?limit=500',
+      'list?limit=500&continue=b',
+      'list?limit=500&continue=c',
+      'list?limit=500&continue=c',
+      'list?limit=500&continue=c',
+    ]);
+  });
+
+  it('lists in one piece once its pages have expired twice, with time for that', async () => {
+    lists = [page('b'), refusal(410), page('b'), refusal(410), page()];
+    const reflector = start();
+    await reflector.whenSynced;
+    expect(asked.slice(0, 5)).to.deep.equal([
+      'list?limit=500',
+      'list?limit=500&continue=b',
+      'list?limit=500',
+      'list?limit=500&continue=b',
+      'list',
+    ]);
+    expect(sent.map(({ completeMs }) => completeMs)).to.deep.equal([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      600_000,
+    ]);
+  });
+
+  it('lists in one piece where the version has expired twice before it could be watched, and not for ever', async () => {
+    const works: Watch = { lines: [bookmark], ending: new Error('reset') };
+    watches = [refusal(410), refusal(410), works, refusal(410), { ending: 'open' }];
+    start();
+    await open();
+    expect(asked.filter((line) => line.startsWith('list'))).to.deep.equal([
+      'list?limit=500',
+      'list?limit=500',
+      'list',
+      'list?limit=500',
+    ]);
+  });
+
+  it('lists again after five watches that gave nothing, and not while some give something', async () => {
+    const [nothing, something]: Watch[] = [
+      { ending: new Error('reset') },
+      { lines: [bookmark], ending: new Error('reset') },
+    ];
+    if (nothing === undefined || something === undefined) throw new Error('no watches');
+    const empty: Watch = { ending: 'end' };
+    const error: Watch = { lines: [{ type: 'ERROR', object: { code: 500, message: 'etcd' } }], ending: 'end' };
+    watches = [nothing, nothing, nothing, nothing, something, nothing, empty, error, new ConnectionError('x'), nothing];
+    start();
+    await open();
+    expect(asked.map((line) => line.split(/[ ?]/)[0])).to.deep.equal([
+      'list',
+      ...Array.from({ length: 10 }, () => 'watch'),
+      'list',
+      'watch',
+    ]);
+  });
+
+  it('lists again where its version is ahead of the server: etcd was restored', async () => {
+    watches = [
+      new ApiError(504, { message: 'Too large resource version: 10, current: 5' }, 'watch'),
+      { ending: 'open' },
+    ];
+    lists = [page(), page('', '5')];
+    start();
+    await open();
+    expect(asked).to.deep.equal(['list?limit=500', 'watch 10', 'list?limit=500', 'watch 5']);
+  });
+
+  it('says nothing of one connection that broke, but of the second', async () => {
+    const works: Watch = { lines: [bookmark], ending: new Error('reset') };
+    watches = [works, works, { ending: new Error('reset') }, { lines: [bookmark], ending: 'open' }];
+    start();
+    await until(() => told.includes('works'));
+    expect(told).to.deep.equal(['watch: reset', 'works']);
+  });
+
+  it('counts a watch as working that stays open, and a silent one only when something comes', async () => {
+    watches = [refusal(403), { ending: 'open' }];
+    const reflector = start();
+    await open();
+    expect(reflector.health()).to.deep.equal({ brokenSinceMs: 0 });
+    planned.find(({ ms }) => ms === 10_000)?.act();
+    expect(reflector.health()).to.deep.equal({ brokenSinceMs: undefined });
+    clock.now.monotonic += 100_000;
+    const silentSince = clock.now.monotonic - 90_000;
+    const before = asked.length;
+    planned.find(({ ms }) => ms === 90_000)?.act();
+    await until(() => asked.length > before);
+    await open();
+    expect(reflector.health()).to.deep.equal({ brokenSinceMs: silentSince });
+    expect(planned.map(({ ms }) => ms)).to.deep.equal([90_000]);
+  });
+
+  for (const status of [401, 403, 404]) {
+    it(`tries a first list again that is refused with ${status}: the server may have just started`, async () => {
+      lists = Array.from({ length: 9 }, () => refusal(status));
+      const reflector = start();
+      await reflector.whenSynced;
+      expect(clock.now.monotonic).to.be.within(25_000, 30_000);
+    });
+
+    it(`rejects where a first list is refused with ${status} for half a minute`, async () => {
+      lists = Array.from({ length: 100 }, () => refusal(status));
+      start();
+      expect(await running).to.include({ status });
+      expect(clock.now.monotonic).to.be.within(30_000, 35_000);
+    });
+  }
+
+  it('goes on where a list is refused later', async () => {
+    watches = [refusal(410), { ending: 'open' }];
+    lists = [page(), ...Array.from({ length: 20 }, () => refusal(403))];
+    start();
+    await open();
+    expect(asked.filter((line) => line.startsWith('list'))).to.have.lengthOf(22);
+  });
+});

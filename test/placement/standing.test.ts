@@ -1,0 +1,246 @@
+import { expect } from 'chai';
+import { readDaemonSet } from '../../src/placement/daemonset.ts';
+import { type Basis, decide, type Placement, standing } from '../../src/placement/decide.ts';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { readPod } from '../../src/placement/pod.ts';
+import {
+  basisOf,
+  GUESSED,
+  standingArchitectures,
+  standingTemplate,
+  templateArchitectures,
+} from '../../src/placement/standing.ts';
+import { input, known, settings, template, toleration } from './objects.ts';
+
+const AMD = toleration('supported-arch=amd64:NoSchedule');
+const ARM = toleration('supported-arch=arm64:NoSchedule');
+const GATE = { name: 'archaware.dev/architecture' };
+
+/** `metadata.managedFields`: who set what, and when in seconds. */
+const wrote = (manager: string, fields: JsonObject, second = 0, subresource = '') => ({
+  manager,
+  time: `2026-01-01T00:00:0${second}Z`,
+  fieldsV1: { 'f:spec': fields },
+  ...(subresource === '' ? {} : { subresource }),
+});
+const IMAGE = { 'f:containers': { 'k:{"name":"app"}': { 'f:image': {} } } };
+const TOLERATIONS = { 'f:tolerations': {} };
+const AFFINITY = { 'f:affinity': {} };
+const author = wrote('kubectl', IMAGE);
+const required = (values: readonly string[]) => ({
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] }],
+    },
+  },
+});
+
+describe('what archaware wrote to a pod', () => {
+  const rows: readonly [
+    what: string,
+    pod: { managed?: JsonObject[]; record?: JsonObject; spec?: JsonObject },
+    mode: 'taints' | 'both' | 'affinity',
+    expected: readonly string[] | undefined,
+  ][] = [
+    ['nothing was written', { managed: [author] }, 'taints', undefined],
+    [
+      'tolerations by the loop',
+      { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
+      'taints',
+      ['amd64', 'arm64'],
+    ],
+    [
+      'tolerations of the same form by the author',
+      { managed: [author, wrote('kubectl', TOLERATIONS)], spec: { tolerations: [AMD] } },
+      'taints',
+      undefined,
+    ],
+    [
+      'tolerations at admission',
+      { managed: [author], record: { tolerations: [AMD] }, spec: { tolerations: [AMD] } },
+      'both',
+      ['amd64'],
+    ],
+    [
+      'tolerations under a key that is no longer configured',
+      {
+        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
+        spec: { tolerations: [toleration('old=amd64:NoSchedule')] },
+      },
+      'taints',
+      undefined,
+    ],
+    [
+      'the gate is still there',
+      {
+        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
+        spec: { tolerations: [AMD], schedulingGates: [GATE] },
+      },
+      'both',
+      undefined,
+    ],
+    [
+      'an image was changed in a later second',
+      {
+        managed: [wrote('archaware-controller', TOLERATIONS, 1), wrote('kubectl-set', IMAGE, 2)],
+        spec: { tolerations: [AMD] },
+      },
+      'taints',
+      undefined,
+    ],
+    [
+      'something else was changed later',
+      {
+        managed: [
+          wrote('archaware-controller', TOLERATIONS, 1),
+          wrote('kubectl-edit', { 'f:activeDeadlineSeconds': {} }, 2),
+        ],
+        spec: { tolerations: [AMD] },
+      },
+      'taints',
+      ['amd64'],
+    ],
+    [
+      'the status was written later',
+      {
+        managed: [author, wrote('archaware-controller', TOLERATIONS, 1), wrote('kubelet', {}, 3, 'status')],
+        spec: { tolerations: [AMD] },
+      },
+      'taints',
+      ['amd64'],
+    ],
+    [
+      'node affinity at the release of the gate',
+      { managed: [author, wrote('archaware-controller', AFFINITY, 1)], spec: { affinity: required(['arm64']) } },
+      'affinity',
+      ['arm64'],
+    ],
+    [
+      'node affinity at admission',
+      {
+        managed: [author],
+        record: { required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }] },
+        spec: { affinity: required(['arm64']) },
+      },
+      'affinity',
+      ['arm64'],
+    ],
+    [
+      'node affinity of the author',
+      { managed: [wrote('kubectl', AFFINITY)], spec: { affinity: required(['arm64']) } },
+      'affinity',
+      undefined,
+    ],
+  ];
+  for (const [what, { managed, record, spec }, mode, expected] of rows) {
+    it(`${what}: ${expected ?? 'it does not stand'}`, () => {
+      const pod = readPod({
+        metadata: {
+          creationTimestamp: '2026-01-01T00:00:00Z',
+          managedFields: managed,
+          ...(record === undefined ? {} : { annotations: { 'archaware.dev/managed': JSON.stringify(record) } }),
+        },
+        spec: { containers: [{ name: 'app', image: 'a' }], ...spec },
+      });
+      expect(standingArchitectures(pod, settings({ mode }))).to.deep.equal(expected);
+    });
+  }
+});
+
+const daemonSet = (images: readonly string[], recorded: string | undefined, metadata: JsonObject = {}) =>
+  readDaemonSet({
+    metadata: recorded === undefined ? {} : { annotations: { 'archaware.dev/tolerations': recorded } },
+    spec: { template: { metadata, spec: { containers: images.map((image) => ({ image })) } } },
+  });
+const record = (images: readonly string[], given = settings()) =>
+  JSON.stringify({ ...basisOf(template(images), given), tolerations: [AMD] });
+
+describe('what archaware wrote to a template', () => {
+  const never = { imagePullPolicy: 'Never' };
+  const rows: readonly [
+    what: string,
+    images: readonly string[],
+    recorded: string | undefined,
+    expected: readonly string[] | undefined,
+    given?: Parameters<typeof settings>[0],
+    metadata?: JsonObject,
+  ][] = [
+    ['no record', ['a'], undefined, undefined],
+    ['a record of these images', ['b', 'a'], record(['a', 'b']), ['amd64']],
+    ['a record of other images', ['a'], record(['b']), undefined],
+    ['a record under other settings', ['a'], record(['a']), undefined, { schedulable: ['arm64'] }],
+    ['a record of an earlier version, without images', ['a'], JSON.stringify([AMD]), ['amd64']],
+    ['a record of a guess', ['a'], JSON.stringify({ ...GUESSED, tolerations: [AMD] }), undefined],
+    ['a record under another key', ['a'], record(['a']), undefined, { taints: { ...settings().taints, key: 'other' } }],
+    [
+      'a template that states its architectures',
+      ['a'],
+      record(['a']),
+      undefined,
+      {},
+      { annotations: { 'archaware.dev/architectures': 'all' } },
+    ],
+    [
+      'images that an override answers',
+      ['a'],
+      record(['a']),
+      undefined,
+      { overrides: [{ pattern: 'a', architectures: ['amd64'] }] },
+    ],
+    ['what cannot be read', ['a'], '{"images":', undefined],
+  ];
+  for (const [what, images, recorded, expected, given = {}, metadata] of rows) {
+    it(`${what}: ${expected ?? 'it does not stand'}`, () => {
+      const subject = daemonSet(images, recorded, metadata);
+      expect(standingTemplate(subject, settings(given), (image) => [image])).to.deep.equal(expected);
+    });
+  }
+
+  it('holds for no template whose images are never pulled: it follows the cluster', () => {
+    const subject = readDaemonSet({
+      metadata: { annotations: { 'archaware.dev/tolerations': record(['a']) } },
+      spec: { template: { spec: { containers: [{ image: 'a', ...never }] } } },
+    });
+    expect(standingTemplate(subject, settings(), (image) => [image])).to.equal(undefined);
+  });
+
+  it('leaves out of its record what no image can be called: the policies take braces for entries', () => {
+    const odd = '{"key":"x","operator":"Equal","value":"amd64","effect":"NoSchedule"}';
+    expect(basisOf(template([odd, 'a']), settings()).images).to.deep.equal(['a']);
+  });
+});
+
+describe('the architectures that a template is to tolerate', () => {
+  const of = (basis: Basis, architectures: readonly string[], followsCluster = false): Placement => ({
+    ...standing(architectures, undefined),
+    basis,
+    followsCluster,
+  });
+  const rows: readonly [what: string, decision: Placement, recorded: readonly object[], expected: readonly string[]][] =
+    [
+      ['known images', of('images', ['arm64']), [AMD], ['arm64']],
+      ['a guess where nothing was written', of('open', ['amd64', 'arm64'], true), [], ['amd64', 'arm64']],
+      ['a guess where something was: that stands', of('open', ['amd64', 'arm64'], true), [AMD], ['amd64']],
+      ['a fallback where something was: that stands', of('fallback', ['arm64']), [AMD], ['amd64']],
+      ['an architecture joined', of('cluster', ['amd64', 'arm64'], true), [AMD], ['amd64', 'arm64']],
+      ['the last node of one has gone: it stays', of('cluster', ['amd64'], true), [AMD, ARM], ['amd64', 'arm64']],
+    ];
+  for (const [what, decision, recorded, expected] of rows) {
+    it(`${what}: ${expected}`, () => {
+      const text = recorded.length === 0 ? undefined : JSON.stringify(recorded);
+      expect(templateArchitectures(decision, text, settings())).to.deep.equal(expected);
+    });
+  }
+
+  it('loses an architecture that may no longer be used', () => {
+    const decision = of('cluster', ['amd64'], true);
+    const given = settings({ schedulable: ['amd64'] });
+    expect(templateArchitectures(decision, JSON.stringify([AMD, ARM]), given)).to.deep.equal(['amd64']);
+  });
+
+  it('is the set of known images again once they are known', () => {
+    const decision = decide(input({ a: known('linux/arm64') }));
+    if (decision.kind !== 'place') throw new Error('not placed');
+    expect(templateArchitectures(decision, JSON.stringify([AMD]), settings())).to.deep.equal(['arm64']);
+  });
+});
