@@ -116,19 +116,27 @@ function commandLine() {
     .option('log-level', { type: 'string', group: 'Common:', describe: 'The same as --log.level' })
     .option('log-format', { type: 'string', group: 'Common:', describe: 'The same as --log.format' })
     .option('output', { type: 'string', group: 'Common:', describe: 'Form on stdout: table, json, yaml' })
-    .option('yes', { type: 'boolean', group: 'clean:', describe: 'Do not ask' })
-    .option('dry-run', { type: 'boolean', group: 'clean:', describe: 'Say what would be done, and stop' })
+    .option('yes', { type: 'boolean', group: 'clean:', describe: 'Do not ask; needed where there is no terminal' })
+    .option('dry-run', {
+      type: 'boolean',
+      group: 'clean:',
+      describe: 'Say what would be done and what would refuse, and stop',
+    })
     .option('pods', {
       type: 'string',
       group: 'clean:',
       describe: 'Pods that carry our tolerations: evict (default), delete, keep',
     })
-    .option('timeout', { type: 'string', group: 'clean:', describe: 'How long evictions may take (10m)' })
+    .option('timeout', {
+      type: 'string',
+      group: 'clean:',
+      describe: 'How long replacing pods may go on without progress (10m)',
+    })
     .option('all-pods', { type: 'boolean', group: 'clean:', describe: 'Also pods that nothing brings back' })
     .option('stop', {
       type: 'boolean',
       group: 'clean:',
-      describe: 'Scale our Deployment to 0 first, and wait for its leader to end',
+      describe: 'Scale every Deployment of ours to 0 first, and wait for the leaders to end',
     })
     .option('from', {
       type: 'string',

@@ -43,6 +43,8 @@ export const WEBHOOK_SERVICE = 'archaware-controller';
 
 /** The Deployment that runs us. */
 export const DEPLOYMENT = 'archaware-controller';
+/** `metadata.labels` of every object that runs us, with the value of {@link DEPLOYMENT}: also of the Lease. */
+export const APP_LABEL = 'app.kubernetes.io/name';
 
 /** The closed list of Event reasons. */
 export type EventReason =

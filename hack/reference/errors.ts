@@ -46,10 +46,10 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
 const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'Done. `run`: ended by a signal. `clean`: nothing of ours is left.',
   failed:
-    'Failed: the API server cannot be reached or refuses, a live leader is at work, `clean` was interrupted or answered with no.',
+    'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of ours that wants replicas, was interrupted, or was answered with no.',
   found: '`plan`: there are changes to make. `inspect`: an image could not be resolved. `clean`: something is left.',
   usage:
-    'Usage, configuration or kubeconfig. Each problem stands in a line with key, value, what is expected, file and line.',
+    'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`. Each problem stands in a line with key, value, what is expected, file and line.',
 };
 
 /** The errors of images, and the exit codes. */

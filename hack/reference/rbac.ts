@@ -18,6 +18,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: 'templates without tolerations get no pods on tainted nodes',
     patch: 'our tolerations in the template, and the annotation that lists them',
   },
+  'deployments.apps': { read: '`clean` refuses beside a controller of ours in any namespace' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
   secrets: { read: 'pull secrets that pods name', create: 'the certificates, where there are none' },
   'secrets/archaware-controller-webhook': {
@@ -26,7 +27,10 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     delete: '`clean`',
   },
   'events.events.k8s.io': { create: '[Events](events.md)', patch: 'their repetition' },
-  'leases.coordination.k8s.io': { create: 'the Lease, where there is none' },
+  'leases.coordination.k8s.io': {
+    create: 'the Lease, where there is none',
+    read: '`clean` refuses beside a live leader in any namespace',
+  },
   'leases.coordination.k8s.io/archaware-controller': { read: 'who leads', update: 'to lead' },
   'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {
     read: '`clean` looks for it',

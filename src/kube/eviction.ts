@@ -66,7 +66,7 @@ export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evict
 }
 
 /** Why the pod stays; undefined where trying again soon may help. */
-function obstacle({ status, hasCauses, retryAfterMs }: ApiError): string | undefined {
+export function obstacle({ status, hasCauses, retryAfterMs }: ApiError): string | undefined {
   switch (status) {
     case 429:
       // Without a cause, and with a time to come back, it is the server that has too much to do.

@@ -1,6 +1,6 @@
 import { onAbort } from '../kit/abort.ts';
-import { FIELD_MANAGER } from '../names.ts';
-import { isObject, type JsonObject, numberAt, objectAt, stringAt } from '../placement/json.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
+import { isObject, type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../placement/json.ts';
 import type { ApiClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { ApiError, isGone } from './errors.ts';
@@ -87,10 +87,12 @@ export function createLease(options: LeaseOptions): Lease {
     }
     const transitions = numberAt(spec, 'leaseTransitions') ?? 0;
     const now = microTime(clock.wall());
+    const metadata = objectAt(current ?? {}, 'metadata');
     const next = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { ...objectAt(current ?? {}, 'metadata'), name, namespace },
+      // The label lets clean find it in whatever namespace and under whatever name.
+      metadata: { ...metadata, name, namespace, labels: { ...stringsAt(metadata, 'labels'), [APP_LABEL]: DEPLOYMENT } },
       spec: {
         ...spec,
         holderIdentity: identity,

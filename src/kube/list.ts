@@ -4,29 +4,48 @@ import { isExpired } from './errors.ts';
 
 const PAGE = 500;
 
-/** All objects of a collection, page by page; `path` may hold a query. Starts anew, once, where the pages expire on the way. */
-export async function listAll(
+/** All objects of a collection, whole, page by page. `path` may hold a query. */
+export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal: AbortSignal): Promise<JsonObject[]> {
+  return readAll(client, path, (object) => object, signal);
+}
+
+/**
+ * What `read` makes of each object of a collection, page by page; undefined is left out. No whole object is kept longer than its
+ * page, so that a big cluster fits into a small process. Starts again, once, where the pages expire on the way. `path`
+ * may hold a query. Throws what the client throws.
+ */
+export async function readAll<T>(
   client: Pick<ApiClient, 'request'>,
   path: string,
+  read: (object: JsonObject) => T | undefined,
   signal: AbortSignal,
-): Promise<JsonObject[]> {
+): Promise<T[]> {
   try {
-    return await pages(client, path, signal);
+    return await pages(client, path, read, signal);
   } catch (error) {
     if (!isExpired(error)) throw error;
-    return pages(client, path, signal);
+    return pages(client, path, read, signal);
   }
 }
 
-async function pages(client: Pick<ApiClient, 'request'>, path: string, signal: AbortSignal): Promise<JsonObject[]> {
-  const objects: JsonObject[] = [];
+async function pages<T>(
+  client: Pick<ApiClient, 'request'>,
+  path: string,
+  read: (object: JsonObject) => T | undefined,
+  signal: AbortSignal,
+): Promise<T[]> {
+  const found: T[] = [];
+  const more = path.includes('?') ? '&' : '?';
   let token = '';
   do {
     const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    const page = await client.request('list', `${path}${path.includes('?') ? '&' : '?'}${query}`, { signal });
+    const page = await client.request('list', `${path}${more}${query}`, { signal });
     const list = isObject(page) ? page : {};
-    objects.push(...(listAt(list, 'items') ?? []));
+    for (const object of listAt(list, 'items') ?? []) {
+      const item = read(object);
+      if (item !== undefined) found.push(item);
+    }
     token = stringAt(objectAt(list, 'metadata'), 'continue') ?? '';
   } while (token !== '');
-  return objects;
+  return found;
 }

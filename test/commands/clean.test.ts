@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { at, objects, text } from '../support/cluster/json.ts';
+import { runBundle, startController } from '../support/controller-process.ts';
 import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
 
 const SET = '/apis/apps/v1/namespaces/default/daemonsets/agent';
+const ROLE = '/apis/rbac.authorization.k8s.io/v1/clusterroles/archaware-controller-clean';
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
 
 describe('clean', () => {
@@ -12,16 +14,17 @@ describe('clean', () => {
   });
   afterEach(() => product.stop());
 
-  /** A Deployment of two pods and a DaemonSet on tainted nodes, and nobody who leads. */
-  async function settle() {
+  /** A Deployment of two pods and a DaemonSet on tainted nodes, and the controller that leads. */
+  const settle = () => settled(4);
+  async function settled(count: number) {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [image], { spec: { replicas: 2 } }));
     await product.cluster.apply(workload('DaemonSet', 'agent', [image]));
     const controller = await product.run();
     await product.eventuallyTainted();
-    await product.eventually('four pods that tolerate both', async () => {
+    await product.eventually(`${count} pods that tolerate both`, async () => {
       const pods = await product.list(PODS);
-      return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
+      return pods.length === count && pods.every((pod) => tolerated(pod.spec).length === 2);
     });
     return controller;
   }
@@ -81,7 +84,9 @@ describe('clean', () => {
     expect(stderr).to.match(/ leads \(Lease archaware\/archaware-controller\): stop it first/);
     const stopping = await clean('--stop');
     expect(stopping.code).to.equal(1);
-    expect(stopping.stderr, 'our account may not scale').to.match(/cannot patch resource "deployments\/scale"/);
+    expect(stopping.stderr, 'there is no Deployment to scale').to.match(
+      / leads \(Lease .*no Deployment of ours runs it/,
+    );
     await controller.stop();
     expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
   });
@@ -148,4 +153,212 @@ describe('clean', () => {
       expect(stderr).to.match(new RegExp(`^archaware-controller: ${flag}: got "${value}", expected .*\n$`));
     }
   });
+
+  /** By an administrator, who may look and scale everywhere. */
+  const asAdmin = (...args: string[]) =>
+    runBundle(['clean', '--kubeconfig', product.cluster.kubeconfig, '--timeout', '10s', ...args]);
+  /** A Deployment of ours, or of that name, whose pods nothing runs. */
+  const deploy = async (namespace: string, name: string, labels: Record<string, string> = {}) => {
+    await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }));
+    await product.cluster.apply(
+      JSON.stringify({
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name, namespace, labels },
+        spec: {
+          replicas: 2,
+          selector: { matchLabels: { app: name } },
+          template: {
+            metadata: { labels: { app: name } },
+            spec: { schedulerName: 'none', containers: [{ name: 'c', image: 'example.com/c:1' }] },
+          },
+        },
+      }),
+    );
+  };
+  const ours = { 'app.kubernetes.io/name': 'archaware-controller' };
+  const taints = async () => (await product.list('/api/v1/nodes')).flatMap(taintsOf).sort();
+
+  it('needs --yes where there is no terminal: it says what it would do, and has done nothing', async () => {
+    await (await settle()).stop();
+    product.cluster.forgetRequests();
+    const { code, stdout, stderr } = await product.command(['clean'], { input: 'y\n' });
+    expect([code, stdout]).to.deep.equal([3, '']);
+    expect(stderr).to.match(/pods with our tolerations +2 +evict/);
+    expect(stderr).to.match(
+      /archaware-controller: --yes: expected, as there is no terminal to ask on; nothing was done\n$/,
+    );
+    expect(product.cluster.writes()).to.deep.equal([]);
+  });
+
+  it('refuses beside a Deployment of ours that wants replicas, by its label or its name, in any namespace', async () => {
+    await (await settle()).stop();
+    await deploy('elsewhere', 'arch', ours);
+    await deploy('somewhere', 'archaware-controller');
+    product.cluster.forgetRequests();
+    const { code, stdout, stderr } = await product.command(['clean', '--yes']);
+    expect([code, stdout]).to.deep.equal([1, '']);
+    expect(stderr).to.include('Deployment elsewhere/arch wants 2 replicas');
+    expect(stderr).to.include('Deployment somewhere/archaware-controller wants 2 replicas');
+    expect(product.cluster.writes()).to.deep.equal([]);
+    const dry = await product.command(['clean', '--dry-run']);
+    expect(dry.code).to.equal(0);
+    expect(dry.stderr).to.match(/without --dry-run, clean refuses: Deployment elsewhere\/arch wants 2 replicas/);
+    expect(dry.stdout).to.match(/controllers that run +0 +2/);
+    expect(product.cluster.writes()).to.deep.equal([]);
+  });
+
+  it('scales every one to 0 with --stop, where it may', async () => {
+    await (await settle()).stop();
+    await deploy('elsewhere', 'arch', ours);
+    await deploy('somewhere', 'archaware-controller');
+    const refused = await clean('--stop');
+    expect(refused.code).to.equal(1);
+    expect(refused.stderr).to.match(
+      /cannot patch resource "deployments\/scale".*kubectl -n elsewhere scale deployment arch/,
+    );
+    expect(await taints()).to.deep.equal(['amd64', 'arm64']);
+    const { code, stderr } = await asAdmin('--yes', '--stop');
+    expect(code, stderr).to.equal(0);
+    for (const path of ['elsewhere/deployments/arch', 'somewhere/deployments/archaware-controller']) {
+      expect(at(await product.get(`/apis/apps/v1/namespaces/${path}`), 'spec', 'replicas')).to.equal(0);
+    }
+    await nothingLeft();
+  });
+
+  it('refuses beside a live leader in another namespace, whatever its Lease is called', async () => {
+    await (await settle()).stop();
+    await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }));
+    const leader = await startController([
+      '--kubeconfig',
+      product.cluster.kubeconfig,
+      ...['--leaderElection.namespace', 'other', '--leaderElection.name', 'arch'],
+      ...['--registries.insecure', product.registry.host],
+    ]);
+    try {
+      await product.eventually('it to lead', async () => (await leader.metric('archaware_leader')) === 1);
+      const dry = await product.command(['clean', '--dry-run']);
+      expect(dry.stderr).to.match(/without --dry-run, clean refuses: \S+ leads \(Lease other\/arch\)/);
+      for (const { code, stderr } of [await product.command(['clean', '--yes']), await asAdmin('--yes')]) {
+        expect(code, stderr).to.equal(1);
+        expect(stderr).to.match(/leads \(Lease other\/arch\): stop it first/);
+      }
+      expect(await taints()).to.deep.equal(['amd64', 'arm64']);
+    } finally {
+      await leader.stop('SIGKILL');
+    }
+  });
+
+  it('names the right that it lacks to look for controllers', async () => {
+    await (await settle()).stop();
+    const rules = objects((await product.get(ROLE)).rules).filter(
+      ({ apiGroups }) => !String(apiGroups).includes('coordination'),
+    );
+    await product.patch(ROLE, { rules });
+    const { code, stderr } = await clean();
+    expect(code).to.equal(1);
+    expect(stderr).to.match(
+      /cannot list resource "leases".*grant "list" on deployments.apps and leases.coordination.k8s.io/,
+    );
+    const dry = await product.command(['clean', '--dry-run']);
+    expect(dry.code).to.equal(0);
+    expect(dry.stderr).to.match(/without --dry-run, clean refuses: .*"leases"/);
+  });
+
+  it('tries failed lists again', async () => {
+    await (await settle()).stop();
+    for (const [path, fault] of [
+      [/\/api\/v1\/pods\?/, { status: 503, headers: { 'retry-after': '1' } }],
+      [/daemonsets\?/, { reset: true }],
+      [/leases\?/, { status: 429 }],
+    ] as const) {
+      product.cluster.faults.inject({ method: 'GET', path, times: 2, ...fault });
+    }
+    const { code, left, stderr } = await clean();
+    expect([code, left]).to.deep.equal([0, []]);
+    expect(stderr).to.match(/list \/api\/v1\/pods: 503 .*; tried again in 1\.0 s/);
+    await nothingLeft();
+  });
+
+  it('says what it did and what is left where it breaks off in the middle', async () => {
+    await (await settle()).stop();
+    let heal = () => {};
+    product.cluster.faults.conflictNextPatch(/daemonsets/, () => {
+      heal = product.cluster.faults.inject({ method: 'GET', path: /\/api\/v1\/pods\?/, status: 500 });
+    });
+    const { code, left, removed, stderr } = await clean();
+    expect(code, stderr).to.equal(1);
+    expect(removed).to.deep.include({ configurations: 2, nodes: 2, daemonSets: 1, pods: 0 });
+    expect(left.length, left.join()).to.equal(4);
+    expect(stderr).to.match(/archaware-controller: list \/api\/v1\/pods: 500/);
+    heal();
+    expect(await clean()).to.deep.include({ code: 0, left: [] });
+    await nothingLeft();
+  });
+
+  it('takes the taint from a node that joins meanwhile, and says where it comes from', async () => {
+    await (await settle()).stop();
+    const joining = { name: 'arm64-2', architecture: 'arm64' };
+    product.cluster.faults.conflictNextPatch(/daemonsets/, () =>
+      product.cluster.createNode({
+        ...joining,
+        taints: [{ key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' }],
+      }),
+    );
+    const { code, left, removed, stderr } = await clean();
+    expect([code, left]).to.deep.equal([0, []]);
+    expect(removed).to.deep.include({ nodes: 3 });
+    expect(stderr).to.match(/Node arm64-2 was made with our taint.*--register-with-taints/);
+    await nothingLeft();
+  });
+
+  it('replaces the pods of an owner one at a time, and adds up', async () => {
+    await product.cluster.apply(
+      workload('Deployment', 'many', [product.image('app', ['amd64', 'arm64'])], { spec: { replicas: 5 } }),
+    );
+    await (await settled(9)).stop();
+    let least = 5;
+    let over = false;
+    const watching = (async () => {
+      while (!over) {
+        const pods = (await product.list(PODS)).filter(
+          (pod) =>
+            at(pod, 'metadata', 'labels', 'app') === 'many' && at(pod, 'metadata', 'deletionTimestamp') === undefined,
+        );
+        least = Math.min(least, pods.filter(isReady).length);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    const { code, stdout, stderr } = await product.command(['clean', '--yes']);
+    over = true;
+    await watching;
+    expect(code, stderr).to.equal(0);
+    expect(least).to.equal(4);
+    expect(stdout).to.match(/pods with tolerations +9 +0/);
+    expect(stderr).to.match(/pods with our tolerations +7 +evict/);
+    expect(
+      stderr
+        .split('\n')
+        .filter((line) => line.startsWith('pods: '))
+        .at(-1),
+    ).to.equal('pods: 9 of 9 replaced');
+    for (const line of stdout.trimEnd().split('\n')) expect(line).to.match(/\S {2,}(REMOVED|[0-9]+) +(LEFT|[0-9]+)$/);
+  });
+
+  it('is not ended by a server that is busy', async () => {
+    await (await settle()).stop();
+    product.cluster.faults.inject({
+      method: 'POST',
+      path: /eviction/,
+      times: 2,
+      status: 429,
+      headers: { 'retry-after': '1' },
+    });
+    const { code, left, stderr } = await clean();
+    expect([code, left], stderr).to.deep.equal([0, []]);
+  });
 });
+
+function isReady(pod: unknown): boolean {
+  return objects(at(pod, 'status', 'conditions')).some(({ type, status }) => type === 'Ready' && status === 'True');
+}

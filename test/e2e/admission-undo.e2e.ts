@@ -29,7 +29,7 @@ describe('admission that is taken away again, on the real control plane', () => 
   afterEach(async () => {
     await world.stopControllers();
     await world.cluster.kubectl(['delete', 'deployments,daemonsets,pods', '--all', '-n', ns, '--wait=false']);
-    await world.command(['clean', '--webhook.enabled', '--pods', 'keep']);
+    await world.command(['clean', '--yes', '--webhook.enabled', '--pods', 'keep']);
     await world.eventually('the pods to be gone', async () => (await world.list('Pod', ns)).length === 0);
   });
 
@@ -92,7 +92,7 @@ describe('admission that is taken away again, on the real control plane', () => 
       (await world.list('Pod', ns)).filter((found) => gates(found).length > 0).map((found) => [uidOf(found), found]),
     );
     const from = await world.requestCount();
-    const { code, stdout, stderr } = await world.command(['clean', '--webhook.enabled', '--output', 'json']);
+    const { code, stdout, stderr } = await world.command(['clean', '--yes', '--webhook.enabled', '--output', 'json']);
     expect(code, stdout + stderr).to.equal(0);
     expect(at(JSON.parse(stdout), 'removed', 'gates')).to.equal(4);
 
@@ -116,7 +116,7 @@ describe('admission that is taken away again, on the real control plane', () => 
     }
     expect((await world.list('Pod', ns)).map(uidOf)).to.include.members([...gated.keys()]);
     expect(await foreign()).to.deep.equal(before);
-    expect((await world.command(['clean', '--webhook.enabled'])).code).to.equal(0);
+    expect((await world.command(['clean', '--yes', '--webhook.enabled'])).code).to.equal(0);
   });
 
   it('clean in mode affinity forgets what admission noted, and touches no running pod otherwise', async () => {
@@ -128,7 +128,7 @@ describe('admission that is taken away again, on the real control plane', () => 
     );
     const before = (await allRun(3)).map((found) => [uidOf(found), at(found, 'spec')]);
     await world.stopControllers();
-    const { code, stdout, stderr } = await world.command(['clean', '--webhook.enabled']);
+    const { code, stdout, stderr } = await world.command(['clean', '--yes', '--webhook.enabled']);
     expect(code, stdout + stderr).to.equal(0);
     const after = await world.list('Pod', ns);
     expect(after.map((found) => [uidOf(found), at(found, 'spec')])).to.have.deep.members(before);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { readRecorded } from '../../src/placement/daemonset.ts';
 import type { RunningController } from '../support/controller-process.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { daemonSet, pod } from './support/workloads.ts';
@@ -7,6 +8,8 @@ import { pathOf, startWorld, type World } from './support/world.ts';
 
 const RECORDED = 'archaware.dev/tolerations';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
+/** The tolerations that the annotation says are archaware's. */
+const recorded = (found: unknown) => readRecorded(String(annotation(found, RECORDED)));
 const architectureOf = (node: string) => node.split('-')[0] ?? '';
 
 describe('DaemonSets on the real control plane', () => {
@@ -68,7 +71,7 @@ describe('DaemonSets on the real control plane', () => {
     expect(await uids(namespace, 'two')).to.deep.equal(before);
     const found = await world.get('DaemonSet', namespace, 'one');
     expect(tolerations(at(found, 'spec', 'template'))).to.deep.equal(ours('amd64', 'arm64', 's390x'));
-    expect(JSON.parse(String(annotation(found, RECORDED)))).to.have.length(3);
+    expect(recorded(found)).to.have.length(3);
   });
 
   it("gives a template exactly its set, keeps its author's tolerations, and narrows with its image", async () => {
@@ -83,7 +86,7 @@ describe('DaemonSets on the real control plane', () => {
     await setImage(namespace, 'agent', 'arm64');
     await eventuallyTemplate(namespace, 'agent', ['example.com/own:', ...ours('arm64')]);
     const found = await eventuallyRunsOn(namespace, 'agent', ['arm64-1']);
-    expect(JSON.parse(String(annotation(found, RECORDED)))).to.have.length(1);
+    expect(recorded(found)).to.have.length(1);
     await setImage(namespace, 'agent', 'nested');
     await eventuallyRunsOn(namespace, 'agent', NODES);
   });

@@ -210,7 +210,14 @@ for (const [name, promised, rights] of OVERLAYS) {
 
     it('leaves nothing behind after clean and the deletion of its objects', async () => {
       await world.stopControllers();
-      const { code, stdout, stderr } = await world.command(['clean', '--all-pods', '--output', 'json', ...flags]);
+      const { code, stdout, stderr } = await world.command([
+        'clean',
+        '--yes',
+        '--all-pods',
+        '--output',
+        'json',
+        ...flags,
+      ]);
       expect(code, stdout + stderr).to.equal(0);
       for (const node of await world.list('Node', '')) {
         expect(JSON.stringify(node), nameOf(node)).not.to.match(/archaware[.]dev|supported-arch|accelerators\//);

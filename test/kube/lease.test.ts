@@ -111,6 +111,18 @@ describe('the lease', () => {
     expect(await record('holderIdentity')).to.equal('b');
   });
 
+  it('carries our label, by which clean finds it, and keeps the labels of others', async () => {
+    const a = holder('a');
+    await a.tryAcquire(never);
+    const labels = async () => at((await server.cluster.request('GET', LEASE)).body, 'metadata', 'labels');
+    expect(await labels()).to.deep.equal({ 'app.kubernetes.io/name': 'archaware-controller' });
+    await server.cluster.request('PATCH', LEASE, {
+      metadata: { labels: { 'app.kubernetes.io/name': null, team: 'x' } },
+    });
+    await a.tryAcquire(never);
+    expect(await labels()).to.deep.equal({ 'app.kubernetes.io/name': 'archaware-controller', team: 'x' });
+  });
+
   it('has no leader while clean holds it', async () => {
     const [a, b] = [holder(cleanerIdentity('host')), holder('b')];
     for (let time = 0; time < 2; time++) {

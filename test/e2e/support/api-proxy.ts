@@ -28,6 +28,8 @@ export type ApiProxy = {
   leaseWrites(): ProxiedRequest[];
   /** Holds matching requests back until `release`. */
   hold(matches: (method: string, path: string) => boolean): { held(): number; release(): void };
+  /** Answers the next `times` matching requests itself, with this status and `Retry-After: 1`. */
+  fail(matches: (method: string, path: string) => boolean, status: number, times: number): void;
   /** How many watches are open. */
   watching(): number;
   /** Resets the connections that watch and leaves the others alone; gives how many there were. */
@@ -38,6 +40,7 @@ export type ApiProxy = {
 };
 
 type Entry = { method: string; path: string; body: string; status: number; endedAs: number };
+type Failure = { matches: (method: string, path: string) => boolean; status: number; left: number };
 type Hold = { matches: (method: string, path: string) => boolean; waiting: (() => void)[] };
 
 const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
@@ -49,6 +52,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
   const entries: Entry[] = [];
   const watches = new Set<Socket>();
   let holds: Hold[] = [];
+  const failures: Failure[] = [];
   let ends = 0;
   let breaking = false;
 
@@ -57,6 +61,14 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
     entries.push(entry);
     const hold = holds.find(({ matches }) => matches(entry.method, entry.path));
     if (hold !== undefined) await new Promise<void>((resolve) => hold.waiting.push(resolve));
+    const failure = failures.find(({ matches, left }) => left > 0 && matches(entry.method, entry.path));
+    if (failure !== undefined) {
+      failure.left--;
+      entry.status = failure.status;
+      incoming.resume();
+      outgoing.writeHead(failure.status, { 'retry-after': '1', 'content-type': 'application/json' }).end('{}');
+      return;
+    }
     const target = new URL(entry.path, cluster.server);
     const secure = target.protocol === 'https:';
     const upstream = (secure ? forwardSecurely : forward)(target, {
@@ -121,6 +133,9 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
           for (const go of hold.waiting.splice(0)) go();
         },
       };
+    },
+    fail(matches, status, times) {
+      failures.push({ matches, status, left: times });
     },
     watching: () => watches.size,
     resetWatches() {

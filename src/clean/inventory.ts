@@ -1,0 +1,204 @@
+import type { ApiClient } from '../kube/client.ts';
+import { ApiError, isGone } from '../kube/errors.ts';
+import { readAll } from '../kube/list.ts';
+import { GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
+import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/daemonset.ts';
+import type { JsonObject } from '../placement/json.ts';
+import { type Node, readManaged, readNode, taintKind, undoNode } from '../placement/node.ts';
+import { readPod } from '../placement/pod.ts';
+import { readPodManaged } from '../placement/pod-managed.ts';
+import type { Settings } from '../placement/settings.ts';
+import { type PodUndo, undoPod, undoTemplate } from '../placement/undo.ts';
+
+/** Where `clean` looks, and for what. */
+export type LookOptions = {
+  readonly client: ApiClient;
+  readonly taints: Settings['taints'];
+  /** Whether there may be a webhook of ours: else not being allowed to look for one means that there is none. */
+  readonly webhook: boolean;
+  /** The same of the Secret with certificates that we made. */
+  readonly ownCertificates: boolean;
+  /** Where the Secret with our certificates may be; the first is our own, and in the others we may not be allowed to look. */
+  readonly namespaces: readonly string[];
+  /** Whether pods of Jobs, of unknown owners and bare pods are replaced, too. */
+  readonly allPods: boolean;
+  readonly signal: AbortSignal;
+};
+
+/** An object that is ours as a whole. */
+export type OwnObject = {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly path: string;
+};
+
+/** What is kept of a pod that needs no decision any more. */
+export type PodName = { readonly namespace: string; readonly name: string };
+
+/** Who brings a pod back; one object for all of its pods. */
+export type PodOwner = { readonly kind: string; readonly name: string; readonly uid: string };
+
+/** A pod that carries our tolerations, and what can be done about it. There may be 100,000 of them. */
+export type CarryingPod = PodName & {
+  readonly kind: 'Pod';
+  readonly uid: string;
+  /** Whether it is bound to a node. */
+  readonly bound: boolean;
+  readonly owner: PodOwner | undefined;
+  /** The label that all pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
+  readonly templateHash: string | undefined;
+  readonly undo: Exclude<PodUndo, { kind: 'none' }>;
+};
+
+/** What of ours the cluster holds. */
+export type Inventory = {
+  readonly configurations: readonly OwnObject[];
+  /** Pods that hold our gate, and those that admission wrote nothing to but affinity. */
+  readonly gated: readonly PodName[];
+  readonly recorded: readonly PodName[];
+  readonly nodes: readonly Node[];
+  readonly daemonSets: readonly DaemonSet[];
+  /** The pods that carry our tolerations, as their templates will be once they are restored. */
+  readonly pods: readonly CarryingPod[];
+  /** The uids of all nodes. */
+  readonly nodeUids: ReadonlySet<string>;
+};
+
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+/** The binding first: a policy without one does nothing. */
+const POLICIES: readonly OwnObject[] = [
+  { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
+  { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
+].map(({ kind, plural }) => ({ kind, name: GUARD_POLICY, path: `${ADMISSION}/${plural}/${GUARD_POLICY}` }));
+const WEBHOOK: OwnObject = {
+  kind: 'MutatingWebhookConfiguration',
+  name: WEBHOOK_CONFIGURATION,
+  path: `${ADMISSION}/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`,
+};
+const TEMPLATE_HASH = 'pod-template-hash';
+
+/**
+ * Looks at the cluster and gives what of ours is in it; pods that are as they were `known` are the same objects. Throws what the
+ * client throws.
+ */
+export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
+  const { client, taints, signal } = options;
+  const configurations = [];
+  for (const object of [WEBHOOK, ...POLICIES, ...options.namespaces.map(secretIn)]) {
+    if (await exists(options, object)) configurations.push(object);
+  }
+  const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
+  const daemonSets = await readAll(client, '/apis/apps/v1/daemonsets', readDaemonSet, signal);
+  return {
+    configurations,
+    nodes: nodes.filter((node) => undoNode(node, taints).kind === 'set'),
+    nodeUids: new Set(nodes.map(({ uid }) => uid)),
+    daemonSets: daemonSets.filter((daemonSet) => undoTemplate(daemonSet).kind === 'set'),
+    ...(await takePods(options, taintsEver(taints, nodes, daemonSets), daemonSets, known)),
+  };
+}
+
+/** Every taint that we set or may have set, as `key` and `effect`. */
+function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSets: readonly DaemonSet[]) {
+  const recorded = [
+    taints,
+    ...nodes.flatMap(({ managed }) => readManaged(managed).taints),
+    ...daemonSets.flatMap((daemonSet) => readRecorded(daemonSet.recorded)),
+  ];
+  return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
+}
+
+async function takePods(
+  { client, allPods, signal }: LookOptions,
+  keys: readonly { readonly key: string; readonly effect: string }[],
+  daemonSets: readonly DaemonSet[],
+  known: readonly CarryingPod[],
+): Promise<Pick<Inventory, 'gated' | 'recorded' | 'pods'>> {
+  const templates = new Map(daemonSets.map((daemonSet) => [daemonSet.uid, restored(daemonSet)]));
+  const share = sharing();
+  const before = new Map(known.map((pod) => [pod.uid, pod]));
+  const [gated, recorded]: [PodName[], PodName[]] = [[], []];
+  const read = (object: JsonObject): CarryingPod | undefined => {
+    const pod = readPod(object);
+    const { uid, owner, labels, nodeName } = pod;
+    const name = { namespace: share.text(pod.namespace), name: pod.name };
+    if (pod.gated !== undefined) gated.push(name);
+    if (readPodManaged(object)?.tolerations.length === 0) recorded.push(name);
+    const undo = undoPod(object, keys, allPods, (setUid) => templates.get(setUid));
+    if (undo.kind === 'none') return undefined;
+    const bound = nodeName !== undefined;
+    const same = before.get(uid);
+    if (same !== undefined && same.bound === bound && same.undo.kind === undo.kind) return same;
+    return {
+      kind: 'Pod',
+      ...name,
+      uid,
+      bound,
+      owner: owner && share.owner(owner),
+      templateHash: share.text(labels[TEMPLATE_HASH]),
+      undo: share.undo(undo),
+    };
+  };
+  const pods = await readAll(client, '/api/v1/pods', read, signal);
+  // A list that expired on the way was read twice.
+  return { gated: distinct(gated), recorded: distinct(recorded), pods };
+}
+
+function distinct(names: readonly PodName[]): PodName[] {
+  return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
+}
+
+/** One copy of what many pods have in common: each page is parsed apart. */
+function sharing() {
+  const texts = new Map<string, string>();
+  const owners = new Map<string, PodOwner>();
+  const undos = new Map<string, CarryingPod['undo']>();
+  const text = <T extends string | undefined>(value: T): T | string => {
+    if (value === undefined) return value;
+    if (!texts.has(value)) texts.set(value, value);
+    return texts.get(value) ?? value;
+  };
+  return {
+    text,
+    owner({ kind, name, uid }: PodOwner): PodOwner {
+      const known = owners.get(uid) ?? { kind: text(kind), name, uid };
+      owners.set(uid, known);
+      return known;
+    },
+    undo(undo: CarryingPod['undo']): CarryingPod['undo'] {
+      const key = undo.kind === 'leave' ? undo.reason : undo.kind;
+      const known = undos.get(key) ?? undo;
+      undos.set(key, known);
+      return known;
+    },
+  };
+}
+
+/** The DaemonSet as it will be when its template has been restored and it has not rolled yet. */
+function restored(daemonSet: DaemonSet): DaemonSet {
+  const decision = undoTemplate(daemonSet);
+  if (decision.kind === 'settled') return daemonSet;
+  return { ...daemonSet, settled: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
+}
+
+function secretIn(namespace: string): OwnObject {
+  const path = `/api/v1/namespaces/${namespace}/secrets/${WEBHOOK_SECRET}`;
+  return { kind: 'Secret', namespace, name: WEBHOOK_SECRET, path };
+}
+
+async function exists(options: LookOptions, { kind, namespace, path }: OwnObject): Promise<boolean> {
+  const { client, webhook, signal } = options;
+  const ownCertificates = options.ownCertificates && namespace === options.namespaces[0];
+  try {
+    await client.request('get', path, { signal });
+    return true;
+  } catch (error) {
+    // Servers before 1.36 do not know the kind of the policies.
+    if (isGone(error)) return false;
+    const mayNotLook = error instanceof ApiError && error.status === 403;
+    const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;
+    if (mayNotLook && !mayBeThere) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,134 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { ApiError, isGone } from '../kube/errors.ts';
+import { type Attempt, createLease, type Lease } from '../kube/lease.ts';
+import { retrying } from '../kube/retry.ts';
+import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, stopAdvice } from './controllers.ts';
+
+/** Where a Lease is. */
+export type Place = { readonly namespace: string; readonly name: string };
+
+export type HoldOptions = {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  /** Who we are, for every Lease. */
+  readonly identity: string;
+  readonly durationMs: number;
+  /** How long a live leader is waited for. */
+  readonly waitMs: number;
+  /** Whether Deployments were scaled to 0 on request: what leads now is none of them, or does not end. */
+  readonly stopping: boolean;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+};
+
+/** Leases that are held for as long as `clean` works: no controller leads meanwhile. */
+export type HeldLeases = {
+  /** Whether a write may be sent: each of them was renewed a short while ago. */
+  fresh(): boolean;
+  /** Gives them up, so that the next leader need not wait. */
+  release(signal: AbortSignal): Promise<void>;
+  /** Gives them up and deletes them, where nothing else took them meanwhile. */
+  remove(signal: AbortSignal): Promise<void>;
+};
+
+const WATCH_MS = 500;
+
+/**
+ * Which Leases keep every controller of ours from leading: those that there are, and where a Deployment has none yet, the
+ * one it would make. `configured` counts where it is stated, and where nothing was found.
+ */
+export function placesToHold(
+  { deployments, leases }: OwnControllers,
+  configured: Place & { readonly stated: boolean },
+): Place[] {
+  const { namespace, name, stated } = configured;
+  const found = [...leases, ...deployments.map((deployment) => ({ namespace: deployment.namespace, name }))];
+  const all = stated || found.length === 0 ? [{ namespace, name }, ...found] : found;
+  return [...new Map(all.map((place) => [`${place.namespace}/${place.name}`, place])).values()].map((place) => ({
+    namespace: place.namespace,
+    name: place.name,
+  }));
+}
+
+/**
+ * Takes the Leases, one after the other, and renews them until `signal` aborts; calls `lost` where one is lost. A holder that
+ * fell silent is given its time to prove that it lives. Throws {@link RefusedError} beside a live leader, when those that were
+ * taken are given up again.
+ */
+export async function holdLeases(
+  places: readonly Place[],
+  options: HoldOptions,
+  lost: () => void,
+): Promise<HeldLeases> {
+  const held: Lease[] = [];
+  let refused: unknown;
+  const release = async (signal: AbortSignal) => {
+    await Promise.all(held.map((lease) => lease.release(signal).catch(() => undefined)));
+  };
+  try {
+    for (const place of places) {
+      const taken = await take(place, options);
+      if (taken instanceof ApiError) refused ??= taken;
+      if (taken === undefined || taken instanceof ApiError) continue;
+      held.push(taken);
+      void taken.keep(options.signal).then(lost);
+    }
+    if (held.length === 0 && refused !== undefined) throw refused;
+  } catch (error) {
+    await release(AbortSignal.timeout(5_000));
+    throw error;
+  }
+  return {
+    fresh: () => held.every((lease) => lease.fresh()),
+    release,
+    async remove(signal) {
+      await Promise.all(held.map((lease) => lease.remove(signal).catch(() => undefined)));
+    },
+  };
+}
+
+/** Undefined where there is no namespace for it; the refusal where these credentials may not take it and nothing renews it. */
+async function take(place: Place, options: HoldOptions): Promise<Lease | ApiError | undefined> {
+  const { client, clock, identity, durationMs, waitMs, say, signal } = options;
+  const { namespace, name } = place;
+  const lease = createLease({ client, namespace, name, identity, durationMs, clock });
+  const deadline = clock.monotonic() + waitMs;
+  let said = false;
+  for (;;) {
+    signal.throwIfAborted();
+    let attempt: Attempt;
+    try {
+      attempt = await retrying(() => lease.tryAcquire(signal), { clock, signal });
+    } catch (error) {
+      // No namespace for the Lease: no leader can be at work there either.
+      if (isGone(error)) return undefined;
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      await refuseIfLive(place, options, error);
+      return error;
+    }
+    if (attempt.held) return lease;
+    if (attempt.alive && clock.monotonic() >= deadline) {
+      const advice = options.stopping ? 'no Deployment of ours runs it, or it does not end' : stopAdvice(namespace);
+      throw new RefusedError(`${leadText({ ...place, holder: attempt.holder })}: ${advice}`);
+    }
+    if (!said) {
+      const seconds = Math.round(durationMs / 1000);
+      say(
+        attempt.alive
+          ? `${attempt.holder} leads; waiting for it to end`
+          : `${attempt.holder} holds the lease; waiting up to ${seconds}s to see whether it lives`,
+      );
+    }
+    said = true;
+    await clock.delay(WATCH_MS, signal);
+  }
+}
+
+/** A Lease of another namespace may be out of reach: then it is watched only. */
+async function refuseIfLive(place: Place, { client, clock, say, signal }: HoldOptions, error: ApiError): Promise<void> {
+  const lease = await findLease(client, place, signal);
+  const [live] = lease === undefined ? [] : await liveLeases(client, [lease], { clock, atMostMs: Infinity, signal });
+  if (live !== undefined) throw new RefusedError(`${leadText(live)}: ${stopAdvice(place.namespace)}`);
+  say(`${error.message}: nothing keeps a controller from leading there meanwhile`);
+}

@@ -1,0 +1,119 @@
+/** What `clean` removed and what it left, kept as it goes, so that the closing table comes also where the work breaks off. */
+
+/** Something of ours that is still there, and why. */
+export type Left = {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly reason: string;
+};
+
+/** How many of each were removed. */
+export type Counts = {
+  readonly configurations: number;
+  readonly gates: number;
+  readonly nodes: number;
+  readonly labels: number;
+  readonly daemonSets: number;
+  readonly pods: number;
+  readonly annotations: number;
+};
+
+/** A kind of trace, a row of the closing table; controllers are not ours to remove. */
+export type Row = Exclude<keyof Counts, 'labels'> | 'controllers';
+
+export type Item = {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  /** How many labels of ours a node has; its row counts with the node's. */
+  readonly labels?: number;
+};
+
+export type Outcome = {
+  readonly removed: Counts;
+  /** What is left of each row; with `removed` it is all that there was. */
+  readonly remaining: Counts & { readonly controllers: number };
+  readonly left: readonly Left[];
+};
+
+export type Ledger = {
+  /** These are there, and nothing was done about them yet. */
+  found(row: Row, items: readonly Item[]): void;
+  removed(row: Row, item: Item): void;
+  left(row: Row, item: Item, reason: string): void;
+  /** Everything that nothing was done about so far is left for this reason. */
+  leaveRest(reason: string): void;
+  /** How much of a row went so far, and how much there is still. */
+  count(row: Row): { readonly removed: number; readonly remaining: number };
+  /** Gives all so far; what nothing was done about is left for this reason. */
+  outcome(reason: string): Outcome;
+};
+
+type Entry = { readonly item: Item; removed: boolean; reason: string | undefined };
+
+/** Creates an empty one. */
+export function createLedger(): Ledger {
+  // There may be 100,000 pods: their entries are small.
+  const rows = new Map<Row, Map<string, Entry>>();
+  const put = (row: Row, item: Item, removed: boolean, reason: string | undefined) => {
+    const entries = rows.get(row) ?? new Map<string, Entry>();
+    rows.set(row, entries);
+    const key = `${row === 'configurations' ? item.kind : ''}${item.namespace ?? ''}/${item.name}`;
+    // Found again, an item keeps what it was found with first: a node has no label of ours any more when it is looked at last.
+    const known = entries.get(key);
+    if (known === undefined) entries.set(key, { item, removed, reason });
+    else {
+      known.removed = removed;
+      known.reason = reason;
+    }
+  };
+  return {
+    found(row, items) {
+      for (const item of items) put(row, item, false, undefined);
+    },
+    removed: (row, item) => put(row, item, true, undefined),
+    left: (row, item, reason) => put(row, item, false, reason),
+    leaveRest(reason) {
+      for (const entries of rows.values()) {
+        for (const entry of entries.values()) if (!entry.removed) entry.reason ??= reason;
+      }
+    },
+    count(row) {
+      const entries = rows.get(row) ?? new Map<string, Entry>();
+      let removed = 0;
+      for (const entry of entries.values()) if (entry.removed) removed++;
+      return { removed, remaining: entries.size - removed };
+    },
+    outcome(reason) {
+      const removed = noCounts();
+      const remaining = noCounts();
+      const left: Left[] = [];
+      for (const [row, entries] of rows) {
+        for (const { item, removed: isRemoved, reason: why } of entries.values()) {
+          const counts = isRemoved ? removed : remaining;
+          counts[row]++;
+          counts.labels += item.labels ?? 0;
+          if (isRemoved) continue;
+          const { kind, namespace, name } = item;
+          left.push({ kind, ...(namespace === undefined ? {} : { namespace }), name, reason: why ?? reason });
+        }
+      }
+      const { controllers: _, ...counted } = removed;
+      return { removed: counted, remaining, left };
+    },
+  };
+}
+
+function noCounts(): { [row in keyof Counts | 'controllers']: number } {
+  return {
+    configurations: 0,
+    gates: 0,
+    nodes: 0,
+    labels: 0,
+    daemonSets: 0,
+    pods: 0,
+    annotations: 0,
+    controllers: 0,
+  };
+}

@@ -1,0 +1,157 @@
+import type { ApiClient } from '../kube/client.ts';
+import { isGone, LeaseLostError } from '../kube/errors.ts';
+import { pathOf, type Writer } from '../kube/writer.ts';
+import { MANAGED_ANNOTATION } from '../names.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
+import { pointerPart } from '../placement/diff.ts';
+import { isObject, type JsonObject } from '../placement/json.ts';
+import { type Node, readNode, undoNode } from '../placement/node.ts';
+import { daemonSetPatch, nodePatch, type Operation, releasePatch } from '../placement/patch.ts';
+import { readPod } from '../placement/pod.ts';
+import { readPodManaged } from '../placement/pod-managed.ts';
+import type { Settings } from '../placement/settings.ts';
+import { undoTemplate } from '../placement/undo.ts';
+import type { OwnObject, PodName } from './inventory.ts';
+import type { Item, Ledger, Row } from './ledger.ts';
+
+/** What a step of `clean` needs. What it did, and what it could not do, goes into the ledger. */
+export type StepOptions = {
+  readonly client: ApiClient;
+  readonly write: Writer;
+  readonly mayWrite: () => boolean;
+  readonly taints: Settings['taints'];
+  readonly ledger: Ledger;
+  readonly signal: AbortSignal;
+};
+
+const ATTEMPTS = 10;
+const IN_FLIGHT = 8;
+
+/** Removes what would put our tolerations back while they are being removed. */
+export async function removeConfigurations(options: StepOptions, objects: readonly OwnObject[]): Promise<void> {
+  const { client, mayWrite, signal } = options;
+  for (const object of objects) {
+    const reason = await reasonWhyNot(signal, async () => {
+      if (!mayWrite()) throw new LeaseLostError('the lease was lost');
+      await client.request('delete', object.path, { signal });
+      return undefined;
+    });
+    note(options, 'configurations', object, reason);
+  }
+}
+
+/** Takes our gate from every pod that holds it, and what admission noted on it: it is scheduled as its author wished. */
+export function ungatePods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
+  return changePods(options, 'gates', pods, (object) => {
+    const pod = readPod(object);
+    return pod.gated && releasePatch(pod, pod.gated, undefined);
+  });
+}
+
+/** Takes our annotation from pods whose affinity we wrote; the affinity itself cannot be taken from them, and is harmless. */
+export function forgetPods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
+  return changePods(options, 'annotations', pods, (object) => {
+    const path = `/metadata/annotations/${pointerPart(MANAGED_ANNOTATION)}`;
+    if (readPodManaged(object) === undefined) return undefined;
+    return [
+      { op: 'test', path: '/metadata/uid', value: readPod(object).uid },
+      { op: 'remove', path },
+    ];
+  });
+}
+
+function changePods(
+  options: StepOptions,
+  row: Row,
+  pods: readonly PodName[],
+  patchFor: (pod: JsonObject) => Operation[] | undefined,
+): Promise<void> {
+  return each(pods, async ({ namespace, name }) => {
+    const target = { kind: 'Pod', namespace, name, action: 'release' } as const;
+    // What a write of a pod gives back is its metadata alone.
+    const get = async () => {
+      const pod = await options.client.request('get', pathOf(target), { signal: options.signal });
+      return isObject(pod) ? pod : {};
+    };
+    const settled = async () => settle(options, target, await get(), get, patchFor);
+    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, settled));
+  });
+}
+
+/** Takes our taint and our labels from every node that has any. */
+export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Promise<void> {
+  return each(nodes, async (node) => {
+    const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
+    const settled = () =>
+      settle(options, target, node, readNode, (now) => {
+        const decision = undoNode(now, options.taints);
+        return decision.kind === 'set' ? nodePatch(now, decision) : undefined;
+      });
+    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, settled));
+  });
+}
+
+/** Takes our tolerations from every template that has them. */
+export function restoreDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
+  return each(daemonSets, async (daemonSet) => {
+    const { namespace, name } = daemonSet;
+    const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
+    const settled = () =>
+      settle(options, target, daemonSet, readDaemonSet, (now) => {
+        const decision = undoTemplate(now);
+        return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
+      });
+    const item = { kind: 'DaemonSet', namespace, name };
+    note(options, 'daemonSets', item, await reasonWhyNot(options.signal, settled));
+  });
+}
+
+/** Writes until the object is as it should be; gives why it is not. */
+async function settle<T>(
+  { client, write, signal }: StepOptions,
+  target: Parameters<Writer>[0],
+  first: T,
+  read: (object: JsonObject) => T | Promise<T>,
+  patchFor: (object: T) => Operation[] | undefined,
+): Promise<string | undefined> {
+  let object = first;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const patch = patchFor(object);
+    if (patch === undefined) return undefined;
+    const written = await write(target, patch, signal);
+    if (written.kind === 'gone') return undefined;
+    // What came back is looked at again: something in the API server may have put ours back in.
+    const now = written.kind === 'written' ? written.object : await client.request('get', pathOf(target), { signal });
+    object = await read(isObject(now) ? now : {});
+  }
+  return `another writer changed it ${ATTEMPTS} times meanwhile; run clean again`;
+}
+
+function note({ ledger }: StepOptions, row: Row, item: Item, reason: string | undefined): void {
+  if (reason === undefined) ledger.removed(row, item);
+  else ledger.left(row, item, reason);
+}
+
+/** Why it was not done; undefined where it was, or where the object is gone. */
+async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | undefined>): Promise<string | undefined> {
+  try {
+    return await act();
+  } catch (error) {
+    return isGone(error) ? undefined : reasonOf(error, signal);
+  }
+}
+
+/** The message of what went wrong. Throws it where everything is to end: an interruption, a lost Lease. */
+export function reasonOf(error: unknown, signal: AbortSignal): string {
+  signal.throwIfAborted();
+  if (error instanceof LeaseLostError) throw error;
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function each<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values();
+  const work = async () => {
+    for (const item of queue) await act(item);
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, work));
+}

@@ -1,0 +1,207 @@
+import { isGone } from '../kube/errors.ts';
+import { pathOf } from '../kube/writer.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/daemonset.ts';
+import { isObject, numberAt, objectAt } from '../placement/json.ts';
+import { readPod } from '../placement/pod.ts';
+import { nextOfTurn, readyOf } from '../placement/turns.ts';
+import { whyNotBroughtBack } from '../placement/undo.ts';
+import type { CarryingPod } from './inventory.ts';
+import type { Ledger } from './ledger.ts';
+import { type Asked, podsOfOwners } from './owner-pods.ts';
+import { type RemoveOptions, removePod } from './remove-pod.ts';
+
+export type ReplaceOptions = RemoveOptions & {
+  readonly ledger: Ledger;
+  /** How long nothing may move on before the rest is left. */
+  readonly timeoutMs: number;
+  readonly onProgress: (line: string) => void;
+};
+
+/** As many owners have a turn at once. */
+const OWNERS = 10;
+/** Between two looks at the pods that are left; longer where a look takes long. */
+const ROUND_MS = 1_000;
+const LOOKS_SHARE = 4;
+const IN_FLIGHT = 8;
+
+/** The pods of one owner that are to go, and its turn once it has begun. */
+type Group = Asked & {
+  readonly kind: string;
+  pods: CarryingPod[];
+  /** Undefined before its turn. Pods that are not brought back are not waited for. */
+  target: number | undefined;
+  /** Whether a pod of it went and its successor is not ready yet. */
+  waits: boolean;
+};
+
+/** A DaemonSet that replaces its pods by itself. */
+type Rolling = { readonly namespace: string; readonly name: string; readonly pods: CarryingPod[]; state: string };
+
+/**
+ * Replaces pods so that no workload goes down: those that wait for a node at once, else one pod of an owner at a time
+ * ({@link nextOfTurn}); a DaemonSet whose template was restored replaces its own. Ends when all are gone, or nothing moved on
+ * for `timeoutMs`. The ledger gets what became of each. `pods` were found before; later ones do not carry what is ours.
+ */
+export async function replacePods(options: ReplaceOptions, pods: readonly CarryingPod[]): Promise<void> {
+  const { clock, ledger, signal, timeoutMs, onProgress } = options;
+  const queue = groupsOf(pods.filter(({ undo }) => undo.kind === 'replace'));
+  const rolling = rollingOf(pods.filter(({ undo }) => undo.kind === 'rolls'));
+  const active: Group[] = [];
+  let moved = clock.monotonic();
+  let said = '';
+  const gone = (pod: CarryingPod) => {
+    ledger.removed('pods', pod);
+    moved = clock.monotonic();
+  };
+  const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', pod, reason);
+  const tell = () => {
+    const { removed, remaining } = ledger.count('pods');
+    const line = `pods: ${removed} of ${removed + remaining} replaced`;
+    if (line !== said) onProgress(line);
+    said = line;
+  };
+
+  for (const pod of pods) {
+    if (pod.undo.kind === 'leave') blocked(pod, pod.undo.reason);
+    else
+      blocked(
+        pod,
+        pod.undo.kind === 'rolls' ? 'its DaemonSet has not replaced it yet' : 'its turn did not come in time',
+      );
+  }
+  tell();
+  await removeUnbound(options, queue, gone);
+  for (;;) {
+    const began = clock.monotonic();
+    for (const set of [...rolling]) {
+      const state = await lookAtDaemonSet(options, set);
+      if (state !== set.state) moved = clock.monotonic();
+      set.state = state;
+      if (state !== 'over') continue;
+      rolling.splice(rolling.indexOf(set), 1);
+      queue.push(...groupsOf(set.pods));
+    }
+    // An owner that a budget stops makes room for the next one, and comes again.
+    while (active.length < OWNERS && queue.length > 0) active.push(...queue.splice(0, 1));
+    const seen = await podsOfOwners(options.client, active, signal);
+    await Promise.all(
+      [...active].map(async (group) => {
+        const now = seen.get(group.key) ?? new Map<string, boolean>();
+        for (const pod of group.pods.filter(({ uid }) => !now.has(uid))) gone(pod);
+        group.pods = group.pods.filter(({ uid }) => now.has(uid));
+        group.target ??=
+          whyNotBroughtBack(ownerOf(group)) === undefined || group.kind === 'DaemonSet' ? readyOf(now) : 0;
+        const next = nextOfTurn({ pods: group.pods.map(({ uid }) => uid), target: group.target }, now);
+        if (next.kind === 'wait') {
+          const reason = `${group.kind} has ${next.ready} of ${group.target} pods ready: the next one was not replaced`;
+          for (const pod of group.pods) blocked(pod, reason);
+          return;
+        }
+        if (group.waits) moved = clock.monotonic();
+        group.waits = false;
+        const pod = next.kind === 'remove' ? group.pods.find(({ uid }) => uid === next.uid) : undefined;
+        if (pod === undefined) {
+          active.splice(active.indexOf(group), 1);
+          return;
+        }
+        const obstacle = await removePod(options, pod);
+        if (obstacle === undefined) {
+          group.waits = true;
+          return;
+        }
+        blocked(pod, obstacle.reason);
+        active.splice(active.indexOf(group), 1);
+        group.target = undefined;
+        group.pods = [...group.pods.filter(({ uid }) => uid !== pod.uid), ...(obstacle.final ? [] : [pod])];
+        if (group.pods.length > 0) queue.push(group);
+      }),
+    );
+    tell();
+    const open = rolling.length + queue.length + active.filter((group) => group.pods.length > 0).length;
+    if (open === 0 || clock.monotonic() - moved >= timeoutMs) return;
+    await clock.delay(Math.max(ROUND_MS, LOOKS_SHARE * (clock.monotonic() - began)), signal);
+    signal.throwIfAborted();
+  }
+}
+
+/** Pods that no node runs yet: nothing is missed with them, so their owner's turn is not waited for. */
+async function removeUnbound(
+  options: ReplaceOptions,
+  groups: readonly Group[],
+  gone: (pod: CarryingPod) => void,
+): Promise<void> {
+  const { client, signal } = options;
+  const queue = groups
+    .flatMap((group) => group.pods.filter(({ bound }) => !bound).map((pod) => ({ group, pod })))
+    .values();
+  const work = async () => {
+    for (const { group, pod } of queue) {
+      // Meanwhile it may have been bound.
+      const now = await getOr(() => client.request('get', pathOf(pod), { signal }));
+      const current = isObject(now) ? readPod(now) : undefined;
+      const there = current?.uid === pod.uid && !current.deleting;
+      if (there && current.nodeName !== undefined) continue;
+      // What blocks it is found out again in its owner's turn.
+      if (there && (await removePod(options, pod)) !== undefined) continue;
+      group.pods = group.pods.filter((other) => other !== pod);
+      gone(pod);
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, work));
+}
+
+/** How far a DaemonSet is; `over` where it replaces no further pod by itself. */
+async function lookAtDaemonSet({ client, signal }: ReplaceOptions, set: Rolling): Promise<string> {
+  const object = await getOr(() => client.request('get', pathOf({ kind: 'DaemonSet', ...set }), { signal }));
+  if (!isObject(object)) return 'over';
+  const daemonSet: DaemonSet = readDaemonSet(object);
+  if (daemonSet.settled) return 'over';
+  const status = objectAt(object, 'status');
+  return JSON.stringify([numberAt(status, 'updatedNumberScheduled'), numberAt(status, 'numberAvailable')]);
+}
+
+async function getOr(get: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await get();
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+function groupsOf(pods: readonly CarryingPod[]): Group[] {
+  const groups = new Map<string, Group>();
+  for (const pod of pods) {
+    const key = pod.owner?.uid ?? pod.uid;
+    const { namespace, owner } = pod;
+    const templateHash = owner?.kind === 'ReplicaSet' ? pod.templateHash : undefined;
+    const group = groups.get(key) ?? {
+      key,
+      namespace,
+      templateHash,
+      kind: owner?.kind ?? '',
+      pods: [],
+      target: undefined,
+      waits: false,
+    };
+    group.pods.push(pod);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+function rollingOf(pods: readonly CarryingPod[]): Rolling[] {
+  const sets = new Map<string, Rolling>();
+  for (const pod of pods) {
+    if (pod.owner === undefined) continue;
+    const { namespace, owner } = pod;
+    const set = sets.get(owner.uid) ?? { namespace, name: owner.name, pods: [], state: '' };
+    set.pods.push(pod);
+    sets.set(owner.uid, set);
+  }
+  return [...sets.values()];
+}
+
+function ownerOf({ kind, key }: Group) {
+  return kind === '' ? undefined : { kind, apiVersion: '', name: '', uid: key };
+}

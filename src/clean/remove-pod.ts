@@ -1,0 +1,51 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { ApiError, LeaseLostError } from '../kube/errors.ts';
+import { evict, obstacle, TWO_BUDGETS } from '../kube/eviction.ts';
+import { isTemporary, retrying } from '../kube/retry.ts';
+import type { CarryingPod } from './inventory.ts';
+import { reasonOf } from './objects.ts';
+
+export type RemoveOptions = {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly mayWrite: () => boolean;
+  readonly how: 'evict' | 'delete';
+  readonly signal: AbortSignal;
+};
+
+/** What keeps a pod from going, and whether trying again is of no use. */
+export type Obstacle = { readonly reason: string; readonly final: boolean };
+
+/**
+ * Evicts or deletes one pod; gives what blocks it. The uid keeps a pod of the same name, made meanwhile, out of it. Throws
+ * where everything is to end.
+ */
+export async function removePod(options: RemoveOptions, pod: CarryingPod): Promise<Obstacle | undefined> {
+  const { client, clock, how, signal } = options;
+  const { namespace, name, uid } = pod;
+  const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
+  const send = async () => {
+    if (!options.mayWrite()) throw new LeaseLostError('the lease was lost; run clean again');
+    if (how === 'delete') await client.request('delete', path, { body: { preconditions: { uid } }, signal });
+    else await evict(client, { namespace, name, uid }, signal);
+  };
+  // An eviction that was sent twice meets a pod that is gone, or another uid. A budget is not the server's load: it is asked later.
+  const may = (error: unknown) => isTemporary(error) && (!(error instanceof ApiError) || obstacle(error) === undefined);
+  try {
+    if (how === 'delete') await send();
+    else await retrying(send, { clock, signal, may });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ApiError)) return { reason: reasonOf(error, signal), final: false };
+    const { status } = error;
+    if (status === 404 || status === 409) return undefined;
+    if (status === 401 || status === 403) {
+      return { reason: `these credentials may not ${how} it; run clean as an administrator`, final: true };
+    }
+    const reason = reasonOf(error, signal);
+    if (how === 'evict' && status === 500) return { reason: `${TWO_BUDGETS}: ${reason}`, final: false };
+    if (how === 'evict' && status === 429) return { reason: obstacle(error) ?? reason, final: false };
+    return { reason, final: status === 400 || status === 422 };
+  }
+}

@@ -1,0 +1,82 @@
+import type { CarryingPod, Inventory } from './inventory.ts';
+import type { Outcome } from './ledger.ts';
+
+/** Rows of a table, its header apart. */
+export type Rows = readonly (readonly string[])[];
+
+/** As many of the same kind and reason are shown to people; machines get all. */
+const MOST_SHOWN = 20;
+
+/** What `clean` is about to do. */
+export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
+
+/** The steps with how much there is for each. */
+export function planRows(inventory: Inventory, how: string): Rows {
+  const { configurations, gated, nodes, daemonSets, pods, recorded } = inventory;
+  const count = (kind: CarryingPod['undo']['kind']) => pods.filter(({ undo }) => undo.kind === kind).length;
+  const podRows: [number, string][] =
+    how === 'keep'
+      ? [[pods.length, 'keep (their tolerations are harmless then)']]
+      : [
+          [count('replace'), how],
+          [count('rolls'), 'replaced by their DaemonSet'],
+          [count('leave'), 'left, as nothing would bring them back (--all-pods)'],
+        ];
+  const shown = podRows.filter(([number], index) => index === 0 || number > 0);
+  return [
+    ['1', 'admission configurations', String(configurations.length), 'delete'],
+    ['2', 'gated pods', String(gated.length), 'take our gate away'],
+    ['3', 'nodes', String(nodes.length), 'take our taint and labels away'],
+    ['4', 'DaemonSets', String(daemonSets.length), 'take our tolerations from the template (this rolls them)'],
+    ...shown.map(([number, verb]) => ['5', 'pods with our tolerations', String(number), verb]),
+    ...(recorded.length > 0
+      ? [['6', 'pods with our affinity', String(recorded.length), 'take our annotation away']]
+      : []),
+  ];
+}
+
+/** What a terminal is asked before pods are replaced. */
+export function podQuestion(pods: readonly CarryingPod[], how: string): string {
+  const count = (kind: CarryingPod['undo']['kind']) => pods.filter(({ undo }) => undo.kind === kind).length;
+  const rolls = count('rolls') > 0 ? `, and wait for ${count('rolls')} that their DaemonSets replace` : '';
+  return `Now ${how} ${count('replace')} pod(s) whose controllers bring them back without our tolerations${rolls}?`;
+}
+
+/** The closing table's header. */
+export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
+
+/** The closing table: of each row REMOVED and LEFT are all that there was. `kept` pods keep tolerations that are harmless. */
+export function resultRows({ removed, remaining }: Outcome, kept: number): Rows {
+  const rows: [string, number, number][] = [
+    ['admission configurations', removed.configurations, remaining.configurations],
+    ['gates of pods', removed.gates, remaining.gates],
+    ['nodes with our taint or labels', removed.nodes, remaining.nodes],
+    ['labels of nodes', removed.labels, remaining.labels],
+    ['tolerations of DaemonSets', removed.daemonSets, remaining.daemonSets],
+    kept > 0 ? ['pods with tolerations, kept', 0, kept] : ['pods with tolerations', removed.pods, remaining.pods],
+    ['annotations of pods', removed.annotations, remaining.annotations],
+  ];
+  if (remaining.controllers > 0) rows.push(['controllers that run', 0, remaining.controllers]);
+  return rows.map(([what, gone, left]) => [what, String(gone), String(left)]);
+}
+
+/** The header of what is left. */
+export const LEFT_HEADER = ['KIND', 'NAMESPACE', 'NAME', 'REASON'] as const;
+
+/** What is left, and of many alike the first ones. */
+export function leftRows({ left }: Outcome): Rows {
+  const seen = new Map<string, number>();
+  const rows: string[][] = [];
+  for (const { kind, namespace, name, reason } of left) {
+    const alike = `${kind} ${reason}`;
+    const before = seen.get(alike) ?? 0;
+    seen.set(alike, before + 1);
+    if (before < MOST_SHOWN) rows.push([kind, namespace ?? '-', name, reason]);
+  }
+  for (const [alike, count] of seen) {
+    if (count <= MOST_SHOWN) continue;
+    const [kind = '', ...reason] = alike.split(' ');
+    rows.push([kind, '-', `and ${count - MOST_SHOWN} more (--output json has all)`, reason.join(' ')]);
+  }
+  return rows;
+}

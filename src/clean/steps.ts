@@ -1,0 +1,156 @@
+import type { Clock } from '../kube/clock.ts';
+import { type Node, readManaged, undoNode } from '../placement/node.ts';
+import { findControllers, wantedOnes, wantText } from './controllers.ts';
+import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
+import type { Item, Row } from './ledger.ts';
+import {
+  forgetPods,
+  removeConfigurations,
+  restoreDaemonSets,
+  type StepOptions,
+  ungatePods,
+  untaintNodes,
+} from './objects.ts';
+import { replacePods } from './pods.ts';
+
+export type CleanOptions = {
+  readonly steps: StepOptions;
+  readonly look: LookOptions;
+  readonly clock: Clock;
+  /** What becomes of pods that carry our tolerations. */
+  readonly how: 'evict' | 'delete' | 'keep';
+  readonly timeoutMs: number;
+  /** The uids of the nodes that were there before clean began: of later ones the taint is their kubelet's. */
+  readonly nodesBefore: ReadonlySet<string>;
+  readonly leaseName: string;
+  /** Asked before pods are replaced. */
+  readonly mayReplace: (pods: readonly CarryingPod[]) => Promise<boolean>;
+  readonly say: (line: string) => void;
+};
+
+/** Everything of an inventory, as rows of the ledger; pods that are kept are no work. */
+export function rowsOf(
+  inventory: Inventory,
+  taints: LookOptions['taints'],
+  how: CleanOptions['how'],
+): [Row, readonly Item[]][] {
+  const podItem = ({ namespace, name }: { namespace: string; name: string }) => ({ kind: 'Pod', namespace, name });
+  return [
+    ['configurations', [...inventory.configurations]],
+    ['gates', inventory.gated.map(podItem)],
+    ['nodes', inventory.nodes.map((node) => ({ kind: 'Node', name: node.name, labels: labelsOf(node, taints) }))],
+    ['daemonSets', inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name }))],
+    ['pods', how === 'keep' ? [] : inventory.pods],
+    ['annotations', inventory.recorded.map(podItem)],
+  ];
+}
+
+/**
+ * Undoes what `run` did, in the order in which nothing is lost on the way; what must not follow is left. The ledger has what
+ * became of everything, also where this throws: for a lost Lease, an interruption, an API server that does not answer.
+ */
+export async function undoAll(options: CleanOptions, before: Inventory): Promise<void> {
+  const { steps, look, how, say } = options;
+  const { ledger } = steps;
+  for (const [row, items] of rowsOf(before, look.taints, how)) ledger.found(row, items);
+  const done = (row: Row) => {
+    const { removed, remaining } = ledger.count(row);
+    return `${removed} of ${removed + remaining}`;
+  };
+
+  await removeConfigurations(steps, before.configurations);
+  say(`admission configurations: ${done('configurations')} removed`);
+  // Before anything else, and again at the end: what was under admission just now may have got a gate since.
+  await ungatePods(steps, before.gated);
+  if (before.gated.length > 0) say(`gates: ${done('gates')} removed`);
+  await untaint(options, before.nodes);
+  say(`nodes: ${done('nodes')} without our taint and labels now`);
+  // Without their tolerations daemon pods would go from tainted nodes at once, and pods could not come back to them.
+  if (ledger.count('nodes').remaining > 0) {
+    ledger.leaveRest('not touched while nodes are still tainted; run clean again');
+    return;
+  }
+  await restoreDaemonSets(steps, before.daemonSets);
+  say(`DaemonSets: ${done('daemonSets')} restored`);
+
+  if (how !== 'keep' && before.pods.length > 0) await replace(options, before);
+  await lookAgain(options, before);
+}
+
+/** Replaces the pods that carry our tolerations, of those that did when `clean` began. */
+async function replace(options: CleanOptions, before: Inventory): Promise<void> {
+  const { steps, look, clock, how, timeoutMs, say } = options;
+  const { ledger, signal } = steps;
+  if (how === 'keep') return;
+  const now = await takeInventory(look, before.pods);
+  const there = stillThere(options, before, now);
+  const stuck = new Set(now.daemonSets.map(({ uid }) => uid));
+  const pods = there.map((pod) =>
+    pod.owner !== undefined && stuck.has(pod.owner.uid)
+      ? { ...pod, undo: { kind: 'leave', reason: 'its DaemonSet still has our tolerations' } as const }
+      : pod,
+  );
+  if (pods.length === 0) return;
+  if (!(await options.mayReplace(pods))) {
+    for (const pod of pods) ledger.left('pods', pod, 'kept, as you answered no');
+    return;
+  }
+  const { client, mayWrite } = steps;
+  await replacePods({ client, clock, mayWrite, how, ledger, timeoutMs, onProgress: say, signal }, pods);
+}
+
+/** The pods that were found first and carry our tolerations now; the ledger learns of the others. */
+function stillThere({ steps }: CleanOptions, before: Inventory, now: Inventory): CarryingPod[] {
+  const carrying = new Set(now.pods.map(({ uid }) => uid));
+  const uids = new Set<string>();
+  for (const pod of before.pods) {
+    uids.add(pod.uid);
+    if (!carrying.has(pod.uid)) steps.ledger.removed('pods', pod);
+  }
+  return now.pods.filter(({ uid }) => uids.has(uid));
+}
+
+/** What came meanwhile goes, too, and what did not go is left. */
+async function lookAgain(options: CleanOptions, before: Inventory): Promise<void> {
+  const { steps, look, how, leaseName, say } = options;
+  const { ledger } = steps;
+  const now = await takeInventory(look, before.pods);
+  for (const [row, items] of rowsOf(now, look.taints, how)) {
+    // Pods were made without us since; those of before are looked at below.
+    if (row !== 'pods' && row !== 'annotations') ledger.found(row, items);
+  }
+  await removeConfigurations(steps, now.configurations);
+  await ungatePods(steps, now.gated);
+  await untaint(options, now.nodes);
+  if (now.nodes.length > 0)
+    say(`nodes that joined or changed meanwhile: ${now.nodes.map(({ name }) => name).join(', ')}`);
+  if (ledger.count('nodes').remaining === 0) await restoreDaemonSets(steps, now.daemonSets);
+  if (how !== 'keep') stillThere(options, before, now);
+  await forgetPods(steps, before.recorded);
+  for (const deployment of wantedOnes(await findControllers(look.client, leaseName, look.signal))) {
+    const { namespace, name } = deployment;
+    const reason = `${wantText(deployment)} again: it does again what clean removed`;
+    ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);
+  }
+}
+
+/** Untaints, and names the nodes that somebody else taints with ours when they are made. */
+async function untaint({ steps, nodesBefore, say }: CleanOptions, nodes: readonly Node[]): Promise<void> {
+  await untaintNodes(steps, nodes);
+  for (const { name } of nodes.filter((node) => !nodesBefore.has(node.uid) && isMadeTainted(node))) {
+    say(
+      `Node ${name} was made with our taint while clean worked: take it from its kubelet (--register-with-taints, registerWithTaints) ` +
+        'or its node group, or the next node has it, too',
+    );
+  }
+}
+
+function isMadeTainted({ managed }: Node): boolean {
+  return readManaged(managed).taints.length === 0;
+}
+
+/** How many labels `clean` takes from a node. */
+function labelsOf(node: Node, taints: LookOptions['taints']): number {
+  const decision = undoNode(node, taints);
+  return decision.kind === 'set' ? decision.removedLabels.length : 0;
+}

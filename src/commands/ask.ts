@@ -1,0 +1,20 @@
+import { createInterface } from 'node:readline/promises';
+
+/** Whether a question can be put and answered: it is written to stderr. */
+export function isTerminal(): boolean {
+  return process.stdin.isTTY === true && process.stderr.isTTY === true;
+}
+
+/** Asks a terminal; anything but yes is no: Ctrl-C, the end of the input and an aborted signal, too. */
+export async function ask(question: string, signal: AbortSignal): Promise<boolean> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await new Promise<string>((resolve) => {
+      prompt.once('close', () => resolve(''));
+      prompt.question(`${question} [y/N] `, { signal }).then(resolve, () => resolve(''));
+    });
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    prompt.close();
+  }
+}

@@ -1,0 +1,57 @@
+import type { ApiClient, ApiVerb } from './client.ts';
+import { backoff, type Clock } from './clock.ts';
+import { ApiError, ConnectionError } from './errors.ts';
+
+export type RetryOptions = {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Whether another attempt may help; default {@link isTemporary}. */
+  readonly may?: (error: unknown) => boolean;
+  /** Called before each wait. */
+  readonly onRetry?: (error: unknown, inMs: number) => void;
+};
+
+/** Some eight seconds in all: a lease that cannot be renewed for longer is lost anyway. */
+const ATTEMPTS = 5;
+const FIRST_MS = 500;
+const LONGEST_MS = 8_000;
+/** The longest `Retry-After` that is waited for. */
+const LONGEST_ASKED_MS = 30_000;
+
+/** Sent twice, these do what they do once: a patch of ours tests what it changes. */
+const REPEATABLE: ReadonlySet<ApiVerb> = new Set(['get', 'list', 'patch', 'delete']);
+
+/** Whether the API server may answer the same request another time: 429, 5xx, no answer. */
+export function isTemporary(error: unknown): boolean {
+  if (error instanceof ConnectionError) return true;
+  return error instanceof ApiError && (error.status === 429 || error.status >= 500);
+}
+
+/** Does `action` until it succeeds, a few times at most, `Retry-After` honoured. Throws what the last attempt threw. */
+export async function retrying<T>(action: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const { clock, signal, may = isTemporary, onRetry } = options;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await action();
+    } catch (error) {
+      if (attempt + 1 >= ATTEMPTS || signal.aborted || !may(error)) throw error;
+      const asked = error instanceof ApiError ? Math.min(error.retryAfterMs ?? 0, LONGEST_ASKED_MS) : 0;
+      const inMs = Math.max(asked, backoff(attempt, FIRST_MS, LONGEST_MS, clock.random));
+      onRetry?.(error, inMs);
+      await clock.delay(inMs, signal);
+      signal.throwIfAborted();
+    }
+  }
+}
+
+/** The client whose reads, patches and deletions are retried; what creates or replaces an object is sent once. */
+export function createRetryingClient(client: ApiClient, options: RetryOptions): ApiClient {
+  return {
+    ...client,
+    request(verb, path, request = {}) {
+      const send = () => client.request(verb, path, request);
+      if (!REPEATABLE.has(verb)) return send();
+      return retrying(send, { ...options, signal: request.signal ?? options.signal });
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { expect } from 'chai';
+import type { CarryingPod } from '../../src/clean/inventory.ts';
+import { type Obstacle, removePod } from '../../src/clean/remove-pod.ts';
+import type { ApiClient } from '../../src/kube/client.ts';
+import { ApiError, LeaseLostError } from '../../src/kube/errors.ts';
+import { BUDGET } from '../../src/kube/eviction.ts';
+import { createSetClock } from '../kube/cluster.ts';
+
+const POD: CarryingPod = {
+  kind: 'Pod',
+  namespace: 'shop',
+  name: 'web',
+  uid: 'u',
+  bound: true,
+  owner: undefined,
+  templateHash: undefined,
+  undo: { kind: 'replace' },
+};
+const budget = { details: { causes: [{ reason: 'DisruptionBudget' }] } };
+const busy = new ApiError(429, {}, 'create', 1_000);
+
+/** What became of an eviction, answered by these one after the other and then with a success, and how often it was sent. */
+async function evicted(...answers: ApiError[]): Promise<{ obstacle: Obstacle | undefined; sent: number }> {
+  let sent = 0;
+  const nothing = async () => {
+    throw new Error('not used');
+  };
+  const client: ApiClient = {
+    host: 'x',
+    addresses: () => new Set(),
+    stream: nothing,
+    close: nothing,
+    async request() {
+      const error = answers[sent++];
+      if (error !== undefined) throw error;
+      return {};
+    },
+  };
+  const { signal } = new AbortController();
+  const options = { client, clock: createSetClock(), mayWrite: () => true, how: 'evict', signal } as const;
+  return { obstacle: await removePod(options, POD), sent };
+}
+
+describe('a pod that clean evicts', () => {
+  it('goes', async () => {
+    expect(await evicted()).to.deep.equal({ obstacle: undefined, sent: 1 });
+  });
+
+  it('is gone where it is gone, or another has its name', async () => {
+    for (const status of [404, 409]) {
+      expect(await evicted(new ApiError(status, {}, 'create'))).to.deep.equal({ obstacle: undefined, sent: 1 });
+    }
+  });
+
+  it('is asked for later where a budget keeps it', async () => {
+    for (const error of [new ApiError(429, budget, 'create', 10_000), new ApiError(429, {}, 'create')]) {
+      expect(await evicted(error)).to.deep.equal({ obstacle: { reason: BUDGET, final: false }, sent: 1 });
+    }
+  });
+
+  it('is asked for again where the server is busy, which is no budget', async () => {
+    expect(await evicted(busy, busy)).to.deep.equal({ obstacle: undefined, sent: 3 });
+    const { obstacle, sent } = await evicted(...Array.from({ length: 9 }, () => busy));
+    expect(sent).to.equal(5);
+    expect(obstacle?.final).to.equal(false);
+    expect(obstacle?.reason).to.match(/^create: 429/);
+  });
+
+  it('is left for good where it may not be evicted', async () => {
+    expect(await evicted(new ApiError(403, {}, 'create'))).to.deep.equal({
+      obstacle: { reason: 'these credentials may not evict it; run clean as an administrator', final: true },
+      sent: 1,
+    });
+  });
+
+  it('is named with both budgets', async () => {
+    const { obstacle } = await evicted(new ApiError(500, { message: 'more than one' }, 'create'));
+    expect(obstacle?.reason).to.match(/two PodDisruptionBudgets.*more than one/);
+  });
+
+  it('ends everything where the lease is lost', async () => {
+    const { signal } = new AbortController();
+    const request = async () => ({});
+    const stream = async () => {
+      throw new Error('not used');
+    };
+    const client: ApiClient = { host: 'x', addresses: () => new Set(), request, stream, close: async () => {} };
+    const options = { client, clock: createSetClock(), mayWrite: () => false, how: 'evict', signal } as const;
+    const error: unknown = await removePod(options, POD).catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(LeaseLostError);
+  });
+});

@@ -1,0 +1,190 @@
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { manifestWithoutDeployment } from '../support/manifest.ts';
+import { nameOf, ours, taints, tolerations, uidOf } from './support/objects.ts';
+import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
+import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
+import { daemonSet, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const ARM = { 'archaware.dev/architectures': 'arm64' };
+const NOWHERE = { nodeSelector: { 'example.com/nowhere': '' } };
+const BOTH = ['--placement.mode', 'both', '--bootstrap.timeout', '2s', '--leaderElection.leaseDuration', '3s'];
+
+describe('nothing is lost and nothing is made worse, on the real control plane', () => {
+  let world: World;
+
+  before(async () => {
+    world = await startWorld();
+  });
+  after(() => world?.stop());
+  afterEach(() => world.stopControllers());
+
+  const leading = async (flags: readonly string[] = ['--bootstrap.timeout', '2s']): Promise<RunningController> => {
+    const controller = await world.run(flags);
+    await world.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
+    return controller;
+  };
+
+  it('forgets pods that are deleted within milliseconds of their creation, and serves those made again under their names', async () => {
+    const controller = await leading();
+    const ns = await world.namespace('reused');
+    const create = (name: string) =>
+      world.create(pod(ns, name, { images: [world.image('arm64')], annotations: ARM, spec: NOWHERE }));
+    for (let round = 0; round < 4; round++) {
+      await Promise.all(
+        Array.from({ length: 40 }, async (_, index) => {
+          const name = `p-${round}-${index}`;
+          await create(name);
+          await world.remove('Pod', ns, name);
+          if (index % 2 === 0) await create(name);
+        }),
+      );
+    }
+    await world.eventually('every pod to tolerate arm64', async () => {
+      const lacking = (await world.list('Pod', ns)).filter((one) => tolerations(one).join() !== ours('arm64').join());
+      if (lacking.length > 0)
+        throw new Error(`${lacking.length} lack it: ${lacking.slice(0, 5).map(nameOf).join(' ')}`);
+      return true;
+    });
+    await world.eventually('no pod to be remembered that is gone', async () => {
+      const placed = await controller.metric('archaware_pods', { outcome: 'placed' });
+      const there = (await world.list('Pod', '')).length;
+      if (placed !== undefined && placed > there) throw new Error(`${placed} placed, ${there} there`);
+      return true;
+    });
+  });
+
+  it('keeps the gate while an API server that has just started answers 403, and releases pods with their affinity', async () => {
+    const webhook = await arrangeWebhook(world);
+    await leading([...webhook.flags, ...BOTH, '--registries.timeout', '60s', '--leaderElection.leaseDuration', '30s']);
+    await eventuallyTrusted(world);
+    const ns = await world.namespace('restarted');
+    const image = await freshImage(world, 'arm64');
+    const names = Array.from({ length: 30 }, (_, index) => `p-${index}`);
+    await inSilence(world, async () => {
+      // A pull secret of its own makes each pod's look-up another one, so that they end one after the other.
+      for (const name of names) await world.create(pod(ns, name, { images: [image], pullSecrets: [`s-${name}`] }));
+      await world.eventually('all to be gated', async () => {
+        const gated = (await world.list('Pod', ns)).filter((one) => gates(one).includes(GATE));
+        return gated.length === names.length;
+      });
+      await world.cluster.stopApiServer();
+    });
+    await world.cluster.startApiServer();
+    const released = await world.eventually('all to be released', async () => {
+      const pods = await world.list('Pod', ns);
+      return pods.every((one) => gates(one).length === 0) && pods;
+    });
+    expect(released).to.have.length(names.length);
+    const without = released.filter(
+      (one) => JSON.stringify(affinity(one)) !== JSON.stringify({ nodeAffinity: required([onArch('arm64')]) }),
+    );
+    expect(without.map(nameOf)).to.deep.equal([]);
+  });
+
+  it('keeps the gate while a policy of its own does not fit, says so, and releases the pod once it does', async () => {
+    const webhook = await arrangeWebhook(world);
+    const controller = await leading([...webhook.flags, ...BOTH]);
+    await eventuallyTrusted(world);
+    const ns = await world.namespace('misfit');
+    const image = await freshImage(world, 'arm64');
+    await world.cluster.apply(await manifestWithoutDeployment({ taints: ['another-key:NoSchedule'] }));
+    await inSilence(world, () => world.create(pod(ns, 'held', { images: [image] })));
+    await world.eventuallyTold(ns, 'WriteRefused', /archaware-guard-pods/);
+    const held = await world.get('Pod', ns, 'held');
+    expect([gates(held), affinity(held)]).to.deep.equal([[GATE], undefined]);
+    expect(await controller.metric('archaware_writes_refused_total', { controller: 'pod' })).to.be.at.least(1);
+    await world.cluster.apply(await manifestWithoutDeployment());
+    const released = await world.eventually('the pod to be released', async () => {
+      const found = await world.get('Pod', ns, 'held');
+      return gates(found).length === 0 && found;
+    });
+    expect(affinity(released)).to.deep.equal({ nodeAffinity: required([onArch('arm64')]) });
+    expect(tolerations(released)).to.deep.equal(ours('arm64'));
+  });
+
+  it('writes nothing to what is placed and asks no registry about it, whichever process leads and wherever the registry is', async () => {
+    const first = await leading();
+    const ns = await world.namespace('placed');
+    const image = await freshImage(world, 'arm64');
+    await world.create(
+      daemonSet(ns, 'agent', { images: [image] }),
+      pod(ns, 'bound', { images: [image] }),
+      pod(ns, 'waits', { images: [image], spec: NOWHERE }),
+    );
+    await world.eventuallyTolerates(ns, 'waits', ours('arm64'));
+    await world.eventuallyTolerates(ns, 'bound', ours('arm64'));
+    await world.eventually('the DaemonSet to be placed', async () => {
+      const found = await world.get('DaemonSet', ns, 'agent');
+      return (
+        tolerations(at(found, 'spec', 'template')).join() === ours('arm64').join() &&
+        at(found, 'status', 'observedGeneration') === at(found, 'metadata', 'generation')
+      );
+    });
+    await first.stop('SIGKILL');
+    const before = await world.requestCount();
+    const uids = (await world.list('Pod', ns)).map(uidOf).sort();
+    const tag = String(image.split(':').at(-1));
+    const asked = async () => (await world.registry.requests()).filter(({ path }) => path.includes(tag)).length;
+    const askedBefore = await asked();
+    await inSilence(world, async () => {
+      const second = await leading(['--images.fallbackAfter', '1s', '--registries.timeout', '1s']);
+      await world.eventually('its first pass', async () => {
+        const outcomes = await second.metric('archaware_pods', { outcome: 'placed' });
+        return outcomes !== undefined && outcomes >= 2;
+      });
+      // Another pod, made now, is opened after its time: so much later nothing else was written either.
+      await world.create(pod(ns, 'later', { images: [await freshNameOf(image)], spec: NOWHERE }));
+      await world.eventuallyTolerates(ns, 'later', ours('amd64', 'arm64'));
+    });
+    const written = (await world.writesSince(before)).filter((line) => line.includes(`/namespaces/${ns}/`));
+    expect(written.filter((line) => !line.includes('/pods/later'))).to.deep.equal([]);
+    expect(
+      (await world.list('Pod', ns))
+        .filter((one) => nameOf(one) !== 'later')
+        .map(uidOf)
+        .sort(),
+    ).to.deep.equal(uids);
+    expect(await asked()).to.equal(askedBefore);
+  });
+
+  it('rolls one DaemonSet at a time, and taints no node before all of them tolerate, however long that takes', async () => {
+    const ns = await world.namespace('rolling');
+    await world.command(['clean', '--yes', '--pods', 'keep']);
+    const names = ['ds-1', 'ds-2', 'ds-3', 'ds-4'];
+    const annotations = { 'archaware.dev/architectures': 'amd64,arm64' };
+    for (const name of names) {
+      await world.create(
+        daemonSet(ns, name, { images: [world.image('multi')], annotations, workload: { minReadySeconds: 3 } }),
+      );
+    }
+    const isRolled = (found: unknown) =>
+      at(found, 'status', 'observedGeneration') === at(found, 'metadata', 'generation') &&
+      at(found, 'status', 'numberAvailable') === 2 &&
+      at(found, 'status', 'updatedNumberScheduled') === 2;
+    await world.eventually('all to run', async () => (await world.list('DaemonSet', ns)).every(isRolled));
+    await leading(['--bootstrap.timeout', '1s']);
+    const most = { rolling: 0, early: '' };
+    await world.eventually('all nodes to be tainted', async () => {
+      const sets = await world.list('DaemonSet', ns);
+      const lacking = sets.filter((found) => tolerations(at(found, 'spec', 'template')).length < 2).map(nameOf);
+      const rolling = sets.filter(
+        (found) => tolerations(at(found, 'spec', 'template')).length === 2 && !isRolled(found),
+      );
+      most.rolling = Math.max(most.rolling, rolling.length);
+      const nodes = await world.list('Node', '');
+      const isTainted = (node: unknown) => taints(node).length > 0;
+      if (lacking.length > 0 && nodes.some(isTainted)) most.early ||= lacking.join(' ');
+      return nodes.every(isTainted);
+    });
+    expect(most).to.deep.equal({ rolling: 1, early: '' });
+    expect(listAt(await world.node('amd64-1'), 'spec', 'taints')).to.not.have.length(0);
+  });
+
+  /** A name that nobody has asked for; the registry answers nobody anyway. */
+  async function freshNameOf(image: string): Promise<string> {
+    return `${image}-not-asked-before`;
+  }
+});
