@@ -27,6 +27,7 @@ export function valuesSchema(): Schema {
       // What a chart that this one is a part of hands down.
       global: free,
       config,
+      withoutTaints: flag,
       image: group({
         repository: { type: 'string', minLength: 1 },
         tag: text,

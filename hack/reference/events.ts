@@ -79,8 +79,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   UnmanagedTaint: {
     about: ['Node'],
     meaning:
-      'The node carries a taint with our key that this configuration does not manage: the mode has no taints, `taints.manage` is off, or `taints.nodeSelector` leaves the node out. New pods get no toleration for it.',
-    next: 'Remove the taint from the node or from the template of its pool, or change the configuration so that it manages the node.',
+      'The node carries a taint of archaware that this configuration does not manage: the loop `nodes` does not run, or, in the mode `affinity`, our annotation does not record the taint. Nobody updates or removes it; in the mode `affinity` new pods stay Pending because of it. Three nodes get the Event, and the note says how many more there are.',
+    next: 'Let the loop `nodes` run until the taint is gone ([changing modes](../changing-modes.md)), or run `clean`, or remove the taint by hand.',
   },
   NodeNotInitialized: {
     about: ['Node'],

@@ -45,6 +45,8 @@ export function grants(): Grant[] {
       const rules = roles.get(target);
       if (rules === undefined) continue;
       for (const operation of read(`components/${part}/${text(patch.path)}`).flatMap(objects)) {
+        // What a component takes away again is in the page's introduction.
+        if (operation.op === 'test' || operation.op === 'remove') continue;
         found.push(...grantsOf(part, target, addedBy(operation, rules)));
       }
     }

@@ -2,7 +2,8 @@ import { type Grant, grants, overlays } from './grants.ts';
 import { code, codes, heading, join, type Page, table } from './markdown.ts';
 
 const INTRODUCTION = `What the ServiceAccount \`archaware-controller\` may do. Each way of placing pods asks only for what it uses: [an overlay](../install.md#kustomize) is \`manifests/kustomize/base\` with
-some of the components; the single manifests and the Helm chart give the same objects.`;
+some of the components; the single manifests and the Helm chart give the same objects. The components \`without-taints\` and \`without-node-taints\` take the rights of the parts \`nodes\` and \`daemonsets\` (the second one:
+of \`nodes\` alone) away again, once [nothing is left for them to do](../changing-modes.md).`;
 
 /** Why each verb is asked for, by object and verb; \`read\` is get, list and watch. */
 const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -19,7 +20,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'deployments.apps': { read: '`clean` refuses beside a controller of ours in any namespace' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
-  secrets: { read: 'pull secrets that pods name', create: 'the certificates that the leader makes' },
+  secrets: { read: 'pull secrets that pods name', create: 'the certificates, where there are none' },
   'secrets/archaware-controller-webhook': {
     read: 'the certificates that the replicas share',
     update: 'their renewal',

@@ -7,7 +7,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { architecturesOf, readManaged, taintKind } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
-import { servingNames, trusts } from '../webhook/ca-bundle.ts';
+import { servingNames, trusts, trustsAny } from '../webhook/ca-bundle.ts';
 import { createCertificateDirectory } from '../webhook/certificate-directory.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates.ts';
 import { keepCaBundle, readConfiguration } from '../webhook/keep-ca-bundle.ts';
@@ -34,6 +34,9 @@ export type AdmissionParts = {
   readonly watches: Watches;
   readonly settings: () => Settings;
   readonly images: ImageSource;
+  /** The process is about to end: answers go on, and each ends its connection. */
+  readonly leaving: AbortSignal;
+  /** Ends the webhook, and what keeps its certificate. */
   readonly signal: AbortSignal;
 };
 
@@ -45,6 +48,8 @@ export type Admission = {
   ready(): boolean;
   /** When it expires, in milliseconds since the epoch. */
   expiry(): number | undefined;
+  /** Resolves when the webhook has stopped listening and the last answer is out; at once where it never listened. */
+  closed(): Promise<void>;
 };
 
 /** How long what was read from all nodes is used. */
@@ -71,16 +76,20 @@ export function startAdmission(parts: AdmissionParts): Admission {
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
     ownNamespace: parts.ownNamespace,
   });
+  let closed = Promise.resolve();
   return {
     ready: () => certificate.current() !== undefined,
+    closed: () => closed,
     expiry: () => certificate.current()?.notAfter,
     async serve() {
       const { address } = config.webhook;
       const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
       try {
-        const options = { address, certificate, review, onReviewed: metrics.reviewed, onError };
-        const { port } = await serveAdmission(options, signal);
-        log.info({ port }, 'serving POST /mutate');
+        const { leaving } = parts;
+        const options = { address, certificate, review, onReviewed: metrics.reviewed, onError, leaving };
+        const server = await serveAdmission(options, signal);
+        closed = server.closed;
+        log.info({ port: server.port }, 'serving POST /mutate');
       } catch (error) {
         throw cannotListen('webhook.address', address, error);
       }
@@ -97,6 +106,7 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
     namespace,
     names: async () => servingNames(await readConfiguration(client, signal), namespace),
     trusts: async (authority) => trusts(await readConfiguration(client, signal), authority),
+    trustsAny: async () => trustsAny(await readConfiguration(client, signal)),
     mayWrite,
     clock,
     onProblem,

@@ -5,6 +5,7 @@ import { changesPlacement } from '../controllers/namespace.ts';
 import { createNodeController } from '../controllers/node.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { createPodController } from '../controllers/pod/controller.ts';
+import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/unmanaged-taints.ts';
 import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
@@ -40,6 +41,8 @@ export type LoopsOptions = {
   ) => void;
   readonly onPlaced?: (seconds: number) => void;
   readonly onBootstrapped?: (open: number) => void;
+  /** Absent: taints that nobody manages are not looked for. */
+  readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
   /** The API server refused a write of this controller. */
   readonly onRefused?: (controller: string) => void;
   /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
@@ -137,6 +140,14 @@ export function createLoops(options: LoopsOptions): Loops {
   const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
   const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
   const nodeLoop = loop('node', node.reconcile, () => true);
+  const unmanaged =
+    options.onUnmanagedTaints &&
+    createUnmanagedTaints({
+      ...common,
+      nodes,
+      managesNodes: runs('nodes'),
+      onChange: options.onUnmanagedTaints,
+    });
   const wrongNodes =
     options.wrongNode &&
     createWrongNodes(
@@ -204,6 +215,7 @@ export function createLoops(options: LoopsOptions): Loops {
     };
     watches.listeners.node = ({ key, now, before }) => {
       nodeLoop.enqueue(key);
+      unmanaged?.changed();
       const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
       const isOther = architecture(now) !== architecture(before);
       if (isOther) nodesChanged();
@@ -249,6 +261,7 @@ export function createLoops(options: LoopsOptions): Loops {
       for (const name of nodes.keys()) existing.add(name);
       enqueueWorkloads();
       enqueueNodes();
+      unmanaged?.look();
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
@@ -256,6 +269,7 @@ export function createLoops(options: LoopsOptions): Loops {
       bootstrap.begin(turns, signal);
       // Without any of these loops there is nothing to do, until there is an end to it.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
+      unmanaged?.end();
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
     },
   };

@@ -2,6 +2,8 @@ import type { PlacementState } from '../controllers/placement-state.ts';
 import type { Observed } from '../observability/metrics.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import { carriesOurTaint, type Node, nodeArchitecture } from '../placement/node.ts';
+import type { Settings } from '../placement/settings.ts';
+import { unmanagedTaints } from '../placement/unmanaged-taints.ts';
 import type { Loops } from './loops.ts';
 import type { Watches } from './watches.ts';
 
@@ -17,13 +19,18 @@ export function observeState(parts: {
   /** When the serving certificate expires, in milliseconds since the epoch. */
   readonly certificateExpiry: () => number | undefined;
   readonly now: () => number;
+  readonly settings: () => Pick<Settings, 'mode' | 'taints'>;
+  /** Whether the loop for nodes runs. */
+  readonly managesNodes: boolean;
+  /** Pods with the gate that were found without a watch on pods. */
+  readonly gatedElsewhere: () => number;
 }): Observed {
   const { watches, resolver, loops, leader, now, certificateExpiry } = parts;
   return {
     leader,
     queueDepths: () => loops()?.queueDepths() ?? {},
     gatedPods() {
-      let count = 0;
+      let count = parts.gatedElsewhere();
       for (const { gated } of watches.pods.store.values()) if (gated !== undefined) count++;
       return count;
     },
@@ -34,8 +41,14 @@ export function observeState(parts: {
     unresolvableImages: () => resolver.failing(),
     nodes: () => countByArchitecture(watches.nodes.store.values(), () => true),
     taintedNodes: () => countByArchitecture(watches.nodes.store.values(), carriesOurTaint),
+    unmanagedTaints() {
+      let count = 0;
+      for (const node of watches.nodes.store.values()) {
+        count += unmanagedTaints(node, parts.settings(), parts.managesNodes).length;
+      }
+      return count;
+    },
     // These have no source yet.
-    unmanagedTaints: () => 0,
     contestedObjects: () => 0,
     wrongNodePods: () => 0,
     pods() {

@@ -7,6 +7,7 @@ import type { Writer } from '../kube/writer.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';
 import type { FailedImage, ImageSet } from '../placement/decide.ts';
 import { isObject } from '../placement/json.ts';
+import { findLeftovers, leftoverNote } from '../placement/leftovers.ts';
 import type { Operation } from '../placement/patch.ts';
 import { describeSets } from '../placement/reasons.ts';
 import { connect } from './connect.ts';
@@ -90,6 +91,13 @@ export async function plan(context: Context): Promise<number> {
     if (output === 'table') process.stdout.write(render(result));
     else printValue(result, output);
     tellLeftAlone(loops.podStates);
+    const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
+    // Those that run leaves alone keep what they have, whatever runs.
+    const served = [...watches.daemonSets.store.values()].filter(
+      ({ namespace, name }) => loops.daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
+    );
+    const left = findLeftovers(watches.nodes.store.values(), runs('daemonsets') ? served : undefined, settings);
+    if (left !== undefined) process.stderr.write(`${leftoverNote(left, settings, runs('nodes'))}\n`);
     return changes.length > 0 ? EXIT.found : EXIT.done;
   } finally {
     end.abort();

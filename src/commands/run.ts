@@ -3,11 +3,12 @@ import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import { milliseconds } from '../config/duration.ts';
 import { concernsRegistries } from '../config/reload.ts';
+import { type GatedPodsOptions, watchGatedPods } from '../controllers/gated-pods.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kube/clock.ts';
-import { createEvents, type EventRecorder } from '../kube/events.ts';
+import { createEvents } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
-import { createLease, type Lease } from '../kube/lease.ts';
+import { createLease } from '../kube/lease.ts';
 import { brokenWatches, createAnswers } from '../kube/watch-health.ts';
 import { createWriter } from '../kube/writer.ts';
 import { serveHealth } from '../observability/health.ts';
@@ -19,6 +20,7 @@ import { openCacheFile } from './cache-file.ts';
 import { cannotListen } from './cannot-listen.ts';
 import { checkLeaseNamespace, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
+import { createEnding, sayFarewell } from './ending.ts';
 import { followLabelRules, openLabelRules } from './label-rules.ts';
 import { leadInTurns } from './lead.ts';
 import { createLoops, type Loops, type LoopsOptions, until } from './loops.ts';
@@ -29,15 +31,14 @@ import { createRegistries, openFiles } from './registries.ts';
 import { type ReloadingOptions, reloadOnChange } from './reloading.ts';
 import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from './secrets.ts';
 import { toSettings } from './settings.ts';
+import { gatedPodLog, unmanagedTaintLog } from './term-log.ts';
 import { VERSION } from './version.ts';
 import { createNodeFetcher, createWatches, kindsFor } from './watches.ts';
 
-/** Releasing the lease and the last Events get this long when we are told to end. */
-const FAREWELL_MS = 5_000;
-
 /**
  * Runs the loops until the signal aborts: every replica watches, the one that holds the lease writes. Then it takes no
- * new work, ends the writes under way and releases the lease. Throws what keeps it from starting.
+ * new work, ends the writes under way and releases the lease, and meanwhile goes on answering admission for a while. Throws
+ * what keeps it from starting.
  */
 export async function run(context: Context): Promise<number> {
   try {
@@ -64,6 +65,7 @@ async function runToTheEnd(context: Context): Promise<number> {
   });
   // Ends what may go on while the last writes do: watches, look-ups, Events, the metrics.
   const end = new AbortController();
+  const ending = createEnding(signal, clock);
   try {
     const identity = `${hostname()}-${randomUUID()}`;
     const { enabled, name, leaseDuration } = config.leaderElection;
@@ -134,11 +136,12 @@ async function runToTheEnd(context: Context): Promise<number> {
           regarding,
           ownNamespace: leaseNamespace,
           mayWrite,
-          hasLeader: () => !enabled || lease.live(),
+          hasLeader: () => (enabled ? lease.live() : !signal.aborted),
           watches,
           settings: () => settings,
           images,
-          signal: end.signal,
+          leaving: signal,
+          signal: AbortSignal.any([end.signal, ending.admission]),
         })
       : undefined;
     resolver.onSettled((canonical) => loops?.imageSettled(canonical));
@@ -151,6 +154,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       log.level = next.log.level;
       loops?.settingsChanged();
     };
+    let gatedElsewhere = 0;
     const leads = () => loops !== undefined && mayWrite();
     await startHealth(context, metrics, log, end.signal, {
       observed: observeState({
@@ -160,8 +164,13 @@ async function runToTheEnd(context: Context): Promise<number> {
         leader: leads,
         certificateExpiry: () => admission?.expiry(),
         now: clock.wall,
+        settings: () => settings,
+        managesNodes: config.loops.includes('nodes'),
+        gatedElsewhere: () => gatedElsewhere,
       }),
+      // From the signal on, so that the replica's address leaves the Service while it still answers.
       notReady: () => [
+        ...(signal.aborted ? ['ending'] : []),
         ...watches.notSynced(),
         ...(admission?.ready() === false ? ['certificate'] : []),
         // A replica that answers admission does so with what it knows.
@@ -202,9 +211,25 @@ async function runToTheEnd(context: Context): Promise<number> {
       clock,
       onOutcome: outcomeLog(log, metrics),
       onPlaced: metrics.podPlaced,
-      onBootstrapped: (open) => log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on'),
+      onUnmanagedTaints: unmanagedTaintLog(log),
+      onBootstrapped(open) {
+        if (!config.loops.includes('nodes') || !settings.taints.manage) return;
+        log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on');
+      },
     };
-    const term = async (over: AbortSignal) => {
+    const tellGated = gatedPodLog(log);
+    const gatedPods: GatedPodsOptions = {
+      client,
+      clock,
+      onChange(keys) {
+        gatedElsewhere = keys.length;
+        tellGated(keys);
+      },
+      onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be looked for'),
+    };
+    const term = async (lost: AbortSignal) => {
+      const over = AbortSignal.any([lost, ending.writes]);
+      if (!config.loops.includes('pods')) void watchGatedPods(gatedPods, AbortSignal.any([signal, over]));
       loops = createLoops(options);
       log.info({ identity }, 'leading');
       labelRules.tell();
@@ -215,24 +240,20 @@ async function runToTheEnd(context: Context): Promise<number> {
     };
     if (enabled) await leadInTurns(lease, term, signal, () => log.warn('lease lost: another replica may lead'));
     else await term(end.signal);
-    await Promise.all([sayFarewell(lease, events, enabled, log), cacheFile?.close()]);
+    await sayFarewell({ lease: enabled ? lease : undefined, events, clock, log }, ending.all);
+    if (admission !== undefined) {
+      // Another replica leads by now, and pods may be gated for it.
+      if (enabled) void lease.follow(ending.admission);
+      await Promise.race([admission.closed(), until(ending.all)]);
+    }
+    await Promise.race([cacheFile?.close(), until(ending.all)]);
     log.info('ended');
     log.flush();
     return EXIT.done;
   } finally {
+    ending.cancel();
     end.abort();
     await close();
-  }
-}
-
-async function sayFarewell(lease: Lease, events: EventRecorder, enabled: boolean, log: Logger): Promise<void> {
-  const deadline = AbortSignal.timeout(FAREWELL_MS);
-  await events.flush(deadline);
-  if (!enabled) return;
-  try {
-    await lease.release(deadline);
-  } catch (err) {
-    log.warn({ err }, 'lease not released: the next leader waits until it runs out');
   }
 }
 

@@ -27,8 +27,13 @@ export type Lease = {
   keep(signal: AbortSignal): Promise<void>;
   /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
   fresh(): boolean;
-  /** Whether a leader holds it now: we, or another replica that we have seen renewing it. */
+  /**
+   * Whether a leader holds it now: we, or another replica that we have seen renewing it. For two retries after we have
+   * released it too: within that time another replica takes it.
+   */
   live(): boolean;
+  /** Goes on looking who holds it, for `live`, without taking it; until the signal aborts. */
+  follow(signal: AbortSignal): Promise<void>;
   /** Gives it up, so that another replica need not wait. Call when no write is under way any more. */
   release(signal: AbortSignal): Promise<void>;
   /** Gives it up, and deletes it with that where nobody else took it meanwhile: for who is the last. */
@@ -60,6 +65,8 @@ export function createLease(options: LeaseOptions): Lease {
   const renewMs = (durationMs * 2) / 3;
   let renewed: { monotonic: number; wall: number } | undefined;
   let observed: Observed | undefined;
+  /** When we gave it up. */
+  let released: number | undefined;
   /** Whether it was ever asked for. */
   let asked = false;
 
@@ -151,9 +158,20 @@ export function createLease(options: LeaseOptions): Lease {
     fresh: () => age() < renewMs,
     live() {
       if (age() < renewMs) return true;
+      if (released !== undefined && clock.monotonic() - released < 2 * retryMs) return true;
       if (observed === undefined || observed.holder === '' || isCleaner(observed.holder)) return false;
       // Seen for the first time it may be the record of one that has died.
       return observed.changes > 0 && clock.monotonic() - observed.at <= observed.heldMs;
+    },
+    async follow(signal) {
+      while (!signal.aborted) {
+        try {
+          expired((await read(signal)) ?? {});
+        } catch (error) {
+          if (!signal.aborted) onError?.(error);
+        }
+        await clock.delay(retryMs, signal);
+      }
     },
     async acquire(signal) {
       while (!signal.aborted) {
@@ -183,6 +201,7 @@ export function createLease(options: LeaseOptions): Lease {
       // The API server refuses a duration of 0; one second lets the next replica in at once.
       const spec = { ...objectAt(current, 'spec'), holderIdentity: '', leaseDurationSeconds: 1 };
       await client.request('update', path, { body: { ...current, spec }, signal });
+      released = clock.monotonic();
     },
     async remove(signal) {
       renewed = undefined;

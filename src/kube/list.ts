@@ -5,7 +5,7 @@ import { isExpired } from './errors.ts';
 const PAGE = 500;
 
 /** All objects of a collection, whole, page by page. `path` may hold a query. */
-export function listAll(client: ApiClient, path: string, signal: AbortSignal): Promise<JsonObject[]> {
+export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal: AbortSignal): Promise<JsonObject[]> {
   return readAll(client, path, (object) => object, signal);
 }
 
@@ -15,7 +15,7 @@ export function listAll(client: ApiClient, path: string, signal: AbortSignal): P
  * may hold a query. Throws what the client throws.
  */
 export async function readAll<T>(
-  client: ApiClient,
+  client: Pick<ApiClient, 'request'>,
   path: string,
   read: (object: JsonObject) => T | undefined,
   signal: AbortSignal,
@@ -29,7 +29,7 @@ export async function readAll<T>(
 }
 
 async function pages<T>(
-  client: ApiClient,
+  client: Pick<ApiClient, 'request'>,
   path: string,
   read: (object: JsonObject) => T | undefined,
   signal: AbortSignal,

@@ -12,7 +12,7 @@ export type Observed = {
   readonly gatedPods: () => number;
   /** Nodes that carry a taint of ours, by architecture. */
   readonly taintedNodes: () => Readonly<Record<string, number>>;
-  /** Taints with our key that the configuration in force does not manage. */
+  /** Taints of archaware that the configuration in force does not manage. */
   readonly unmanagedTaints: () => number;
   /** Objects that are left alone for a while, as another writer keeps undoing our writes. */
   readonly contestedObjects: () => number;
@@ -92,7 +92,7 @@ export function createMetrics(version: string) {
   const taintedNodes = gauge('tainted_nodes', 'Nodes that carry our taint, by architecture.', ['architecture']);
   const unmanagedTaints = gauge(
     'unmanaged_taints',
-    'Taints with our key on nodes whose taints this configuration does not manage.',
+    'Taints of archaware on nodes that this configuration does not manage.',
   );
   const contestedObjects = gauge(
     'contested_objects',

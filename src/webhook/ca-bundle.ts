@@ -40,6 +40,11 @@ export function trusts(configuration: JsonObject | undefined, authority: string)
   return configuration === undefined || caBundlePatch(configuration, authority).length === 0;
 }
 
+/** Whether any webhook of a configuration has the bundle of an authority, whichever it is. */
+export function trustsAny(configuration: JsonObject | undefined): boolean {
+  return configuration !== undefined && webhooksOf(configuration).some(({ webhook }) => carried(webhook).size > 0);
+}
+
 /**
  * The names by which the API server calls us, as a MutatingWebhookConfiguration says (by default our Service's in our
  * own namespace), and those of this machine.

@@ -18,7 +18,9 @@ export type SelfSignedOptions = {
   readonly names: () => Promise<ServingNames>;
   /** Whether all who call us have this authority (PEM) in their bundle; nothing is signed by it before they do. */
   readonly trusts: (authority: string) => Promise<boolean>;
-  /** Whether the lease is fresh at this moment: only the leader makes certificates. */
+  /** Whether any caller has the bundle of an authority already, whichever it is. */
+  readonly trustsAny: () => Promise<boolean>;
+  /** Whether the lease is fresh at this moment: only the leader renews and replaces certificates. */
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
   /** Of a serving certificate; 90 days unless told. An authority lives ten times as long. */
@@ -32,13 +34,20 @@ const SEARCH_MS = 2000;
 const LOOK_MS = 10_000;
 /** Looks in a row that find nothing, or fail, before that is a problem. */
 const PATIENCE = 4;
+/** How many looks find no Secret before a replica that does not lead makes one, where callers trust another authority. */
+const LOOKS_FOR_LEADER = 8;
 /** No more steps in one look: announcing, noting and issuing may follow each other. Conflicts count. */
 const MOST_STEPS = 6;
 
 /**
- * Our own authority and the certificates by it, kept in a Secret so that the replicas agree. The leader makes and renews
- * them, with an overlap of authorities; all replicas load what is new. What is damaged in the Secret, or missing, is
- * replaced by the leader; everybody serves what he has until then.
+ * Our own authority and the certificates by it, kept in a Secret so that the replicas agree. The leader renews them, with
+ * an overlap of authorities; all replicas load what is new. The leader replaces what is damaged in the Secret, and each
+ * replica serves what it has until then.
+ *
+ * Where there are no certificates at all, every replica may make the first ones: the API server lets one creation win, and
+ * the others read it. While the webhook is turned on by a rolling update the leader is an old replica, which does not know
+ * of the webhook, and the update waits until a new replica is ready. Where callers trust an authority already, a leader may
+ * still have it in memory, and gets the time to put it back.
  */
 export function createSelfSigned(options: SelfSignedOptions): CertificateSource {
   const { client, namespace, mayWrite, clock, lifetimeMs = LIFETIME_MS, onProblem } = options;
@@ -47,22 +56,30 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const { set, ...held } = createHolder();
   const tell = createTeller(onProblem);
   let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
+  /** Looks in a row that found no certificates. */
+  let missing = 0;
 
   /** Looks once, and renews what is due. Gives what was wrong with the Secret as it was found. */
   async function look(signal: AbortSignal): Promise<string[]> {
     let read = await secret.read(signal);
     let kept = readKept(read);
-    const found = problemsOf(kept, clock.wall());
-    const names = mayWrite() ? await options.names() : undefined;
-    for (let steps = 0; names !== undefined && steps < MOST_STEPS && !signal.aborted; steps += 1) {
-      const after = await renew(read, kept, names, signal);
+    missing = isEmpty(kept) ? missing + 1 : 0;
+    const problems = problemsOf(kept, clock.wall());
+    for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
+      const after = await renew(read, kept, await options.names(), signal);
       if (after === 'nothing to do') break;
-      // Another writer came first: what he wrote counts.
+      // Where another writer came first, its version counts.
       read = after ?? (await secret.read(signal));
       kept = readKept(read);
     }
     load(kept);
-    return found;
+    return problems;
+  }
+
+  async function mayMake(kept: Kept): Promise<boolean> {
+    if (mayWrite()) return true;
+    if (!isEmpty(kept) || served !== undefined) return false;
+    return missing >= LOOKS_FOR_LEADER || !(await options.trustsAny());
   }
 
   async function renew(
@@ -79,7 +96,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     if (step === 'keep') return 'nothing to do';
     const wanted = await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
     // Making them took its time.
-    if (!mayWrite()) return 'nothing to do';
+    if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
     return secret.write(read, entriesOf(wanted), signal);
   }
 
@@ -104,7 +121,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     if (found.length > 0) {
       tell(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
     } else if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
-    else if (served === undefined) tell(`${title} has no certificate yet: the leader is to make it`, PATIENCE);
+    else if (served === undefined)
+      tell(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
     else tell(undefined);
   }
 
@@ -124,6 +142,11 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
       }
     },
   };
+}
+
+/** Whether there is nothing yet, not even something damaged. */
+function isEmpty({ serving, authority, next, problems }: Kept): boolean {
+  return serving === undefined && authority === undefined && next === undefined && problems.length === 0;
 }
 
 function problemsOf({ problems, serving }: Kept, now: number): string[] {

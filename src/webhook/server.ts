@@ -22,6 +22,8 @@ export type AdmissionOptions = {
   readonly onReviewed: (outcome: Reviewed['outcome'], seconds: number) => void;
   /** What should never happen: a review that threw (its object was let pass as it is), a certificate that cannot be used. */
   readonly onError: (error: unknown) => void;
+  /** From when it aborts on, each answer ends its connection: the next request then goes to where the callers look next. */
+  readonly leaving?: AbortSignal;
   readonly limits?: Partial<AdmissionLimits>;
 };
 
@@ -44,19 +46,27 @@ const LIMITS: AdmissionLimits = {
   time: 10_000,
   // Longer than the 90 s of Go's client, which then never writes to a connection that we are closing.
   idle: 120_000,
-  farewell: 5_000,
+  farewell: 3_000,
 };
 const PATH = '/mutate';
 const MEDIA_TYPE = /^application\/json\s*(?:;|$)/i;
 
+/** A server that listens. */
+export type AdmissionServer = {
+  readonly port: number;
+  /** Resolves when it has stopped listening and the last connection is closed. */
+  readonly closed: Promise<void>;
+};
+
 /**
- * Serves `POST /mutate` over HTTPS until the signal aborts; gives the port. Throws when it cannot listen. It listens at
+ * Serves `POST /mutate` over HTTPS until the signal aborts. Throws when it cannot listen. It listens at
  * once, so that a port that is taken is known at the start: until there is a certificate, handshakes fail by an alert,
  * which the API server takes as it takes a refused connection. Another certificate serves new connections; those that are
  * open stay.
  */
-export async function serveAdmission(options: AdmissionOptions, signal: AbortSignal): Promise<{ port: number }> {
+export async function serveAdmission(options: AdmissionOptions, signal: AbortSignal): Promise<AdmissionServer> {
   const limits = { ...LIMITS, ...options.limits };
+  const leaves = () => signal.aborted || options.leaving?.aborted === true;
   const readBody = createBodyReader({ size: limits.bodySize, total: limits.bodySizes, time: limits.time });
   /** Whose requests are counted where they are answered. */
   const answering = new WeakSet<Duplex>();
@@ -73,7 +83,7 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   server.on('request', async (request, response) => {
     const started = performance.now();
     answering.add(request.socket);
-    const outcome = await answer(request, response, { ...options, readBody, signal, time: limits.time });
+    const outcome = await answer(request, response, { ...options, readBody, leaves, time: limits.time });
     answering.delete(request.socket);
     options.onReviewed(outcome, (performance.now() - started) / 1000);
   });
@@ -82,26 +92,26 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   });
   serveCertificate(server, options);
   const port = await listen(server, options.address);
-  endWith(signal, server, limits.farewell);
-  return { port };
+  return { port, closed: endWith(signal, server, limits.farewell) };
 }
 
 type Answering = AdmissionOptions & {
   readonly readBody: BodyReader;
-  readonly signal: AbortSignal;
+  /** Whether this replica is about to end. */
+  readonly leaves: () => boolean;
   readonly time: number;
 };
 
 /** Answers a request; never throws. */
 async function answer(request: IncomingMessage, response: ServerResponse, options: Answering) {
-  const { readBody, review, onError, signal, time } = options;
+  const { readBody, review, onError, leaves, time } = options;
   const send = (status: number, body: JsonObject, headers: Record<string, string> = {}) => {
     const text = JSON.stringify(body);
     response.writeHead(status, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
       // What remains of a body is not a request; and an end is not put off by new ones.
-      ...(request.complete && !signal.aborted ? {} : { connection: 'close' }),
+      ...(request.complete && !leaves() ? {} : { connection: 'close' }),
       ...headers,
     });
     if (request.complete) {
@@ -195,11 +205,16 @@ function serveCertificate(server: Server, { certificate, onError }: AdmissionOpt
 }
 
 /** Takes no new connection when the signal aborts, closes idle ones, and gives requests under way a while. */
-function endWith(signal: AbortSignal, server: Server, farewell: number): void {
-  const end = () => {
-    const timer = setTimeout(() => server.closeAllConnections(), farewell);
-    server.close(() => clearTimeout(timer));
-  };
-  if (signal.aborted) end();
-  else signal.addEventListener('abort', end, { once: true });
+function endWith(signal: AbortSignal, server: Server, farewell: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      const timer = setTimeout(() => server.closeAllConnections(), farewell);
+      server.close(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    };
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+  });
 }

@@ -9,8 +9,8 @@ describe('plan', () => {
   });
   afterEach(() => product.stop());
 
-  const plan = async () => {
-    const { code, stdout, stderr } = await product.command(['plan', '--output', 'json']);
+  const plan = async (...flags: readonly string[]) => {
+    const { code, stdout, stderr } = await product.command(['plan', '--output', 'json', ...flags]);
     const result: unknown = JSON.parse(stdout);
     const named = (field: string) =>
       objects(at(result, field)).map(({ kind, name, action }) =>
@@ -51,6 +51,24 @@ describe('plan', () => {
     await product.eventuallyTainted();
     await controller.stop();
     expect(await plan()).to.deep.include({ code: 0, changes: [] });
+  });
+
+  it('says whether the loops that take taints away may go: not while a node or a template that they serve has ours', async () => {
+    const affinity = ['--placement.mode', 'affinity', '--webhook.enabled'];
+    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await controller.stop();
+    const left =
+      /2 node\(s\) \(amd64-1, arm64-1\) and 1 DaemonSet\(s\) \(default\/agent\) .* do not use .*without-taints.* yet/;
+    expect((await plan(...affinity)).stderr).to.match(left);
+    expect((await plan()).stderr).not.to.include('without-taints');
+    const labels = { 'archaware.dev/ignore': 'true' };
+    await product.patch('/apis/apps/v1/namespaces/default/daemonsets/agent', { metadata: { labels } });
+    for (const node of ['amd64-1', 'arm64-1']) {
+      await product.patch(`/api/v1/nodes/${node}`, { spec: { taints: null } });
+    }
+    expect((await plan(...affinity)).stderr).to.match(/no node and no DaemonSet carries .* may be used/);
   });
 
   it('names what is left alone on tainted nodes', async () => {

@@ -38,6 +38,23 @@ describe('run', () => {
     await product.eventuallyTolerates(name, 'arm64');
   };
 
+  const holder = async () => {
+    const lease = await product.get('/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller');
+    return at(lease, 'spec', 'holderIdentity') ?? '';
+  };
+
+  /** Creates a pod, and waits until the patch of it is under way, which is never answered. */
+  const neverAnswered = async (name: string) => {
+    const underWay = new Promise<void>((resolve) => {
+      product.cluster.faults.conflictNextPatch(new RegExp(`pods/${name}`), () => {
+        resolve();
+        return new Promise(() => undefined);
+      });
+    });
+    await product.cluster.createPod({ name, images: [product.image('app', ['arm64'])] });
+    await underWay;
+  };
+
   it('tolerates pods and templates, taints nodes after them, and is ready', async () => {
     await settle();
     const controller = await product.run();
@@ -137,8 +154,38 @@ describe('run', () => {
     await underWay;
     expect(await controller.stop()).to.equal(0);
     expect(tolerated((await product.get(`${PODS}/slow`)).spec)).to.deep.equal(['arm64']);
-    const lease = await product.get('/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller');
-    expect(at(lease, 'spec', 'holderIdentity') ?? '').to.equal('');
+    expect(await holder()).to.equal('');
+  });
+
+  it('gives up a write that gets no answer, releases the lease and ends, long before the grace period is over', async () => {
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await neverAnswered('stuck');
+    expect(await controller.stop()).to.equal(0);
+    expect(await holder()).to.equal('');
+    // Without a limit it waited for the answer until the client gave up, after 30 s.
+  }).timeout(20_000);
+
+  it('ends at once at a second SIGTERM', async () => {
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await neverAnswered('stuck');
+    controller.kill('SIGTERM');
+    await product.eventually('it to end', async () => (await controller.get('/readyz')).status === 503);
+    expect(await controller.stop()).to.equal(143);
+  });
+
+  it('is not ready from SIGTERM on', async () => {
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await neverAnswered('stuck');
+    const stopped = controller.stop();
+    await product.eventually('it to say so', async () => {
+      const { status, text: said } = await controller.get('/readyz');
+      return status === 503 && said === 'not ready: ending\n';
+    });
+    expect(await controller.get('/healthz')).to.have.property('status', 200);
+    expect(await stopped).to.equal(0);
   });
 
   it('lets a second replica lead when the first ends, and only then', async () => {
@@ -158,6 +205,29 @@ describe('run', () => {
     await product.run();
     await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])], spec });
     await product.eventuallyTolerates('a', 'arm64');
+  });
+
+  it('says which pods hold the gate where its loops release none', async () => {
+    const gated = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+    await product.cluster.createPod({ name: 'gated', images: [product.image('app', ['arm64'])], spec: gated });
+    const controller = await product.run(['--loops', 'nodes']);
+    await product.eventually('the metric', async () => (await controller.metric('archaware_gated_pods')) === 1);
+    const said =
+      /"level":"warn".*"count":1,"pods":\["default\/gated"\].*the loop for pods does not run: nothing releases them/;
+    await product.eventually('the log to say so', async () => controller.logs().some((line) => said.test(line)));
+  });
+
+  it('says which taints it does not manage, and does not say that it taints nodes', async () => {
+    const tainting = await product.run();
+    await product.eventuallyTainted();
+    await tainting.stop();
+    const controller = await product.run(['--loops', 'pods']);
+    await product.eventuallyTold('UnmanagedTaint', /supported-arch=amd64:NoSchedule .*the loop for nodes does not run/);
+    expect(await controller.metric('archaware_unmanaged_taints')).to.equal(2);
+    await placedLast('last');
+    await product.eventually('the log to say so', async () => controller.logs().join().includes('does not manage'));
+    await controller.stop();
+    expect(controller.logs().join()).not.to.include('nodes are tainted from now on');
   });
 
   it('taints a node that joins, and gives it to pods that follow the cluster', async () => {

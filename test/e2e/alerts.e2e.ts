@@ -40,7 +40,7 @@ describe('the alerts', () => {
   }
 
   it('are rules that Prometheus takes', async () => {
-    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/3 rules found/);
+    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/4 rules found/);
   });
 
   it('fire when they should, and only then', async () => {
@@ -80,6 +80,7 @@ describe('the alerts', () => {
         'archaware_leader',
         'archaware_oldest_waiting_pod_seconds',
         'archaware_gated_pods',
+        'archaware_unmanaged_taints',
       ]);
       const sampled = new Set(metrics.split('\n').map((line) => /^[a-z_]+/.exec(line)?.[0]));
       expect(named.filter((name) => !sampled.has(name))).to.deep.equal([]);

@@ -12,6 +12,7 @@ import { CRDS } from './support/chart-crds.ts';
 import { COMBINATIONS } from './support/chart-values.ts';
 import { comparable } from './support/comparable.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
+import { withComponent } from './support/overlay.ts';
 
 const OVERLAYS = new URL('../../manifests/kustomize/overlays/', import.meta.url);
 const WITHOUT_HOOKS = ['--no-hooks', '--skip-tests'];
@@ -28,6 +29,9 @@ const SAME: readonly (readonly [overlay: string, values: Readonly<Record<string,
   ['cert-manager', { keep: { enabled: false }, webhook: { certManager: { enabled: true } } }],
   ['labels', { nodeLabels: { shipped: true } }],
 ];
+
+/** What takes away loops and rights that have nothing to do any more. */
+const WITHOUT = { affinity: 'without-taints', 'provider-taints': 'without-node-taints' } as const;
 
 const LOOPS = ['nodes', 'pods', 'daemonsets', 'labels'];
 
@@ -48,6 +52,8 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a relative path of a node', { nodePaths: { containerd: 'certs.d' } }, /\/nodePaths\/containerd/],
   ['a domain of labels that is none', { nodeLabels: { rules: { 'Example.com': {} } } }, /\/nodeLabels\/rules/],
   ['a mirror of what is no registry', { config: { registries: { mirrors: { 'a b': {} } } } }, /\/registries\/mirrors/],
+  ['no taints in a mode that has them', { withoutTaints: true }, /withoutTaints: got true.*placement.mode: taints/],
+  ['two answers to which loops run', { withoutTaints: true, config: { loops: ['pods'] } }, /withoutTaints: got true/],
   ['a mode without its webhook', { config: { placement: { mode: 'both' } } }, /config\.webhook\.enabled: got false/],
   [
     'a webhook that nobody would call',
@@ -105,11 +111,19 @@ describe('the Helm chart', () => {
     });
   }
 
-  for (const [overlay, values] of SAME.filter(([name]) => ['affinity', 'provider-taints'].includes(name))) {
-    it(`finds the loops of the overlay ${overlay} out by itself`, async () => {
+  for (const [overlay, component] of Object.entries(WITHOUT)) {
+    it(`makes by withoutTaints the objects of the overlay ${overlay} with the component ${component}`, async () => {
       const config: unknown = parse(await readFile(new URL(`${overlay}/config.yaml`, OVERLAYS), 'utf8'));
-      const made = await helm.render({ ...BY_FORM, ...values, config: without(config, 'loops') }, ...WITHOUT_HOOKS);
-      expect(comparable(made)).to.deep.equal(comparable(await kustomize(new URL(`${overlay}/`, OVERLAYS))));
+      const values = { ...BY_FORM, keep: { enabled: false }, withoutTaints: true, config: withoutCache(config) };
+      const made = await helm.render(values, ...WITHOUT_HOOKS);
+      const [expected, got] = [comparable(await withComponent(overlay, component)), comparable(made)];
+      // kustomize says by a variable which loops run.
+      expect(loopsOf(made, 'ConfigMap')).to.deep.equal(loopsOf(await withComponent(overlay, component), 'Deployment'));
+      for (const object of ['Deployment archaware-controller', 'ConfigMap archaware-controller']) {
+        delete expected[object];
+        delete got[object];
+      }
+      expect(got).to.deep.equal(expected);
     });
   }
 
@@ -237,8 +251,17 @@ function find(objects: readonly ManifestObject[], kind: string, name: string): M
   return found;
 }
 
-function without(config: unknown, key: string): unknown {
-  return Object.fromEntries(Object.entries(Object(config)).filter(([name]) => name !== key));
+/** The loops that the configuration names, or the variable of the Deployment. */
+function loopsOf(objects: readonly ManifestObject[], kind: 'ConfigMap' | 'Deployment'): unknown {
+  const object = find(objects, kind, 'archaware-controller');
+  if (kind === 'ConfigMap') return at(parse(String(at(object, 'data', 'config.yaml'))), 'loops');
+  const variables = listAt(listAt(object, 'spec', 'template', 'spec', 'containers')[0], 'env');
+  return String(
+    at(
+      variables.find((variable) => at(variable, 'name') === 'ARCHAWARE_LOOPS'),
+      'value',
+    ),
+  ).split(',');
 }
 
 /** The chart's values have a file for the cache; an overlay without one has to say so. */

@@ -18,6 +18,7 @@ const DOCUMENTS: readonly { readonly document: string; readonly installed: boole
   { document: 'docs/runbooks/no-leader.md', installed: true },
   { document: 'docs/runbooks/pods-waiting.md', installed: true },
   { document: 'docs/runbooks/gates.md', installed: true },
+  { document: 'docs/runbooks/unmanaged-taints.md', installed: true },
 ];
 
 /** A gate that is not ours. */

@@ -44,9 +44,9 @@ type Promised = { readonly taints?: true; readonly key?: string; readonly affini
 const OVERLAYS: readonly [name: string, promised: Promised, rights: readonly Right[]][] = [
   ['taints', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS]],
   ['taints-1.30', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS, ...CALLED, ...CERTIFIED]],
-  ['affinity', { affinity: true }, [...PODS, ...CALLED, ...CERTIFIED]],
+  ['affinity', { affinity: true }, RIGHTS],
   ['both', { taints: true, key: 'supported-arch', affinity: true }, RIGHTS],
-  ['provider-taints', { key: 'kubernetes.io/arch' }, [...PODS, ...SETS, ...CALLED, ...CERTIFIED]],
+  ['provider-taints', { key: 'kubernetes.io/arch' }, RIGHTS],
   [
     'cert-manager',
     { taints: true, key: 'supported-arch', affinity: true },

@@ -89,6 +89,28 @@ describe('the lease', () => {
     expect(b.live()).to.equal(false);
   });
 
+  it('counts as led for a moment after it was given up, and then by who was seen to take it', async () => {
+    const [a, b] = [holder('a'), holder('b')];
+    await a.tryAcquire(never);
+    await a.release(never);
+    expect(a.live()).to.equal(true);
+    a.clock.now.monotonic += 4_000;
+    expect(a.live()).to.equal(false);
+    const look = async () => {
+      const once = new AbortController();
+      const [looking, before] = [a.follow(once.signal), a.clock.delays.length];
+      while (a.clock.delays.length === before) await new Promise(setImmediate);
+      once.abort();
+      await looking;
+    };
+    await look();
+    expect(a.live()).to.equal(false);
+    await b.tryAcquire(never);
+    await look();
+    expect(a.live()).to.equal(true);
+    expect(await record('holderIdentity')).to.equal('b');
+  });
+
   it('carries our label, by which clean finds it, and keeps the labels of others', async () => {
     const a = holder('a');
     await a.tryAcquire(never);

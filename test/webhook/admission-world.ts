@@ -31,6 +31,10 @@ export type AdmissionWorld = {
   ask(body: unknown, options?: RequestOptions): Promise<Answered>;
   /** An open connection, on which a test writes what it wants. */
   open(options?: ConnectionOptions): Promise<TLSSocket>;
+  /** Says that the process is about to end. */
+  leave(): void;
+  /** Resolves when the server has ended. */
+  readonly closed: Promise<void>;
   /** Aborts the server's signal. */
   end(): void;
   stop(): Promise<void>;
@@ -55,13 +59,15 @@ export async function startAdmissionWorld(
   const outcomes: Reviewed['outcome'][] = [];
   const agent = new Agent({ ca: authority.certificate, keepAlive: true });
   const sockets = new Set<TLSSocket>();
-  const { port } = await serveAdmission(
+  const leaving = new AbortController();
+  const { port, closed } = await serveAdmission(
     {
       address: '127.0.0.1:0',
       certificate: { current: () => current, onChange: (listener) => void listeners.push(listener) },
       review: (body) => world.review(body),
       onReviewed: (outcome) => outcomes.push(outcome),
       onError: (error) => errors.push(error),
+      leaving: leaving.signal,
       ...(options.limits === undefined ? {} : { limits: options.limits }),
     },
     controller.signal,
@@ -98,6 +104,8 @@ export async function startAdmissionWorld(
       await once(socket, 'secureConnect');
       return socket;
     },
+    leave: () => leaving.abort(),
+    closed,
     end: () => controller.abort(),
     async stop() {
       controller.abort();

@@ -3,7 +3,7 @@ import type { ApiClient } from '../../src/kube/client.ts';
 import type { Clock } from '../../src/kube/clock.ts';
 import { readAuthorities } from '../../src/oci/trust.ts';
 import { isObject, type JsonObject, objectAt } from '../../src/placement/json.ts';
-import { servingNames, trusts } from '../../src/webhook/ca-bundle.ts';
+import { servingNames, trusts, trustsAny } from '../../src/webhook/ca-bundle.ts';
 import type { CertificateSource } from '../../src/webhook/certificates.ts';
 import { readConfiguration } from '../../src/webhook/keep-ca-bundle.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/self-signed.ts';
@@ -60,6 +60,7 @@ export function createWorld(client: ApiClient, begin: number): World {
         namespace: NAMESPACE,
         names: async () => servingNames(await readConfiguration(client), NAMESPACE),
         trusts: async (authority) => trusts(await readConfiguration(client), authority),
+        trustsAny: async () => trustsAny(await readConfiguration(client)),
         mayWrite: () => true,
         clock,
         onProblem: (problem) => problems.push(problem ?? 'none'),

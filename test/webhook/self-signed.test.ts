@@ -23,6 +23,7 @@ const BEGIN = Date.UTC(2030, 0, 1);
 const MINUTE = 60_000;
 const DAY = 1440 * MINUTE;
 const LOOK = 10_000;
+const SEARCH = 2000;
 
 describe('self-made certificates', () => {
   let server: Server;
@@ -87,29 +88,64 @@ describe('self-made certificates', () => {
     expect(current.notAfter).to.equal(Date.parse(certificate.validTo));
   });
 
-  it('are made by the leader alone; the others find them, and write nothing', async () => {
-    const follower = await world.replica({ mayWrite: () => false });
-    await world.pass(LOOK);
-    expect(follower.current()).to.equal(undefined);
-    const told: string[] = [];
-    follower.onChange(({ cert }) => told.push(cert));
+  const follower = { mayWrite: () => false };
+
+  it('are made by the first replica, whether or not it leads; the others find them, and write nothing', async () => {
+    const first = await world.replica(follower);
+    const second = await world.replica(follower);
     const leader = await world.replica();
     await world.pass(LOOK);
-    expect(follower.current()).to.deep.equal(leader.current());
-    expect(told).to.deep.equal([leader.current()?.cert]);
+    expect(first.current()).not.to.equal(undefined);
+    for (const { current } of [second, leader]) expect(current()).to.deep.equal(first.current());
     expect(writes()).to.have.length(1);
-    expect([...leader.problems, ...follower.problems]).to.deep.equal([]);
+    expect([...first.problems, ...second.problems, ...leader.problems]).to.deep.equal([]);
   });
 
-  it('are missed by those who wait for them, until they are there', async () => {
-    let leads = false;
-    const replica = await world.replica({ mayWrite: () => leads });
-    for (let looks = 0; looks < 5; looks += 1) await world.pass(LOOK);
-    expect(replica.problems).to.have.length(1);
-    expect(replica.problems[0]).to.contain('archaware/archaware-controller-webhook has no certificate yet');
-    leads = true;
+  it('are renewed by the leader alone', async () => {
+    const one = await world.replica(follower);
+    const before = one.current()?.cert;
+    await world.pass(61 * DAY);
+    expect(one.current()?.cert).to.equal(before);
+    expect(writes()).to.have.length(1);
+    await world.replica();
     await world.pass(LOOK);
-    expect(replica.problems.at(-1)).to.equal('none');
+    expect(one.current()?.cert).not.to.equal(before);
+  });
+
+  /** Callers trust an authority that is in no Secret. */
+  const trustStranger = async () => {
+    const configuration = webhookConfiguration({
+      service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
+      caBundle: btoa((await stranger()).ca),
+    });
+    await client.request('create', CONFIGURATIONS, { body: configuration });
+  };
+
+  it('are left to the leader for a while where callers trust an authority already: it may have it in memory', async () => {
+    await trustStranger();
+    const waiting = await world.replica(follower);
+    for (let looks = 0; looks < 5; looks += 1) await world.pass(SEARCH);
+    expect(waiting.current()).to.equal(undefined);
+    expect(waiting.problems).to.have.length(1);
+    expect(waiting.problems[0]).to.contain('archaware/archaware-controller-webhook has no certificate yet');
+    for (let looks = 0; looks < 2; looks += 1) await world.pass(SEARCH);
+    expect(waiting.current()).not.to.equal(undefined);
+    expect(waiting.problems.at(-1)).to.equal('none');
+  });
+
+  it('come back from the memory of the leader, and not from a replica that starts meanwhile', async () => {
+    const leader = await world.replica();
+    const before = leader.current()?.cert;
+    await client.request('create', CONFIGURATIONS, {
+      body: webhookConfiguration({
+        service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
+        caBundle: btoa(leader.current()?.ca ?? ''),
+      }),
+    });
+    await client.request('delete', SECRET);
+    const started = await world.replica(follower);
+    for (let looks = 0; looks < 6; looks += 1) await world.pass(SEARCH);
+    expect(started.current()?.cert).to.equal(before);
   });
 
   it('stay as they are when a replica starts, and while nothing is due', async () => {
@@ -121,10 +157,13 @@ describe('self-made certificates', () => {
   });
 
   it('are not written over by a replica that lost the lease while it made them', async () => {
+    const before = (await world.replica(follower)).current();
+    const url = 'https://webhook.example.com:9443/mutate';
+    await client.request('create', CONFIGURATIONS, { body: webhookConfiguration({ url }) });
     const answers = [true, false];
     const replica = await world.replica({ mayWrite: () => answers.shift() ?? false });
-    expect(writes()).to.deep.equal([]);
-    expect(replica.current()).to.equal(undefined);
+    expect(writes()).to.have.length(1);
+    expect(replica.current()).to.deep.equal(before);
   });
 
   /** Holds back the first requests of a kind until that many are there. */
@@ -142,9 +181,12 @@ describe('self-made certificates', () => {
     };
   }
 
-  it('are the same for two who both believe to lead, and create them at once', async () => {
+  it('are the same for two replicas that create them at once', async () => {
     const both = meeting('create', 2);
-    const [one, other] = await Promise.all([world.replica({ client: both }), world.replica({ client: both })]);
+    const [one, other] = await Promise.all([
+      world.replica({ client: both, ...follower }),
+      world.replica({ client: both, ...follower }),
+    ]);
     expect(writes().filter((request) => request.startsWith('POST'))).to.have.length(2);
     expect(one.current()).not.to.equal(undefined);
     expect(other.current()).to.deep.equal(one.current());

@@ -247,6 +247,34 @@ describe('the end of the admission server', () => {
   });
   afterEach(() => world.stop());
 
+  it('answers new connections while it is leaving, and ends each with its answer', async () => {
+    world.leave();
+    for (let times = 0; times < 3; times += 1) {
+      const socket = await world.open();
+      const text = textOf(socket);
+      socket.write(`${HEAD}content-length: 2\r\n\r\n{}`);
+      expect(await text).to.match(/^HTTP\/1\.1 200 .*connection: close/ims);
+    }
+    expect(world.outcomes).to.deep.equal(['unchanged', 'unchanged', 'unchanged']);
+  });
+
+  it('is over when the last connection is closed', async () => {
+    const socket = await world.open();
+    const text = textOf(socket);
+    socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
+    await once(socket, 'data');
+    world.end();
+    let isClosed = false;
+    const closed = world.closed.then(() => {
+      isClosed = true;
+    });
+    await new Promise(setImmediate);
+    expect(isClosed).to.equal(false);
+    socket.write('{}');
+    await text;
+    await closed;
+  });
+
   it('lets requests under way end, and closes their connections', async () => {
     const socket = await world.open();
     const text = textOf(socket);

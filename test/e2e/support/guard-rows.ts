@@ -125,6 +125,9 @@ export const PODS_IMPOSSIBLE: readonly Attempt[] = [
 const template = '/spec/template/spec';
 const entry = (toleration: unknown) => JSON.stringify([toleration]);
 
+const decidedOn = (tolerations: readonly unknown[], more: object = {}) =>
+  JSON.stringify({ images: ['registry.example.com/app:1'], settings: '0a1b', ...more, tolerations });
+
 /** The annotation that goes with the DaemonSet: the first one of its tolerations for our taint is ours. */
 export const RECORDED = { [NOTES]: entry(own('amd64')) };
 
@@ -140,6 +143,12 @@ export const SETS_ALLOWED: readonly Attempt[] = [
     'add our toleration',
     SET,
     [add(`${template}/tolerations/-`, own('s390x')), replace(notes, JSON.stringify([own('amd64'), own('s390x')]))],
+  ],
+  ['record what it was decided on', SET, [replace(notes, decidedOn([own('amd64')]))]],
+  [
+    'add our toleration, and record what it was decided on',
+    SET,
+    [add(`${template}/tolerations/-`, own('s390x')), replace(notes, decidedOn([own('amd64'), own('s390x')]))],
   ],
 ];
 
@@ -167,6 +176,8 @@ export const SETS_REFUSED: readonly Attempt[] = [
     SET,
     [replace(notes, recordOf([own('amd64')]).replace('0123abcd', 'x y'))],
   ],
+  ['record a foreign toleration as ours, with what it was decided on', SET, [replace(notes, decidedOn([foreign]))]],
+  ['record one outside of the list', SET, [replace(notes, decidedOn([own('amd64')], { extra: [own('s390x')] }))]],
   ['record one with more to it', SET, [replace(notes, `${entry(own('amd64'))},"x"`)]],
   ['set a label', SET, [add('/metadata/labels', { evil: 'yes' })]],
   ['set an annotation', SET, [add('/metadata/annotations/evil', 'yes')]],

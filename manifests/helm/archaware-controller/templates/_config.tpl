@@ -35,26 +35,39 @@ is refused: nobody could tell which one holds.
 {{- range . -}}{{- $files = append $files (printf "/etc/archaware-credentials/docker/%s/.dockerconfigjson" .) -}}{{- end -}}
 {{- $_ := set $given "credentials" (mergeOverwrite (get $given "credentials" | default dict) (dict "dockerConfigFiles" $files)) -}}
 {{- end -}}
-{{- if not (hasKey $given "loops") -}}
-{{- $loops := include "archaware.loops" (include "archaware.effective" (dict "root" . "given" $given) | fromJson) | fromJsonArray -}}
-{{- with $loops -}}{{- $_ := set $given "loops" . -}}{{- end -}}
+{{- if hasKey $given "loops" -}}
+{{- if .Values.withoutTaints -}}
+{{- fail "withoutTaints: got true, expected false with config.loops: one of them says which loops run" -}}
+{{- end -}}
+{{- else -}}
+{{- $whole := include "archaware.effective" (dict "root" . "given" $given) | fromJson -}}
+{{- with include "archaware.loops" (dict "config" $whole "withoutTaints" .Values.withoutTaints) | fromJsonArray -}}
+{{- $_ := set $given "loops" . -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $given -}}
 {{- end }}
 
-{{/* Where nobody said which loops run: those that have something to do, if that is not all of them. From a whole configuration. */}}
+{{/*
+Where nobody said which loops run: {config, withoutTaints}, config with every default; [] is all of them. Those for nodes and
+DaemonSets run in every mode, as they take away what another mode left, until withoutTaints says that nothing is.
+*/}}
 {{- define "archaware.loops" -}}
-{{- $tolerates := ne .placement.mode "affinity" -}}
-{{- $nodes := and $tolerates .taints.manage -}}
-{{- $daemonSets := and $tolerates (eq .pods.daemonSets "patch") -}}
-{{- if not (and $nodes $daemonSets) -}}
+{{- $config := .config -}}
+{{- $tolerates := ne $config.placement.mode "affinity" -}}
+{{- if and .withoutTaints $tolerates $config.taints.manage -}}
+{{- fail (printf "withoutTaints: got true, expected false with config.placement.mode: %s and config.taints.manage: true" $config.placement.mode) -}}
+{{- end -}}
+{{- $nodes := not .withoutTaints -}}
+{{- $daemonSets := and (eq $config.pods.daemonSets "patch") (or $tolerates (not .withoutTaints)) -}}
+{{- if and $nodes $daemonSets -}}
+[]
+{{- else -}}
 {{- $loops := list "pods" -}}
 {{- if $nodes -}}{{- $loops = append $loops "nodes" -}}{{- end -}}
 {{- if $daemonSets -}}{{- $loops = append $loops "daemonsets" -}}{{- end -}}
-{{- if .nodeLabels.directory -}}{{- $loops = append $loops "labels" -}}{{- end -}}
+{{- if $config.nodeLabels.directory -}}{{- $loops = append $loops "labels" -}}{{- end -}}
 {{- toJson $loops -}}
-{{- else -}}
-[]
 {{- end -}}
 {{- end }}
 

@@ -8,6 +8,8 @@
 {{- $daemonSets := has "daemonsets" $config.loops -}}
 {{- $labels := and (has "labels" $config.loops) (not (empty $config.nodeLabels.directory)) -}}
 {{- $taint := printf "%s:%s" $config.taints.key $config.taints.effect -}}
+{{- /* Without taints in the mode these loops take away what an earlier mode left. */ -}}
+{{- $undoes := and (not $tolerates) (or (has "nodes" $config.loops) $daemonSets) -}}
 {{- $webhook := $config.webhook.enabled -}}
 {{- $calledForPods := and $webhook (or (not $tolerates) (eq $mode "both") .Values.webhook.pods) -}}
 {{- $calledForDaemonSets := and $webhook $tolerates $daemonSets -}}
@@ -51,8 +53,9 @@
   "calledForDaemonSets" $calledForDaemonSets
   "ownCertificates" (and $webhook (eq $config.webhook.certificates "self"))
   "keep" (and $keep $tolerates $daemonSets)
-  "tolerations" (ternary (list $taint) list (and $tolerates (or $pods $daemonSets)))
-  "taints" (ternary (list $taint) list (and $tolerates $config.taints.manage (has "nodes" $config.loops)))
+  "tolerations" (ternary (list $taint) list (and (or $tolerates $undoes) (or $pods $daemonSets)))
+  "taints" (ternary (list $taint) list (and $config.taints.manage (or $tolerates $undoes) (has "nodes" $config.loops)))
+  "taintsNodes" (and $tolerates $config.taints.manage (has "nodes" $config.loops))
   "leaseNamespace" ($config.leaderElection.namespace | default .Release.Namespace)
   "metricsPort" (regexFind "[0-9]+$" $config.metrics.address | int)
   "webhookPort" (regexFind "[0-9]+$" $config.webhook.address | int)

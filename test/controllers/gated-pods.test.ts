@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { watchGatedPods } from '../../src/controllers/gated-pods.ts';
+import type { ApiClient } from '../../src/kube/client.ts';
+import { ApiError } from '../../src/kube/errors.ts';
+import { createHandClock } from './hand-clock.ts';
+
+describe('the search for gated pods without a loop for pods', () => {
+  const pod = (name: string, ...gates: readonly string[]) => ({
+    metadata: { namespace: 'shop', name },
+    spec: { schedulingGates: gates.map((gate) => ({ name: gate })) },
+  });
+
+  /** Answers each list by the next of these; the last again and again. */
+  function arrange(...answers: readonly (readonly unknown[] | Error)[]) {
+    const clock = createHandClock();
+    const asked: string[] = [];
+    const found: (readonly string[])[] = [];
+    const errors: unknown[] = [];
+    const end = new AbortController();
+    const client: Pick<ApiClient, 'request'> = {
+      async request(verb, path) {
+        const answer = answers[Math.min(asked.length, answers.length - 1)] ?? [];
+        asked.push(`${verb} ${path}`);
+        if (answer instanceof Error) throw answer;
+        return { items: answer };
+      },
+    };
+    const running = watchGatedPods(
+      { client, clock, onChange: (keys) => found.push(keys), onError: (error) => errors.push(error) },
+      end.signal,
+    );
+    const minute = async () => {
+      while (clock.waiting === 0) await new Promise(setImmediate);
+      await clock.advance(60_000);
+    };
+    return { asked, found, errors, end, running, minute };
+  }
+
+  it('lists Pending pods once, and says nothing where none holds the gate', async () => {
+    const { asked, found, running } = arrange([pod('a'), pod('b', 'example.com/quota')]);
+    await running;
+    expect(asked).to.deep.equal(['list /api/v1/pods?fieldSelector=status.phase%3DPending&limit=500']);
+    expect(found).to.deep.equal([]);
+  });
+
+  it('names those that do, and looks again each minute until there are none', async () => {
+    const gated = [pod('a', 'archaware.dev/architecture'), pod('b', 'x', 'archaware.dev/architecture'), pod('c')];
+    const { found, running, minute } = arrange(gated, gated, gated.slice(0, 1), []);
+    for (let minutes = 0; minutes < 3; minutes += 1) await minute();
+    await running;
+    expect(found).to.deep.equal([['shop/a', 'shop/b'], ['shop/a'], []]);
+  });
+
+  it('gives up where pods may not be listed', async () => {
+    const { found, errors, running } = arrange(new ApiError(403, {}, 'list /api/v1/pods', undefined));
+    await running;
+    expect([found, errors]).to.deep.equal([[], []]);
+  });
+
+  it('looks again after a failure', async () => {
+    const { found, errors, running, minute } = arrange(
+      new Error('no route'),
+      [pod('a', 'archaware.dev/architecture')],
+      [],
+    );
+    for (let minutes = 0; minutes < 2; minutes += 1) await minute();
+    await running;
+    expect(errors).to.have.length(1);
+    expect(found).to.deep.equal([['shop/a'], []]);
+  });
+
+  it('ends with its signal', async () => {
+    const { end, running } = arrange([pod('a', 'archaware.dev/architecture')]);
+    end.abort();
+    await running;
+  });
+});

@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { request } from 'node:https';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { at } from '../../hack/cluster/json.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { ours, taints } from './support/objects.ts';
+import { admit, affinity, onArch, required } from './support/placed.ts';
+import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
+import { pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const SECRET = 'archaware-controller-webhook';
+const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
+
+/** Replicas as processes, which start, become ready and end in the order in which a Deployment's rollout has it. */
+describe('a rollout, on the real control plane', () => {
+  let world: World;
+  let ns: string;
+  let count = 0;
+  before(async () => {
+    world = await startWorld();
+    ns = await world.namespace('served');
+  });
+  after(() => world?.stop());
+  afterEach(() => world.stopControllers());
+
+  const served = (port: number, mode: string) =>
+    world.run(['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', mode]);
+  const leads = async (replica: RunningController) => (await replica.metric('archaware_leader')) === 1;
+
+  it('that turns the webhook on ends: a new replica is ready while an old one leads, which knows of no webhook', async () => {
+    const [first = 0, second = 0] = await freePorts(2);
+    const leader = await world.run();
+    await world.eventually('the old one to lead', () => leads(leader));
+    const follower = await world.run();
+    await applyWebhook(world, first);
+    // Throws where it is not ready within 30 s.
+    const next = await served(first, 'both');
+    expect(await leads(leader)).to.equal(true);
+    await follower.stop();
+    await served(second, 'both');
+    expect(await leads(leader)).to.equal(true);
+    await leader.stop();
+    await eventuallyTrusted(world);
+    await world.eventually('a pod to be placed by the webhook', async () => {
+      const found = await admit(world, pod(ns, `web-${++count}`, { images: [world.image('arm64')] }));
+      return JSON.stringify(affinity(found)) === ON_ARM;
+    });
+    expect(next.logs().join()).not.to.include('has no certificate yet');
+    for (const architecture of ['amd64', 'arm64']) {
+      expect(taints(await world.node(`${architecture}-1`))).to.deep.equal(ours(architecture));
+    }
+  }).timeout(90_000);
+
+  it('loses no review: replicas that end go on answering new connections until nobody calls them', async () => {
+    const ports = await freePorts(12);
+    await applyWebhook(world, ports[0] ?? 0);
+    /** Whom a new connection may reach, oldest first. */
+    const endpoints: { port: number; replica: RunningController }[] = [];
+    const add = async () => {
+      const port = ports.pop() ?? 0;
+      endpoints.push({ port, replica: await served(port, 'affinity') });
+    };
+    await add();
+    await add();
+    const secret = await world.get('Secret', 'archaware', SECRET);
+    const ca = Buffer.from(String(at(secret, 'data', 'ca.crt')), 'base64').toString();
+
+    /** Sends a review over a connection of its own, as the API server does without one to reuse. */
+    async function review(port: number): Promise<number> {
+      const name = `reviewed-${++count}`;
+      const object = pod(ns, name, { images: [world.image('arm64')] });
+      const body = JSON.stringify({
+        apiVersion: 'admission.k8s.io/v1',
+        kind: 'AdmissionReview',
+        request: {
+          uid: name,
+          kind: { group: '', version: 'v1', kind: 'Pod' },
+          resource: { group: '', version: 'v1', resource: 'pods' },
+          namespace: ns,
+          operation: 'CREATE',
+          object,
+        },
+      });
+      const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+      const target = { host: '127.0.0.1', port, path: '/mutate?timeout=2s', method: 'POST', agent: false, ca, headers };
+      const sent = request({ ...target, signal: AbortSignal.timeout(2_000) });
+      sent.end(body);
+      const [response] = await once(sent, 'response');
+      response.resume();
+      await once(response, 'end');
+      return response.statusCode;
+    }
+
+    const lost: string[] = [];
+    let reviews = 0;
+    const end = new AbortController();
+    const underWay: Promise<unknown>[] = [];
+    const load = async () => {
+      while (!end.signal.aborted) {
+        const { port } = endpoints[++reviews % endpoints.length] ?? { port: 0 };
+        const sent = review(port).then(
+          (status) => status === 200 || lost.push(`${port}: ${status}`),
+          (error: unknown) => lost.push(`${port}: ${error}`),
+        );
+        underWay.push(sent);
+        await delay(1000 / 30);
+      }
+    };
+    const loading = load();
+    const ends: Promise<number | null>[] = [];
+    for (let restarts = 0; restarts < 10; restarts += 1) {
+      await add();
+      const [old] = endpoints;
+      if (old === undefined) throw new Error('there is no endpoint');
+      ends.push(old.replica.stop());
+      // What kube-proxy needs until it calls an address no more.
+      await delay(1_000 + 100 * restarts);
+      endpoints.shift();
+    }
+    end.abort();
+    await loading;
+    await Promise.all(underWay);
+    expect(lost, `of ${reviews}`).to.deep.equal([]);
+    expect(await Promise.all(ends)).to.deep.equal(Array(10).fill(0));
+    const left = await Promise.all(endpoints.map(({ replica }) => leads(replica)));
+    expect(left.filter(Boolean).length).to.be.at.most(1);
+  }).timeout(180_000);
+});

@@ -1,0 +1,308 @@
+import { expect } from 'chai';
+import { stringify } from 'yaml';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import type { RunningController } from '../support/controller-process.ts';
+import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
+import { ours, runs, taints, tolerations } from './support/objects.ts';
+import { buildOverlay, type Overlay } from './support/overlay.ts';
+import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
+import { arrange, type Places } from './support/places.ts';
+import { daemonSet, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const ON_ARM = { nodeAffinity: required([onArch('arm64')]) };
+const BOTH = ours('amd64', 'arm64');
+const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+
+/** The rows of docs/changing-modes.md: each title names its row. */
+describe('changing the mode, with kustomize, on the real control plane', () => {
+  let world: World;
+  let places: Places;
+  let ns: string;
+  let replica: RunningController | undefined;
+  let flags: string[] = [];
+  let environment: Record<string, string> = {};
+  let count = 0;
+
+  before(async () => {
+    const { manifest } = await buildOverlay('taints');
+    world = await startWorld({ manifest });
+    places = await arrange(world);
+    ns = await world.namespace('served');
+    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+  });
+
+  /** Applies an overlay, starts a replica with its configuration, and ends the one before when that is ready. */
+  async function change(name: string, component?: string, ...more: readonly string[]): Promise<RunningController> {
+    const overlay = await buildOverlay(name, component);
+    await world.cluster.apply(overlay.manifest);
+    flags = ['--config', await places.file(`config-${++count}.yaml`, overlay.config), ...overlay.flags, ...more];
+    environment = variablesOf(overlay);
+    const next = await world.run(flags, { environment });
+    await replica?.stop();
+    replica = next;
+    const leads = async () => (await next.metric('archaware_leader')) === 1;
+    await world.eventually('the new one to lead', leads);
+    return next;
+  }
+
+  /** Waits until the API server can call us. */
+  const eventuallyTrusted = () =>
+    world.eventually('the caBundle', async () => {
+      const webhooks = listAt((await world.cluster.request('GET', CONFIGURATION)).body, 'webhooks');
+      return webhooks.length > 0 && webhooks.every((webhook) => at(webhook, 'clientConfig', 'caBundle') !== undefined);
+    });
+  const nodeTaints = async () => (await world.list('Node', '')).flatMap(taints).sort();
+  const template = async () => tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')).sort();
+  const eventuallyTainted = (key = 'supported-arch') =>
+    world.eventually('nodes and the template to have what the taints need', async () => {
+      const wanted = BOTH.map((text) => text.replace('supported-arch', key)).join();
+      return (await nodeTaints()).join() === wanted && (await template()).join() === wanted;
+    });
+  const eventuallyNothingLeft = () =>
+    world.eventually(
+      'nothing of taints to be left',
+      async () => [...(await nodeTaints()), ...(await template())].length === 0,
+    );
+  const create = async (image = world.image('arm64')) => admit(world, pod(ns, `web-${++count}`, { images: [image] }));
+  const plan = async (...more: readonly string[]) => world.command(['plan', ...flags, ...more], { environment });
+  const eventuallyRuns = (created: unknown) =>
+    world.eventually('the pod to run', async () =>
+      runs(await world.get('Pod', ns, String(at(created, 'metadata', 'name')))),
+    );
+
+  it('taints → both: taints stay, and new pods get affinity beside their tolerations', async () => {
+    await change('taints');
+    await eventuallyTainted();
+    await change('both');
+    await eventuallyTrusted();
+    const placed = await world.eventually('a pod that is placed at admission', async () => {
+      const created = await create();
+      return JSON.stringify(affinity(created)) === JSON.stringify(ON_ARM) && created;
+    });
+    expect(tolerations(placed)).to.deep.equal(ours('arm64'));
+    await eventuallyTainted();
+  });
+
+  it('taints.key: pods and templates have the new toleration before the old taint goes', async () => {
+    await change('taints', undefined, '--taints.key', 'arch.example.com/name');
+    await eventuallyTainted('arch.example.com/name');
+    const created = await create();
+    await world.eventuallyTolerates(ns, String(at(created, 'metadata', 'name')), [
+      'arch.example.com/name=arm64:NoSchedule',
+    ]);
+    await eventuallyRuns(created);
+    await change('taints');
+    await eventuallyTainted();
+  });
+
+  it('taints → affinity, at once: taints and tolerations of templates go by themselves, and new pods run', async () => {
+    const before = await plan('--placement.mode', 'affinity', '--webhook.enabled');
+    expect(before.stderr).to.match(
+      /2 node\(s\) \(amd64-1, arm64-1\) and 1 DaemonSet\(s\) .*do not use .*without-taints.* yet/,
+    );
+    await change('affinity');
+    await eventuallyNothingLeft();
+    expect(JSON.stringify(await world.list('Node', ''))).not.to.include('archaware.dev');
+    await eventuallyTrusted();
+    await eventuallyRuns(await create());
+    const { code, stderr } = await plan();
+    expect([code, stderr]).to.deep.equal([
+      0,
+      'no node and no DaemonSet carries taints or tolerations of archaware any more: the component without-taints (withoutTaints in the chart) may be used\n',
+    ]);
+  });
+
+  it('affinity, without-taints: the loops and the rights go, and pods are placed as before', async () => {
+    const running = await change('affinity', 'without-taints');
+    expect(environment).to.include({ ARCHAWARE_LOOPS: 'pods' });
+    for (const right of ['patch nodes', 'patch daemonsets.apps']) expect(await may(right), right).to.equal(false);
+    await eventuallyTrusted();
+    await eventuallyRuns(await create());
+    expect(await running.metric('archaware_unmanaged_taints')).to.equal(0);
+    expect(running.logs().filter((line) => /forbidden|"level":"(warn|error)"/.test(line))).to.deep.equal([]);
+  });
+
+  it('affinity → taints: nodes are tainted again, and pods wait for nothing but their toleration', async () => {
+    await change('taints');
+    await eventuallyTainted();
+    await eventuallyRuns(await create());
+  });
+
+  it('without-taints too early: the Event UnmanagedTaint, metric and log say so, and taking it back converges', async () => {
+    const running = await change('affinity', 'without-taints');
+    const note = await world.eventuallyTold('default', 'UnmanagedTaint', /the loop for nodes does not run/);
+    expect(note).to.match(/^taint supported-arch=(amd64|arm64):NoSchedule is archaware's/);
+    expect(await running.metric('archaware_unmanaged_taints')).to.equal(2);
+    // A line of the log is written a little later than the Event.
+    const said = /"count":2,"nodes":\["amd64-1","arm64-1"\].*does not manage/;
+    await world.eventually('the log to say so', async () => said.test(running.logs().join('\n')));
+    const { stderr } = await plan();
+    expect(stderr).to.match(/2 node\(s\) .*this configuration does not take them away: do not use/);
+    const back = await change('affinity');
+    await eventuallyNothingLeft();
+    expect(await back.metric('archaware_unmanaged_taints')).to.equal(0);
+  });
+
+  it("taints.manage: false: our taints go, the provider's stay, and templates tolerate those", async () => {
+    await change('taints');
+    await eventuallyTainted();
+    for (const architecture of ['amd64', 'arm64']) {
+      const provided = { key: 'kubernetes.io/arch', value: architecture, effect: 'NoSchedule' };
+      await world.patch('Node', '', `${architecture}-1`, [{ op: 'add', path: '/spec/taints/-', value: provided }]);
+    }
+    await change('provider-taints');
+    const wanted = ['amd64', 'arm64'].map((value) => `kubernetes.io/arch=${value}:NoSchedule`);
+    await world.eventually(
+      'the taints of the provider alone',
+      async () => (await allTaints()).join() === wanted.join(),
+    );
+    await world.eventually('the template to tolerate them', async () => (await template()).join() === wanted.join());
+    await eventuallyRuns(await create());
+    const { stderr } = await plan();
+    expect(stderr).to.match(/the component without-node-taints .* may be used/);
+    await change('provider-taints', 'without-node-taints');
+    expect(environment).to.include({ ARCHAWARE_LOOPS: 'pods,daemonsets' });
+    expect(await may('patch nodes')).to.equal(false);
+    await eventuallyRuns(await create());
+    for (const architecture of ['amd64', 'arm64']) {
+      await world.patch('Node', '', `${architecture}-1`, { spec: { taints: null } });
+    }
+  });
+
+  it('webhook off: pods that hold the gate are released, and no pod waits for the webhook', async () => {
+    await change('both');
+    await eventuallyTainted();
+    await eventuallyTrusted();
+    const image = await freshImage(world, 'arm64');
+    let gated: unknown;
+    await inSilence(world, async () => {
+      gated = await world.eventually('a pod with the gate', async () => {
+        const created = await create(image);
+        return gates(created).includes(GATE) && created;
+      });
+      expect((await world.cluster.request('DELETE', CONFIGURATION)).status).to.equal(200);
+      await change('taints');
+    });
+    await eventuallyRuns(gated);
+    await eventuallyRuns(await create());
+  });
+
+  const allTaints = async () =>
+    (await world.list('Node', ''))
+      .flatMap((node) => listAt(node, 'spec', 'taints'))
+      .map((taint) => `${at(taint, 'key')}=${at(taint, 'value')}:${at(taint, 'effect')}`)
+      .sort();
+
+  /** Asks the API server what the roles allow. */
+  async function may(right: string): Promise<boolean> {
+    const [verb = '', what = ''] = right.split(' ');
+    const [resource = '', group = ''] = what.split('.');
+    const account = 'system:serviceaccount:archaware:archaware-controller';
+    const spec = { user: account, resourceAttributes: { verb, resource, group } };
+    const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+    const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+    return at((await world.cluster.request('POST', path, review)).body, 'status', 'allowed') === true;
+  }
+});
+
+describe('changing the mode, with the chart, on the real control plane', () => {
+  let world: World;
+  let helm: Helm;
+  let places: Places;
+  let ns: string;
+  let replica: RunningController | undefined;
+  let count = 0;
+
+  before(async function () {
+    needsHelm(this);
+    world = await startWorld({ manifest: BEFORE_HELM.map((object) => stringify(object)).join('---\n') });
+    helm = await arrangeHelm(world.cluster.kubeconfig);
+    places = await arrange(world);
+    ns = await world.namespace('served');
+    await world.create(daemonSet(ns, 'agent', { images: [world.image('multi')] }));
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+    await helm?.remove();
+  });
+
+  /** Installs or upgrades, starts a replica with the configuration of the chart, and ends the one before. Gives the notes. */
+  async function change(values: Readonly<Record<string, unknown>>): Promise<{ notes: string; plan: string }> {
+    // No node has such a name: kwok would show pods of the Deployment that run nothing.
+    const all = { nodeSelector: { 'kubernetes.io/hostname': 'nowhere' }, ...values };
+    const release = ['archaware', CHART_PATH, '--namespace', 'archaware'];
+    const { code, stdout, stderr } = await helm.run([replica === undefined ? 'install' : 'upgrade', ...release], all);
+    expect(code, stdout + stderr).to.equal(0);
+    const path = '/api/v1/namespaces/archaware/configmaps/archaware-controller';
+    const config = String(at((await world.cluster.request('GET', path)).body, 'data', 'config.yaml'));
+    const [port = 0] = await freePorts(1);
+    const address = ['--images.cache.file', '', '--webhook.address', `127.0.0.1:${port}`];
+    const flags = ['--config', await places.file(`config-${++count}.yaml`, config), ...address];
+    const next = await world.run(flags);
+    await replica?.stop();
+    replica = next;
+    await world.eventually('the new one to lead', async () => (await next.metric('archaware_leader')) === 1);
+    return { notes: stdout, plan: (await world.command(['plan', ...flags])).stderr };
+  }
+
+  const state = async () =>
+    [
+      ...(await world.list('Node', '')).flatMap(taints),
+      ...tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template')),
+    ].sort();
+  const roles = async () =>
+    JSON.stringify(
+      (await world.cluster.request('GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/archaware-controller')).body,
+    );
+  const AFFINITY = { config: { placement: { mode: 'affinity' }, webhook: { enabled: true } } };
+  const converged = [...BOTH, ...BOTH].sort().join();
+
+  it('taints → affinity → withoutTaints → taints: nothing is stranded, and the notes say what to do', async () => {
+    await change({});
+    await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
+    const { notes } = await change(AFFINITY);
+    expect(notes)
+      .to.include('taints and tolerations of an earlier one are taken away now')
+      .and.include('withoutTaints: true');
+    await world.eventually('nothing to be left', async () => (await state()).length === 0);
+    expect(await roles()).to.include('"daemonsets"');
+    const without = await change({ ...AFFINITY, withoutTaints: true });
+    expect(without.notes).to.match(/WARNING: the loop "nodes" does not run/);
+    expect(without.plan).to.include('no node carries a taint of archaware');
+    expect(await replica?.metric('archaware_unmanaged_taints')).to.equal(0);
+    expect(await roles()).not.to.include('"daemonsets"');
+    await change({});
+    await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
+  });
+});
+
+/** The account is there before the chart, as its token is asked for first. helm takes over what is marked as its own. */
+const BEFORE_HELM = [
+  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'archaware' } },
+  {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: {
+      name: 'archaware-controller',
+      namespace: 'archaware',
+      labels: { 'app.kubernetes.io/managed-by': 'Helm' },
+      annotations: { 'meta.helm.sh/release-name': 'archaware', 'meta.helm.sh/release-namespace': 'archaware' },
+    },
+  },
+];
+
+/** The variables of the program that the Deployment of an overlay sets. */
+function variablesOf({ deployment }: Overlay): Record<string, string> {
+  const [container] = listAt(deployment, 'spec', 'template', 'spec', 'containers');
+  const variables = listAt(container, 'env').map(
+    (each) => [String(at(each, 'name')), String(at(each, 'value'))] as const,
+  );
+  return Object.fromEntries(variables.filter(([name]) => name.startsWith('ARCHAWARE_')));
+}
