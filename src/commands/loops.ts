@@ -65,6 +65,8 @@ export type Loops = {
   readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
   /** Objects whose writes another writer keeps undoing. */
   contested(): number;
+  /** Pods on wrong nodes now. */
+  onWrongNodes(): number;
 };
 
 /** Wires the controllers to the watches. Nothing runs before `run`. */
@@ -250,6 +252,7 @@ export function createLoops(options: LoopsOptions): Loops {
       wrongNodes?.settingsChanged();
     },
     labelRulesChanged: enqueueNodes,
+    onWrongNodes: () => wrongNodes?.count() ?? 0,
     contested: () => pod.contested() + daemonSet.contested() + node.contested(),
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),

@@ -49,8 +49,8 @@ export function observeState(parts: {
       return count;
     },
     // These have no source yet.
-    contestedObjects: () => 0,
-    wrongNodePods: () => 0,
+    contestedObjects: () => loops()?.contested() ?? 0,
+    wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
     pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
       for (const state of loops()?.podStates.values() ?? []) counts[outcomeOf(state)]++;

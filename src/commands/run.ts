@@ -211,6 +211,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       clock,
       onOutcome: outcomeLog(log, metrics),
       onPlaced: metrics.podPlaced,
+      onRefused: metrics.writeRefused,
       onUnmanagedTaints: unmanagedTaintLog(log),
       onBootstrapped(open) {
         if (!config.loops.includes('nodes') || !settings.taints.manage) return;
