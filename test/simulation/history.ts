@@ -5,16 +5,17 @@ import { obstaclesTo, readDemands, readSchedulableNode } from '../../src/placeme
 import { at, type JsonObject, list, object, objects, text } from '../support/cluster/json.ts';
 import { nameOf, uidOf } from '../support/cluster/store.ts';
 import { createModelServer, type ModelServer } from './api-server.ts';
+import { type Cleaner, startCleaner } from './cleaner.ts';
 import { createModelRegistry, IMAGES, type ModelRegistry } from './registry.ts';
 import { LEASE_NAMESPACE, type Replica, startReplica } from './replica.ts';
-import { createRules, type Rules } from './rules.ts';
+import { CLEANER, createRules, type Rules } from './rules.ts';
 import { createWorld, type World } from './world.ts';
 
 /** One step of a history; numbers choose among what there is at that moment. */
 export type Step =
   | { readonly do: 'go' | 'lose' | 'repeat'; readonly which: number }
   | { readonly do: 'refuse'; readonly which: number; readonly status: 403 | 429 | 500 | 503 }
-  | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' }
+  | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' | 'clean' }
   | { readonly do: 'tick'; readonly ms: number }
   | { readonly do: 'registry' | 'strip'; readonly is: boolean }
   | {
@@ -35,6 +36,7 @@ export type History = {
   readonly steps: readonly Step[];
 };
 
+const MOST_TRIES = 3;
 const PODS = 3;
 const SETS = 2;
 const NAMESPACE = 'shop';
@@ -78,7 +80,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('registry' as const), is: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('strip' as const), is: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('quiet' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('quiet' as const, 'quiet' as const, 'clean' as const) }) },
 );
 
 /** Any history. */
@@ -104,6 +106,9 @@ type Stage = {
   readonly rules: Rules;
   replicas: Replica[];
   strips: boolean;
+  /** The process of `clean`; from then on no replica starts any more. */
+  cleaner: Cleaner | undefined;
+  clean(): void;
   start(): void;
 };
 
@@ -118,10 +123,12 @@ export async function play(history: History): Promise<Verdict> {
     stage.registry.isUp = true;
     stage.strips = false;
     await settle(stage);
-    stage.rules.check(alive(stage), true);
+    if (stage.cleaner === undefined) stage.rules.check(alive(stage), true);
+    else await finishCleaning(stage);
   }
   const { trace } = stage.world;
   for (const replica of stage.replicas) replica.kill();
+  stage.cleaner?.kill();
   return { broken: stage.rules.broken(), trace, states: trace.length };
 }
 
@@ -154,7 +161,13 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
     rules,
     replicas: [],
     strips: false,
+    cleaner: undefined,
+    clean() {
+      stage.cleaner?.kill();
+      stage.cleaner = startCleaner({ name: `${CLEANER}${++count}`, world, server, config });
+    },
     start() {
+      if (stage.cleaner !== undefined) return;
       const name = `r${++count}`;
       // The kubelet starts it again.
       const onEnd = () => world.add({ owner: 'kubelet', what: `${name} ended and is started again`, run: stage.start });
@@ -178,6 +191,15 @@ async function addNode(server: ModelServer, architecture: string): Promise<void>
     spec: { taints: [{ key: 'foreign', effect: 'PreferNoSchedule' }] },
     status,
   });
+}
+
+/** A `clean` that was broken off is run again, as its message says; then nothing of ours may be left. */
+async function finishCleaning(stage: Stage): Promise<void> {
+  for (let tries = 0; tries < MOST_TRIES && stage.cleaner?.outcome() === undefined; tries++) {
+    stage.clean();
+    await settle(stage);
+  }
+  stage.rules.checkClean(stage.cleaner?.outcome()?.left.length ?? -1);
 }
 
 const alive = (stage: Stage) => stage.replicas.filter((replica) => !replica.isOver());
@@ -225,13 +247,17 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       return stage.start();
     case 'quiet':
       await settle(stage);
-      return stage.rules.check(alive(stage), false);
+      return stage.cleaner === undefined ? stage.rules.check(alive(stage), false) : undefined;
+    case 'clean':
+      // As after its Deployment was scaled to 0: some end as they are told, one dies on the way.
+      for (const [index, replica] of alive(stage).entries()) index === 0 ? replica.stop() : replica.kill();
+      return stage.clean();
     case 'pod':
-      await server.ask('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, podOf(one));
+      await server.ask('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, podOf(one, stage.cleaner !== undefined));
       return;
     case 'replace pod':
       await server.ask('DELETE', podPath(one.pod), { gracePeriodSeconds: 0 });
-      await server.ask('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, podOf(one));
+      await server.ask('POST', `/api/v1/namespaces/${NAMESPACE}/pods`, podOf(one, stage.cleaner !== undefined));
       return;
     case 'delete pod':
       await server.ask('DELETE', podPath(one.pod), { gracePeriodSeconds: 0 });
@@ -266,9 +292,14 @@ async function perform(stage: Stage, one: Step): Promise<void> {
   }
 }
 
-function podOf({ pod: index, images, isGated }: Extract<Step, { do: 'pod' | 'replace pod' }>): JsonObject {
+/** `isLate`: the webhook that gates pods is gone. */
+function podOf(
+  { pod: index, images, isGated }: Extract<Step, { do: 'pod' | 'replace pod' }>,
+  isLate: boolean,
+): JsonObject {
   const containers = images.map((number, position) => ({ name: `c${position}`, image: IMAGE_NAMES[number] }));
-  const schedulingGates = isGated ? [{ name: 'other.example.com/gate' }, { name: ARCHITECTURE_GATE }] : undefined;
+  const schedulingGates =
+    isGated && !isLate ? [{ name: 'other.example.com/gate' }, { name: ARCHITECTURE_GATE }] : undefined;
   const tolerations = [{ key: 'foreign', operator: 'Exists' }];
   return {
     metadata: { name: `p${index}`, annotations: { 'example.com/mine': 'kept' } },

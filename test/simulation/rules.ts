@@ -5,6 +5,9 @@ import type { Applied, ModelServer, Write } from './api-server.ts';
 import { IMAGES } from './registry.ts';
 import { LEASE_NAMESPACE, type Replica } from './replica.ts';
 
+/** What the processes of `clean` are called here. */
+export const CLEANER = 'clean-';
+
 /** How nodes and pods are marked in the simulation. */
 export const TAINT_KEY = 'supported-arch';
 
@@ -21,6 +24,8 @@ export type Rules = {
   onAsked(replica: string, image: string): void;
   /** Checks what holds at any quiet point; `isHealthy`: every image can be asked, and there was time enough. */
   check(replicas: readonly Replica[], isHealthy: boolean): void;
+  /** Checks what holds once `clean` has ended and said how much is left. */
+  checkClean(left: number): void;
   /** The first rule that was broken, in words. */
   broken(): string | undefined;
   /** An image of this object was changed by its author. */
@@ -46,7 +51,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   function onSent({ owner, verb, path }: Write): void {
     if (path.includes('/leases')) return;
     const holder = text(at(leaseOf(server()), 'spec', 'holderIdentity'));
-    rememberKnown(owner);
+    rememberKnown(owner, path);
     if (holder !== owner)
       fail(`a write without the lease: ${owner} sent ${verb} ${path} while ${holder || 'no replica'} held it`);
   }
@@ -54,6 +59,8 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   function onApplied({ by, plural, before, after }: Applied): void {
     if (plural === 'leases' || !writtenByUs(before, after)) return;
     if (!equal(foreign(before), foreign(after))) fail(`${title(after)}: something foreign changed`);
+    // What clean takes away is not judged by what the rules give.
+    if (by.startsWith(CLEANER)) return;
     if (plural === 'pods') podWritten(by, before, after);
     if (plural === 'daemonsets') templateWritten(by, before, after);
     if (plural === 'nodes') nodeWritten(after);
@@ -71,25 +78,29 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     if (isWide && text(at(after, 'spec', 'nodeName')) !== '')
       fail(`${title(after)}: a bound pod was written on a guess`);
     if (isWide) guessed.add(uid);
-    if (truth !== undefined && isKnownTo(by, spec) && added.length > 0) placed.set(uid, imagesKey(object(after.spec)));
+    if (truth !== undefined && isKnownTo(by, after, spec) && added.length > 0)
+      placed.set(uid, imagesKey(object(after.spec)));
     if (gateOf(before) && !gateOf(after)) released(by, after, truth);
   }
 
   function released(by: string, after: JsonObject, truth: readonly string[] | undefined): void {
     if (mode === 'taints' || truth === undefined) return;
-    if (isKnownTo(by, object(after.spec)) && !equal(requiredOf(after), truth))
+    if (isKnownTo(by, after, object(after.spec)) && !equal(requiredOf(after), truth))
       fail(`${title(after)}: released without its node affinity`);
   }
 
   /** What a process knows at the moment in which it sends: what it learns before that arrives comes too late. */
-  function rememberKnown(name: string): void {
+  function rememberKnown(name: string, path: string): void {
     const { resolver } = replica(name) ?? {};
-    knownWhenSent.set(name, new Set(Object.keys(IMAGES).filter((image) => resolver?.knows(image))));
+    knownWhenSent.set(
+      `${name} ${path.split('?')[0]?.split('/').at(-1)}`,
+      new Set(Object.keys(IMAGES).filter((image) => resolver?.knows(image))),
+    );
   }
 
   /** Whether a process knew all images of a pod when it sent its last write, so that it need not guess. */
-  function isKnownTo(name: string, spec: JsonObject): boolean {
-    return imagesOf(spec).every((image) => knownWhenSent.get(name)?.has(image));
+  function isKnownTo(name: string, written: JsonObject, spec: JsonObject): boolean {
+    return imagesOf(spec).every((image) => knownWhenSent.get(`${name} ${nameOf(written)}`)?.has(image));
   }
 
   function templateWritten(by: string, before: JsonObject, after: JsonObject): void {
@@ -101,7 +112,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     const isSame = equal(had, has);
     if (isSame) return;
     if (placed.get(uid) === imagesKey(spec)) fail(`${title(after)}: a placed template rolled from ${had} to ${has}`);
-    if (equal([...has].sort(), truth) && isKnownTo(by, spec)) placed.set(uid, imagesKey(spec));
+    if (equal([...has].sort(), truth) && isKnownTo(by, after, spec)) placed.set(uid, imagesKey(spec));
   }
 
   function nodeWritten(after: JsonObject): void {
@@ -151,6 +162,20 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     }
   }
 
+  function checkClean(left: number): void {
+    if (left !== 0) fail(`clean says that ${left} are left`);
+    for (const node of server().all('v1', 'nodes'))
+      if (tainted(node)) fail(`${title(node)}: still tainted after clean`);
+    for (const pod of server().all('v1', 'pods')) if (gateOf(pod)) fail(`${title(pod)}: still gated after clean`);
+    for (const daemonSet of server().all('apps/v1', 'daemonsets')) {
+      const has = oursOf(object(at(daemonSet, 'spec', 'template', 'spec')));
+      if (has.length > 0) fail(`${title(daemonSet)}: its template still tolerates ${has} after clean`);
+      if (at(daemonSet, 'metadata', 'annotations', TOLERATIONS_ANNOTATION) !== undefined) {
+        fail(`${title(daemonSet)}: still has its record after clean`);
+      }
+    }
+  }
+
   function checkPod(pod: JsonObject, isContested: () => boolean): void {
     const spec = object(pod.spec);
     const truth = setOf(imagesOf(spec));
@@ -179,6 +204,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     onApplied,
     onAsked,
     check,
+    checkClean,
     broken: () => broken,
     changed(uid) {
       placed.delete(uid);

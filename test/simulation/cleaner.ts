@@ -1,0 +1,89 @@
+import { setMaxListeners } from 'node:events';
+import { findControllers } from '../../src/clean/controllers.ts';
+import { takeInventory } from '../../src/clean/inventory.ts';
+import { holdLeases } from '../../src/clean/leases.ts';
+import { createLedger, type Outcome } from '../../src/clean/ledger.ts';
+import { undoAll } from '../../src/clean/steps.ts';
+import { toSettings } from '../../src/commands/settings.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { createRetryingClient } from '../../src/kube/retry.ts';
+import { createWriter } from '../../src/kube/writer.ts';
+import type { ModelServer } from './api-server.ts';
+import { LEASE_NAMESPACE } from './replica.ts';
+import type { World } from './world.ts';
+
+/** A process of `clean --pods keep`: it takes the Lease, undoes everything, and gives the Lease up. */
+export type Cleaner = {
+  /** What it said at its end; undefined while it runs, and where it was broken off. */
+  outcome(): Outcome | undefined;
+  isOver(): boolean;
+  kill(): void;
+};
+
+/** Starts it. */
+export function startCleaner(options: { name: string; world: World; server: ModelServer; config: Config }): Cleaner {
+  const { name, world, server, config } = options;
+  const clock = world.clockFor(name);
+  const end = new AbortController();
+  setMaxListeners(0, end.signal);
+  const direct = server.clientFor(name);
+  const client = createRetryingClient(direct, { clock, signal: end.signal, onRetry() {} });
+  const { taints } = toSettings(config);
+  const leaseName = config.leaderElection.name;
+  const ledger = createLedger();
+  let outcome: Outcome | undefined;
+  let isOver = false;
+
+  async function run(): Promise<void> {
+    const look = {
+      client,
+      taints,
+      webhook: false,
+      ownCertificates: false,
+      namespaces: [LEASE_NAMESPACE],
+      allPods: false,
+      signal: end.signal,
+    };
+    const say = () => {};
+    const places = [{ namespace: LEASE_NAMESPACE, name: leaseName }];
+    const durationMs = 60_000;
+    const leases = await holdLeases(
+      places,
+      { client: direct, clock, identity: name, durationMs, waitMs: 600_000, stopping: true, say, signal: end.signal },
+      () => end.abort(),
+    );
+    await findControllers(client, leaseName, end.signal);
+    const mayWrite = () => leases.fresh();
+    const before = await takeInventory(look);
+    await undoAll(
+      {
+        steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: end.signal },
+        look,
+        clock,
+        how: 'keep',
+        timeoutMs: 600_000,
+        nodesBefore: before.nodeUids,
+        leaseName,
+        mayReplace: async () => true,
+        say,
+      },
+      before,
+    );
+    outcome = ledger.outcome('not reached');
+    await leases.release(new AbortController().signal);
+  }
+  void run()
+    // Broken off: it is run again.
+    .catch(() => {})
+    .finally(() => {
+      isOver = true;
+    });
+  return {
+    outcome: () => outcome,
+    isOver: () => isOver,
+    kill() {
+      world.kill(name);
+      end.abort();
+    },
+  };
+}
