@@ -94,6 +94,7 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     pods,
     clusterArchitectures: () => architectures,
+    isPaced: options.bootstrapMs !== undefined,
     onTurn: (key) => podLoop.enqueue(key),
     onRefused: () => options.onRefused?.('pod'),
     onDecided(key) {

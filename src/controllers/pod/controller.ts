@@ -30,6 +30,8 @@ export type PodControllerOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
+  /** Whether images of bound pods are asked about slowly, as they run; not where everything is to be known at once. */
+  readonly isPaced: boolean;
   /** The pod is to be reconciled: its turn to have its images looked up has come. */
   readonly onTurn: (key: string) => void;
   /** The pod has had one outcome, for the bootstrap. */
@@ -159,7 +161,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       settings,
       clusterArchitectures: clusterArchitectures(),
       namesOf: images.namesOf,
-      answerOf: pod.nodeName === undefined ? ask : backlog.answers(key, recall, ask),
+      answerOf: pod.nodeName === undefined || !options.isPaced ? ask : backlog.answers(key, recall, ask),
       waitedMs: waitedMs(key, pod),
     });
   }
