@@ -1,6 +1,8 @@
 import { IGNORE_LABEL } from '../../names.ts';
+import type { Decision } from '../../placement/decide.ts';
 import type { Pod } from '../../placement/pod.ts';
 import { decideAlike } from '../../placement/policy.ts';
+import type { Settings } from '../../placement/settings.ts';
 import { lacking, type Toleration } from '../../placement/tolerations.ts';
 import type { PlacementState } from '../placement-state.ts';
 
@@ -35,4 +37,14 @@ export function whatIsRead(pod: Pod): string {
   const spec = pod.generation ?? JSON.stringify([pod.images, pod.tolerations]);
   const place = pod.owner?.kind === 'DaemonSet' ? pod.nodeName : '';
   return [spec, pod.phase, pod.deleting, place, pod.statement, pod.labels[IGNORE_LABEL]].join('|');
+}
+
+/** Whether a decision needs nothing more to be found out. */
+export function isFinal(decision: Decision): boolean {
+  return decision.kind === 'hold' || (decision.kind === 'place' && decision.unknown.length === 0);
+}
+
+/** Whether the pod was left as an earlier process had placed it, under settings that decide alike. */
+export function isStanding({ decision, settings: before }: PlacementState, settings: Settings): boolean {
+  return decision.kind === 'place' && decision.basis === 'written' && decideAlike(before, settings);
 }

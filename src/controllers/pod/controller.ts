@@ -7,7 +7,7 @@ import { type Decision, decide, isGuess, type Placement, standing } from '../../
 import { type Namespace, skipPod } from '../../placement/eligibility.ts';
 import { type Placing, placingFor, usesAffinity, usesTaints } from '../../placement/placing.ts';
 import { type Pod, podAfter } from '../../placement/pod.ts';
-import { decideAlike, settingsFor } from '../../placement/policy.ts';
+import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { standingArchitectures } from '../../placement/standing.ts';
 import { announce, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
@@ -16,7 +16,7 @@ import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from
 import { createRefusals } from '../refusals.ts';
 import { createWaiting } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
-import { type Basis, type Expected, isSameBasis, shows, stands, whatIsRead } from './basis.ts';
+import { type Basis, type Expected, isFinal, isSameBasis, isStanding, shows, stands, whatIsRead } from './basis.ts';
 import { createRelease, regardingPod, type Send } from './release.ts';
 import { createUndone } from './undone.ts';
 
@@ -245,6 +245,12 @@ export function createPodController(options: PodControllerOptions): PodControlle
     if (final) backlog.forget(key);
   }
 
+  /** The watch shows what was written, which nothing can take from a pod any more: there are many pods, so it is forgotten. */
+  function shown(key: string, { wrote, ...state }: PlacementState, pod: Pod): void {
+    if (wrote === undefined || isBehind(key, pod)) return;
+    states.set(key, state);
+  }
+
   /** Sends a patch, and remembers meanwhile what the pod will look like: the event is often faster than the answer. */
   function sender(key: string, settings: Settings, signal: AbortSignal): Send {
     return async (pod, placing, patch) => {
@@ -269,7 +275,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
       const settings = settingsFor(options.settings(), { namespace, labels: now.labels });
       const basis: Basis = { uid: now.uid, read: whatIsRead(now), settings };
       const state = states.get(key);
-      if (state !== undefined && stands(state, now, basis)) return true;
+      if (state !== undefined && stands(state, now, basis)) {
+        shown(key, state, now);
+        return true;
+      }
       const ours = writing.get(key);
       return ours !== undefined && isSameBasis(ours, basis) && shows(now, ours.tolerations);
     },
@@ -281,14 +290,4 @@ export function createPodController(options: PodControllerOptions): PodControlle
       [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
     contested: undone.count,
   };
-}
-
-/** Whether a decision needs nothing more to be found out. */
-function isFinal(decision: Decision): boolean {
-  return decision.kind === 'hold' || (decision.kind === 'place' && decision.unknown.length === 0);
-}
-
-/** Whether the pod was left as an earlier process had placed it, under settings that decide alike. */
-function isStanding({ decision, settings: before }: PlacementState, settings: Settings): boolean {
-  return decision.kind === 'place' && decision.basis === 'written' && decideAlike(before, settings);
 }

@@ -1,0 +1,66 @@
+import { expect } from 'chai';
+import { createUndone } from '../../../src/controllers/pod/undone.ts';
+import type { Occurrence } from '../../../src/kube/events.ts';
+import { standing } from '../../../src/placement/decide.ts';
+import { readPod } from '../../../src/placement/pod.ts';
+import { settings, toleration } from '../../placement/objects.ts';
+import { createHandClock } from '../hand-clock.ts';
+
+const MINUTE = 60_000;
+const WROTE = [toleration('supported-arch=arm64:NoSchedule')];
+const pod = (tolerations: readonly object[]) =>
+  readPod({
+    metadata: { namespace: 'shop', name: 'web-1', uid: 'u1' },
+    spec: { containers: [{ image: 'a' }], tolerations },
+  });
+const STATE = {
+  uid: 'u1',
+  read: '',
+  final: true,
+  at: 0,
+  settings: settings(),
+  decision: standing(['arm64'], undefined),
+  wrote: WROTE,
+};
+
+function setUp() {
+  const clock = createHandClock();
+  const told: Occurrence[] = [];
+  const announcer = { tell: (_key: string, occurrence: Occurrence) => void told.push(occurrence), forget() {} };
+  const undone = createUndone({ announcer, clock });
+  const check = (tolerations: readonly object[] = []) => undone.check('shop/web-1', pod(tolerations), STATE, WROTE);
+  return { clock, told, undone, check };
+}
+
+describe('tolerations that are taken out of a pod', () => {
+  it('are no matter where the pod shows them', () => {
+    const { check, told } = setUp();
+    for (let time = 0; time < 10; time++) expect(check(WROTE)).to.equal(0);
+    expect(told).to.deep.equal([]);
+  });
+
+  it('are written again three times, then left alone for ten minutes, with an Event', () => {
+    const { check, told, undone } = setUp();
+    expect([check(), check(), check()]).to.deep.equal([0, 0, 0]);
+    expect(told).to.deep.equal([]);
+    expect(check()).to.equal(10 * MINUTE);
+    expect(told.map(({ reason }) => reason)).to.deep.equal(['WriteContested']);
+    expect(undone.count()).to.equal(1);
+  });
+
+  it('are left alone for twice as long each time after that', async () => {
+    const { check, clock } = setUp();
+    for (let time = 0; time < 4; time++) check();
+    await clock.advance(10 * MINUTE);
+    expect(check()).to.equal(0);
+    expect(check()).to.equal(20 * MINUTE);
+  });
+
+  it('are not remembered of a pod that is gone', () => {
+    const { check, undone } = setUp();
+    for (let time = 0; time < 4; time++) check();
+    undone.forget('shop/web-1');
+    expect(check()).to.equal(0);
+    expect(undone.count()).to.equal(0);
+  });
+});
