@@ -197,7 +197,7 @@ export const schema = z.strictObject({
       '0s',
       '1h',
       '2m',
-      'Existing nodes are tainted after this at the latest, whatever pods still wait for.',
+      'Existing nodes are tainted after this at the latest, whatever pods still wait for; DaemonSets that wait for their turn to roll are waited for beyond it.',
     ),
   }),
   leaderElection: z.strictObject({

@@ -18,7 +18,7 @@ import { daemonSetPatch } from '../placement/patch.ts';
 import { NOTHING_NEEDED, usesTaints, wantedTolerations } from '../placement/placing.ts';
 import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
-import { basisOf, GUESSED, standingTemplate, templateArchitectures } from '../placement/standing.ts';
+import { basisOf, GUESSED, overTemplate, standingTemplate } from '../placement/standing.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
@@ -146,7 +146,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const own = template.pullSecrets;
     const added =
       own.length > 0 ? [] : await options.serviceAccountSecrets(namespace, template.serviceAccountName, signal);
-    return decide({
+    const decision = decide({
       template,
       namespace,
       settings,
@@ -155,6 +155,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       answerOf: (image) => images.answer(image, namespace, [...own, ...added]),
       waitedMs: clock.monotonic() - seen.at,
     });
+    return decision.kind === 'place' ? overTemplate(decision, daemonSet.recorded, settings) : decision;
   }
 
   function keep(key: string, daemonSet: DaemonSet, settings: Settings, decision: PlacementState['decision']): void {
@@ -181,7 +182,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       keep(key, daemonSet, settings, decision);
       return { outcome: 'held', againInMs: HELD_AGAIN_MS };
     }
-    const wanted = wantedTolerations(settings, templateArchitectures(decision, daemonSet.recorded, settings));
+    const wanted = wantedTolerations(settings, decision.architectures);
     const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;

@@ -1,5 +1,5 @@
 import { type DaemonSet, type RecordBasis, readRecord } from './daemonset.ts';
-import { isGuess, type Placement } from './decide.ts';
+import { type Decision, isGuess, type Placement, standing } from './decide.ts';
 import { answerLocally, onlySchedulable } from './images.ts';
 import { usesTaints } from './placing.ts';
 import type { Pod, PodTemplate } from './pod.ts';
@@ -53,19 +53,26 @@ export function basisOf({ images, os }: Pick<PodTemplate, 'images' | 'os'>, sett
 export const GUESSED: RecordBasis = { images: [], settings: '' };
 
 /**
- * The architectures that a template is to tolerate, by its decision and what it tolerates already: a guess changes nothing
- * there, and an architecture that has no node at the moment is kept.
+ * The decision for a template that may carry tolerations of archaware already: a guess changes nothing there, and an
+ * architecture that has no node at the moment is kept.
  */
-export function templateArchitectures(
+export function overTemplate(
   decision: Placement,
   recorded: string | undefined,
   settings: Pick<Settings, 'taints' | 'schedulable'>,
-): readonly string[] {
+): Placement {
   const present = readRecord(recorded).tolerations.flatMap((one) => asOurs(one, settings.taints)?.value ?? []);
-  if (present.length === 0) return decision.architectures;
-  if (isGuess(decision)) return present;
-  if (!decision.followsCluster) return decision.architectures;
-  return [...new Set([...onlySchedulable(present, settings), ...decision.architectures])];
+  if (present.length === 0) return decision;
+  if (isGuess(decision)) return standing(present, decision);
+  if (!decision.followsCluster) return decision;
+  const kept = onlySchedulable(present, settings);
+  return { ...decision, architectures: [...new Set([...kept, ...decision.architectures])] };
+}
+
+/** The decision for a pod: a guess gives nothing to one that is bound, as it runs without it. */
+export function overBound(decision: Decision, { nodeName }: Pick<Pod, 'nodeName'>): Decision {
+  const isIdle = nodeName !== undefined && decision.kind === 'place' && isGuess(decision);
+  return isIdle ? standing([], decision) : decision;
 }
 
 /** A short text that differs where the value does (FNV-1a, 32 bits). */

@@ -6,9 +6,10 @@ import { readPod } from '../../src/placement/pod.ts';
 import {
   basisOf,
   GUESSED,
+  overBound,
+  overTemplate,
   standingArchitectures,
   standingTemplate,
-  templateArchitectures,
 } from '../../src/placement/standing.ts';
 import { input, known, settings, template, toleration } from './objects.ts';
 
@@ -228,19 +229,34 @@ describe('the architectures that a template is to tolerate', () => {
   for (const [what, decision, recorded, expected] of rows) {
     it(`${what}: ${expected}`, () => {
       const text = recorded.length === 0 ? undefined : JSON.stringify(recorded);
-      expect(templateArchitectures(decision, text, settings())).to.deep.equal(expected);
+      expect(overTemplate(decision, text, settings()).architectures).to.deep.equal(expected);
     });
   }
 
   it('loses an architecture that may no longer be used', () => {
     const decision = of('cluster', ['amd64'], true);
     const given = settings({ schedulable: ['amd64'] });
-    expect(templateArchitectures(decision, JSON.stringify([AMD, ARM]), given)).to.deep.equal(['amd64']);
+    expect(overTemplate(decision, JSON.stringify([AMD, ARM]), given).architectures).to.deep.equal(['amd64']);
   });
 
   it('is the set of known images again once they are known', () => {
     const decision = decide(input({ a: known('linux/arm64') }));
     if (decision.kind !== 'place') throw new Error('not placed');
-    expect(templateArchitectures(decision, JSON.stringify([AMD]), settings())).to.deep.equal(['arm64']);
+    expect(overTemplate(decision, JSON.stringify([AMD]), settings()).architectures).to.deep.equal(['arm64']);
+  });
+});
+
+describe('a guess for a pod', () => {
+  const guess = { ...standing(['amd64', 'arm64'], undefined), basis: 'open', unknown: ['a'] } as const;
+  it('gives nothing to one that is bound, and goes on asking', () => {
+    const decision = overBound(guess, { nodeName: 'n1' });
+    expect(decision).to.deep.include({ kind: 'place', basis: 'written', architectures: [], unknown: ['a'] });
+  });
+  it('is what one that waits for a node gets', () => {
+    expect(overBound(guess, { nodeName: undefined })).to.equal(guess);
+  });
+  it('is told apart from knowledge, which a bound pod gets too', () => {
+    const known = { ...guess, basis: 'images', unknown: [] } as const;
+    expect(overBound(known, { nodeName: 'n1' })).to.equal(known);
   });
 });

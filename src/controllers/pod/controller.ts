@@ -3,13 +3,13 @@ import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { isOlder, type Store } from '../../kube/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import { type Decision, decide, isGuess, type Placement, standing } from '../../placement/decide.ts';
+import { type Decision, decide, type Placement, standing } from '../../placement/decide.ts';
 import { type Namespace, skipPod } from '../../placement/eligibility.ts';
 import { type Placing, placingFor, usesAffinity, usesTaints } from '../../placement/placing.ts';
 import { type Pod, podAfter } from '../../placement/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { standingArchitectures } from '../../placement/standing.ts';
+import { overBound, standingArchitectures } from '../../placement/standing.ts';
 import { announce, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
@@ -155,7 +155,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const { namespace, pullSecrets } = pod;
     const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
     const recall = (image: Pod['images'][number]) => images.recall(image, namespace, pullSecrets);
-    return decide({
+    const decision = decide({
       template: pod,
       namespace,
       settings,
@@ -164,6 +164,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       answerOf: pod.nodeName === undefined || !options.isPaced ? ask : backlog.answers(key, recall, ask),
       waitedMs: waitedMs(key, pod),
     });
+    return overBound(decision, pod);
   }
 
   async function act(
@@ -197,11 +198,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
     signal: AbortSignal,
   ): Promise<Result> {
     const againInMs = isFinal(decision) ? undefined : OPEN_AGAIN_MS;
-    // A bound pod runs without it: a guess would be written to every pod of the cluster when a registry is away.
-    if (pod.nodeName !== undefined && isGuess(decision)) {
-      remember(key, pod, decision, settings);
-      return { outcome: 'unchanged', againInMs };
-    }
     const waitMs = undone.check(key, pod, states.get(key), placing.tolerations);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const written = await release.write(key, pod, placing, sender(key, settings, signal));
