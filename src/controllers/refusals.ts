@@ -27,7 +27,7 @@ type Record = { readonly what: string; readonly since: number; count: number };
 const ANNOUNCED_MS = 5_000;
 const FOR_GOOD_MS = 60_000;
 /** Tries within that time, so that one long pause between two of them proves nothing. */
-const LEAST_TRIES = 5;
+const LEAST_TRIES = 3;
 
 /** Creates the memory of it, by object. */
 export function createRefusals({ announcer, clock, onRefused }: RefusalsOptions): Refusals {
