@@ -57,6 +57,7 @@ export type ModelServer = {
 
 const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
 const WRITES: ReadonlySet<ApiVerb> = new Set(['create', 'update', 'patch', 'delete']);
+const BOOKMARK_MS = 60_000;
 const GATE_KEY = 'supported-arch';
 
 type Stream = {
@@ -114,6 +115,16 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
   function enqueue(stream: Stream, line: string): void {
     stream.queue.push(line);
     planNext(stream);
+  }
+
+  /** As the real server does about once a minute: a watch without events is not silent. */
+  function bookmark(stream: Stream): void {
+    world.clockFor(stream.owner).after(BOOKMARK_MS, () => {
+      if (!streams.has(stream)) return;
+      const metadata = { resourceVersion: String(store.version()) };
+      enqueue(stream, JSON.stringify({ type: 'BOOKMARK', object: { kind: 'Bookmark', metadata } }));
+      bookmark(stream);
+    });
   }
 
   function planNext(stream: Stream): void {
@@ -252,6 +263,7 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
           }
           streams.add(opened);
           for (const event of since) if (event.resource.plural === plural) enqueue(opened, lineOf(event));
+          bookmark(opened);
         },
         lose: broken,
         refuse: (status) =>

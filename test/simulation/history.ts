@@ -16,6 +16,8 @@ export type Step =
   | { readonly do: 'go' | 'lose' | 'repeat'; readonly which: number }
   | { readonly do: 'refuse'; readonly which: number; readonly status: 403 | 429 | 500 | 503 }
   | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' | 'clean' }
+  /** Looks whether the stores are as the cluster is, where everything was seen: for scripts. */
+  | { readonly do: 'check' }
   | { readonly do: 'tick'; readonly ms: number }
   | { readonly do: 'registry' | 'strip'; readonly is: boolean }
   | {
@@ -248,6 +250,8 @@ async function perform(stage: Stage, one: Step): Promise<void> {
     case 'quiet':
       await settle(stage);
       return stage.cleaner === undefined ? stage.rules.check(alive(stage), false) : undefined;
+    case 'check':
+      return stage.rules.check(alive(stage), false);
     case 'clean':
       // As after its Deployment was scaled to 0: some end as they are told, one dies on the way.
       for (const [index, replica] of alive(stage).entries()) index === 0 ? replica.stop() : replica.kill();

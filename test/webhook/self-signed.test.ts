@@ -92,10 +92,10 @@ describe('self-made certificates', () => {
 
   it('are made by the first replica, whether or not it leads; the others find them, and write nothing', async () => {
     const first = await world.replica(follower);
+    expect(first.current()).not.to.equal(undefined);
     const second = await world.replica(follower);
     const leader = await world.replica();
     await world.pass(LOOK);
-    expect(first.current()).not.to.equal(undefined);
     for (const { current } of [second, leader]) expect(current()).to.deep.equal(first.current());
     expect(writes()).to.have.length(1);
     expect([...first.problems, ...second.problems, ...leader.problems]).to.deep.equal([]);
