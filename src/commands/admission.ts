@@ -5,7 +5,7 @@ import type { Clock } from '../kube/clock.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { architecturesOf, readManaged, taintKind } from '../placement/node.ts';
+import { architecturesOf, taintKinds } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import { servingNames, trusts, trustsAny } from '../webhook/ca-bundle.ts';
 import { createCertificateDirectory } from '../webhook/certificate-directory.ts';
@@ -70,7 +70,7 @@ export function startAdmission(parts: AdmissionParts): Admission {
     namespaceOf: (name) => watches.namespaces.store.get(name),
     clusterArchitectures: memorise(clock, () => architecturesOf(nodes.values())),
     // Of DaemonSets alone, which are few, and reads an annotation of every node.
-    liveTaints: () => new Set([...nodes.values()].flatMap(({ managed }) => readManaged(managed).taints.map(taintKind))),
+    liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
     namesOf: images.namesOf,
     answerOf: (image, namespace, secrets, ask) => (ask ? images.answer : images.recall)(image, namespace, secrets),
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),

@@ -11,7 +11,7 @@ import { type Controller, createController, type Outcome, type Reconciler } from
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/label-rules.ts';
-import { architecturesOf, type Node, nodeArchitecture, readManaged, taintKind } from '../placement/node.ts';
+import { architecturesOf, type Node, nodeArchitecture, taintKinds } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -76,7 +76,7 @@ export function createLoops(options: LoopsOptions): Loops {
   const runs = (loop: string) => options.loops.includes(loop);
 
   let architectures: readonly string[] = architecturesOf(nodes.values());
-  /** How many nodes carry each of our taints, by `key:effect`. */
+  /** How many nodes carry each taint, by `key:effect`. */
   const liveTaints = new Map<string, number>();
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
@@ -195,10 +195,10 @@ export function createLoops(options: LoopsOptions): Loops {
     }
   }
 
-  /** Counts a node's taints of ours in or out; true where a taint appeared in the cluster or went from it. */
-  function countTaints(managed: string | undefined, step: 1 | -1): boolean {
+  /** Counts a node's taints in or out; true where one appeared in the cluster or went from it. */
+  function countTaints(subject: Node | undefined, step: 1 | -1): boolean {
     let changed = false;
-    for (const name of readManaged(managed).taints.map(taintKind)) {
+    for (const name of subject === undefined ? [] : taintKinds(subject)) {
       const before = liveTaints.get(name) ?? 0;
       if (before + step > 0) liveTaints.set(name, before + step);
       else liveTaints.delete(name);
@@ -223,9 +223,8 @@ export function createLoops(options: LoopsOptions): Loops {
       const isOther = architecture(now) !== architecture(before);
       if (isOther) nodesChanged();
       if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
-      if (now?.managed === before?.managed) return;
-      const appeared = countTaints(now?.managed, 1);
-      const went = countTaints(before?.managed, -1);
+      const appeared = countTaints(now, 1);
+      const went = countTaints(before, -1);
       if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
     };
     watches.listeners.namespace = (change) => {
@@ -261,7 +260,7 @@ export function createLoops(options: LoopsOptions): Loops {
       listen();
       wrongNodes?.begin();
       nodesChanged();
-      for (const { managed } of nodes.values()) countTaints(managed, 1);
+      for (const subject of nodes.values()) countTaints(subject, 1);
       for (const name of nodes.keys()) existing.add(name);
       enqueueWorkloads();
       enqueueNodes();
@@ -275,6 +274,7 @@ export function createLoops(options: LoopsOptions): Loops {
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       unmanaged?.end();
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
+      pod.end();
     },
   };
 }

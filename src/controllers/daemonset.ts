@@ -2,7 +2,7 @@ import type { Clock } from '../kube/clock.ts';
 import type { Reconciler, Result } from '../kube/controller.ts';
 import { isRefusal } from '../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
-import { isOlder, type Store } from '../kube/store.ts';
+import type { Store } from '../kube/store.ts';
 import type { Writer, Written } from '../kube/writer.ts';
 import {
   type DaemonSet,
@@ -20,6 +20,7 @@ import { decideAlike, settingsFor } from '../placement/policy.ts';
 import type { Settings } from '../placement/settings.ts';
 import { basisOf, GUESSED, overTemplate, standingTemplate } from '../placement/standing.ts';
 import { announce, announceSecrets, createAnnouncer } from './announce.ts';
+import { createAnswered } from './answered.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
@@ -71,13 +72,12 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const announcer = createAnnouncer(options.events, clock);
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const turn = createRolloutTurn(daemonSets, clock);
-  /** The version that the last write made, until the watch shows it. */
-  const answered = new Map<string, { readonly uid: string; readonly resourceVersion: string }>();
+  const answered = createAnswered(daemonSets, clock);
 
   function forget(key: string): void {
-    for (const memory of [states, firstSeen, queued, answered]) memory.delete(key);
+    for (const memory of [states, firstSeen, queued]) memory.delete(key);
     waiting.set(key, []);
-    for (const memory of [contention, announcer, refusals]) memory.forget(key);
+    for (const memory of [contention, announcer, refusals, answered]) memory.forget(key);
     options.onDecided(key);
   }
 
@@ -87,15 +87,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       forget(key);
       return { outcome: 'unchanged' };
     }
-    if (states.get(key)?.uid !== daemonSet.uid) announcer.forget(key);
+    const before = states.get(key);
+    if (before !== undefined && before.uid !== daemonSet.uid) announcer.forget(key);
     const namespace = namespaces.get(daemonSet.namespace);
     // Its event is on the way, and brings its DaemonSets back.
     if (namespace === undefined) return { outcome: 'waiting' };
-    const last = answered.get(key);
     // The watch has yet to show what the last write made of it; its event brings the key back.
-    if (last?.uid === daemonSet.uid && isOlder(daemonSet.resourceVersion, last.resourceVersion)) {
-      return { outcome: 'unchanged', againInMs: undefined };
-    }
+    const behindMs = answered.behindMs(key, daemonSet);
+    if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const settings = settingsFor(options.settings(), { namespace, labels: daemonSet.template.labels });
     const skipped = skipDaemonSet(daemonSet, namespace, settings);
     if (skipped !== undefined) {
@@ -207,6 +206,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       queued.add(key);
       return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
     }
+    // From here on it no longer waits for its turn, whatever becomes of the write.
+    queued.delete(key);
     const written = await writeOrGiveBack(key, daemonSet, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };

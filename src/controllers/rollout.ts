@@ -58,7 +58,8 @@ export function createRolloutTurn(daemonSets: Store<DaemonSet>, clock: Clock): R
       return true;
     },
     giveBack(key) {
-      if (turn?.key === key) turn = undefined;
+      // Nothing is rolling because of it; what an earlier leader began was waited for once already.
+      if (turn?.key === key) turn = { key, generation: 0, at: Number.NEGATIVE_INFINITY };
     },
   };
 }

@@ -2,7 +2,7 @@ import { FIELD_MANAGER } from '../names.ts';
 import { isObject, type JsonObject } from '../placement/json.ts';
 import type { Operation } from '../placement/patch.ts';
 import type { ApiClient } from './client.ts';
-import { isConflict, isGone, LeaseLostError } from './errors.ts';
+import { ApiError, isConflict, isGone, LeaseLostError } from './errors.ts';
 
 /** The object that is written. */
 export type Target = {
@@ -56,7 +56,8 @@ export function createWriter(client: ApiClient, mayWrite: () => boolean): Writer
       return { kind: 'written', object: isObject(object) ? object : {} };
     } catch (error) {
       if (isConflict(error)) return { kind: 'conflict' };
-      if (isGone(error)) return { kind: 'gone' };
+      // A proxy may say 404 for reasons of its own, without the API server's word for it.
+      if (isGone(error) && error instanceof ApiError && error.reason === 'NotFound') return { kind: 'gone' };
       throw error;
     }
   };

@@ -105,7 +105,10 @@ export function decide(input: DecisionInput): Decision {
 }
 
 /** The decision that what archaware wrote before stands; `unknown`: images that are still being asked about. */
-export function standing(architectures: readonly string[], unknown: Placement | undefined): Placement {
+export function standing(
+  architectures: readonly string[],
+  unknown: Pick<Placement, 'failed' | 'unknown'> | undefined,
+): Placement {
   return place(architectures, 'written', false, unknown?.failed, unknown?.unknown);
 }
 

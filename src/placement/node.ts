@@ -102,6 +102,14 @@ export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): strin
   return `${key}:${effect}`;
 }
 
+/** The taints of a node as `key:effect`, whoever set it: a daemon must not lose its toleration while it is there. */
+export function taintKinds({ taints }: Pick<Node, 'taints'>): readonly string[] {
+  return (taints ?? []).flatMap(({ key, effect }) =>
+    // Kubernetes' own come and go with every node.
+    typeof key !== 'string' || key.startsWith('node.kubernetes.io/') ? [] : `${key}:${effect}`,
+  );
+}
+
 /**
  * Reads the annotation; what cannot be read counts as nothing recorded. Nor does a label that we would never set: whoever
  * may write the annotation must not have us remove `kubernetes.io/` labels.

@@ -12,10 +12,12 @@ import { asOurs } from './tolerations.ts';
  * waits behind the gate.
  */
 export function standingArchitectures(
-  { written, gated, tolerations }: Pick<Pod, 'written' | 'gated' | 'tolerations'>,
-  settings: Pick<Settings, 'mode' | 'taints'>,
+  pod: Pick<Pod, 'written' | 'gated' | 'tolerations' | 'images' | 'statement'>,
+  settings: Settings,
+  namesOf: (image: string) => readonly string[],
 ): readonly string[] | undefined {
-  if (written === undefined || gated !== undefined) return undefined;
+  const { written, gated, tolerations } = pod;
+  if (written === undefined || gated !== undefined || !needsRegistry(pod, settings, namesOf)) return undefined;
   if (!usesTaints(settings)) return written.architectures;
   if (!written.tolerations) return undefined;
   const found = (tolerations ?? []).flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
@@ -31,14 +33,27 @@ export function standingTemplate(
   settings: Settings,
   namesOf: (image: string) => readonly string[],
 ): readonly string[] | undefined {
-  // What needs no registry is decided every time: it may follow the cluster's architectures.
-  const isAsked = template.images.some((image) => answerLocally(image, namesOf(image.image), settings) === undefined);
-  if (!isAsked || template.statement !== undefined) return undefined;
-  const { tolerations, basis } = readRecord(recorded);
+  if (!needsRegistry(template, settings, namesOf)) return undefined;
+  const { basis } = readRecord(recorded);
   const now = basisOf(template, settings);
   const isOther = basis !== undefined && JSON.stringify(basis) !== JSON.stringify(now);
-  const written = tolerations.filter((one) => asOurs(one, settings.taints) !== undefined).map(({ value }) => value);
+  const written = recordedArchitectures(recorded);
   return isOther || written.length === 0 ? undefined : written;
+}
+
+/** Whether a registry has to be asked. What needs none is decided every time: it may follow the cluster's architectures. */
+function needsRegistry(
+  { images, statement }: Pick<PodTemplate, 'images' | 'statement'>,
+  settings: Settings,
+  namesOf: (image: string) => readonly string[],
+): boolean {
+  if (statement !== undefined) return false;
+  return images.some((image) => answerLocally(image, namesOf(image.image), settings) === undefined);
+}
+
+/** The architectures of a record, under whatever key: another key says nothing about images. */
+function recordedArchitectures(recorded: string | undefined): readonly string[] {
+  return [...new Set(readRecord(recorded).tolerations.map(({ value }) => value))];
 }
 
 /** What a decision on a template's images is recorded with. */
@@ -59,20 +74,32 @@ export const GUESSED: RecordBasis = { images: [], settings: '' };
 export function overTemplate(
   decision: Placement,
   recorded: string | undefined,
-  settings: Pick<Settings, 'taints' | 'schedulable'>,
+  settings: Pick<Settings, 'schedulable'>,
 ): Placement {
-  const present = readRecord(recorded).tolerations.flatMap((one) => asOurs(one, settings.taints)?.value ?? []);
+  const present = recordedArchitectures(recorded);
   if (present.length === 0) return decision;
-  if (isGuess(decision)) return standing(present, decision);
+  // A guess may follow an earlier guess to architectures that joined since, but nothing that was known.
+  const wasGuess = readRecord(recorded).basis?.images.length === 0;
+  if (isGuess(decision) && !(wasGuess && decision.followsCluster)) return standing(present, decision);
   if (!decision.followsCluster) return decision;
   const kept = onlySchedulable(present, settings);
   return { ...decision, architectures: [...new Set([...kept, ...decision.architectures])] };
 }
 
-/** The decision for a pod: a guess gives nothing to one that is bound, as it runs without it. */
-export function overBound(decision: Decision, { nodeName }: Pick<Pod, 'nodeName'>): Decision {
-  const isIdle = nodeName !== undefined && decision.kind === 'place' && isGuess(decision);
-  return isIdle ? standing([], decision) : decision;
+/**
+ * The decision for a pod that may be placed already, on `placed`: what is not known changes nothing there. To a bound pod a
+ * guess gives nothing, as it runs without it.
+ */
+export function overPlaced(
+  decision: Decision,
+  { nodeName }: Pick<Pod, 'nodeName'>,
+  placed: readonly string[] | undefined,
+): Decision {
+  if (decision.kind === 'wait' && placed !== undefined) {
+    return standing(placed, { failed: decision.failed, unknown: decision.images });
+  }
+  const isOver = placed !== undefined || nodeName !== undefined;
+  return isOver && decision.kind === 'place' && isGuess(decision) ? standing(placed ?? [], decision) : decision;
 }
 
 /** A short text that differs where the value does (FNV-1a, 32 bits). */

@@ -119,6 +119,16 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
+  it('is waited for once only where a leader before this one left one rolling, also when the first write then fails', async () => {
+    const { clock, turn, put } = turns();
+    put(daemonSet('first', { isRecorded: true, available: 1 }));
+    turn.take('second', daemonSet('second'));
+    await clock.advance(5 * MINUTE + 1);
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    turn.giveBack('second');
+    expect(turn.take('third', daemonSet('third'))).to.equal(true);
+  });
+
   it('is not held by one that only its owner rolled', () => {
     const { turn, put } = turns();
     put(daemonSet('first', { available: 1 }));

@@ -6,7 +6,7 @@ import { readPod } from '../../src/placement/pod.ts';
 import {
   basisOf,
   GUESSED,
-  overBound,
+  overPlaced,
   overTemplate,
   standingArchitectures,
   standingTemplate,
@@ -143,7 +143,7 @@ describe('what archaware wrote to a pod', () => {
         },
         spec: { containers: [{ name: 'app', image: 'a' }], ...spec },
       });
-      expect(standingArchitectures(pod, settings({ mode }))).to.deep.equal(expected);
+      expect(standingArchitectures(pod, settings({ mode }), (image) => [image])).to.deep.equal(expected);
     });
   }
 });
@@ -172,7 +172,7 @@ describe('what archaware wrote to a template', () => {
     ['a record under other settings', ['a'], record(['a']), undefined, { schedulable: ['arm64'] }],
     ['a record of an earlier version, without images', ['a'], JSON.stringify([AMD]), ['amd64']],
     ['a record of a guess', ['a'], JSON.stringify({ ...GUESSED, tolerations: [AMD] }), undefined],
-    ['a record under another key', ['a'], record(['a']), undefined, { taints: { ...settings().taints, key: 'other' } }],
+    ['a record under another key', ['a'], record(['a']), ['amd64'], { taints: { ...settings().taints, key: 'other' } }],
     [
       'a template that states its architectures',
       ['a'],
@@ -233,6 +233,15 @@ describe('the architectures that a template is to tolerate', () => {
     });
   }
 
+  it('grows with the cluster where an earlier guess is all that there is', () => {
+    const recorded = JSON.stringify({ ...GUESSED, tolerations: [AMD] });
+    const decision = of('open', ['amd64', 'arm64'], true);
+    expect(overTemplate(decision, recorded, settings())).to.deep.include({
+      basis: 'open',
+      architectures: ['amd64', 'arm64'],
+    });
+  });
+
   it('loses an architecture that may no longer be used', () => {
     const decision = of('cluster', ['amd64'], true);
     const given = settings({ schedulable: ['amd64'] });
@@ -246,17 +255,32 @@ describe('the architectures that a template is to tolerate', () => {
   });
 });
 
-describe('a guess for a pod', () => {
+describe('what is not known of a pod', () => {
   const guess = { ...standing(['amd64', 'arm64'], undefined), basis: 'open', unknown: ['a'] } as const;
-  it('gives nothing to one that is bound, and goes on asking', () => {
-    const decision = overBound(guess, { nodeName: 'n1' });
+  const wait = { kind: 'wait', images: ['a'], failed: [], againInMs: undefined } as const;
+  const bound = { nodeName: 'n1' };
+  const unbound = { nodeName: undefined };
+
+  it('gives nothing to a bound pod, and its images are still asked about', () => {
+    const decision = overPlaced(guess, bound, undefined);
     expect(decision).to.deep.include({ kind: 'place', basis: 'written', architectures: [], unknown: ['a'] });
   });
-  it('is what one that waits for a node gets', () => {
-    expect(overBound(guess, { nodeName: undefined })).to.equal(guess);
+  it('opens a pod that waits for a node and has nothing of archaware', () => {
+    expect(overPlaced(guess, unbound, undefined)).to.equal(guess);
+    expect(overPlaced(wait, unbound, undefined)).to.equal(wait);
   });
-  it('is told apart from knowledge, which a bound pod gets too', () => {
+  it('changes nothing where archaware placed the pod before, by a guess or by waiting', () => {
+    for (const decision of [guess, wait]) {
+      expect(overPlaced(decision, unbound, ['arm64'])).to.deep.include({
+        kind: 'place',
+        basis: 'written',
+        architectures: ['arm64'],
+        unknown: ['a'],
+      });
+    }
+  });
+  it('is told apart from knowledge, which every pod gets', () => {
     const known = { ...guess, basis: 'images', unknown: [] } as const;
-    expect(overBound(known, { nodeName: 'n1' })).to.equal(known);
+    expect(overPlaced(known, bound, ['amd64'])).to.equal(known);
   });
 });

@@ -17,22 +17,25 @@ export type Backlog = {
     ask: (image: PodImage) => ImageAnswer,
   ): (image: PodImage) => ImageAnswer;
   forget(key: string): void;
+  /** Gives no turn any more. */
+  end(): void;
 };
 
 /** Images asked about on behalf of bound pods: five a second. */
 const PER_IMAGE_MS = 200;
 
-/** Creates it. `onTurn` is to reconcile the pod; it is called until the signal aborts. */
+/** Creates it. `onTurn` is to reconcile the pod; it is called until `end`. */
 export function createBacklog(clock: Clock, onTurn: (key: string) => void): Backlog {
   const queue = new Set<string>();
   /** Whose turn it is, until they are reconciled. */
   const granted = new Set<string>();
   let isPumping = false;
   let asked = 0;
+  let cancel = () => {};
 
   function pump(): void {
     isPumping = true;
-    clock.after(Math.max(1, asked) * PER_IMAGE_MS, () => {
+    cancel = clock.after(Math.max(1, asked) * PER_IMAGE_MS, () => {
       asked = 0;
       isPumping = false;
       const [next] = queue;
@@ -68,6 +71,10 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
     forget(key) {
       queue.delete(key);
       granted.delete(key);
+    },
+    end() {
+      cancel();
+      queue.clear();
     },
   };
 }

@@ -36,7 +36,8 @@ export function shows(pod: Pick<Pod, 'tolerations'>, written: readonly Toleratio
 export function whatIsRead(pod: Pod): string {
   const spec = pod.generation ?? JSON.stringify([pod.images, pod.tolerations]);
   const place = pod.owner?.kind === 'DaemonSet' ? pod.nodeName : '';
-  return [spec, pod.phase, pod.deleting, place, pod.statement, pod.labels[IGNORE_LABEL]].join('|');
+  const isGated = pod.gated !== undefined;
+  return [spec, isGated, pod.phase, pod.deleting, place, pod.statement, pod.labels[IGNORE_LABEL]].join('|');
 }
 
 /** Whether a decision needs nothing more to be found out. */
@@ -47,4 +48,13 @@ export function isFinal(decision: Decision): boolean {
 /** Whether the pod was left as an earlier process had placed it, under settings that decide alike. */
 export function isStanding({ decision, settings: before }: PlacementState, settings: Settings): boolean {
   return decision.kind === 'place' && decision.basis === 'written' && decideAlike(before, settings);
+}
+
+/**
+ * Whether a decision is to be made again when an architecture joins the cluster: its set follows the cluster, or an earlier
+ * process made it, perhaps on a guess.
+ */
+export function follows({ decision }: PlacementState, pod: Pod | undefined): boolean {
+  if (decision.kind !== 'place') return false;
+  return decision.followsCluster || (decision.basis === 'written' && pod?.nodeName === undefined);
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kube/clock.ts';
 import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import { isOlder, type Store } from '../../kube/store.ts';
+import type { Store } from '../../kube/store.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { type Decision, decide, type Placement, standing } from '../../placement/decide.ts';
 import { type Namespace, skipPod } from '../../placement/eligibility.ts';
@@ -9,14 +9,25 @@ import { type Placing, placingFor, usesAffinity, usesTaints } from '../../placem
 import { type Pod, podAfter } from '../../placement/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { overBound, standingArchitectures } from '../../placement/standing.ts';
+import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import { announce, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
+import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createWaiting } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
-import { type Basis, type Expected, isFinal, isSameBasis, isStanding, shows, stands, whatIsRead } from './basis.ts';
+import {
+  type Basis,
+  type Expected,
+  follows,
+  isFinal,
+  isSameBasis,
+  isStanding,
+  shows,
+  stands,
+  whatIsRead,
+} from './basis.ts';
 import { createRelease, regardingPod, type Send } from './release.ts';
 import { createUndone } from './undone.ts';
 
@@ -59,6 +70,8 @@ export type PodController = {
   followers(): readonly string[];
   /** Pods whose tolerations another writer keeps taking out. */
   contested(): number;
+  /** The term is over: no pod gets a turn any more. */
+  end(): void;
 };
 
 /** Creates the pod's half of a controller; its queue is in `kube/controller`. */
@@ -68,8 +81,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const firstSeen = new Map<string, { id: string; at: number }>();
   /** What is being written, until the answer. */
   const writing = new Map<string, Expected>();
-  /** The version that the last write of a pod made, until the watch shows it: until then the store is behind. */
-  const answered = new Map<string, { readonly uid: string; readonly resourceVersion: string }>();
+  const answered = createAnswered(pods, clock);
   const waiting = createWaiting();
   const announcer = createAnnouncer(options.events, clock);
   const undone = createUndone({ announcer, clock });
@@ -78,9 +90,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const backlog = createBacklog(clock, options.onTurn);
 
   function forget(key: string): void {
-    for (const memory of [states, firstSeen, answered]) memory.delete(key);
+    for (const memory of [states, firstSeen]) memory.delete(key);
     waiting.set(key, []);
-    for (const memory of [announcer, undone, release, backlog]) memory.forget(key);
+    for (const memory of [announcer, undone, release, backlog, answered]) memory.forget(key);
     options.onDecided(key);
   }
 
@@ -92,15 +104,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
     return 0;
   }
 
-  /** Whether the watch has yet to show what the last write made of this pod; its event brings the key back. */
-  function isBehind(key: string, pod: Pod): boolean {
-    const last = answered.get(key);
-    if (last === undefined) return false;
-    if (last.uid === pod.uid && isOlder(pod.resourceVersion, last.resourceVersion)) return true;
-    answered.delete(key);
-    return false;
-  }
-
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const pod = pods.get(key);
     if (pod === undefined) {
@@ -110,7 +113,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const namespace = namespaces.get(pod.namespace);
     // Its event is on the way, and brings its pods back: a pod cannot be without one.
     if (namespace === undefined) return { outcome: 'waiting' };
-    if (isBehind(key, pod)) return { outcome: 'unchanged' };
+    // The watch has yet to show what the last write made of it; its event brings the key back.
+    const behindMs = answered.behindMs(key, pod);
+    if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
     const basis: Basis = { uid: pod.uid, read: whatIsRead(pod), settings };
     const state = states.get(key);
@@ -148,10 +153,11 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
   function decisionFor(key: string, pod: Pod, settings: Settings, before: PlacementState | undefined): Decision {
     const isFirst = before === undefined || before.uid !== pod.uid || isStanding(before, settings);
-    const placed = isFirst ? standingArchitectures(pod, settings) : undefined;
+    const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
     // It is where it is, and without taints nothing can be given to it any more.
     const isDone = pod.nodeName !== undefined && !usesTaints(settings);
-    if (placed !== undefined || isDone) return standing(placed ?? [], undefined);
+    const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
+    if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
     const { namespace, pullSecrets } = pod;
     const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
     const recall = (image: Pod['images'][number]) => images.recall(image, namespace, pullSecrets);
@@ -164,7 +170,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       answerOf: pod.nodeName === undefined || !options.isPaced ? ask : backlog.answers(key, recall, ask),
       waitedMs: waitedMs(key, pod),
     });
-    return overBound(decision, pod);
+    return overPlaced(decision, pod, placed);
   }
 
   async function act(
@@ -238,12 +244,14 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const made = wrote === undefined || wrote.length === 0 ? {} : { wrote };
     states.set(key, { uid, read, settings, final, at: clock.monotonic(), decision, ...made });
     waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
-    if (final) backlog.forget(key);
+    if (!final) return;
+    backlog.forget(key);
+    firstSeen.delete(key);
   }
 
   /** The watch shows what was written, which nothing can take from a pod any more: there are many pods, so it is forgotten. */
   function shown(key: string, { wrote, ...state }: PlacementState, pod: Pod): void {
-    if (wrote === undefined || isBehind(key, pod)) return;
+    if (wrote === undefined || answered.behindMs(key, pod) > 0) return;
     states.set(key, state);
   }
 
@@ -253,7 +261,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       const { namespace, name } = pod;
       const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
       if (pod.generation !== undefined) {
-        const read = whatIsRead({ ...pod, generation: pod.generation + 1 });
+        const read = whatIsRead({ ...pod, gated: undefined, generation: pod.generation + 1 });
         writing.set(key, { uid: pod.uid, read, settings, tolerations: placing?.tolerations ?? [] });
       }
       const written = await options.write(target, patch, signal).finally(() => writing.delete(key));
@@ -282,8 +290,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
       const state = states.get(key);
       if (state !== undefined) states.set(key, { ...state, final: false });
     },
-    followers: () =>
-      [...states].flatMap(([key, { decision }]) => (decision.kind === 'place' && decision.followsCluster ? key : [])),
+    followers: () => [...states].flatMap(([key, state]) => (follows(state, pods.get(key)) ? key : [])),
+    end: backlog.end,
     contested: undone.count,
   };
 }
