@@ -124,7 +124,7 @@ describe('run, with pods on wrong nodes', () => {
     await start(['arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [`${product.registry.host}/late:1`]));
     const first = await product.run(['--images.fallbackAfter', '0s']);
-    await product.eventuallyTold('OpenPlacement', /late/);
+    await product.eventuallyTold('ImageUnresolvable', /late/);
     await eventuallyRuns('web', () => podsOf('web'));
     await first.stop();
     await setAll('web', CRASHES, product.registry.put('late', '1', ['amd64']));
