@@ -97,7 +97,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
 };
 
 const INTRODUCTION = `All are of type \`Warning\` and come from \`archaware-controller\`, in the namespace of their object; those about nodes and other objects without a namespace in \`default\`.
-What lasts is told again every half hour. About one object 16 Events are written in ten minutes, and no namespace takes more than a quarter of those that wait to be written;
+What lasts is reported again every half hour. About one object 16 Events are written in ten minutes, and no namespace takes more than a quarter of those that wait to be written;
 the rest is dropped and counted (\`archaware_events_dropped_total\`).
 
     kubectl get events -A --field-selector reportingComponent=archaware-controller`;

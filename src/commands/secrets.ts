@@ -30,7 +30,7 @@ const SECRET_MS = 10_000;
 /** What is remembered of Secrets: how many, and how many characters of them in all. */
 const MAX_SECRETS = 10_000;
 const MAX_CHARACTERS = 8 * 1024 * 1024;
-/** Whoever writes pods decides how many Secrets are asked for: so few at once, so many waiting in one namespace. */
+/** The author of a pod decides how many Secrets are asked for: so few are read at once, and so many wait in one namespace. */
 const IN_FLIGHT = 4;
 const MAX_WAITING = 1_000;
 /** What a pull secret has; a Secret of another type may hold a megabyte of anything. */

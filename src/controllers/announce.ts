@@ -11,7 +11,7 @@ import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
 
-/** Tells of an object's troubles, each once, and again from time to time while they last. What no Event was made of is told at the next chance. */
+/** Reports an object's troubles, each once, and again from time to time while they last. What no Event was made of is reported at the next chance. */
 export type Announcer = {
   tell(key: string, occurrence: Occurrence): void;
   /** The object is gone or has no troubles any more. */

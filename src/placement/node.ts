@@ -102,7 +102,7 @@ export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): strin
   return `${key}:${effect}`;
 }
 
-/** The taints of a node as `key:effect`, whoever set it: a daemon must not lose its toleration while it is there. */
+/** The taints of a node as `key:effect`, its provider's too: a daemon must not lose its toleration while the taint is there. */
 export function taintKinds({ taints }: Pick<Node, 'taints'>): readonly string[] {
   return (taints ?? []).flatMap(({ key, effect }) =>
     // Kubernetes' own come and go with every node.
