@@ -9,6 +9,8 @@ export class ApiError extends Error {
   readonly reason: string;
   /** Whether `Status.details` names causes: a field error or a policy's denial. */
   readonly hasCauses: boolean;
+  /** Of an expired list: a token with which it can be read on, as the collection is by now; empty where there was none. */
+  readonly continueToken: string;
   readonly retryAfterMs: number | undefined;
 
   constructor(status: number, body: unknown, request: string, retryAfterMs?: number) {
@@ -17,6 +19,7 @@ export class ApiError extends Error {
     this.status = status;
     this.reason = stringAt(object, 'reason') ?? '';
     this.hasCauses = (listAt(objectAt(object, 'details'), 'causes') ?? []).length > 0;
+    this.continueToken = stringAt(objectAt(object, 'metadata'), 'continue') ?? '';
     this.retryAfterMs = retryAfterMs;
   }
 }
@@ -64,7 +67,7 @@ export function isGone(error: unknown): boolean {
 }
 
 /** Whether a list or watch must start anew: its resource version, or its continue token, is too old. */
-export function isExpired(error: unknown): boolean {
+export function isExpired(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
 }
 

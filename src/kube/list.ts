@@ -11,8 +11,11 @@ export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal
 
 /**
  * What `read` makes of each object of a collection, page by page; undefined is left out. No whole object is kept longer than its
- * page, so that a big cluster fits into a small process. Starts again, once, where the pages expire on the way. `path`
- * may hold a query. Throws what the client throws.
+ * page, so that a big cluster fits into a small process. `path` may hold a query. Throws what the client throws.
+ *
+ * Where the pages expire on the way, it goes on with the rest as the collection is by then, so that a list ends however
+ * long its pages take: an object that comes or goes meanwhile may be missing. A server without a token for that is asked
+ * again from the start, once.
  */
 export async function readAll<T>(
   client: Pick<ApiClient, 'request'>,
@@ -24,7 +27,7 @@ export async function readAll<T>(
     return await pages(client, path, read, signal);
   } catch (error) {
     if (!isExpired(error)) throw error;
-    return pages(client, path, read, signal);
+    return await pages(client, path, read, signal);
   }
 }
 
@@ -39,7 +42,15 @@ async function pages<T>(
   let token = '';
   do {
     const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    const page = await client.request('list', `${path}${more}${query}`, { signal });
+    let page: unknown;
+    try {
+      page = await client.request('list', `${path}${more}${query}`, { signal });
+    } catch (error) {
+      // The API server names the same token again only where it would not help.
+      if (!(isExpired(error) && error.continueToken !== '' && error.continueToken !== token)) throw error;
+      token = error.continueToken;
+      continue;
+    }
     const list = isObject(page) ? page : {};
     for (const object of listAt(list, 'items') ?? []) {
       const item = read(object);
