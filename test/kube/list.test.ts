@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import { ApiError } from '../../src/kube/errors.ts';
+import { readAll } from '../../src/kube/list.ts';
+import { stringAt } from '../../src/placement/json.ts';
+
+const expired = (metadata = {}) => new ApiError(410, { reason: 'Expired', metadata }, 'list /x');
+const page = (names: readonly string[], token = '') => ({
+  metadata: { continue: token },
+  items: names.map((name) => ({ name })),
+});
+
+/** Reads a list from a server that gives these answers, one after the other. */
+async function read(...answers: (object | Error)[]) {
+  const asked: string[] = [];
+  const request = async (_verb: string, path: string) => {
+    asked.push(new URLSearchParams(path.split('?')[1]).get('continue') ?? '');
+    const answer = answers[asked.length - 1] ?? new Error('asked too often');
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const names = await readAll({ request }, '/x', (object) => stringAt(object, 'name'), new AbortController().signal);
+  return { names, asked };
+}
+
+describe('a list that is read page by page', () => {
+  it('goes on where its pages expired, with the token that the API server offers', async () => {
+    const answers = [page(['a', 'b'], 'one'), expired({ continue: 'inconsistent' }), page(['c'], 'two'), page(['d'])];
+    const { names, asked } = await read(...answers);
+    expect(names).to.deep.equal(['a', 'b', 'c', 'd']);
+    expect(asked).to.deep.equal(['', 'one', 'inconsistent', 'two']);
+  });
+
+  it('goes on each time that its pages expire', async () => {
+    const slow = [expired({ continue: 'later' }), page(['b'], 'two'), expired({ continue: 'latest' }), page(['c'])];
+    expect((await read(page(['a'], 'one'), ...slow)).names).to.deep.equal(['a', 'b', 'c']);
+  });
+
+  it('begins again, once, where the API server offers no token', async () => {
+    const { names, asked } = await read(page(['a'], 'one'), expired(), page(['a'], 'two'), page(['b']));
+    expect(names).to.deep.equal(['a', 'b']);
+    expect(asked).to.deep.equal(['', 'one', '', 'two']);
+  });
+
+  it('fails where the same token is offered again', async () => {
+    const same = expired({ continue: 'one' });
+    const failed = await read(page(['a'], 'one'), same, page(['a'], 'one'), same).catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(ApiError);
+  });
+});
