@@ -17,10 +17,11 @@ function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Reco
     clusterArchitectures: () => ['amd64', 'arm64'],
     liveTaints: () => new Set(),
     namesOf: (image) => [image],
-    answerOf(image, namespace, pullSecrets, ask) {
-      asked.push({ image: image.image, namespace, pullSecrets, ask });
+    answerOf(image, namespace, pullSecrets, mayStart) {
+      asked.push({ image: image.image, namespace, pullSecrets, ask: mayStart() });
       return answers[image.image] ?? known('linux/arm64');
     },
+    mayLookUp: () => true,
     mayGate: () => true,
     ownNamespace: 'archaware',
     ...options,
@@ -110,6 +111,30 @@ describe('the answer to a review of a pod', () => {
     const { review, asked } = reviewer({}, { a: pending });
     expect(review(asking({ dryRun: true })).outcome).to.equal('gated');
     expect(asked.map(({ ask }) => ask)).to.deep.equal([false]);
+  });
+
+  it('starts a bounded number of lookups, of which only those count that begin', () => {
+    const object = (count: number): JsonObject => ({
+      ...POD,
+      spec: { containers: Array.from({ length: count }, (_, index) => ({ name: `c${index}`, image: `i${index}` })) },
+    });
+    const counted: string[] = [];
+    let left = 100;
+    const mayLookUp = (namespace: string) => {
+      counted.push(namespace);
+      return left-- > 0;
+    };
+    const asks = (count: number, more: JsonObject = {}) => {
+      const { review, asked } = reviewer(
+        { mayLookUp },
+        Object.fromEntries(Array.from({ length: count }, (_, index) => [`i${index}`, pending])),
+      );
+      expect(review(asking({ object: object(count), ...more })).outcome).to.equal('gated');
+      return asked.filter(({ ask }) => ask).length;
+    };
+    expect([asks(80), asks(30), asks(30), asks(1), asks(1, { dryRun: true })]).to.deep.equal([64, 30, 6, 0, 0]);
+    expect(new Set(counted)).to.deep.equal(new Set(['shop']));
+    expect(counted).to.have.length(64 + 30 + 30 + 1);
   });
 
   it('goes by the settings and the cluster as they are now', () => {
