@@ -83,12 +83,13 @@ describe('the answer to a review of a pod', () => {
   });
 
   it('refuses what runs nowhere, where that is the rule, with a message that can be shown', () => {
-    const image = `a\u001b[31m${'x'.repeat(9000)}`;
+    const images = Array.from({ length: 9 }, (_, index) => `a\u001b[31m${index}${'x'.repeat(700)}`);
     const strict = reviewer(
       { settings: () => settings({ noCommonArchitecture: 'reject' }) },
-      { [image]: known('windows/amd64') },
+      Object.fromEntries(images.map((image) => [image, known('windows/amd64')])),
     );
-    const answer = strict.review(asking({ object: { ...POD, spec: { containers: [{ name: 'c', image }] } } }));
+    const containers = images.map((image, index) => ({ name: `c${index}`, image }));
+    const answer = strict.review(asking({ object: { ...POD, spec: { containers } } }));
     expect(answer.outcome).to.equal('rejected');
     const response = objectAt(answer.response, 'response');
     const { message, ...status } = objectAt(response, 'status');
@@ -97,7 +98,7 @@ describe('the answer to a review of a pod', () => {
       allowed: false,
       status: { code: 403, reason: 'Forbidden' },
     });
-    expect(message).to.match(/^no architecture for linux is common to all images: a\\u001b\[31mx+…$/);
+    expect(message).to.match(/^no architecture for linux is common to all images: a\\u001b\[31m0x+ .*…$/);
     expect(Buffer.byteLength(String(message))).to.be.at.most(4096);
   });
 
@@ -316,7 +317,7 @@ describe('a pod of many images', () => {
     const { review, asked } = reviewer();
     const containers = Array.from({ length: 1_000 }, (_, index) => ({ name: `c${index}`, image: `a${index}` }));
     review(asking({ object: { ...POD, spec: { containers } } }));
-    expect(asked).to.have.lengthOf(1_000);
+    expect(asked).to.have.lengthOf(256);
     expect(asked.filter(({ ask }) => ask)).to.have.lengthOf(64);
   });
 });
