@@ -18,7 +18,8 @@ const LABELS: Readonly<Record<string, string>> = {
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
   reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
-  registry: 'the host: the configured ones always, of the others 100 at a time, else `other`. A host that answers goes before names that never did, and before one that was not asked for an hour',
+  registry:
+    'the host: the configured ones always, of the others 100 at a time, else `other`. A host that answers goes before names that never did, and before one that was not asked for an hour',
   resource: 'of the API, as `pods` or `pods/eviction`',
   result:
     'of a reconciliation `written`, `unchanged`, `waiting`, `held`, `conflict`, `error`; of an image `ok` or [the code of the error](errors.md#images); of the memory `hit`, `miss`, `stale`, `revalidated`',
