@@ -29,7 +29,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   controllers: ['placement', 'oci', 'kube', 'names.ts'],
   clean: ['placement', 'kube', 'names.ts'],
   webhook: ['placement', 'oci', 'kube', 'names.ts', 'watch-files.ts', 'listen.ts'],
-  placement: ['names.ts'],
+  placement: ['kit', 'names.ts'],
   kube: ['kit', 'placement', 'names.ts'],
   oci: ['kit', 'placement'],
   kit: [],

@@ -63,6 +63,7 @@ function reviewer(given: Parameters<typeof settings>[0], mayGate: boolean) {
     liveTaints: () => new Set(['supported-arch:NoSchedule']),
     namesOf: (image) => [image],
     answerOf: ({ image }) => (Object.hasOwn(ANSWERS, image) ? ANSWERS[image] : undefined) ?? { kind: 'pending' },
+    mayLookUp: () => true,
     mayGate: () => mayGate,
     ownNamespace: 'archaware',
   });

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import type { ImageSource } from '../controllers/images.ts';
+import { createAllowance } from '../kit/allowance.ts';
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
@@ -54,6 +55,11 @@ export type Admission = {
 
 /** How long what was read from all nodes is used. */
 const NODES_MS = 1_000;
+/**
+ * The lookups that reviews may start on behalf of a namespace. A quota refuses objects after their review, so nothing else
+ * bounds them. Beyond it an object is gated as always, and its loop asks once the object is there.
+ */
+const LOOKUPS = { burst: 64, perSecond: 2 };
 /** Between two looks whether we lead. */
 const LEAD_MS = 1_000;
 
@@ -72,7 +78,8 @@ export function startAdmission(parts: AdmissionParts): Admission {
     // Of DaemonSets alone, which are few, and reads an annotation of every node.
     liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
     namesOf: images.namesOf,
-    answerOf: (image, namespace, secrets, ask) => (ask ? images.answer : images.recall)(image, namespace, secrets),
+    answerOf: images.answer,
+    mayLookUp: createAllowance({ ...LOOKUPS, now: clock.monotonic }),
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
     ownNamespace: parts.ownNamespace,
   });

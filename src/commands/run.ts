@@ -53,7 +53,7 @@ export async function run(context: Context): Promise<number> {
 async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
-  const metrics = createMetrics(VERSION);
+  const metrics = createMetrics(VERSION, clock.monotonic);
   const files = await openFiles(config, clock, log);
   const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);

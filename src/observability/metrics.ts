@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { createRegistryLabels } from './registry-labels.ts';
 
 /** What is measured when somebody looks, not when it happens. */
 export type Observed = {
@@ -27,11 +28,12 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
-/** Hosts are named by whoever writes a pod: more than this many would fill the memory of whoever scrapes. */
+/** Authors of pods name hosts: more labels than this would fill the memory of what scrapes. */
 const MAX_REGISTRIES = 100;
+const REGISTRY_IDLE_MS = 60 * 60_000;
 
-/** Creates the metrics. */
-export function createMetrics(version: string) {
+/** Creates the metrics. `now`: milliseconds of a clock that never goes back. */
+export function createMetrics(version: string, now: () => number) {
   const registry = new Registry();
   const registers = [registry];
   const counter = <T extends string>(name: string, help: string, labelNames: readonly T[]) =>
@@ -121,14 +123,18 @@ export function createMetrics(version: string) {
     'Seconds until the serving certificate of the webhook expires; NaN without one.',
   );
 
-  const configured = new Set<string>();
-  const others = new Set<string>();
-  const registryLabel = (host: string) => {
-    if (configured.has(host) || others.has(host)) return host;
-    if (others.size >= MAX_REGISTRIES) return 'other';
-    others.add(host);
-    return host;
-  };
+  /** The methods and codes that were counted for each registry: what goes with its label. */
+  const counted = new Map<string, Map<string, { registry: string; method: string; code: string }>>();
+  const { configure, labelOf } = createRegistryLabels({
+    most: MAX_REGISTRIES,
+    idleMs: REGISTRY_IDLE_MS,
+    now,
+    onForgotten(label) {
+      for (const labels of counted.get(label)?.values() ?? []) registryRequests.remove(labels);
+      counted.delete(label);
+      for (const metric of [registrySeconds, rateLimit, rateLimitRemaining]) metric.remove({ registry: label });
+    },
+  });
 
   return {
     reconciled(controller: string, result: string, seconds: number) {
@@ -144,12 +150,15 @@ export function createMetrics(version: string) {
     imageResolved: (result: string) => resolutions.inc({ result }),
     cacheAnswered: (result: string) => cache.inc({ result }),
     registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
-      const label = registryLabel(request.registry);
-      registryRequests.inc({ registry: label, method: request.method, code: codeLabel(request.code) });
-      registrySeconds.observe({ registry: label }, request.seconds);
+      const registry = labelOf(request.registry, /^2\d\d$/.test(request.code));
+      const labels = { registry, method: request.method, code: codeLabel(request.code) };
+      const ofRegistry = counted.get(registry) ?? new Map();
+      counted.set(registry, ofRegistry.set(`${labels.method} ${labels.code}`, labels));
+      registryRequests.inc(labels);
+      registrySeconds.observe({ registry }, request.seconds);
     },
     rateLimitTold(told: { registry: string; limit?: number; remaining?: number }) {
-      const labels = { registry: registryLabel(told.registry) };
+      const labels = { registry: labelOf(told.registry, false) };
       if (told.limit !== undefined) rateLimit.set(labels, told.limit);
       if (told.remaining !== undefined) rateLimitRemaining.set(labels, told.remaining);
     },
@@ -158,9 +167,7 @@ export function createMetrics(version: string) {
     writeRefused: (controller: string) => writesRefused.inc({ controller }),
     eventDropped: () => eventsDropped.inc(),
     /** These registries are always told apart. */
-    registriesConfigured(hosts: readonly string[]) {
-      for (const host of hosts) configured.add(host);
-    },
+    registriesConfigured: configure,
     configReloaded: (succeeded: boolean) => reloadSuccess.set(succeeded ? 1 : 0),
     watchRestarted: (kind: string) => watchRestarts.inc({ kind }),
     /** The text of all metrics, for Prometheus. */

@@ -51,7 +51,7 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
   const { template } = workload;
   const settings = settingsOf(input);
   const asking = (sinceMs: number) =>
-    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs));
+    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs), sinceMs);
   const outcome = skipWorkload(workload, namespace, settings) ?? decide(asking(0));
   const [skipped, decision] = typeof outcome === 'string' ? [outcome, undefined] : [undefined, outcome];
   const later = decision?.kind === 'wait' ? decide(asking(Number.POSITIVE_INFINITY)) : undefined;
@@ -110,6 +110,7 @@ function decisionInput(
   { workload, namespace, nodes, namesOf }: ExplainInput,
   settings: Settings,
   answerOf: DecisionInput['answerOf'],
+  waitedMs = 0,
 ): DecisionInput {
   const clusterArchitectures = architecturesOf(nodes);
   return {
@@ -119,7 +120,7 @@ function decisionInput(
     clusterArchitectures,
     namesOf,
     answerOf,
-    waitedMs: 0,
+    waitedMs,
   };
 }
 
@@ -230,6 +231,9 @@ function imageOf(
   if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
   if (said.kind === 'set' && said.by === 'override') {
     return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+  }
+  if (said.kind === 'failed' && image.isSurplus) {
+    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
   }
   return { ...told, ...lookupOf(image) };
 }

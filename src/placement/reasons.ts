@@ -1,6 +1,7 @@
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
+import { TOO_MANY_IMAGES } from './images.ts';
 import type { JsonObject } from './json.ts';
 import { asOurs, type Toleration } from './tolerations.ts';
 
@@ -24,6 +25,7 @@ export function noCommonArchitectureNote(
 
 /** What an operator reads of an image that could not be resolved. */
 export function unresolvableNote({ image, code, message, registry }: FailedImage): string {
+  if (code === TOO_MANY_IMAGES) return message;
   return `image ${image} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 

@@ -333,6 +333,32 @@ describe('the resolver', () => {
       expect(harness.resolver.failing()).to.equal(0);
     });
 
+    it('of a tag that is old, and asks for it again only when it is requested to', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      server.on('/v2/app/manifests/v1', reply(500));
+      harness.advance(600_000);
+      await failure('app:v1');
+      harness.advance(600_000);
+      asked();
+      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.have.length(1);
+      expect(harness.resolver.isStale(image('app:v1'), ANYONE)).to.equal(true);
+      harness.resolver.request(image('app:v1'), ANYONE, () => false);
+      expect(harness.resolver.pending()).to.equal(0);
+      let allowed = 0;
+      const settled = harness.settled();
+      for (let times = 0; times < 3; times += 1) {
+        harness.resolver.request(image('app:v1'), ANYONE, () => {
+          allowed += 1;
+          return true;
+        });
+      }
+      await settled;
+      harness.resolver.request(image('app:v1'), ANYONE, () => expect.fail('it is not due'));
+      expect(allowed).to.equal(1);
+      expect(asked()).to.have.length(1);
+    });
+
     it('of a tag that is gone, and goes on to use HEAD', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');

@@ -259,6 +259,21 @@ describe('objects that nobody should send', () => {
     expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
   });
 
+  it('keeps 256 images, each once for each pull policy, and one more that is marked where there are more', () => {
+    const read = (...images: string[]) => {
+      const containers = images.map((image) => ({ image }));
+      return readPod({ spec: { initContainers: [{ image: 'first' }], containers } }).images;
+    };
+    const many = Array.from({ length: 5_000 }, (_, index) => `i${index}`);
+    expect(read('a', 'first', 'a', '').map(({ image }) => image)).to.deep.equal(['first', 'a']);
+    expect(read(...many.slice(0, 255), ...many.slice(0, 255))).to.have.lengthOf(256);
+    expect(read(...many).map(({ image }) => image)).to.deep.equal(['first', ...many.slice(0, 256)]);
+    expect(read(...many).filter(({ isSurplus }) => isSurplus)).to.deep.equal([
+      { image: 'i255', pullPolicy: '', isSurplus: true },
+    ]);
+    expect(read('x'.repeat(100_000)).map(({ image }) => image.length)).to.deep.equal([5, 801]);
+  });
+
   it('keeps 32 names of pull secrets, each once, and one more where there are more', () => {
     const read = (...names: string[]) => readPullSecrets({ imagePullSecrets: names.map((name) => ({ name })) });
     const many = Array.from({ length: 20_000 }, (_, index) => `s${index}`);
