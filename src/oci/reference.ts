@@ -53,7 +53,9 @@ export function parseReference(text: string): Reference {
   const at = text.indexOf('@');
   const digest = at < 0 ? undefined : text.slice(at + 1);
   if (digest !== undefined && !isDigest(digest)) {
-    throw refuse('after "@" a digest is expected: sha256: and 64, or sha512: and 128 lower-case hexadecimal digits');
+    throw refuse(
+      'after "@" a digest is expected: sha256: and 64, sha384: and 96, or sha512: and 128 lower-case hexadecimal digits',
+    );
   }
   const undigested = at < 0 ? text : text.slice(0, at);
   const colon = undigested.lastIndexOf(':');

@@ -40,7 +40,7 @@ describe('a connection to a registry', () => {
         callback(null, [{ address: '127.0.0.1', family: 4 }]);
       },
     });
-    send = chain([deadline(2000), followRedirects()], createSend({ guard, userAgent: 'ours/1' }));
+    send = chain([deadline(2000), followRedirects(() => undefined)], createSend({ guard, userAgent: 'ours/1' }));
   });
   afterEach(async () => {
     guard.destroy();

@@ -30,7 +30,7 @@ describe('a request to a registry', () => {
     guard = createGuard({ connectTimeoutMs: 1000, now: Date.now });
     records = [];
     send = chain(
-      [deadline(300), followRedirects(), measure((record) => records.push(record), Date.now)],
+      [deadline(300), followRedirects(() => undefined), measure((record) => records.push(record), Date.now)],
       createSend({ guard, userAgent: 'archaware-controller/test' }),
     );
   });
@@ -154,7 +154,7 @@ describe('a request to a registry', () => {
 
     it('loses its credentials and privileges at another origin', async () => {
       const seen: Request[] = [];
-      const redirecting = chain([followRedirects()], async (request) => {
+      const redirecting = chain([followRedirects(() => undefined)], async (request) => {
         seen.push(request);
         const isFirst = seen.length === 1;
         return {
@@ -208,7 +208,7 @@ describe('a request to a registry', () => {
         body: new Uint8Array(),
         url,
       });
-      const redirecting = chain([followRedirects()], answering);
+      const redirecting = chain([followRedirects(() => undefined)], answering);
       const request: Request = {
         method: 'GET',
         url: new URL('https://r.example.com/'),
