@@ -131,7 +131,7 @@ async function loadFolder(folder: string, read: Reader): Promise<Loaded> {
     text === ''
       ? { entries: [await readDockerStyle(folder)], warnings: [] }
       : await explained('hosts.toml', async (): Promise<HostsFile> => parseHostsToml(text, { directory: folder }));
-  return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, read))) };
+  return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, file, read))) };
 }
 
 /** `*.crt` are authorities, `*.cert` and `*.key` clients of the registry itself. */
@@ -148,7 +148,11 @@ async function readDockerStyle(folder: string): Promise<HostEntry<TlsFiles>> {
   return { resolvesTags: true, headers: {}, ...tls };
 }
 
-async function loadEntry({ tls, ...entry }: HostEntry<TlsFiles>, read: Reader): Promise<HostEntry<Trust>> {
+async function loadEntry(
+  { tls, ...entry }: HostEntry<TlsFiles>,
+  from: string,
+  read: Reader,
+): Promise<HostEntry<Trust>> {
   if (tls === undefined) return entry;
   const { verify, plain } = tls;
   const authorities: string[] = [];
@@ -167,7 +171,7 @@ async function loadEntry({ tls, ...entry }: HostEntry<TlsFiles>, read: Reader): 
   }
   const parts = JSON.stringify([verify, plain, authorities, clients]);
   const id = `hosts.toml ${createHash('sha256').update(parts).digest('hex')}`;
-  return { ...entry, tls: { id, verify, plain, authorities, clients } };
+  return { ...entry, tls: { id, verify, plain, authorities, clients, file: from } };
 }
 
 async function needed(read: Reader, file: string): Promise<string> {

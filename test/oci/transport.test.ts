@@ -81,6 +81,13 @@ describe('a request to a registry', () => {
     expect(await failure(ask('/'))).to.include({ code: 'malformed' });
   });
 
+  for (const encoding of ['', ' ', 'identity', 'Identity']) {
+    it(`takes a Content-Encoding of "${encoding}" for none`, async () => {
+      server.on('/', reply(200, { 'content-encoding': encoding }, 'plain'));
+      expect(Buffer.from((await ask('/')).body).toString()).to.equal('plain');
+    });
+  }
+
   it('refuses a body that says it is too large, and one that is', async () => {
     server.on('/', reply(200, {}, 'x'.repeat(1001)));
     server.on('/stream', (_request, response) => {
