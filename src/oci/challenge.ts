@@ -86,7 +86,7 @@ export function pullScopes({ parameters }: Challenge): string[] {
 
 /**
  * The address of a token service, as a registry's own 401 named it: https, or http where the registry is configured as
- * insecure (or its token service is); no user information, no fragment. Where its addresses may lie is judged when it is dialled.
+ * insecure; no user information, no fragment. Where its addresses may lie is judged when it is dialled.
  *
  * @throws ImageError `forbidden-address`, or `malformed` for what is no URL
  */
@@ -100,7 +100,7 @@ export function acceptRealm(realm: string, registry: { readonly host: string; re
   const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
   if (url === undefined) throw refuse('malformed', 'is no absolute URL');
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
-    const key = url.protocol === 'http:' ? `; registries.insecure: ["${printable(url.host, 100)}"] allows it` : '';
+    const key = url.protocol === 'http:' ? `; registries.insecure: ["${registry.host}"] allows it` : '';
     throw refuse('forbidden-address', `is not https ("${printable(url.protocol, 20)}")${key}`);
   }
   if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'holds user information');

@@ -4,7 +4,6 @@ import { codeOf, ImageError, printable } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { Request, Response, Send } from './transport.ts';
-import type { Trust } from './trust.ts';
 import { ProxyFailure, proxyAnswered } from './tunnel.ts';
 import { parseUrl } from './url.ts';
 
@@ -179,8 +178,9 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
 }
 
 /** What went wrong below HTTP. Its own message may hold resolved addresses, so only its code is passed on. */
-function describe(error: unknown, { registry, url, trust }: Request, proxy: ForwardProxy | undefined): ImageError {
+function describe(error: unknown, request: Request, proxy: ForwardProxy | undefined): ImageError {
   if (error instanceof ImageError) return error;
+  const { registry } = request;
   const code = codeOf(error);
   const make = (problem: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
     new ImageError(`${registry} ${problem}`, { code: kind, temporary: kind !== 'malformed', endpoint: registry });
@@ -199,12 +199,13 @@ function describe(error: unknown, { registry, url, trust }: Request, proxy: Forw
   ) {
     return make(`does not speak proper HTTP`, 'malformed');
   }
-  const problem = tlsProblem(code, url, trust);
+  const problem = tlsProblem(code, request);
   return make(problem ?? `could not be asked (${code || 'connection failed'})`, 'unavailable');
 }
 
 /** What the code of OpenSSL or of Node.js says about TLS; undefined where it is about something else. */
-function tlsProblem(code: string, { protocol, host }: URL, trust: Trust | undefined): string | undefined {
+function tlsProblem(code: string, request: Request): string | undefined {
+  const { protocol, host } = request.url;
   // In TLS 1.3 a client certificate is refused after the handshake, and undici keeps only that the connection was closed.
   if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
     return `hung up early (${code}); registries that want a client certificate do so too`;
@@ -213,8 +214,8 @@ function tlsProblem(code: string, { protocol, host }: URL, trust: Trust | undefi
   if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE)/.test(code)) {
     return `could not be asked: ${host} wants a client certificate, or refuses ours (${code})`;
   }
-  const key = keyFor(host, trust);
-  if (NO_TLS.test(code) && trust?.plain !== true) {
+  const key = keyFor(request);
+  if (NO_TLS.test(code) && request.trust?.plain !== true) {
     return `could not be asked: ${host} speaks no TLS (${code}); where it speaks plain http, ${key.plain} allows that`;
   }
   if (!/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) return undefined;
@@ -223,11 +224,8 @@ function tlsProblem(code: string, { protocol, host }: URL, trust: Trust | undefi
 }
 
 /** What opens a host: for one with a trust out of a `hosts.toml`, that file is what counts. */
-function keyFor(
-  text: string,
-  trust: Trust | undefined,
-): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
-  const host = printable(text, 100);
+function keyFor({ url, trust, ledBy }: Request): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
+  const host = printable(url.host, 100);
   if (trust?.file !== undefined) {
     return {
       plain: `"http://${host}" in ${trust.file}`,
@@ -235,7 +233,7 @@ function keyFor(
       authority: `ca in ${trust.file} names the authority that signed it`,
     };
   }
-  const insecure = `registries.insecure: ["${host}"]`;
+  const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printable(ledBy, 100)}", "${host}`}"]`;
   return {
     plain: insecure,
     unverified: insecure,

@@ -11,7 +11,6 @@ import {
   statusError,
   towards,
 } from './transport.ts';
-import { parseUrl } from './url.ts';
 
 export type TokenOptions = {
   /** Sends a token request, without redirects. */
@@ -57,8 +56,10 @@ export function createFetchToken(options: TokenOptions): FetchToken {
 
   return async ({ parameters }, request, scopes) => {
     const { host } = request.url;
-    const realm = parameters.get('realm') ?? '';
-    const url = acceptRealm(realm, { host, insecure: mayBePlain(realm, request) });
+    const url = acceptRealm(parameters.get('realm') ?? '', {
+      host,
+      insecure: request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:'),
+    });
     const service = parameters.get('service') ?? '';
     const asked: Asked = { base: requestTo(url, request), service, scopes: scopes.filter((scope) => scope !== '') };
     const { credential } = request;
@@ -73,22 +74,18 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     return token;
   };
 
-  /** Whether the operator allows plain http: for the registry, or for its token service. */
-  function mayBePlain(realm: string, { url, policy, trust }: Request): boolean {
-    if (trust?.plain === true || (policy === 'configured' && url.protocol === 'http:')) return true;
-    const target = parseUrl(realm);
-    return target !== undefined && options.named(target)?.trust?.plain === true;
-  }
-
   /** The request for a token: of what holds for the challenged one, its credential is not a part. */
   function requestTo(url: URL, { credential: _credential, ...request }: Request): Request {
     const mine = { headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
     if (url.host === request.url.host) return { ...request, url, ...mine };
-    const other = { ...towards(request, url, options.named), ...mine };
+    // Credentials of a registry that nobody named go to nobody who is not verified.
+    const mayLead = request.policy === 'configured' || request.trust?.plain === true;
+    const other = { ...towards(request, url, mayLead ? options.named : () => undefined), ...mine };
     if (other.policy === 'configured') return other;
     // A stranger on a public address may lead only to public ones: else the page of an internal service would be handed
     // to it as a token.
-    return { ...other, policy: options.isPublic(request.url.host) ? 'public' : 'registry' };
+    const policy = options.isPublic(request.url.host) ? 'public' : 'registry';
+    return { ...other, policy, ...(mayLead ? {} : { ledBy: request.url.host }) };
   }
 
   /** Most services know GET; one that does not says so with 404 or 405, and is then asked by POST from the beginning. */

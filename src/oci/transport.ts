@@ -28,6 +28,8 @@ export type Request = {
   readonly policy: AddressPolicy;
   /** Absent: verified by the built-in authorities and the configured ones. */
   readonly trust?: Trust;
+  /** host[:port] that has to be named in `registries.insecure`, too, before that holds for the URL's host. */
+  readonly ledBy?: string;
   /** Headers of the endpoint's own configuration; they go to no other origin. */
   readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */

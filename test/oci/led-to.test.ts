@@ -153,22 +153,49 @@ describe('where a registry leads to', () => {
     ]);
   });
 
-  it('for a token is asked over plain http where registries.insecure names it', async () => {
-    await startStore();
-    store.on('/token', reply(200, {}, '{"token":"t"}'));
-    registry.on('/v2/app/manifests/v1', (request, response) => {
-      const challenge = { 'www-authenticate': `Bearer realm="http://${store.host}/token"` };
-      const answer =
-        request.headers.authorization === 'Bearer t'
-          ? reply(200, { 'content-type': IMAGE }, manifest)
-          : reply(401, challenge);
-      answer(request, response);
+  describe('for a token', () => {
+    function challengeAt(realm: string): void {
+      registry.on(`/v2/app/blobs/${sha256(config)}`, reply(200, {}, config));
+      store.on('/token', reply(200, {}, '{"token":"t"}'));
+      registry.on('/v2/app/manifests/v1', (request, response) => {
+        const isHolder = request.headers.authorization === 'Bearer t';
+        const challenge = { 'www-authenticate': `Bearer realm="${realm}"` };
+        (isHolder ? reply(200, { 'content-type': IMAGE }, manifest) : reply(401, challenge))(request, response);
+      });
+    }
+    const verified = { authorities: () => [authority.certificate] };
+    /** Another authority than the one of the registry. */
+    function unverifiable(): ServerOptions {
+      const { certificate, key } = createAuthority('stranger').issue('127.0.0.1', ['127.0.0.1']);
+      return { cert: certificate, key };
+    }
+
+    it('over plain http is refused, also where it is named, with the key that opens it', async () => {
+      await startStore();
+      challengeAt(`http://${store.host}/token`);
+      start([store.host], verified);
+      const error = await failure();
+      expect(error).to.include({ code: 'forbidden-address' });
+      expect(error.message).to.include(`registries.insecure: ["${registry.host}"] allows it`);
+      expect(store.asked).to.deep.equal([]);
+      harness.stop();
+      start([registry.host]);
+      expect((await resolve()).platforms).to.deep.equal(ARM64);
     });
-    registry.on(`/v2/app/blobs/${sha256(config)}`, reply(200, {}, config));
-    start([store.host], { authorities: () => [authority.certificate] });
-    expect((await resolve()).platforms).to.deep.equal(ARM64);
-    harness.stop();
-    start([], { authorities: () => [authority.certificate] });
-    expect((await failure()).message).to.include(`registries.insecure: ["${store.host}"] allows it`);
+
+    it('with a certificate that nobody can verify is refused, with the keys that open it', async () => {
+      await startStore(unverifiable());
+      challengeAt(`https://${store.host}/token`);
+      start([store.host], verified);
+      expect((await failure()).message).to.include(
+        `registries.insecure: ["${registry.host}", "${store.host}"] skips that`,
+      );
+      harness.stop();
+      start([registry.host]);
+      expect((await failure()).message).to.include(`registries.insecure: ["${store.host}"] skips that`);
+      harness.stop();
+      start([registry.host, store.host]);
+      expect((await resolve()).platforms).to.deep.equal(ARM64);
+    });
   });
 });
