@@ -42,6 +42,8 @@ export function createHostsDirectory(options: {
 }): HostsDirectory {
   const { directory } = options;
   let folders: ReadonlyMap<string, Loaded> = new Map();
+  /** Names of folders, by how they are written in images' names, where hosts are in lower case. */
+  let spelled: ReadonlyMap<string, string> = new Map();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = directory === '' ? [] : [directory];
   let running: Promise<unknown> = Promise.resolve();
@@ -75,7 +77,10 @@ export function createHostsDirectory(options: {
     }
     tell(next);
     folders = next;
-    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name), ...hostsIn(loaded)]));
+    // A folder that is in lower case already wins over others.
+    const folderNames = [...next.keys()].filter((name) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
+    spelled = new Map([...folderNames, ...folderNames.filter(isLower)].map((name) => [name.toLowerCase(), name]));
+    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name).toLowerCase(), ...hostsIn(loaded)]));
     paths = [...seen];
     return problems;
   }
@@ -90,7 +95,7 @@ export function createHostsDirectory(options: {
 
   return {
     hosts(registry) {
-      const name = namesOf(registry).find((each) => folders.has(each));
+      const name = namesOf(registry).flatMap((each) => spelled.get(each) ?? [])[0];
       const loaded = name === undefined ? undefined : folders.get(name);
       return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
     },
@@ -118,6 +123,10 @@ function namesOf(registry: string): string[] {
 /** The registry that a folder is for, `_default` being no host. */
 function hostOf(name: string): string {
   return name.replace(/_(\d+)_$/, ':$1');
+}
+
+function isLower(name: string): boolean {
+  return name === name.toLowerCase();
 }
 
 function hostsIn({ entries }: Loaded): string[] {
