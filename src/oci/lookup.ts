@@ -129,8 +129,9 @@ export function createLookup(options: LookupOptions): Lookup {
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
-        circuits.settled(endpoint.host, error);
-        if (!['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
+        // A token service that fails for each credential in turn has failed once.
+        if (!failures.some(isOutage) || !isOutage(error)) circuits.settled(endpoint.host, error);
+        if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         candidates.failed(target, credential, error, generation);
         failures.push(error);
       }
@@ -141,9 +142,13 @@ export function createLookup(options: LookupOptions): Lookup {
   return Object.assign(lookup, { forgive: candidates.forgive });
 }
 
+function isOutage({ code }: ImageError): boolean {
+  return code === 'unavailable' || code === 'timeout';
+}
+
 /**
- * Of all that was tried: what may pass by itself, then what a credential could mend. Without credentials a "does not
- * exist" is the registry's word; with some of them refused it is not.
+ * Of all that was tried: what may pass by itself, then what a credential could change, that of the first credential
+ * first. Without credentials a "does not exist" is the registry's word; with some of them refused it is not.
  */
 function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
   const limited = failures.filter(({ code }) => code === 'rate-limited');
@@ -151,11 +156,12 @@ function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
     // Whose pause is over first may be asked first.
     return limited.reduce((one, other) => ((other.retryAfterMs ?? 0) < (one.retryAfterMs ?? 0) ? other : one));
   }
-  for (const code of ['denied', 'not-found'] as const) {
-    const failure = failures.find((error) => error.code === code);
-    if (failure !== undefined) return failure;
-  }
-  return failures[0];
+  return (
+    failures.find(({ byCredential, temporary }) => byCredential && temporary) ??
+    failures.find(({ byCredential, code }) => byCredential || code === 'denied') ??
+    failures.find(({ code }) => code === 'not-found') ??
+    failures[0]
+  );
 }
 
 /** The source's word where it was asked, else what its mirrors said, which may pass: "not found" may be "not yet". */

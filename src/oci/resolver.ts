@@ -143,7 +143,7 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   /** What was known, where the last attempt to revalidate it failed: it holds until one succeeds. */
   function stale(reference: Reference, access: Access): Resolution | undefined {
-    if (reference.digest !== undefined || failures.get(keyOf(reference.text, access)) === undefined) return undefined;
+    if (failures.get(keyOf(reference.text, access)) === undefined) return undefined;
     const entry = memory.last(reference, ownersOf(reference, access));
     return entry === undefined ? undefined : resolutionOf(entry);
   }
@@ -220,7 +220,8 @@ export function createResolver(options: ResolverOptions): Resolver {
       ...(previous === undefined ? {} : { previous }),
     });
     options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
-    if (reference.digest === undefined) cache.setTag(reference.canonical, owner, entry);
+    const isKnown = reference.digest !== undefined && cache.digest(reference.digest) !== undefined;
+    if (!isKnown) cache.setTag(reference.canonical, owner, entry);
     return resolutionOf(entry);
   }
 
