@@ -24,6 +24,18 @@ export const NODE_AS_IT_IS = {
 
 const taints = (...list: readonly unknown[]) => [replace('/spec/taints', list)];
 
+/** A taint of another key with this value, recorded in the same request. */
+const setting = (key: string, value = 'amd64', effect = 'NoSchedule') => [
+  ...taints(foreign, ours, earlier, { key, value, effect }),
+  replace(managed, record([...TAINTS, `${key}=${value}:${effect}`], LABELS)),
+];
+
+/** What is allowed only where no key is named. */
+export const NODES_ALLOWED_BY_FORM: readonly Attempt[] = [
+  ['set our taint under a new key', NODE, setting('new.example.com/arch')],
+  ["set the provider's taint where there is none", NODE, setting('kubernetes.io/arch')],
+];
+
 export const NODES_ALLOWED: readonly Attempt[] = [
   ['take all back', NODE, [...taints(foreign), remove(managed), remove(label('accelerators/ncs2'))]],
   ['take an earlier key back', NODE, [...taints(foreign, ours), replace(managed, record(TAINTS.slice(0, 1), LABELS))]],
@@ -47,6 +59,15 @@ export const NODES_REFUSED: readonly Attempt[] = [
   ['set our taint with another effect', NODE, taints(foreign, ours, earlier, { ...ours, effect: 'NoExecute' })],
   ['set our taint for another architecture', NODE, taints(foreign, { ...ours, value: 'arm64' }, earlier)],
   ['set a taint under an earlier key', NODE, taints(foreign, ours, { ...earlier, value: 'arm64' })],
+  ['set a taint of Kubernetes', NODE, setting('node.kubernetes.io/unschedulable')],
+  ['set a taint that would evict', NODE, setting('new.example.com/arch', 'amd64', 'NoExecute')],
+  ['remove our taint but for its entry', NODE, taints(foreign, earlier)],
+  ['remove our label but for its entry', NODE, [remove(label('accelerators/ncs2'))]],
+  [
+    'record a taint that is not there',
+    NODE,
+    [replace(managed, record([...TAINTS, 'a.example.com=amd64:NoSchedule'], LABELS))],
+  ],
   ['record a foreign taint as ours', NODE, [replace(managed, record(['dedicated=gpu:PreferNoSchedule'], LABELS))]],
   ["record another's label as ours", NODE, [replace(managed, record(TAINTS, ['accelerators/theirs']))]],
   ['record a label that is not there', NODE, [replace(managed, record(TAINTS, ['accelerators/none']))]],
