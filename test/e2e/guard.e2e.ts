@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Client } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
+import { manifestOf130 } from '../support/manifest.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import { NODE_AS_IT_IS, NODES_ALLOWED, NODES_ALLOWED_BY_FORM, NODES_REFUSED } from './support/guard-node-rows.ts';
 import * as rows from './support/guard-rows.ts';
@@ -14,6 +15,7 @@ import { startWorld, type World, type WorldOptions } from './support/world.ts';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const SECRETS = '/api/v1/namespaces/archaware/secrets';
 const OWN = 'archaware-controller-webhook';
+const EVENTS = `/apis/events.k8s.io/v1/namespaces/${rows.NS}/events`;
 
 /** So many tolerations of others. */
 const many = (count: number) =>
@@ -22,6 +24,13 @@ const many = (count: number) =>
 const LABELS = ['accelerators', 'kubernetes.io'];
 /** As the single manifests and the overlays have them, and as the chart does by default. */
 const FORMS: readonly (readonly [form: string, options: WorldOptions])[] = [
+  [
+    'by form, as the manifest for 1.30 has them',
+    {
+      manifest: await manifestOf130({ labels: LABELS }),
+      cluster: { apiServerArgs: ['--emulated-version=1.33'] },
+    },
+  ],
   ['by form', { guard: { labels: LABELS } }],
   [
     'pinned',
@@ -210,6 +219,28 @@ for (const [form, options] of FORMS) {
       }
     });
 
+    it("leaves what others' Events say as it is, though it may patch Events", async () => {
+      const event = {
+        apiVersion: 'events.k8s.io/v1',
+        kind: 'Event',
+        metadata: { name: 'theirs', namespace: rows.NS },
+        eventTime: '2026-01-01T00:00:00.000000Z',
+        reportingController: 'example.com/security',
+        reportingInstance: 'x',
+        ...{ type: 'Warning', reason: 'Breach', action: 'Seen', note: 'somebody is in' },
+        regarding: { kind: 'Pod', namespace: rows.NS, name: 'plain' },
+      };
+      expect((await world.cluster.request('POST', EVENTS, event)).status).to.equal(201);
+      const patched = async (patch: object) =>
+        (await account.request('PATCH', `${EVENTS}/theirs?dryRun=All`, patch)).status;
+      for (const field of ['type', 'reason', 'note', 'reportingController', 'regarding'] as const) {
+        const value = field === 'regarding' ? { ...event.regarding, name: 'other' } : 'Normal';
+        expect(await patched({ [field]: value }), field).to.equal(422);
+      }
+      // What docs/security.md says is left.
+      expect(await patched({ metadata: { labels: { a: 'b' }, annotations: { c: 'd' } } })).to.equal(200);
+    });
+
     const FORBIDDEN: readonly [title: string, method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string][] = [
       ['create pods', 'POST', '/api/v1/namespaces/archaware/pods'],
       ['delete pods', 'DELETE', `/api/v1/namespaces/${rows.NS}/pods/plain`],
@@ -225,6 +256,9 @@ for (const [form, options] of FORMS) {
       ['list Secrets', 'GET', `/api/v1/namespaces/${rows.NS}/secrets`],
       ['write other Secrets', 'PATCH', `${SECRETS}/other`],
       ['read ConfigMaps', 'GET', '/api/v1/namespaces/archaware/configmaps/archaware-controller'],
+      ['read Events', 'GET', EVENTS],
+      ['delete Events', 'DELETE', `${EVENTS}/theirs`],
+      ['write Events of the older kind', 'POST', `/api/v1/namespaces/${rows.NS}/events`],
       ['ask for tokens', 'POST', '/api/v1/namespaces/archaware/serviceaccounts/default/token'],
       ['create webhooks', 'POST', `${ADMISSION}/mutatingwebhookconfigurations`],
       ['change other webhooks', 'PATCH', `${ADMISSION}/mutatingwebhookconfigurations/other`],
