@@ -3,7 +3,13 @@ import type { Client } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { manifestOf130 } from '../support/manifest.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
-import { NODE_AS_IT_IS, NODES_ALLOWED, NODES_ALLOWED_BY_FORM, NODES_REFUSED } from './support/guard-node-rows.ts';
+import {
+  NODE_AS_IT_IS,
+  NODES_ALLOWED,
+  NODES_ALLOWED_BY_FORM,
+  NODES_ALLOWED_WITHOUT_DOMAINS,
+  NODES_REFUSED,
+} from './support/guard-node-rows.ts';
 import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK_ALLOWED, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
@@ -22,26 +28,39 @@ const many = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ key: `example.com/${index}`, operator: 'Exists' }));
 
 const LABELS = ['accelerators', 'kubernetes.io'];
+type Form = {
+  readonly form: string;
+  readonly options: WorldOptions;
+  /** What this form of the policy for nodes lets through, and what it does not, besides what all do. */
+  readonly allowed: readonly Attempt[];
+  readonly refused: readonly Attempt[];
+};
 /** As the single manifests and the overlays have them, and as the chart does by default. */
-const FORMS: readonly (readonly [form: string, options: WorldOptions])[] = [
-  [
-    'by form, as the manifest for 1.30 has them',
-    {
-      manifest: await manifestOf130({ labels: LABELS }),
-      cluster: { apiServerArgs: ['--emulated-version=1.33'] },
-    },
-  ],
-  ['by form', { guard: { labels: LABELS } }],
-  [
-    'pinned',
-    {
+const FORMS: readonly Form[] = [
+  {
+    form: 'by form, as the manifest for 1.30 has them',
+    options: { manifest: await manifestOf130(), cluster: { apiServerArgs: ['--emulated-version=1.33'] } },
+    allowed: [...NODES_ALLOWED_BY_FORM, ...NODES_ALLOWED_WITHOUT_DOMAINS],
+    refused: [],
+  },
+  {
+    form: 'by form, but for the domains of labels',
+    options: { guard: { labels: LABELS } },
+    allowed: NODES_ALLOWED_BY_FORM,
+    refused: NODES_ALLOWED_WITHOUT_DOMAINS,
+  },
+  {
+    form: 'pinned',
+    options: {
       guard: { labels: LABELS, taints: ['supported-arch:NoSchedule'], nodeLabels: [] },
       cluster: { apiServerArgs: ['--disable-admission-plugins=DefaultTolerationSeconds'] },
     },
-  ],
+    allowed: [],
+    refused: [...NODES_ALLOWED_BY_FORM, ...NODES_ALLOWED_WITHOUT_DOMAINS],
+  },
 ];
 
-for (const [form, options] of FORMS) {
+for (const { form, options, ...nodes } of FORMS) {
   describe(`the policies that hold our service account to its job, ${form}, on the real control plane`, () => {
     let world: World;
     let account: Client;
@@ -56,9 +75,7 @@ for (const [form, options] of FORMS) {
 
     const KINDS: readonly [kind: string, allowed: readonly Attempt[], refused: readonly Attempt[]][] = [
       ['pods', rows.PODS_ALLOWED, rows.PODS_REFUSED],
-      form === 'pinned'
-        ? ['nodes', NODES_ALLOWED, [...NODES_REFUSED, ...NODES_ALLOWED_BY_FORM]]
-        : ['nodes', [...NODES_ALLOWED, ...NODES_ALLOWED_BY_FORM], NODES_REFUSED],
+      ['nodes', [...NODES_ALLOWED, ...nodes.allowed], [...NODES_REFUSED, ...nodes.refused]],
       ['daemonsets', rows.SETS_ALLOWED, rows.SETS_REFUSED],
       ['webhook', WEBHOOK_ALLOWED, WEBHOOK_REFUSED],
     ];

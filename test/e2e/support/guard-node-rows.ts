@@ -30,6 +30,16 @@ const setting = (key: string, value = 'amd64', effect = 'NoSchedule') => [
   replace(managed, record([...TAINTS, `${key}=${value}:${effect}`], LABELS)),
 ];
 
+const claim = (name: string, value = 'true') => [
+  add(label(name), value),
+  replace(managed, record(TAINTS, [...LABELS, name])),
+];
+
+/** What is allowed only where no domain of labels is named. */
+export const NODES_ALLOWED_WITHOUT_DOMAINS: readonly Attempt[] = [
+  ['set a label for which there are no rules', NODE, claim('example.com/pool')],
+];
+
 /** What is allowed only where no key is named. */
 export const NODES_ALLOWED_BY_FORM: readonly Attempt[] = [
   ['set our taint under a new key', NODE, setting('new.example.com/arch')],
@@ -45,11 +55,6 @@ export const NODES_ALLOWED: readonly Attempt[] = [
     NODE,
     [add(label('accelerators/edgetpu'), 'true'), replace(managed, record(TAINTS, ['accelerators/edgetpu', ...LABELS]))],
   ],
-];
-
-const claim = (name: string, value = 'true') => [
-  add(label(name), value),
-  replace(managed, record(TAINTS, [...LABELS, name])),
 ];
 
 export const NODES_REFUSED: readonly Attempt[] = [
@@ -77,7 +82,7 @@ export const NODES_REFUSED: readonly Attempt[] = [
   ['set our label without recording it', NODE, [add(label('accelerators/edgetpu'), 'true')]],
   ['set our label to something else', NODE, claim('accelerators/edgetpu', 'yes')],
   ['change our label', NODE, [replace(label('accelerators/ncs2'), 'false')]],
-  ['set a label for which there are no rules', NODE, claim('example.com/pool')],
+  ['set a label without a domain', NODE, claim('accelerators')],
   ['set a label of Kubernetes', NODE, claim('node-role.kubernetes.io/control-plane')],
   ['set an annotation', NODE, [add('/metadata/annotations/evil', 'yes')]],
   ['remove an annotation', NODE, [remove(`/metadata/annotations/${part('example.com/note')}`)]],
