@@ -29,7 +29,8 @@ export function valuesSchema(): Schema {
       config,
       withoutTaints: flag,
       image: group({
-        repository: { type: 'string', minLength: 1 },
+        // Empty by default; the template says what to do then.
+        repository: text,
         tag: text,
         digest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
         pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },

@@ -43,9 +43,10 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     next: 'Delete it, or set `pods.onWrongNode: evict`; where the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
   },
   WriteContested: {
-    about: ['Node', 'DaemonSet'],
-    meaning: 'Another writer undid ours three times in ten minutes. It is tried again with a delay that doubles.',
-    next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the object to one of the two: `archaware.dev/ignore` on a DaemonSet, `taints.nodeSelector` for nodes.',
+    about: ['Node', 'DaemonSet', 'Pod'],
+    meaning:
+      'Another writer undid ours three times in ten minutes. It is tried again after ten minutes, and with a delay that doubles, up to a day.',
+    next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the object to one of the two: `archaware.dev/ignore` on a pod or DaemonSet, `taints.nodeSelector` for nodes.',
   },
   PullSecretUnusable: {
     about: ['Pod', 'DaemonSet'],

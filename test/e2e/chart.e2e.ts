@@ -89,6 +89,23 @@ describe('the Helm chart', () => {
     }
   });
 
+  it('requires the name of an image, and says where one comes from', async () => {
+    for (const repository of [[], ['--set', 'image.repository=']]) {
+      const { code, stderr } = await helm.run(['template', 'archaware', CHART_PATH, ...repository]);
+      expect(code).to.equal(1);
+      expect(stderr).to.include('image.repository: not set').and.include('hack/build.sh');
+    }
+    const [set, digest] = ['registry.example.com/you/archaware-controller', `sha256:${'0'.repeat(64)}`];
+    for (const [values, name] of [
+      [{ repository: set }, /^registry.example.com\/you\/archaware-controller:[0-9.]+$/],
+      [{ repository: set, tag: '1' }, /:1$/],
+      [{ repository: set, tag: '1', digest }, /archaware-controller@sha256:0+$/],
+    ] as const) {
+      const deployment = find(await helm.render({ image: values }), 'Deployment', 'archaware-controller');
+      expect(at(listAt(deployment, 'spec', 'template', 'spec', 'containers')[0], 'image')).to.match(name);
+    }
+  });
+
   it('has the version of the program', async () => {
     const chart: unknown = parse(await readFile(`${CHART_PATH}Chart.yaml`, 'utf8'));
     const program: unknown = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
