@@ -1,8 +1,9 @@
 import { parse as parseYaml } from 'yaml';
+import { editDistance, nearest } from '../kit/nearest.ts';
 import { isObject } from '../placement/json.ts';
 import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
-import { allKeys, assign, editDistance, expectedAt, type Key, nearest, variableName } from './keys.ts';
+import { allKeys, assign, expectedAt, type Key, variableName } from './keys.ts';
 import { ConfigurationError, shown, withoutLogin } from './problems.ts';
 import { type Config, schema } from './schema.ts';
 

@@ -345,6 +345,7 @@ describe('a key that there is not', () => {
 });
 
 describe('a value that is not allowed', () => {
+  const EXPECTED = 'expected an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
   const rows: [given: string, what: Given, expected: string[]][] = [
     [
       'a word in another case',
@@ -380,7 +381,7 @@ describe('a value that is not allowed', () => {
       { file: 'architectures:\n  preferred: {arm64: 101, x86_64: 1}\n' },
       [
         'architectures.preferred.arm64: got 101, expected a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25} (config.yaml:2)',
-        'architectures.preferred.x86_64: got "x86_64", expected the name of an architecture as nodes report it ("amd64") (config.yaml:2)',
+        `architectures.preferred.x86_64: got "x86_64", ${EXPECTED}; did you mean amd64? (config.yaml:2)`,
       ],
     ],
     [
@@ -459,18 +460,32 @@ describe('a value that is not allowed', () => {
     [
       'an architecture in another spelling',
       { file: 'architectures:\n  schedulable:\n    - amd64\n    - aarch64\n' },
-      [
-        'architectures.schedulable[1]: got "aarch64", expected the name of an architecture as nodes report it ("arm64") ' +
-          '(config.yaml:4)',
-      ],
+      [`architectures.schedulable[1]: got "aarch64", ${EXPECTED}; did you mean arm64? (config.yaml:4)`],
     ],
+    // Every key that takes an architecture, and every place in it.
+    ...[
+      ['architectures: {schedulable: [amd]}', 'architectures.schedulable[0]: got "amd"', 'amd64'],
+      ['architectures: {schedulable: [x86]}', 'architectures.schedulable[0]: got "x86"', 'amd64, or 386 for 32 bits'],
+      ['architectures: {fallback: [foo]}', 'architectures.fallback[0]: got "foo"', undefined],
+      ['architectures: {preferred: {armv8: 5}}', 'architectures.preferred.armv8: got "armv8"', 'arm64'],
+      ['architectures: {compatible: {x64: ["386"]}}', 'architectures.compatible.x64: got "x64"', 'amd64'],
+      ['architectures: {compatible: {arm64: [armv7l]}}', 'architectures.compatible.arm64[0]: got "armv7l"', 'arm'],
+      [
+        'images: {overrides: [{pattern: a, architectures: [riscv]}]}',
+        'images.overrides[0].architectures[0]: got "riscv"',
+        'riscv64',
+      ],
+      ['policies: [{name: a, schedulable: [arm64v8]}]', 'policies[0].schedulable[0]: got "arm64v8"', 'arm64'],
+      ['policies: [{name: a, preferred: {intel: 5}}]', 'policies[0].preferred.intel: got "intel"', 'amd64'],
+    ].map(([file = '', got, meant]): (typeof rows)[number] => [
+      `${file}`,
+      { file },
+      [`${got}, ${EXPECTED}${meant === undefined ? '' : `; did you mean ${meant}?`} (config.yaml:1)`],
+    ]),
     [
       'no architecture',
       { flags: { 'architectures.schedulable': 'amd64/v2' } },
-      [
-        'architectures.schedulable[0]: got "amd64/v2", expected the name of an architecture as nodes report it, as amd64 ' +
-          '(--architectures.schedulable)',
-      ],
+      [`architectures.schedulable[0]: got "amd64/v2", ${EXPECTED}; did you mean amd64? (--architectures.schedulable)`],
     ],
     [
       'a number for an architecture',
@@ -483,10 +498,7 @@ describe('a value that is not allowed', () => {
     [
       'a key of a map in another spelling',
       { file: 'architectures:\n  compatible:\n    x86_64: ["386"]\n' },
-      [
-        'architectures.compatible.x86_64: got "x86_64", expected the name of an architecture as nodes report it ("amd64") ' +
-          '(config.yaml:3)',
-      ],
+      [`architectures.compatible.x86_64: got "x86_64", ${EXPECTED}; did you mean amd64? (config.yaml:3)`],
     ],
     [
       'a list for a map',
@@ -568,10 +580,7 @@ describe('a value that is not allowed', () => {
   const selector = 'a label selector, as key=value,key!=value,key in (a,b),!key, or an empty text';
   rows.push(
     ...[
-      [
-        'fallback: [aarch64]',
-        '.fallback[0]: got "aarch64", expected the name of an architecture as nodes report it ("arm64")',
-      ],
+      ['fallback: [aarch64]', `.fallback[0]: got "aarch64", ${EXPECTED}; did you mean arm64?`],
       ['fallback: arm64', '.fallback: got "arm64", expected a list of architectures, as amd64,arm64'],
       ['unresolvable: never', '.unresolvable: got "never", expected one of open, wait, fallback'],
       ['noCommonArchitecture: drop', '.noCommonArchitecture: got "drop", expected one of hold, release, reject'],
