@@ -3,6 +3,7 @@ import { parseConfig } from '../../src/config/file.ts';
 import { allKeys, variableName } from '../../src/config/keys.ts';
 import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
 import { ConfigurationError } from '../../src/config/problems.ts';
+import { compareConfig } from '../../src/config/reload.ts';
 import { schema } from '../../src/config/schema.ts';
 import { isObject } from '../../src/placement/json.ts';
 
@@ -344,6 +345,30 @@ describe('a key that there is not', () => {
   });
 });
 
+describe('whether the webhook is served', () => {
+  const rows: [given: Given, enabled: boolean, source: string][] = [
+    [{}, false, 'default'],
+    [{ file: 'placement: {mode: taints}' }, false, 'default'],
+    [{ file: 'placement: {mode: both}' }, true, 'placement.mode, config.yaml:1'],
+    [{ file: 'placement: {mode: affinity}\nwebhook: {enabled: null}' }, true, 'placement.mode, config.yaml:1'],
+    [{ flags: { 'placement.mode': 'affinity' } }, true, 'placement.mode, --placement.mode'],
+    [{ file: 'placement: {mode: both}\nwebhook: {enabled: true}' }, true, 'config.yaml:2'],
+    [{ file: 'webhook: {enabled: true}' }, true, 'config.yaml:1'],
+  ];
+  for (const [given, enabled, source] of rows) {
+    it(`follows from ${JSON.stringify(given)}: ${enabled}`, () => {
+      const { config, sources } = load(given);
+      expect([config.webhook.enabled, sources.get('webhook.enabled')]).to.deep.equal([enabled, source]);
+    });
+  }
+
+  it('follows the mode of a configuration that is read again, which needs a restart', () => {
+    const [before, after] = ['taints', 'both'].map((mode) => load({ flags: { 'placement.mode': mode } }).config);
+    if (before === undefined || after === undefined) throw new Error('there are two');
+    expect(compareConfig(before, after).needsRestart).to.deep.equal(['placement.mode', 'webhook.enabled']);
+  });
+});
+
 describe('a value that is not allowed', () => {
   const EXPECTED = 'expected an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
   const rows: [given: string, what: Given, expected: string[]][] = [
@@ -373,8 +398,10 @@ describe('a value that is not allowed', () => {
     ],
     [
       'node affinity without the webhook',
-      { file: 'placement: {mode: both}\n' },
-      ['webhook.enabled: got false, expected true with placement.mode: both (config.yaml:1)'],
+      { file: 'placement: {mode: both}\nwebhook: {enabled: false}\n' },
+      [
+        'webhook.enabled: got false (config.yaml:2), expected true, or nothing, with placement.mode: both (config.yaml:1)',
+      ],
     ],
     [
       'a weight beyond what the API server takes',
