@@ -96,7 +96,12 @@ function byPattern(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(byPattern);
   if (!isObject(schema)) return schema;
   const { propertyNames, ...rest } = schema;
-  const pattern = isObject(propertyNames) ? propertyNames.pattern : undefined;
+  const pattern = isObject(propertyNames) ? (propertyNames.pattern ?? oneOf(propertyNames.enum)) : undefined;
   const changed = Object.fromEntries(Object.entries(rest).map(([name, part]) => [name, byPattern(part)]));
   return typeof pattern === 'string' ? { ...changed, ...named(pattern, changed.additionalProperties) } : changed;
+}
+
+/** A list of names as a pattern. */
+function oneOf(names: unknown): string | undefined {
+  return Array.isArray(names) ? `^(${names.join('|')})$` : undefined;
 }

@@ -13,7 +13,8 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
     next: 'Check the name. Some registries hide what is private: a pull secret.',
   },
   unsupported: {
-    meaning: 'What is there is no image that we can read: a manifest of schema 1, an artifact.',
+    meaning:
+      'What is there is no image that we can read: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
     next: '`images.overrides` states its architectures.',
   },
   malformed: {

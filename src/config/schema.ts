@@ -39,7 +39,7 @@ export const schema = z.strictObject({
     mode: choice(
       ['taints', 'affinity', 'both'],
       'taints',
-      'How pods are placed: by taints and tolerations, by node affinity at admission (needs webhook.enabled), or by both.',
+      'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both.',
     ),
     noCommonArchitecture: decisive.noCommonArchitecture,
   }),
@@ -178,7 +178,10 @@ export const schema = z.strictObject({
     }),
   }),
   webhook: z.strictObject({
-    enabled: flag(false, 'Whether POST /mutate is served, so that pods are placed at admission.'),
+    enabled: flag(
+      false,
+      'Whether POST /mutate is served, so that pods are placed at admission. Not set: as placement.mode needs it, so true with affinity and both.',
+    ),
     address: leaf(bindAddress.default(':9443'), 'Where it is served, over HTTPS.', 'host:port or :port', ADDRESS),
     certificates: leaf(
       z.string().min(1).default('self'),

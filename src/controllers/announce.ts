@@ -6,7 +6,7 @@ import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
 import { type Placing, usesTaints } from '../placement/placing.ts';
 import type { PodTemplate } from '../placement/pod.ts';
-import { readPreferred } from '../placement/preference.ts';
+import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
@@ -105,18 +105,22 @@ export function announce(
   }
 }
 
-/** Tells of a namespace's annotation that cannot be read. */
+/** Reports the preferences of a pod and of its namespace that cannot be read, and so are passed over. */
 export function announcePreferred(
   key: string,
   regarding: Regarding,
+  pod: Pick<PodTemplate, 'labels'>,
   { name, preferred }: Pick<Namespace, 'name' | 'preferred'>,
   announcer: Announcer,
 ): void {
+  const problems = preferredProblems(pod);
   try {
     if (preferred !== undefined) readPreferred(preferred);
   } catch (error) {
     const problem = error instanceof Error ? error.message : error;
-    const note = `annotation ${PREFERRED} of namespace ${name}: ${problem}`;
+    problems.push(`annotation ${PREFERRED} of namespace ${name}: ${problem}`);
+  }
+  for (const note of problems) {
     announcer.tell(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
   }
 }

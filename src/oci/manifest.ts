@@ -211,7 +211,9 @@ export function readPlatform(platform: JsonObject): Platform | string {
   const os = rawOs.trim().toLowerCase();
   const architecture = normaliseArchitecture(rawArchitecture);
   if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
-    return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"`;
+    const isStrange = os !== 'unknown' && architecture === undefined;
+    const why = isStrange ? ', whose architecture no Go toolchain names (GOARCH)' : '';
+    return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"${why}`;
   }
   const variant = textOf(platform.variant);
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/.test(variant) ? { os, architecture, variant } : { os, architecture };

@@ -1,6 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { matchesGlob } from './glob.ts';
-import { normaliseArchitecture, type Platform } from './platform.ts';
+import { didYouMean, type Platform, readArchitecture } from './platform.ts';
 import { MOST_IMAGES, type PodImage, type PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
@@ -125,12 +125,14 @@ export function intersect(sets: readonly (readonly string[])[]): string[] | unde
  * Event that says so.
  */
 export function readStatement(statement: NonNullable<PodTemplate['statement']>): 'all' | string[] {
-  const names = statement.split(',').map((part) => normaliseArchitecture(part));
-  const known = names.flatMap((name) => name ?? []);
-  if (known.length === 1 && known[0] === 'all' && names.length === 1) return 'all';
-  if (known.length < names.length || known.includes('all')) {
+  if (statement.trim().toLowerCase() === 'all') return 'all';
+  const parts = statement.split(',');
+  const known = parts.flatMap((part) => readArchitecture(part) ?? []);
+  if (known.length < parts.length) {
+    const strange = parts.find((part) => readArchitecture(part) === undefined) ?? '';
+    const got = JSON.stringify(statement.slice(0, 80));
     throw new Error(
-      `got ${JSON.stringify(statement.slice(0, 80))}, expected all or architectures separated by commas (amd64,arm64)`,
+      `got ${got}, expected all or architectures separated by commas (amd64,arm64)${didYouMean(strange)}`,
     );
   }
   return [...new Set(known)].sort();

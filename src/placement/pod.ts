@@ -1,6 +1,7 @@
 import { cut } from '../kit/cut.ts';
-import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
+import { readOs } from './os.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 import { readWritten, type Written } from './written.ts';
@@ -121,7 +122,7 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
   return {
     labels: stringsAt(metadata, 'labels'),
     statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
-    os: stringAt(objectAt(spec, 'os'), 'name') || stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL) || 'linux',
+    os: readOs(spec),
     images: readImages(spec),
     tolerations: listAt(spec, 'tolerations'),
     priorityClassName: stringAt(spec, 'priorityClassName') || undefined,

@@ -19,8 +19,12 @@ export function noCommonArchitectureNote(
   os: string,
   schedulable: readonly string[],
 ): string {
-  const within = schedulable.length > 0 ? ` within architectures.schedulable (${schedulable.join(', ')})` : '';
-  return `no architecture for ${os} is common to all images${within}: ${describeSets(images)}`;
+  return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeSets(images)}`;
+}
+
+/** ` within architectures.schedulable (amd64)`: what narrowed a set from outside; empty where nothing does. */
+export function withinText(schedulable: readonly string[]): string {
+  return schedulable.length > 0 ? ` within architectures.schedulable (${schedulable.join(', ')})` : '';
 }
 
 /** What an operator reads of an image that could not be resolved. */

@@ -54,7 +54,16 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a mirror of what is no registry', { config: { registries: { mirrors: { 'a b': {} } } } }, /\/registries\/mirrors/],
   ['no taints in a mode that has them', { withoutTaints: true }, /withoutTaints: got true.*placement.mode: taints/],
   ['two answers to which loops run', { withoutTaints: true, config: { loops: ['pods'] } }, /withoutTaints: got true/],
-  ['a mode without its webhook', { config: { placement: { mode: 'both' } } }, /config\.webhook\.enabled: got false/],
+  [
+    'a mode without its webhook',
+    { config: { placement: { mode: 'both' }, webhook: { enabled: false } } },
+    /config\.webhook\.enabled: got false, expected true, or nothing, with config\.placement\.mode: both/,
+  ],
+  [
+    'an architecture that no node can have',
+    { config: { architectures: { schedulable: ['x86'] } } },
+    /\/config\/architectures\/schedulable\/0/,
+  ],
   [
     'a webhook that nobody would call',
     { config: { loops: ['pods'], webhook: { enabled: true } } },

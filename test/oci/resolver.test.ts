@@ -181,6 +181,23 @@ describe('the resolver', () => {
       ]);
     });
 
+    it('an index beside whose entries one names an architecture that Go does not have', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64', 'linux/x64', 'linux/powerpc64le'), { tag: 'v1' });
+      const { platforms, skipped } = await resolve('app:v1');
+      expect(platformNames(platforms)).to.deep.equal(['linux/amd64']);
+      expect(skipped.map(({ reason }) => reason)).to.deep.equal([
+        'the platform "linux/x64", whose architecture no Go toolchain names (GOARCH)',
+        'the platform "linux/powerpc64le", whose architecture no Go toolchain names (GOARCH)',
+      ]);
+    });
+
+    it('no index that names only such architectures, and says which', async () => {
+      server.put('app', 'manifests', indexOf('linux/armv7l'), { tag: 'v1' });
+      const error = await failure('app:v1');
+      expect(error).to.include({ code: 'unsupported', temporary: false });
+      expect(error.message).to.contain('the platform "linux/armv7l", whose architecture');
+    });
+
     it('a sparse index without asking for its children', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64', 'windows/amd64'), { tag: 'v1' });
       expect((await resolve('app:v1')).platforms).to.have.length(3);

@@ -127,6 +127,10 @@ describe('the decision for a pod whose images are known', () => {
 });
 
 describe('the OS of a pod', () => {
+  const requires = (matchExpressions: readonly object[]) => {
+    const required = { nodeSelectorTerms: [{ matchExpressions }] };
+    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } };
+  };
   const mixed = known('linux/amd64,linux/arm64,windows/amd64');
   check([
     ['linux without a word', input({ a: mixed }), 'place amd64,arm64 (images)'],
@@ -139,6 +143,16 @@ describe('the OS of a pod', () => {
     [
       'spec.os wins over the selector',
       windows({ a: mixed }, { os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }),
+      'place amd64,arm64 (images)',
+    ],
+    [
+      'windows by its node affinity',
+      windows({ a: mixed }, requires([{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }])),
+      'place amd64 (images)',
+    ],
+    [
+      'either by its node affinity, so linux',
+      windows({ a: mixed }, requires([{ key: 'kubernetes.io/os', operator: 'In', values: ['windows', 'linux'] }])),
       'place amd64,arm64 (images)',
     ],
     ['windows without an image for it', windows({ a: BOTH }, { os: { name: 'windows' } }), 'hold'],

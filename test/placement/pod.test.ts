@@ -101,6 +101,11 @@ describe('reading a pod', () => {
     expect(readPod({ spec: { tolerations: [] } }).tolerations).to.deep.equal([]);
   });
 
+  const isIn = (key: string, ...values: string[]): JsonObject[] => [{ key, operator: 'In', values }];
+  const terms = (...each: JsonObject[][]): JsonObject => {
+    const nodeSelectorTerms = each.map((matchExpressions) => ({ matchExpressions }));
+    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } };
+  };
   const os: [spec: JsonObject, expected: string][] = [
     [{}, 'linux'],
     [{ os: { name: 'windows' } }, 'windows'],
@@ -110,6 +115,34 @@ describe('reading a pod', () => {
     [{ os: {}, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
     [{ os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'linux'],
     [{ nodeSelector: { 'beta.kubernetes.io/os': 'windows' } }, 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows')), 'windows'],
+    [terms([...isIn('disk', 'ssd', 'nvme'), ...isIn('kubernetes.io/os', 'windows')]), 'windows'],
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'windows')), 'windows'],
+    // Alternatives that leave it open.
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'linux')), 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('disk', 'ssd')), 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows', 'linux')), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'NotIn', values: ['linux'] }]), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'Exists' }]), 'linux'],
+    [terms(isIn('beta.kubernetes.io/os', 'windows')), 'linux'],
+    [terms(), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'In', values: [7] }]), 'linux'],
+    // What is said more plainly goes before it.
+    [{ ...terms(isIn('kubernetes.io/os', 'windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
+    [{ ...terms(isIn('kubernetes.io/os', 'windows')), os: { name: 'linux' } }, 'linux'],
+    // A preference binds nobody.
+    [
+      {
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              { weight: 1, preference: { matchExpressions: isIn('kubernetes.io/os', 'windows') } },
+            ],
+          },
+        },
+      },
+      'linux',
+    ],
   ];
   for (const [spec, expected] of os) {
     it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {

@@ -143,7 +143,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     announce(key, regardingPod(pod), pod, decision, settings, announcer);
     announceSecrets(key, regardingPod(pod), problems, announcer);
     if (pod.nodeName === undefined && usesAffinity(settings)) {
-      announcePreferred(key, regardingPod(pod), namespace, announcer);
+      announcePreferred(key, regardingPod(pod), pod, namespace, announcer);
     }
     const result = await act(key, pod, decision, settings, namespace, signal);
     if (result.outcome === 'conflict') return result;
