@@ -4,9 +4,9 @@ import { connect as connectPlain } from 'node:net';
 import { expect } from 'chai';
 import { RequestError } from '../../src/webhook/reviewed.ts';
 import { until } from '../oci/server.ts';
-import { type AdmissionWorld, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
+import { type AdmissionWorld, PATH, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
 
-const HEAD = 'POST /mutate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n';
+const HEAD = `POST ${PATH} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n`;
 
 describe('the admission server', () => {
   let world: AdmissionWorld;
@@ -50,7 +50,9 @@ describe('the admission server', () => {
 
   const refused: [what: string, body: string, options: RequestOptions, status: number][] = [
     ['another path', '{}', { path: '/' }, 404],
-    ['a path below', '{}', { path: '/mutate/pods' }, 404],
+    ['the path of earlier versions', '{}', { path: '/mutate' }, 404],
+    ['another method at another path', '', { path: '/mutate', method: 'GET' }, 404],
+    ['a path below', '{}', { path: `${PATH}/pods` }, 404],
     ['another method', '', { method: 'GET' }, 405],
     ['a body by another method', '{}', { method: 'PUT' }, 405],
     ['another content type', '{}', { headers: { 'content-type': 'application/yaml' } }, 415],
@@ -88,8 +90,8 @@ describe('the admission server', () => {
   it('refuses bodies that take too much memory together', async () => {
     await start({ bodySizes: 1000 });
     const other = await world.open();
-    other.write(`${HEAD}content-length: 2000\r\n\r\n${'x'.repeat(900)}`);
-    await until(async () => (await world.ask(REVIEW.kind.padEnd(200))).status === 503);
+    other.write(`${HEAD}content-length: 2000\r\n\r\n${'{'.padEnd(900)}`);
+    await until(async () => (await world.ask('{}'.padEnd(200))).status === 503);
     other.destroy();
     await until(async () => (await world.ask(REVIEW)).status === 200);
   });
