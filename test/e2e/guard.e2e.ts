@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import type { Client } from '../../hack/cluster/client.ts';
+import { type Client, expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import { NODE_AS_IT_IS, NODES_ALLOWED, NODES_REFUSED } from './support/guard-node-rows.ts';
 import * as rows from './support/guard-rows.ts';
-import { WEBHOOK_ALLOWED, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
+import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { arrangeWebhook } from './support/webhook.ts';
 import { pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -39,6 +39,7 @@ describe('the policies that hold our service account to its job, on the real con
     await world.patch('DaemonSet', rows.NS, 'agent', { metadata: { annotations: rows.RECORDED } });
     await world.patch('Node', '', 'amd64-1', NODE_AS_IT_IS);
     await arrangeWebhook(world);
+    expectSuccess('the patch', await world.cluster.request('PATCH', WEBHOOK, WEBHOOK_CLIENTS));
     account = await connectAsAccount(world);
     // The API server learns of rights and policies a moment after they were applied.
     for (const [attempt] of KINDS.map(([, , refused]) => refused)) {
