@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { isObject, type JsonObject, parseJson } from '../placement/json.ts';
 import { RequestError } from './reviewed.ts';
 import { createScanner, type Structure } from './scan.ts';
@@ -15,18 +16,21 @@ export type BodyLimits = Structure & {
   readonly time: number;
 };
 
+/** What is read of a request. */
+export type BodySource = Readable & Pick<IncomingMessage, 'headers'>;
+
 /**
  * Reads the JSON object in a request's body and hands it to `use`. Throws a RequestError for any other body, and for one over the
  * limits. Large ones are parsed and used one after the other, each in a turn of the event loop, so that small ones come between.
  */
-export type BodyReader = <T>(request: IncomingMessage, use: (body: JsonObject) => T) => Promise<T>;
+export type BodyReader = <T>(request: BodySource, use: (body: JsonObject) => T) => Promise<T>;
 
 /** Reads bodies that share one limit. */
 export function createBodyReader({ size, total, large, time, ...structure }: BodyLimits): BodyReader {
   let held = 0;
   let lastTurn: Promise<void> = Promise.resolve();
 
-  function bytesOf(request: IncomingMessage): Promise<Buffer[]> {
+  function bytesOf(request: BodySource): Promise<Buffer[]> {
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       const scan = createScanner(structure);

@@ -19,7 +19,7 @@ type Connection = { readonly socket: Socket; readonly key: string; readonly addr
 
 /**
  * Bounds the connections. Where there are too many, one of a client that has not proven to know the path is closed: the oldest one
- * of the address that has the most of them, so that those who open many close their own. Where all are proven, the oldest goes.
+ * of the address that has the most of them, so that a client that opens many closes its own. One that is proven is never closed.
  */
 export function createConnections({ all, unproven }: ConnectionLimits): Connections {
   /** The oldest first, by the address and port of the client. */
@@ -42,7 +42,8 @@ export function createConnections({ all, unproven }: ConnectionLimits): Connecti
   function closeOne(): void {
     let most: Set<Connection> | undefined;
     for (const same of waiting.values()) if (same.size > (most?.size ?? 0)) most = same;
-    const [oldest] = most ?? open.values();
+    // The new one itself where there is no other.
+    const [oldest] = most ?? [];
     if (oldest !== undefined) close(oldest);
   }
   return {

@@ -13,7 +13,7 @@ export type Paths = {
 };
 
 /** How long a path is answered that callers used before: API servers learn of a change one after the other. */
-const FORMER_MS = 60_000;
+const FORMER_MS = 30_000;
 /** What a configuration calls that names no path, as a manifest that has just been applied does. */
 const UNNAMED = '/';
 

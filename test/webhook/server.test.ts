@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Agent, type RequestOptions } from 'node:https';
 import { connect as connectPlain } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { RequestError } from '../../src/webhook/reviewed.ts';
 import { until } from '../oci/server.ts';
@@ -77,6 +78,57 @@ describe('the admission server', () => {
       expect((await world.ask(REVIEW)).status).to.equal(200);
     });
   }
+
+  it('answers a request to another path before its body, and reads no more of that than a little', async () => {
+    await start();
+    const socket = await world.open();
+    socket.write('POST /mutate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n');
+    socket.write(`content-length: 100000000\r\n\r\n{"a":"`);
+    const [answered] = await once(socket, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 404 /);
+    socket.write('x'.repeat(1024 * 1024));
+    await until(() => socket.closed);
+    expect(world.outcomes).to.deep.equal(['error']);
+  });
+
+  it('does not ask a client for its body that asks at another path', async () => {
+    await start();
+    const socket = await world.open();
+    socket.write('POST / HTTP/1.1\r\nhost: webhook\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n');
+    const [answered] = await once(socket, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 404 /);
+  });
+
+  it('refuses a body with too many values, or nested too deep, as soon as it is seen', async () => {
+    await start();
+    for (const body of [`{"a":[${'{},'.repeat(200_000)}`, '{"a":'.repeat(100)]) {
+      const socket = await world.open();
+      socket.write(`${HEAD}content-length: 8000000\r\n\r\n${body}`);
+      const [answered] = await once(socket, 'data');
+      expect(String(answered)).to.match(/^HTTP\/1\.1 413 .*the body (?:has more than|is nested)/s);
+      socket.destroy();
+    }
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+  });
+
+  it('closes connections of clients that never asked at the right path, when there are too many, and no others', async () => {
+    await start({ connections: { all: 10, unproven: 3 } });
+    const known = await world.open();
+    known.write(`${HEAD}content-length: 2\r\n\r\n{}`);
+    await once(known, 'data');
+    const strangers: TLSSocket[] = [];
+    for (let opened = 0; opened < 6; opened += 1) {
+      const stranger = await world.open();
+      stranger.resume().write('POST /mutate HTTP/1.1\r\nhost: webhook\r\n');
+      strangers.push(stranger);
+    }
+    await until(() => strangers.filter(({ closed }) => closed).length === 3);
+    expect(strangers.map(({ closed }) => closed)).to.deep.equal([true, true, true, false, false, false]);
+    known.write(`${HEAD}content-length: 2\r\n\r\n{}`);
+    const [answered] = await once(known, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 200 /);
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+  });
 
   it('refuses a body of unknown length as soon as it is over the limit', async () => {
     await start({ bodySize: 100 });
