@@ -103,6 +103,7 @@ async function startWebhook({ cluster, registry, directory, ca }: World): Promis
     'webhook.enabled': 'true',
     'webhook.address': `127.0.0.1:${port}`,
     'webhook.certificates': directory,
+    'webhook.path': '/mutate',
     // What is not known yet is not let go: it would count as released.
     'images.unresolvable': 'wait',
   };

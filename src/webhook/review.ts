@@ -6,6 +6,7 @@ import { isObject, type JsonObject, objectAt, stringAt } from '../placement/json
 import type { Operation } from '../placement/patch.ts';
 import type { PodImage } from '../placement/pod.ts';
 import { readPullSecrets } from '../placement/pod.ts';
+import type { Seal } from '../placement/pod-managed.ts';
 import { printable } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
@@ -30,6 +31,7 @@ export type ReviewerOptions = {
   /** Whether a live leader is there that releases what is gated. */
   readonly mayGate: () => boolean;
   readonly ownNamespace: string;
+  readonly seal: Seal;
 };
 
 const API_VERSION = 'admission.k8s.io/v1';
@@ -100,6 +102,7 @@ function admit(request: JsonObject, options: ReviewerOptions): Admission {
         object: objectOf(request, 'object'),
         mayGate: options.mayGate(),
         ownNamespace: options.ownNamespace,
+        seal: options.seal,
       });
     case 'apps/v1/daemonsets CREATE':
     case 'apps/v1/daemonsets UPDATE': {

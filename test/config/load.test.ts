@@ -138,6 +138,7 @@ describe('every key', () => {
     'webhook.enabled': ['true', true],
     'webhook.address': ['127.0.0.1:8443', '127.0.0.1:8443'],
     'webhook.certificates': ['/tls', '/tls'],
+    'webhook.path': ['/mutate/4f1c2d', '/mutate/4f1c2d'],
     'nodeLabels.directory': ['/labels', '/labels'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],
@@ -419,6 +420,48 @@ describe('a value that is not allowed', () => {
       [
         'architectures.preferred: got ["arm64"], expected only architectures of architectures.schedulable (amd64) (config.yaml:3)',
         'policies[0].preferred: got ["s390x"], expected only architectures of architectures.schedulable (amd64) (config.yaml:5)',
+      ],
+    ],
+    [
+      'a path of the webhook that does not begin with /',
+      { flags: { 'webhook.path': 'mutate' } },
+      [
+        'webhook.path: got "mutate", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook that the API server does not take',
+      { flags: { 'webhook.path': '/Mutate' } },
+      [
+        'webhook.path: got "/Mutate", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook with an empty part',
+      { flags: { 'webhook.path': '/mutate//x' } },
+      [
+        'webhook.path: got "/mutate//x", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook that ends in /',
+      { flags: { 'webhook.path': '/mutate/' } },
+      [
+        'webhook.path: got "/mutate/", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook with a query',
+      { flags: { 'webhook.path': '/mutate?x' } },
+      [
+        'webhook.path: got "/mutate?x", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook that is too long',
+      { flags: { 'webhook.path': `/${'x/'.repeat(100)}x` } },
+      [
+        `webhook.path: got "/${'x/'.repeat(57)}x..., expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)`,
       ],
     ],
     [

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Client } from '../../hack/cluster/client.ts';
+import { type Client, expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { manifestOf130 } from '../support/manifest.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
@@ -12,7 +12,7 @@ import {
 } from './support/guard-node-rows.ts';
 import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
-import { WEBHOOK_ALLOWED, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
+import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
 import { GATE, onArch } from './support/placed.ts';
 import { arrangeWebhook } from './support/webhook.ts';
 import { daemonSet, pod } from './support/workloads.ts';
@@ -87,6 +87,7 @@ for (const { form, options, ...nodes } of FORMS) {
       await world.patch('DaemonSet', rows.NS, 'agent', { metadata: { annotations: rows.RECORDED } });
       await world.patch('Node', '', 'amd64-1', NODE_AS_IT_IS);
       await arrangeWebhook(world);
+      expectSuccess('the patch', await world.cluster.request('PATCH', WEBHOOK, WEBHOOK_CLIENTS));
       account = await connectAsAccount(world);
       // The API server learns of rights and policies a moment after they were applied.
       for (const [attempt] of KINDS.map(([, , refused]) => refused)) {

@@ -4,6 +4,7 @@ import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type JsonObject, objectAt, stringAt } from '../../src/placement/json.ts';
 import { createReviewer, type ReviewerOptions } from '../../src/webhook/review.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
+import { SEAL } from '../placement/admissions.ts';
 import { known, pending, settings } from '../placement/objects.ts';
 
 type Asked = { image: string; namespace: string; pullSecrets: readonly string[]; ask: boolean };
@@ -24,6 +25,7 @@ function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Reco
     mayLookUp: () => true,
     mayGate: () => true,
     ownNamespace: 'archaware',
+    seal: SEAL,
     ...options,
   });
   return { review, asked };
