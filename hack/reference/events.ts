@@ -15,7 +15,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again. Of one object 8 such images have an Event, the others when these are resolved. Or the object has more than 256 different images: no others are asked about.',
+      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: no others are asked about.',
     next: 'Repair what the note names; for an object of too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {

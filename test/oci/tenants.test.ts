@@ -56,9 +56,9 @@ describe('a flood of lookups of one tenant', () => {
   }
 
   for (const [what, count, namespaces] of [
-    ['of a pod with 5,000 images', 5_000, 1],
-    ['of 200 refused pods with 64 images each', 12_800, 1],
-    ['of ten namespaces', 5_000, 10],
+    ['for a pod with 5,000 images', 5_000, 1],
+    ['for 200 refused pods with 64 images each', 12_800, 1],
+    ['for ten namespaces', 5_000, 10],
   ] as const) {
     it(`${what} lets a bystander have its turn`, async () => {
       for (let index = 0; index < count; index += 1) ask(`${HUB}/flood${index}`, `tenant${index % namespaces}`);
