@@ -15,8 +15,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again.',
-    next: 'Mend what the note names. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
+      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: no others are asked about.',
+    next: 'Repair what the note names; for an object of too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {
     about: ['Pod', 'DaemonSet'],
