@@ -101,8 +101,8 @@ describe('an image that is not perfect', () => {
       /the config blob names no architecture/,
       'malformed',
     ],
-    ['whose config is no JSON', () => putConfigured('nope'), /the config blob is no JSON/, 'malformed'],
-    ['that is no JSON', () => putBody('nope'), /the manifest is no JSON object/, 'malformed'],
+    ['whose config is not JSON', () => putConfigured('nope'), /the config blob is no JSON/, 'malformed'],
+    ['that is not JSON', () => putBody('nope'), /the manifest is no JSON object/, 'malformed'],
     [
       'that is an artifact of a draft',
       () => putBody({ mediaType: 'application/vnd.oci.artifact.manifest.v1+json', blobs: [] }),
@@ -133,7 +133,7 @@ describe('an image that is not perfect', () => {
     ['meets the limit of requests', 429, 'rate-limited'],
   ];
   for (const [what, status, code] of passing) {
-    it(`because of an entry that ${what} is asked again: that is no verdict`, async () => {
+    it(`because of an entry that ${what} is asked again: that is not a verdict`, async () => {
       put(putAnswer(status), good);
       expect(await failure()).to.include({ code, temporary: true });
     });
