@@ -89,7 +89,8 @@ export async function explore(root: Manifest, source: Source): Promise<Explored>
 async function exploreChild(digest: string, source: Source): Promise<Child> {
   try {
     const manifest = contentOf(await source.manifest(digest));
-    if (manifest instanceof ImageError) return { refusal: manifest, isLasting: true };
+    // A malformed one may be a contradiction to how this registry labels it.
+    if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return { index: manifest };
     const body = await source.config(manifest);
     const platform = contentOf(() => parseConfig(body));
