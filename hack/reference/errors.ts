@@ -14,7 +14,7 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
   },
   unsupported: {
     meaning:
-      'What is there is no image that we can read: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
+      'What is there cannot be read as an image: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
     next: '`images.overrides` states its architectures.',
   },
   malformed: {

@@ -62,7 +62,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ConfigurationRejected: {
     about: [LEASE, 'Pod', 'DaemonSet'],
     meaning:
-      'The configuration file, as it is now, has a mistake (the last good one holds); or an annotation or a label of the object, or an annotation of its namespace, does (it counts as absent).',
+      'The changed configuration file has a mistake (the last good one holds); or an annotation or a label of the object, or an annotation of its namespace, does (it counts as absent).',
     next: 'The note names key, value and what is allowed; `config validate FILE` does too.',
   },
   CertificateInvalid: {
