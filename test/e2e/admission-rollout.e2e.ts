@@ -172,11 +172,26 @@ describe('a rollout, on the real control plane', () => {
     await world.create(pod(ns, 'known', { images: [world.image('arm64')] }));
     await world.eventually('reviews', isReviewed);
     // What the leader sees of its Deployment: it finds its own pod by the name of its host.
-    const replica = (name: string, hash: string) => {
-      const labels = { 'app.kubernetes.io/name': 'archaware-controller', 'pod-template-hash': hash };
-      const object = pod('archaware', name, { images: [world.image('multi')], labels });
-      return { ...object, metadata: { ...object.metadata, labels } };
-    };
+    const replica = (name: string, hash: string) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name,
+        namespace: 'archaware',
+        labels: { 'app.kubernetes.io/name': 'archaware-controller', 'pod-template-hash': hash },
+      },
+      spec: {
+        // As the namespace demands.
+        securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
+        containers: [
+          {
+            name: 'archaware-controller',
+            image: world.image('multi'),
+            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+          },
+        ],
+      },
+    });
     await world.create(replica(hostname(), 'new'), replica('old', 'old'));
 
     const lost: string[] = [];
