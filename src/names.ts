@@ -61,5 +61,4 @@ export type EventReason =
   | 'JoinedUntainted'
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'
-  | 'WriteRefused'
-  | 'WebhookUnprotected';
+  | 'WriteRefused';

@@ -71,12 +71,6 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'The serving certificate of the webhook, or the `caBundle` in its configuration, is not good. Pods pass unreviewed meanwhile.',
     next: 'The note says what is wrong. With `webhook.certificates: self` check the rights to the Secret and to the configuration ([RBAC](rbac.md)).',
   },
-  WebhookUnprotected: {
-    about: [LEASE],
-    meaning:
-      'The webhook is called at a path that is no secret, so that every client that reaches the port can ask for reviews. Pods are reviewed all the same.',
-    next: 'With certificates of a directory, set `webhook.path`. With self-made ones, check the rights to the Secret and the policy `archaware-guard-webhook`, and whether a rollout hangs ([the path](../admission.md#the-path)).',
-  },
   JoinedUntainted: {
     about: ['Node'],
     meaning:
