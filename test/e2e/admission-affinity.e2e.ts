@@ -106,6 +106,13 @@ describe('admission in mode affinity, on the real control plane', () => {
     await world.eventuallyTold('misread-warm', 'ConfigurationRejected', /arm64=none/);
   });
 
+  it("tells of a pod's label that names what no node can have, and of what is meant", async () => {
+    const labels = { 'archaware.dev/preferred': 'x64' };
+    await admit(world, pod('plain', 'misread-label', { images: [world.image('multi')], labels }));
+    const note = await world.eventuallyTold('plain', 'ConfigurationRejected', /label archaware\.dev\/preferred/);
+    expect(note).to.include('got "x64"').and.to.include('did you mean amd64?');
+  });
+
   it('requires only what a policy calls schedulable, the labels of pods.matchNodeLabels, and the OS where an image exists for several', async () => {
     const rows: [string, PodOptions['labels'], unknown[]][] = [
       ['multi', { narrow: 'yes' }, [onArch('amd64')]],
