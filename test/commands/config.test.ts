@@ -44,9 +44,9 @@ describe('the configuration commands read the standard input', () => {
   });
 
   it('and print at most 20 problems', async () => {
-    const input = Array.from({ length: 50_000 }, (_, index) => `key${index}: 1\n`).join('');
+    const input = Array.from({ length: 5_000 }, (_, index) => `key${index}: 1\n`).join('');
     const { code, stderr } = await runBundle(['config', 'validate', '-'], { input });
     const lines = stderr.trimEnd().split('\n');
-    expect([code, lines.length, lines.at(-1)]).to.deep.equal([3, 21, 'archaware-controller: and 49980 more']);
+    expect([code, lines.length, lines.at(-1)]).to.deep.equal([3, 21, 'archaware-controller: and 4980 more']);
   });
 });
