@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { ImageError } from './errors.ts';
+import { ImageError } from './errors.ts';
 
 /** An image whose last look-up failed; times in milliseconds, as of `now`. */
 export type Failure = {
@@ -68,4 +68,21 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       return count;
     },
   };
+}
+
+/** The failure of a lookup whose pull secrets are not there in time. */
+export function unreadable(): ImageError {
+  return new ImageError('the pull secrets could not be read from the API server in time', {
+    code: 'unavailable',
+    temporary: true,
+  });
+}
+
+/** The failure of a lookup that ended with an error of the program itself. */
+export function unexpected(error: unknown): ImageError {
+  return new ImageError('the look-up failed for a reason of our own; please report it', {
+    code: 'unavailable',
+    temporary: true,
+    cause: error,
+  });
 }

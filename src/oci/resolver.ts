@@ -7,13 +7,14 @@ import { createCircuits } from './circuit.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
-import { createFailures, type Failure, type Failures } from './failures.ts';
+import { createFailures, type Failure, type Failures, unexpected, unreadable } from './failures.ts';
 import { BOUNDS, createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';
 import { createMemory } from './memory.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
 import { createRegistry, type RegistryOptions } from './registry.ts';
+import { createStarts, STARTS } from './starts.ts';
 import { withDeadline } from './transport.ts';
 
 /** What a look-up found out. */
@@ -117,6 +118,7 @@ export function createResolver(options: ResolverOptions): Resolver {
   const flights = new Map<string, Flight>();
   /** By what is asked of the registry: image and the credentials that are tried. */
   const lookups = new Map<string, Flight>();
+  const starts = createStarts(STARTS);
 
   function canonicalOf(image: string): string {
     const parsed = parse(image);
@@ -225,12 +227,21 @@ export function createResolver(options: ResolverOptions): Resolver {
     return resolutionOf(entry);
   }
 
-  function request(image: string, access: Access, mayStart = () => true): void {
-    const key = keyOf(image, access);
-    if (ended.signal.aborted || (failures.get(key)?.retryAt ?? 0) > now()) return;
+  function isDue(image: string, access: Access): boolean {
+    if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return false;
     const reference = parse(image);
-    if (!(reference instanceof ImageError) && fresh(reference, access) !== undefined) return;
-    if (flights.has(key) || mayStart()) void fly(image, access);
+    return reference instanceof ImageError || fresh(reference, access) === undefined;
+  }
+
+  function request(image: string, access: Access, mayStart = () => true): void {
+    if (!isDue(image, access)) return;
+    const key = keyOf(image, access);
+    const reference = parse(image);
+    const host = reference instanceof ImageError ? '' : reference.registry;
+    if (flights.has(key)) void fly(image, access);
+    else if (!starts.has(access.namespace, host, key) && mayStart()) {
+      starts.add(access.namespace, host, key, () => (isDue(image, access) ? fly(image, access) : undefined));
+    }
   }
 
   return {
@@ -261,7 +272,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       const known = reference instanceof ImageError ? undefined : fresh(reference, access);
       return known ?? untilAborted(fly(image, access), signal);
     },
-    pending: () => flights.size,
+    pending: () => flights.size + starts.size,
     failing: () => failures.count(),
     forgive() {
       generation += 1;
@@ -277,19 +288,4 @@ export function createResolver(options: ResolverOptions): Resolver {
 
 function resolutionOf({ digest, found, source }: TagEntry): Resolution {
   return { digest, ...found, source };
-}
-
-function unreadable(): ImageError {
-  return new ImageError('the pull secrets could not be read from the API server in time', {
-    code: 'unavailable',
-    temporary: true,
-  });
-}
-
-function unexpected(error: unknown): ImageError {
-  return new ImageError('the look-up failed for a reason of our own; please report it', {
-    code: 'unavailable',
-    temporary: true,
-    cause: error,
-  });
 }

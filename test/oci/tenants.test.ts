@@ -84,6 +84,26 @@ describe('a flood of lookups of one tenant', () => {
     expect([...sent.keys()]).to.deep.equal(['hangs.example.com/app0', 'hangs.example.com/app1']);
   });
 
+  it('has few lookups under way: the others wait as names, and come in their turn', async () => {
+    let begun = 0;
+    const pullSecrets = async () => {
+      begun += 1;
+      return [];
+    };
+    const other = startResolver([HUB], { send, pullSecrets, timeoutMs: 60_000, maxEntries: 50_000 });
+    // Secrets of its own for each, as those of equal ones are read once.
+    const access = (image: string) => ({ ...of('tenant'), pullSecrets: [image] });
+    const images = Array.from({ length: 1_000 }, (_, index) => `${HUB}/many${index}`);
+    for (const image of images) other.resolver.request(image, access(image));
+    expect(other.resolver.pending()).to.equal(1_000);
+    await until(() => sent.size > 0);
+    expect(begun).to.equal(64);
+    for (const image of images) await answer(image);
+    await until(() => other.resolver.pending() === 0);
+    expect(begun).to.equal(1_000);
+    other.stop();
+  });
+
   it('at a registry that fails ends soon: what waited is not asked where five have failed', async () => {
     for (let index = 0; index < 60; index += 1) ask(`fails.example.com/app${index}`, 'tenant');
     await until(() => harness.results.length === 61);
