@@ -73,7 +73,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   WebhookUnprotected: {
     about: [LEASE],
     meaning:
-      'The webhook is called at a path that is no secret, so that every client that reaches the port can ask for reviews. Pods are reviewed all the same.',
+      'The webhook is called at a path that is not secret, so that every client that reaches the port can ask for reviews. Pods are reviewed all the same.',
     next: 'With certificates of a directory, set `webhook.path`. With self-made ones, check the rights to the Secret and the policy `archaware-guard-webhook`, and whether a rollout hangs ([the path](../admission.md#the-path)).',
   },
   JoinedUntainted: {

@@ -143,7 +143,7 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
 }
 
 /**
- * Logs a problem and says when it is over. It is told in an Event as soon as this replica leads, which may be long after it was
+ * Logs a problem and says when it is over. An Event says so as soon as this replica leads, which may be long after it was
  * found: followers write none.
  */
 function tellOf(
