@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { ARCHITECTURE_GATE, WEBHOOK_CONFIGURATION } from '../../src/names.ts';
 import { type RunningController, startController } from '../../test/support/controller-process.ts';
 import { multiPlatform } from '../../testimg/build.ts';
 import { type Cluster, startCluster } from '../cluster/cluster.ts';
@@ -112,7 +112,7 @@ async function registerWebhook({ cluster, port }: World, ca: string): Promise<vo
     JSON.stringify({
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
-      metadata: { name: 'tenants-bench' },
+      metadata: { name: WEBHOOK_CONFIGURATION },
       webhooks: [webhook],
     }),
   );
