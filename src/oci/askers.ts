@@ -4,6 +4,8 @@ export type Askers = {
   join(namespace: string): void;
   /** Calls back for each namespace that is there, at once, and for each that joins. The returned function ends that. */
   each(listener: (namespace: string) => void): () => void;
+  /** Those that are there now; never empty. */
+  names(): readonly string[];
 };
 
 /** Creates it with the first one. */
@@ -21,5 +23,6 @@ export function createAskers(first: string): Askers {
       for (const namespace of [...namespaces]) listener(namespace);
       return () => listeners.delete(listener);
     },
+    names: () => [...namespaces],
   };
 }

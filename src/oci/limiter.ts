@@ -74,7 +74,8 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
       [kind, total],
       [`${kind} namespace ${namespace}`, perNamespace],
       [`host ${host}`, perHost],
-      ...(isProven ? [] : [[`namespace ${namespace} host ${host}`, unproven.perHost] as [string, number]]),
+      // One place of a host is left to the other namespaces: paths that hang would take all of them.
+      [`${kind} namespace ${namespace} host ${host}`, isProven ? Math.max(1, perHost - 1) : unproven.perHost],
     ];
   }
 

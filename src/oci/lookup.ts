@@ -62,14 +62,14 @@ export function createLookup(options: LookupOptions): Lookup {
     let spent = 0;
     for (const [index, endpoint] of able.entries()) {
       try {
-        const open = circuits.open(endpoint.host);
+        const open = circuits.open(endpoint.host, task.askers.names());
         if (open !== undefined) throw open;
         const release = await takePlace(endpoint, task);
         const started = now();
         const share = Math.max((budgetMs - spent) / (able.length - index), 1);
         try {
           // The host may have failed others while this one waited.
-          const refusal = circuits.refusal(endpoint.host);
+          const refusal = circuits.refusal(endpoint.host, task.askers.names());
           if (refusal !== undefined) throw refusal;
           return await withDeadline(
             share,
@@ -124,13 +124,13 @@ export function createLookup(options: LookupOptions): Lookup {
       }
       try {
         const answer = await query({ ...target, credential, isPrivate, signal }, previous);
-        circuits.settled(endpoint.host, undefined);
+        circuits.settled(endpoint.host, task.askers.names(), undefined);
         candidates.worked(target, credential);
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         // A token service that fails for each credential in turn has failed once.
-        if (!failures.some(isOutage) || !isOutage(error)) circuits.settled(endpoint.host, error);
+        if (!failures.some(isOutage) || !isOutage(error)) circuits.settled(endpoint.host, task.askers.names(), error);
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         candidates.failed(target, credential, error, generation);
         failures.push(error);

@@ -53,17 +53,30 @@ describe('the limiter', () => {
     expect(await end('a/n#3')).to.deep.equal([]);
   });
 
-  it('lets a bystander wait for one turn of the flood of another namespace at its host, and no more', async () => {
-    const { ask, end, started, tick } = startWorld({ perHost: 2 });
+  it('leaves a place of a host to the other namespaces, though what a flood wants there hangs', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 3 });
     for (const name of several(12_800, (index) => `hub/flood#${index}`)) ask(name);
+    await tick();
+    expect(started).to.deep.equal(['hub/flood#0', 'hub/flood#1']);
+    ask('hub/bystander#1');
+    ask('hub/bystander#2');
+    await tick();
+    expect(started.slice(2)).to.deep.equal(['hub/bystander#1']);
+    expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
+  });
+
+  it('lets a bystander wait for one turn of the floods of others at its host, and no more', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 2 });
+    for (const flood of ['one', 'two']) {
+      for (const name of several(6_400, (index) => `hub/${flood}#${index}`)) ask(name);
+    }
     await tick();
     ask('hub/bystander#1');
     ask('hub/bystander#2');
-    expect(started).to.deep.equal(['hub/flood#0', 'hub/flood#1']);
-    expect(await end('hub/flood#0')).to.deep.equal(['hub/flood#2']);
-    expect(await end('hub/flood#1')).to.deep.equal(['hub/bystander#1']);
-    expect(await end('hub/flood#2')).to.deep.equal(['hub/flood#3']);
-    expect(await end('hub/flood#3')).to.deep.equal(['hub/bystander#2']);
+    expect(started).to.deep.equal(['hub/one#0', 'hub/two#0']);
+    expect(await end('hub/one#0')).to.deep.equal(['hub/bystander#1']);
+    expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
+    expect(await end('hub/bystander#2')).to.deep.equal(['hub/one#1']);
   });
 
   it('lets namespaces take turns where all places, or those of unproven hosts, are taken', async () => {
