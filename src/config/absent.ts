@@ -5,7 +5,7 @@ import { type Config, schema } from './schema.ts';
 /** A key that names architectures which no node of the cluster has: a typing error, or a pool without nodes now. */
 export type Absent = { readonly key: string; readonly architectures: readonly string[] };
 
-/** Those of a configuration, by the architectures of the cluster's nodes; none where there is no node to go by. */
+/** Those of a configuration, by the architectures of the cluster's nodes; none where the cluster has no nodes. */
 export function absentArchitectures(config: Config, cluster: readonly string[]): Absent[] {
   if (cluster.length === 0) return [];
   const { architectures, policies, images } = config;

@@ -38,7 +38,7 @@ const LONGEST = 30_000;
 const MAX_HOSTS = 10_000;
 
 type Circuit = { failures: number; openUntil: number; last?: ImageError };
-/** What a host has failed in a row. `of`: by namespace, while these are few. */
+/** The failures of a host in a row. `of`: those that each namespace met, for the first {@link WITNESSES} of them. */
 type Outage = Circuit & { readonly of: Map<string, Circuit> };
 
 const closed = (): Circuit => ({ failures: 0, openUntil: 0 });

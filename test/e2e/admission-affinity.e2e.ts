@@ -106,7 +106,7 @@ describe('admission in mode affinity, on the real control plane', () => {
     await world.eventuallyTold('misread-warm', 'ConfigurationRejected', /arm64=none/);
   });
 
-  it("tells of a pod's label that names what no node can have, and of what is meant", async () => {
+  it("reports a pod's label that names what no node can have, and of what is meant", async () => {
     const labels = { 'archaware.dev/preferred': 'x64' };
     await admit(world, pod('plain', 'misread-label', { images: [world.image('multi')], labels }));
     const note = await world.eventuallyTold('plain', 'ConfigurationRejected', /label archaware\.dev\/preferred/);
