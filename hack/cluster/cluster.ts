@@ -15,11 +15,13 @@ import { createNode, type NodeOptions, setNodeArchitecture } from './nodes.ts';
 import { freePorts } from './ports.ts';
 import {
   type Common,
+  cutPower,
   makeNodePlace,
   type NodePlace,
   nodeName,
   nodeServes,
   type RealNode,
+  startContainerd,
   startKubelet,
   startProxy,
   startRuntime,
@@ -75,6 +77,10 @@ export interface Cluster {
   stopApiServer(): Promise<void>;
   /** Starts it on the same port and data. */
   startApiServer(): Promise<void>;
+  /** What a power cut of the real node leaves: nothing of it runs, and its disk stays. The control plane goes on. */
+  cutNodePower(): Promise<void>;
+  /** Starts the node again after that. Resolves when its daemons run, which is before it is Ready. */
+  startNode(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -158,6 +164,11 @@ async function startAll(
   await nodeServes(node, request, options.signal);
 }
 
+async function startKubeletAndProxy(node: RealNode, plan: Plan, common: Common, components: Components): Promise<void> {
+  const started = await Promise.all([startKubelet(node, plan, common), startProxy(node, plan, common)]);
+  for (const component of started) components.set(component.name, component);
+}
+
 const commonOf = ({ directory }: Plan, { signal }: ClusterOptions, node?: RealNode): Common => ({
   directory,
   ...(signal ? { signal } : {}),
@@ -208,6 +219,10 @@ function clusterOf(
     if (!found) throw new Error(`this cluster has no ${name}, only ${[...components.keys()].join(', ')}`);
     return found;
   };
+  const realNode = () => {
+    if (node) return node;
+    throw new Error("this cluster has no real node: startCluster({ node: 'real' })");
+  };
   return {
     server,
     kubeconfig: plan.kubeconfig('admin'),
@@ -227,6 +242,15 @@ function clusterOf(
     stopApiServer: () => component('kube-apiserver').stop(graceMs),
     async startApiServer() {
       components.set('kube-apiserver', await startApiServer(plan, commonOf(plan, options, node), request));
+    },
+    async cutNodePower() {
+      await Promise.all(['kubelet', 'kube-proxy', 'containerd'].map((name) => component(name).stop()));
+      await cutPower(realNode());
+    },
+    async startNode() {
+      const common = commonOf(plan, options, realNode());
+      components.set('containerd', await startContainerd(realNode(), common));
+      await startKubeletAndProxy(realNode(), plan, common, components);
     },
     stop,
   };

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -39,9 +39,9 @@ export async function makeNamespaces(directory: string, name: string, address: s
   const ended = new Promise<void>((resolve) => {
     holder.once('exit', () => resolve());
   });
-  let relay: Relay | undefined;
+  let relay: Promise<Relay> | undefined;
   const remove = async () => {
-    relay?.stop();
+    await relay?.then(({ stop }) => stop()).catch(() => undefined);
     stdin?.end();
     await ended;
   };
@@ -55,8 +55,8 @@ export async function makeNamespaces(directory: string, name: string, address: s
   return {
     enter,
     async expose(port) {
-      relay ??= await startRelay(pid);
-      await relay.pass(port);
+      relay ??= startRelay(pid);
+      await (await relay).pass(port);
     },
     remove,
   };
@@ -91,17 +91,20 @@ async function startRelay(pid: string): Promise<Relay> {
     throw new Error('the relay into the node ended');
   });
   ended.catch(() => undefined);
-  const answer = () => Promise.race([once(child, 'message'), ended]);
-  await answer();
+  const answered = async (expected: unknown) => {
+    for await (const [message] of on(child, 'message')) if (message === expected) return;
+  };
+  const answer = (expected: unknown) => Promise.race([answered(expected), ended]);
+  await answer('ready');
   return {
     async pass(port) {
       const server = createServer().listen(port, '127.0.0.1');
       await once(server, 'listening');
-      const taken = answer();
+      const taken = answer(port);
       child.send(port, server);
       await taken;
       server.close();
     },
-    stop: () => child.disconnect(),
+    stop: () => void (child.connected && child.disconnect()),
   };
 }

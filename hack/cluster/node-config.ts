@@ -19,7 +19,6 @@ export const nodeFiles = (directory: string) => ({
   networks: join(directory, 'networks'),
   kubelet: join(directory, 'kubelet.yaml'),
   proxy: join(directory, 'kube-proxy.yaml'),
-  nameservers: join(directory, 'resolv.conf'),
   staticPods: join(directory, 'static-pods'),
 });
 type Files = ReturnType<typeof nodeFiles>;
@@ -90,8 +89,9 @@ export const kubeletConfig = (directory: string, files: Files) => ({
   authorization: { mode: 'Webhook' },
   clusterDNS: [nodeAddresses.dns],
   clusterDomain: 'cluster.local',
-  resolvConf: files.nameservers,
   staticPodPath: files.staticPods,
+  // How soon a mounted ConfigMap is seen to have changed; by default a minute.
+  syncFrequency: '5s',
   // They are the whole machine's: init.sh shows it files that have the values already.
   protectKernelDefaults: true,
   makeIPTablesUtilChains: false,

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { stringify as toToml } from 'smol-toml';
@@ -45,6 +45,12 @@ export interface RealNode {
   expose(port: number): Promise<void>;
   /** Lets the container runtime pull from the port of this machine's loopback address; gives the host for references. */
   pullFrom(port: number): Promise<string>;
+}
+
+/** Ends all that runs in pods, and takes away what is not on the node's disk. The node may not see this repository. */
+export async function cutPower(node: RealNode): Promise<void> {
+  const script = await readFile(new URL('node/power-cut.sh', import.meta.url), 'utf8');
+  await node.run('bash', '-c', script);
 }
 
 /** The part of a component's options that all have in common. */
@@ -95,15 +101,9 @@ export async function startRuntime(node: RealNode, common: Common): Promise<Comp
   await Promise.all([
     writeFile(files.containerd, toToml(containerdConfig(files))),
     writeFile(join(files.networks, '10-bridge.conflist'), JSON.stringify(bridgeNetwork)),
-    writeFile(files.nameservers, 'nameserver 127.0.0.1\n'),
     writeFile(files.kubelet, toYaml(kubeletConfig(directory, files))),
   ]);
-  const runtime = await startComponent({
-    ...common,
-    name: 'containerd',
-    args: ['--config', files.containerd],
-    ready: async () => (await node.run('ctr', 'version')) !== '',
-  });
+  const runtime = await startContainerd(node, common);
   await withNodeImages(
     directory,
     node.architecture,
@@ -112,6 +112,14 @@ export async function startRuntime(node: RealNode, common: Common): Promise<Comp
   );
   return runtime;
 }
+
+export const startContainerd = (node: RealNode, common: Common): Promise<Component> =>
+  startComponent({
+    ...common,
+    name: 'containerd',
+    args: ['--config', nodeFiles(common.directory).containerd],
+    ready: async () => (await node.run('ctr', 'version')) !== '',
+  });
 
 export const startKubelet = (node: RealNode, plan: Plan, common: Common): Promise<Component> =>
   startComponent({

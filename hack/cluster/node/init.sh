@@ -71,6 +71,9 @@ ip route add default via "${address%.*}.254" dev up0
 echo 1 > /proc/sys/net/ipv4/ip_forward
 if [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]]; then echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables; fi
 printf '127.0.0.1 localhost\n%s %s registry.test\n' "$address" "$name" > /etc/hosts
+# Nobody answers names on the node itself; a name server of the outside would be waited for.
+rm -f /etc/resolv.conf
+echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
 echo "ready $outside"
 while read -r _; do :; done
