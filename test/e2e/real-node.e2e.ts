@@ -7,6 +7,7 @@ import { nodeImages } from '../../hack/cluster/node-images.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
 import { isGoing, nameOf, ours, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { isReviewed, streamPods } from './support/pod-stream.ts';
+import { imageBuilders } from './support/project-image.ts';
 import { needsRealNode } from './support/real-node.ts';
 import {
   configurationEdit,
@@ -36,7 +37,7 @@ describe('a real node', function () {
   let onNode: { readonly nodeSelector: Readonly<Record<string, string>> };
 
   before(async function () {
-    needsRealNode(this);
+    needsRealNode(this, ...imageBuilders);
     real = await startRealWorld();
     ({ world } = real);
     own = real.node.architecture;
@@ -110,8 +111,11 @@ describe('a real node', function () {
       expect(await real.node.run(`pod-${own}`, 'get', `http://${address}`)).to.equal('hello from server\n');
     });
 
-    it('gives logs', async () => {
+    it('gives logs, and runs commands in pods', async () => {
       expect(await real.kubectl('-n', ns, 'logs', 'client')).to.equal(`hello from linux ${own}\n`);
+      const { code, stderr } = await world.cluster.kubectl(['-n', ns, 'exec', 'client', '--', '/program', 'nonsense']);
+      expect(code).to.equal(1);
+      expect(stderr).to.include('unknown arguments: nonsense');
     });
   });
 

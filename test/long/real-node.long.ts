@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { isGoing, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../e2e/support/objects.ts';
+import { imageBuilders } from '../e2e/support/project-image.ts';
 import { needsRealNode } from '../e2e/support/real-node.ts';
 import {
   editConfiguration,
@@ -27,7 +28,7 @@ describe('the life of an installation on a real node', function () {
   let served = 0;
 
   before(async function () {
-    needsRealNode(this);
+    needsRealNode(this, ...imageBuilders);
     real = await startRealWorld();
     ({ world } = real);
     other = otherArchitecture(real.node);

@@ -6,6 +6,9 @@ import { type Program, run, runWith } from './programs.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
+/** What the image is built with. */
+export const imageBuilders = ['buildah', 'git'] as const;
+
 /** Where hack/build.sh has pushed the image of the last commit. */
 export type ProjectImage = { readonly repository: string; readonly digest: string };
 

@@ -1,9 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { missingForNode } from '../../../hack/cluster/node-means.ts';
+import { isInstalled } from './programs.ts';
 
-/** For `before`: skips, with the reason printed, where this machine cannot run a real node. In CI that is a failure. */
-export function needsRealNode(context: Mocha.Context): void {
-  const missing = missingForNode();
+/**
+ * For `before`: skips, with the reason printed, where this machine cannot run a real node, or lacks one of the programs. In CI
+ * that is a failure.
+ */
+export function needsRealNode(context: Mocha.Context, ...programs: readonly string[]): void {
+  const missing = [...missingForNode(), ...programs.filter((program) => !isInstalled(program))];
   if (missing.length === 0) return;
   const reason = `no real node on this machine, it lacks: ${missing.join('; ')}`;
   if (process.env.CI !== undefined) throw new Error(reason);
