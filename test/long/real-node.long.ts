@@ -43,8 +43,8 @@ describe('the life of an installation on a real node', function () {
     await eventually('one of them to lead', async () => (await leader()) !== undefined);
   });
 
-  const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>
-    world.cluster.waitFor(what, condition, DEADLINE_MS);
+  const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>, deadlineMs = DEADLINE_MS) =>
+    world.cluster.waitFor(what, condition, deadlineMs);
 
   const replicas = async () => {
     const path = `/api/v1/namespaces/archaware/pods?labelSelector=app.kubernetes.io%2Fname%3D${DEPLOYMENT}`;
@@ -73,9 +73,9 @@ describe('the life of an installation on a real node', function () {
     );
 
   /** Seconds until it is so, for the table that this run prints. */
-  async function seconds(what: string, condition: () => Promise<unknown>): Promise<void> {
+  async function seconds(what: string, condition: () => Promise<unknown>, deadlineMs?: number): Promise<void> {
     const begun = performance.now();
-    await eventually(what, async () => Boolean(await condition()));
+    await eventually(what, async () => Boolean(await condition()), deadlineMs);
     console.log(`        ${what}: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   }
 
@@ -142,15 +142,17 @@ describe('the life of an installation on a real node', function () {
   });
 
   it('a power cut of the node: what was created meanwhile is placed when it is back', async () => {
+    const before = new Map(
+      await Promise.all((await replicas()).map(async (one) => [nameOf(one), await restarts(nameOf(one))] as const)),
+    );
     await world.cluster.cutNodePower();
     const name = 'meanwhile';
     await world.create(pod(ns, name, { images: [world.image(`index-${other}`)] }));
     await world.cluster.startNode();
-    await seconds('two replicas are ready', async () => {
-      const all = await readyReplicas();
-      return (
-        all.length === 2 && (await Promise.all(all.map((one) => restarts(nameOf(one))))).every((count) => count > 0)
-      );
+    await seconds('both replicas are ready again', async () => {
+      const again = (await readyReplicas()).map(nameOf).filter((one) => before.has(one));
+      const counts = await Promise.all(again.map(async (one) => (await restarts(one)) > (before.get(one) ?? 0)));
+      return counts.filter(Boolean).length === 2;
     });
     await seconds('the pod is placed', async () => scheduledOn(await world.get('Pod', ns, name)) === real.fake);
     expect(taints(await world.node(real.node.name))).to.deep.equal(ours(real.node.architecture));
@@ -197,7 +199,8 @@ describe('the life of an installation on a real node', function () {
       const { body } = await world.cluster.request('GET', of);
       return listAt(body, 'items').length + Number(at(body, 'metadata', 'remainingItemCount') ?? 0);
     };
-    await seconds(`${PODS} pods are placed`, async () => (await count(path)) >= PODS && (await count(waiting)) === 0);
+    const arePlaced = async () => (await count(path)) >= PODS && (await count(waiting)) === 0;
+    await seconds(`${PODS} pods are placed`, arePlaced, DEADLINE_MS + PODS * 60);
     for (const one of await replicas()) {
       // Of the pod's cgroup, and of the container below it; in bytes.
       const group = `$(find /sys/fs/cgroup/memory/kubepods -type d -name "pod${uidOf(one)}")`;
@@ -209,10 +212,14 @@ describe('the life of an installation on a real node', function () {
       expect(Number(failures)).to.equal(0);
     }
     await Promise.all(Array.from({ length: nodes }, (_, index) => world.remove('Deployment', ns, `many-${index}`)));
-    await seconds('they are gone', async () => (await count(path)) < 100);
+    await seconds('they are gone', async () => (await count(path)) < 100, DEADLINE_MS + PODS * 60);
   }).timeout(1_800_000);
 
   it('clean --stop from outside leaves nothing', async () => {
+    // What nothing would bring back, clean leaves.
+    await real.kubectl('-n', ns, 'delete', 'pods', '--all');
+    await world.create(deployment(ns, 'web', { images: [world.image(`index-${other}`)] }));
+    await real.kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=2m');
     const begun = performance.now();
     const { code, stdout, stderr } = await world.command(['clean', '--stop', '--yes']);
     console.log(`        clean --stop: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
