@@ -180,6 +180,8 @@ async function runToTheEnd(context: Context): Promise<number> {
         ...(signal.aborted ? ['ending'] : []),
         ...watches.notSynced(),
         ...(admission?.ready() === false ? ['certificate'] : []),
+        // It gates nothing before it has seen one, so what it knows no image of would pass.
+        ...(admission && enabled && !lease.introduced() ? ['leader'] : []),
         // A replica that answers admission does so with what it knows.
         ...(admission ? [] : brokenWatches(watches.health(), answers.period())),
       ],

@@ -29,9 +29,11 @@ export type Lease = {
   fresh(): boolean;
   /**
    * Whether a leader holds it now: we, or another replica that we have seen renewing it. For two retries after we have
-   * released it too: within that time another replica takes it.
+   * released it, or have seen that another replica did, too: within that time a replica takes it.
    */
   live(): boolean;
+  /** Whether a leader that lives has been seen by now: it was `live` once, or it was looked at for three retries. */
+  introduced(): boolean;
   /** Goes on looking who holds it, for `live`, without taking it; until the signal aborts. */
   follow(signal: AbortSignal): Promise<void>;
   /** Gives it up, so that another replica need not wait. Call when no write is under way any more. */
@@ -50,6 +52,8 @@ type Observed = {
   readonly at: number;
   readonly changes: number;
   readonly holder: string;
+  /** Who held it before this record. */
+  readonly before: string;
   readonly heldMs: number;
 };
 
@@ -69,6 +73,8 @@ export function createLease(options: LeaseOptions): Lease {
   let released: number | undefined;
   /** Whether it was ever asked for. */
   let asked = false;
+  let firstLook: number | undefined;
+  let isIntroduced = false;
 
   const stamp = () => ({ monotonic: clock.monotonic(), wall: clock.wall() });
   // A suspended machine stops the monotonic clock, a corrected one moves the wall clock: the larger age counts.
@@ -116,6 +122,7 @@ export function createLease(options: LeaseOptions): Lease {
   }
 
   async function read(signal: AbortSignal): Promise<JsonObject | undefined> {
+    firstLook ??= clock.monotonic();
     try {
       const lease = await client.request('get', `${collection}/${name}`, { signal });
       return isObject(lease) ? lease : undefined;
@@ -132,9 +139,21 @@ export function createLease(options: LeaseOptions): Lease {
     const holder = stringAt(spec, 'holderIdentity') ?? '';
     const heldMs = (numberAt(spec, 'leaseDurationSeconds') ?? durationMs / 1000) * 1000;
     if (observed?.fingerprint !== fingerprint) {
-      observed = { fingerprint, at: clock.monotonic(), changes: (observed?.changes ?? -1) + 1, holder, heldMs };
+      const [changes, before] = [(observed?.changes ?? -1) + 1, observed?.holder ?? ''];
+      observed = { fingerprint, at: clock.monotonic(), changes, holder, before, heldMs };
     }
     return clock.monotonic() - observed.at > heldMs;
+  }
+
+  function live(): boolean {
+    if (age() < renewMs) return true;
+    const now = clock.monotonic();
+    if (released !== undefined && now - released < 2 * retryMs) return true;
+    if (observed === undefined || isCleaner(observed.holder)) return false;
+    const { holder, before, at, changes, heldMs } = observed;
+    if (holder === '') return before !== '' && !isCleaner(before) && now - at < 2 * retryMs;
+    // Seen for the first time it may be the record of one that has died.
+    return changes > 0 && now - at <= heldMs;
   }
 
   async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed'> {
@@ -156,12 +175,10 @@ export function createLease(options: LeaseOptions): Lease {
   return {
     tryAcquire,
     fresh: () => age() < renewMs,
-    live() {
-      if (age() < renewMs) return true;
-      if (released !== undefined && clock.monotonic() - released < 2 * retryMs) return true;
-      if (observed === undefined || observed.holder === '' || isCleaner(observed.holder)) return false;
-      // Seen for the first time it may be the record of one that has died.
-      return observed.changes > 0 && clock.monotonic() - observed.at <= observed.heldMs;
+    live,
+    introduced() {
+      isIntroduced ||= live() || (firstLook !== undefined && clock.monotonic() - firstLook > 3 * retryMs);
+      return isIntroduced;
     },
     async follow(signal) {
       while (!signal.aborted) {

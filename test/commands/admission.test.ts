@@ -64,6 +64,18 @@ describe('the webhook and the gates', () => {
     expect(product.lookUps('app')).to.equal(1);
   });
 
+  it('is ready once it has seen a leader: from its first review on it gates what is not known', async () => {
+    product.registry.inject({ kind: 'hang' });
+    const [port = 0] = await freePorts(1);
+    const called = flags;
+    flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
+    await run();
+    // The other replica is the one that is called.
+    await product.run(called);
+    await create('web', product.image('app', ['arm64']));
+    expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
+  });
+
   it('gates nothing without a live leader', async () => {
     product.registry.inject({ kind: 'hang' });
     const lease = ['--leaderElection.leaseDuration', '2s'];

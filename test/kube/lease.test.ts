@@ -30,6 +30,15 @@ describe('the lease', () => {
   const record = async (field: string) => at((await server.cluster.request('GET', LEASE)).body, 'spec', field);
   const writes = () => server.asked('/leases').filter((line) => !line.startsWith('GET')).length;
 
+  /** One look at who holds it. */
+  async function look({ follow, clock }: ReturnType<typeof holder>): Promise<void> {
+    const once = new AbortController();
+    const [looking, before] = [follow(once.signal), clock.delays.length];
+    while (clock.delays.length === before) await new Promise(setImmediate);
+    once.abort();
+    await looking;
+  }
+
   it('is held by one of two', async () => {
     const [a, b] = [holder('a'), holder('b')];
     expect(await a.tryAcquire(never)).to.deep.equal({ held: true });
@@ -96,19 +105,43 @@ describe('the lease', () => {
     expect(a.live()).to.equal(true);
     a.clock.now.monotonic += 4_000;
     expect(a.live()).to.equal(false);
-    const look = async () => {
-      const once = new AbortController();
-      const [looking, before] = [a.follow(once.signal), a.clock.delays.length];
-      while (a.clock.delays.length === before) await new Promise(setImmediate);
-      once.abort();
-      await looking;
-    };
-    await look();
+    await look(a);
     expect(a.live()).to.equal(false);
     await b.tryAcquire(never);
-    await look();
+    await look(a);
     expect(a.live()).to.equal(true);
     expect(await record('holderIdentity')).to.equal('b');
+  });
+
+  it('counts as led for a moment after another replica was seen to give it up, but not after clean', async () => {
+    for (const [identity, isLed] of [
+      ['a', true],
+      [cleanerIdentity('host'), false],
+    ] as const) {
+      const [a, b] = [holder(identity), holder('b')];
+      await a.tryAcquire(never);
+      await look(b);
+      await a.release(never);
+      await look(b);
+      expect(b.live(), identity).to.equal(isLed);
+      b.clock.now.monotonic += 4_000;
+      expect(b.live(), identity).to.equal(false);
+    }
+  });
+
+  it('has introduced its leader once that one was seen renewing, or after three retries without any', async () => {
+    const [a, b, c] = [holder('a'), holder('b'), holder('c')];
+    await a.tryAcquire(never);
+    await look(b);
+    await look(c);
+    expect([a.introduced(), b.introduced(), c.introduced()]).to.deep.equal([true, false, false]);
+    a.clock.now.wall += 2_000;
+    await a.tryAcquire(never);
+    await look(b);
+    c.clock.now.monotonic += 6_001;
+    expect([b.introduced(), c.introduced()]).to.deep.equal([true, true]);
+    b.clock.now.monotonic += 60_000;
+    expect([b.live(), b.introduced()]).to.deep.equal([false, true]);
   });
 
   it('carries our label, by which clean finds it, and keeps the labels of others', async () => {
