@@ -17,6 +17,7 @@ const LABELS: Readonly<Record<string, string>> = {
   node_version: 'of Node.js',
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
+  pool: 'the name of the NodePool, node group or node pool; the first 100, then `other`',
   reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
   registry: 'the host; the configured ones and the first 100 others, then `other`',
   resource: 'of the API, as `pods` or `pods/eviction`',
@@ -30,6 +31,7 @@ const LABELS: Readonly<Record<string, string>> = {
 function exercise(metrics: Metrics): void {
   metrics.reconciled('', '', 0);
   metrics.wrongNodeFound('', '');
+  metrics.nodeJoinedUntainted('');
   metrics.reviewed('', 0);
   metrics.imageResolved('');
   metrics.cacheAnswered('');
@@ -56,6 +58,7 @@ export async function metricsPage(): Promise<Page> {
     unmanagedTaints: () => 0,
     contestedObjects: () => 0,
     wrongNodePods: () => 0,
+    uninitializedNodes: () => 0,
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));

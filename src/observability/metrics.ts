@@ -18,6 +18,8 @@ export type Observed = {
   readonly contestedObjects: () => number;
   /** Pods that are on a node that does not run them, as of now. */
   readonly wrongNodePods: () => number;
+  /** Nodes that Karpenter does not initialize because of a taint of archaware. */
+  readonly uninitializedNodes: () => number;
   /** Seconds until the serving certificate expires; undefined where there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
@@ -27,8 +29,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
-/** Hosts are named by whoever writes a pod: more than this many would fill the memory of whoever scrapes. */
-const MAX_REGISTRIES = 100;
+/** Hosts are named by pods and pools by nodes: more than this many would fill the memory of whoever scrapes. */
+const MAX_NAMES = 100;
 
 /** Creates the metrics. */
 export function createMetrics(version: string) {
@@ -94,6 +96,15 @@ export function createMetrics(version: string) {
     'unmanaged_taints',
     'Taints of archaware on nodes that this configuration does not manage.',
   );
+  const joinedUntainted = counter(
+    'nodes_joined_untainted_total',
+    'Nodes of a pool that joined without the taint of archaware.',
+    ['pool'],
+  );
+  const uninitializedNodes = gauge(
+    'uninitialized_nodes',
+    'Nodes that Karpenter has not initialized for five minutes, with a taint of archaware as the only one that is left.',
+  );
   const contestedObjects = gauge(
     'contested_objects',
     'Objects that are left alone for a while, as another writer keeps undoing our writes.',
@@ -122,19 +133,16 @@ export function createMetrics(version: string) {
   );
 
   const configured = new Set<string>();
-  const others = new Set<string>();
-  const registryLabel = (host: string) => {
-    if (configured.has(host) || others.has(host)) return host;
-    if (others.size >= MAX_REGISTRIES) return 'other';
-    others.add(host);
-    return host;
-  };
+  const otherRegistry = bounded();
+  const registryLabel = (host: string) => (configured.has(host) ? host : otherRegistry(host));
+  const poolLabel = bounded();
 
   return {
     reconciled(controller: string, result: string, seconds: number) {
       reconciles.inc({ controller, result });
       reconcileSeconds.observe({ controller }, seconds);
     },
+    nodeJoinedUntainted: (pool: string) => joinedUntainted.inc({ pool: poolLabel(pool) }),
     wrongNodeFound: (reason: string, action: string) => wrongNodePods.inc({ reason, action }),
     reviewed(outcome: string, seconds: number) {
       admissions.inc({ outcome });
@@ -175,6 +183,7 @@ export function createMetrics(version: string) {
       unmanagedTaints.set(observed.unmanagedTaints());
       contestedObjects.set(observed.contestedObjects());
       wrongNodePodsNow.set(observed.wrongNodePods());
+      uninitializedNodes.set(observed.uninitializedNodes());
       for (const [outcome, count] of Object.entries(observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());
@@ -184,6 +193,17 @@ export function createMetrics(version: string) {
       certificateExpiry.set(observed.certificateExpirySeconds() ?? Number.NaN);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
+  };
+}
+
+/** The first names as they are, all later ones as `other`. */
+function bounded(): (name: string) => string {
+  const known = new Set<string>();
+  return (name) => {
+    if (known.has(name)) return name;
+    if (known.size >= MAX_NAMES) return 'other';
+    known.add(name);
+    return name;
   };
 }
 
