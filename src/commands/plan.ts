@@ -8,12 +8,15 @@ import { ARCHITECTURE_GATE } from '../names.ts';
 import type { FailedImage, ImageSet } from '../placement/decide.ts';
 import { isObject } from '../placement/json.ts';
 import { findLeftovers, leftoverNote } from '../placement/leftovers.ts';
+import { type NodePoolProblem, nodePoolProblems } from '../placement/node-pools.ts';
 import type { Operation } from '../placement/patch.ts';
+import { untaintedPoolsNote } from '../placement/pools.ts';
 import { describeSets } from '../placement/reasons.ts';
 import { connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { openLabelRules } from './label-rules.ts';
 import { createLoops } from './loops.ts';
+import { readNodePools } from './node-pools.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
@@ -31,6 +34,8 @@ export type Plan = {
   readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
   readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
   readonly unresolved: readonly FailedImage[];
+  /** What NodePools of Karpenter lack; empty where they cannot be read. */
+  readonly pools: readonly (Named & NodePoolProblem)[];
 };
 
 /** Prints what `run` would write now: its controllers with a writer that records. Exit code 2 where there are changes. */
@@ -87,11 +92,19 @@ export async function plan(context: Context): Promise<number> {
     signal.throwIfAborted();
 
     const changes = [...recorded.values()];
-    const result: Plan = { changes, ...summarise(loops.podStates, loops.daemonSetStates) };
+    const nodePools = await readNodePools(client, signal);
+    const pools = (nodePools ?? []).flatMap((pool) =>
+      nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
+    );
+    const result: Plan = { changes, ...summarise(loops.podStates, loops.daemonSetStates), pools };
     if (output === 'table') process.stdout.write(render(result));
     else printValue(result, output);
     tellLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
+    for (const { name, severity, note } of pools) process.stderr.write(`${severity}: NodePool ${name} ${note}\n`);
+    const untainted =
+      runs('nodes') && untaintedPoolsNote(watches.nodes.store.values(), settings, nodePools !== undefined);
+    if (untainted) process.stderr.write(`${untainted}\n`);
     // Those that run leaves alone keep what they have, whatever runs.
     const served = [...watches.daemonSets.store.values()].filter(
       ({ namespace, name }) => loops.daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
@@ -108,7 +121,7 @@ export async function plan(context: Context): Promise<number> {
 function summarise(
   pods: ReadonlyMap<string, PlacementState>,
   daemonSets: ReadonlyMap<string, PlacementState>,
-): Omit<Plan, 'changes'> {
+): Omit<Plan, 'changes' | 'pools'> {
   const waiting: (Named & { images: readonly string[] })[] = [];
   const held: (Named & { images: readonly ImageSet[] })[] = [];
   const unresolved = new Map<string, FailedImage>();
@@ -128,7 +141,7 @@ function summarise(
   return { waiting, held, unresolved: [...unresolved.values()] };
 }
 
-function render({ changes, waiting, held, unresolved }: Plan): string {
+function render({ changes, waiting, held, unresolved, pools }: Plan): string {
   const named = ({ kind, namespace, name }: Named) => [kind, namespace ?? '', name];
   const sections = [
     changes.length === 0
@@ -151,6 +164,11 @@ function render({ changes, waiting, held, unresolved }: Plan): string {
       'Not resolved.',
       ['IMAGE', 'CODE', 'MESSAGE'],
       unresolved.map(({ image, code, message }) => [image, code, message]),
+    ),
+    section(
+      'NodePools that do not fit.',
+      ['NODEPOOL', 'SEVERITY', 'PROBLEM'],
+      pools.map(({ name, severity, problem }) => [name, severity, problem]),
     ),
   ];
   return sections.filter((text) => text !== '').join('\n');

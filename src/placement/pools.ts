@@ -66,16 +66,35 @@ export function joinedUntaintedNote(pool: Pool, taint: Taint | undefined, { tain
   );
 }
 
-/** The pools whose nodes lack the taint, with how many: each pool once, sorted. */
-export function untaintedPools(nodes: Iterable<Node>, settings: PoolSettings): ReadonlyMap<string, number> {
+/** The pools of nodes that are like this, with how many nodes: each pool once, by its text, sorted. */
+export function countByPool(nodes: Iterable<Node>, isLike: (node: Node) => boolean): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const node of nodes) {
-    const found = joinedUntainted(node, settings);
-    if (found === undefined) continue;
-    const name = poolText(found.pool);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
+    const pool = poolOf(node);
+    if (pool !== undefined && isLike(node)) counts.set(poolText(pool), (counts.get(poolText(pool)) ?? 0) + 1);
   }
   return new Map([...counts].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/**
+ * What `plan` says of pools whose nodes lack the taint now; undefined where there are none. `readable`: NodePools were read,
+ * and are spoken of elsewhere.
+ */
+export function untaintedPoolsNote(
+  nodes: Iterable<Node>,
+  settings: PoolSettings,
+  readable: boolean,
+): string | undefined {
+  const counts = countByPool(
+    nodes,
+    (node) => joinedUntainted(node, settings) !== undefined && !(readable && poolOf(node)?.kind === 'NodePool'),
+  );
+  if (counts.size === 0) return undefined;
+  const { key, effect } = settings.taints;
+  return (
+    `nodes without the taint ${key}:${effect} belong to pools: ${poolCounts(counts)}. If these pools are scaled, their ` +
+    `templates need the taint: an autoscaler that plans without it may start nodes that pending pods cannot use (${POOL_PAGE})`
+  );
 }
 
 /** `NodePool a (2 nodes), EKS node group b (1 node)`, the first few. */

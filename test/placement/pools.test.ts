@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { taintText } from '../../src/placement/node.ts';
 import {
   blocksInitialization,
+  countByPool,
   joinedUntainted,
   joinedUntaintedNote,
   notInitializedNote,
@@ -9,7 +10,7 @@ import {
   poolCounts,
   poolOf,
   poolText,
-  untaintedPools,
+  untaintedPoolsNote,
 } from '../../src/placement/pools.ts';
 import { parseSelector } from '../../src/placement/selector.ts';
 import { node, settings, taint } from './objects.ts';
@@ -118,19 +119,26 @@ describe('a node that joins', () => {
     );
   });
 
-  it('counts for its pool', () => {
+  it('is named with its pool by plan, a NodePool only where NodePools cannot be read', () => {
     const nodes = [
       ...['b', 'a', 'a'].map((name) => node({ labels: { 'karpenter.sh/nodepool': name } })),
-      node({ labels: { 'karpenter.sh/nodepool': 'c' }, taints: [taint(OURS)] }),
+      node({ labels: { agentpool: 'c' } }),
+      node({ labels: { agentpool: 'd' }, taints: [taint(OURS)] }),
       node({}),
     ];
-    const counts = untaintedPools(nodes, plain);
-    expect([...counts]).to.deep.equal([
-      ['NodePool a', 2],
-      ['NodePool b', 1],
-    ]);
-    expect(poolCounts(counts)).to.equal('NodePool a (2 nodes), NodePool b (1 node)');
-    expect(poolCounts(new Map(['1', '2', '3', '4', '5', '6', '7'].map((name) => [name, 1])))).to.match(/, and 2 more$/);
+    expect(untaintedPoolsNote(nodes, plain, false)).to.equal(
+      'nodes without the taint supported-arch:NoSchedule belong to pools: AKS node pool c (1 node), NodePool a (2 nodes), ' +
+        'NodePool b (1 node). If these pools are scaled, their templates need the taint: an autoscaler that plans without it may ' +
+        'start nodes that pending pods cannot use (docs/autoscalers.md)',
+    );
+    expect(untaintedPoolsNote(nodes, plain, true)).to.include('pools: AKS node pool c (1 node). If');
+    expect(untaintedPoolsNote(nodes.slice(4), plain, true)).to.equal(undefined);
+  });
+
+  it('is counted by pool, and the first few pools are named', () => {
+    const nodes = ['1', '2', '3', '4', '5', '6', '7', '7'].map((name) => node({ labels: { agentpool: name } }));
+    const text = poolCounts(countByPool(nodes, () => true));
+    expect(text).to.match(/^AKS node pool 1 \(1 node\), .*AKS node pool 5 \(1 node\), and 2 more$/);
   });
 });
 
