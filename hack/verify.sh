@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
+# --all: also what takes too long for each change (Karpenter).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in '' | --all) ;; *) echo 'usage: hack/verify.sh [--all]' >&2; exit 3 ;; esac
 
 step() { printf '\n=== %s\n' "$*"; }
 
@@ -31,3 +33,8 @@ npm run --silent demo
 echo 'demo: 1 passed, 0 failed, 0 skipped'
 step "contract and end to end, on the real control plane"
 npm run test:e2e
+
+[[ ${1:-} == --all ]] || exit 0
+step "Karpenter, on the real control plane"
+hack/cluster/build-karpenter.sh
+WRITE_TABLE=1 npm run test:autoscalers
