@@ -1,15 +1,17 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
+import { parseAllDocuments, stringify } from 'yaml';
 import type { Cluster } from './cluster.ts';
+import { at } from './json.ts';
+import { stagesFile, startKwok } from './kwok.ts';
 import { freePorts } from './ports.ts';
 import { binaries, type Component, startComponent } from './spawn.ts';
 
-// Karpenter with its kwok provider: the real scheduler, consolidation and drift; only the machines are made up. Three things are
-// mended, or else it would not behave as on a cloud: architectures cost the same, and nodes come without the status and the
-// taints that a kubelet sends when it registers.
+// Karpenter with its kwok provider: the real scheduler, consolidation and drift; only the machines are made up. Three things differ
+// from kwok as it comes, or else nothing would be as on a cloud: arm64 costs less, nodes register with the status and the taints
+// that a kubelet sends, and they take some seconds to become Ready.
 
-/** Start `hack/cluster/build-karpenter.sh` first. */
+/** `build-karpenter.sh` puts it beside the binaries. */
 const CRDS = 'karpenter-crds.yaml';
 const CORES = [1, 2, 4, 8];
 /** By the core, in an hour. */
@@ -86,7 +88,26 @@ const likeAKubelet = () => {
   ];
 };
 
-/** Starts Karpenter beside the cluster, which stops it with the rest. The log is `karpenter.out.log` in the cluster's directory. */
+/** What a kubelet needs to start its pods' network, and so on, before its node is Ready. */
+const UNREADY_MS = 5_000;
+
+/**
+ * Starts kwok beside a cluster that has none, with nodes that take some seconds to become Ready. At once, as they are
+ * otherwise, pods would be bound before any controller could have seen the node.
+ */
+export async function startSlowKubelets(cluster: Cluster): Promise<Component> {
+  const stages = parseAllDocuments(await readFile(stagesFile(), 'utf8')).map((document) => document.toJS());
+  const slower = stages.map((stage) =>
+    at(stage, 'metadata', 'name') === 'node-initialize'
+      ? { ...stage, spec: { ...stage.spec, delay: { durationMilliseconds: UNREADY_MS } } }
+      : stage,
+  );
+  const file = join(cluster.directory, 'slow-stages.yaml');
+  await writeFile(file, slower.map((stage) => stringify(stage)).join('---\n'));
+  return startKwok(join(cluster.directory, 'kwok.kubeconfig'), cluster.directory, undefined, file);
+}
+
+/** Starts Karpenter beside the cluster. The log is `karpenter.out.log` in the cluster's directory. */
 export async function startKarpenter(cluster: Cluster): Promise<Component> {
   const types = join(cluster.directory, 'instance-types.json');
   const [crds, [metrics = 0, health = 0]] = await Promise.all([

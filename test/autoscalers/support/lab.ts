@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
-import { startKarpenter } from '../../../hack/cluster/karpenter.ts';
+import { startKarpenter, startSlowKubelets } from '../../../hack/cluster/karpenter.ts';
 import { nameOf, runs, scheduledOn, uidOf } from '../../e2e/support/objects.ts';
 import { startWorld, type World } from '../../e2e/support/world.ts';
 import { NODE_CLASS, type NodePoolOptions, nodePool } from './pools.ts';
@@ -47,14 +47,15 @@ export const NAMESPACE = 'shop';
 
 /** Starts everything; about half a minute. */
 export async function startLab(): Promise<Lab> {
-  const world = await startWorld({ nodes: [] });
+  const world = await startWorld({ nodes: [], cluster: { kwok: false } });
   try {
+    const kubelets = await startSlowKubelets(world.cluster);
     const karpenter = await startKarpenter(world.cluster);
     const lab = await labOf(world);
     return {
       ...lab,
       async stop() {
-        await Promise.all([lab.stop(), karpenter.stop()]);
+        await Promise.all([lab.stop(), karpenter.stop(), kubelets.stop()]);
       },
     };
   } catch (error) {
