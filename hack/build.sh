@@ -9,8 +9,9 @@ usage() {
 usage: hack/build.sh NAMESPACE TAG
 
 Builds the last commit (what is not committed is left out) for linux/amd64, arm64, ppc64le and s390x with buildah or docker
-buildx, and pushes it as archaware-controller:TAG in the namespace NAMESPACE of Docker Hub. Prints its name with the digest;
-the packages in it stand in dist/archaware-controller-TAG.spdx.json (npm sbom).
+buildx, and pushes it as archaware-controller:TAG in the namespace NAMESPACE of Docker Hub. Prints its name with the digest,
+and on stderr the commands that install it, with kubectl or with helm; the packages in it stand in
+dist/archaware-controller-TAG.spdx.json (npm sbom).
 
 The same commit gives the same digest, whatever the tag, as long as the builder is the same one: buildah and buildx compress
 differently. docker buildx needs a builder for several platforms: docker buildx create --use. Nothing is emulated.
@@ -101,3 +102,8 @@ mkdir -p dist
 (cd "$work/context" && npm sbom --package-lock-only --sbom-format=spdx) > "$work/sbom.json"
 mv "$work/sbom.json" "dist/archaware-controller-$tag.spdx.json"
 echo "$image@$digest"
+cat >&2 <<TEXT
+Install it with kubectl (before Kubernetes 1.36: manifests/archaware-controller-1.30.yaml), or with helm:
+  sed 's|registry.invalid/archaware-controller:[^ ]*|$image@$digest|' manifests/archaware-controller.yaml > archaware.yaml && kubectl apply -f archaware.yaml
+  helm upgrade --install archaware manifests/helm/archaware-controller --namespace archaware --create-namespace --set image.repository=${image%:*} --set image.digest=$digest
+TEXT

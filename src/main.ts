@@ -2,7 +2,7 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import type { Context } from './commands/context.ts';
 import { VERSION } from './commands/version.ts';
-import { readConfigFile } from './config/file.ts';
+import { type ConfigFile, readConfigFile, STANDARD_INPUT } from './config/file.ts';
 import { allKeys } from './config/keys.ts';
 import { loadConfig, unknownFlag } from './config/load.ts';
 import { ConfigurationError } from './config/problems.ts';
@@ -39,13 +39,21 @@ async function main(): Promise<number> {
   }
   if (from !== undefined) throw new ConfigurationError(['--from: expected with config convert only']);
   const name = argv.config === undefined ? undefined : String(argv.config);
-  const load = () =>
-    loadConfig({ file: name === undefined ? undefined : readConfigFile(name), environment: process.env, flags });
-  const { config, sources } = load();
+  if (name === STANDARD_INPUT && argv.file === STANDARD_INPUT) {
+    throw new ConfigurationError([
+      '--config -: got the standard input, expected a file, as -f reads the standard input',
+    ]);
+  }
+  const load = (file: ConfigFile | undefined) => loadConfig({ file, environment: process.env, flags });
+  const first = name === undefined ? undefined : readConfigFile(name);
+  if (first?.note !== undefined) process.stderr.write(`${first.name}: ${first.note}\n`);
+  const { config, sources } = load(first);
+  // The standard input does not change.
+  const isWatched = name !== undefined && name !== STANDARD_INPUT;
   const context: Context = {
     config,
     sources,
-    file: name === undefined ? undefined : { name, load: () => load().config },
+    file: isWatched ? { name, load: () => load(readConfigFile(name)).config } : undefined,
     kubeconfig: argv.kubeconfig === undefined ? undefined : String(argv.kubeconfig),
     context: argv.context === undefined ? undefined : String(argv.context),
     output: form,
@@ -91,7 +99,7 @@ async function main(): Promise<number> {
 }
 
 function commandLine() {
-  const parser = yargs(hideBin(process.argv))
+  const parser = yargs(withStandardInput(hideBin(process.argv)))
     .scriptName('archaware-controller')
     .usage(
       '$0 [run] | clean | plan | inspect IMAGE… | explain [NAMESPACE/]POD | config print|schema|validate|convert FILE',
@@ -104,7 +112,7 @@ function commandLine() {
     .command('explain', 'Show why a pod is placed as it is, or what would become of one in a file, and what to do')
     .command(
       'config',
-      'print: each value and where it comes from; schema: JSON Schema; validate FILE, or a directory of label rules; convert --from SYSTEM FILE: the settings of another system as our file',
+      'print: each value and where it comes from; schema: JSON Schema; validate FILE (- is the standard input), or a directory of label rules; convert --from SYSTEM FILE: the settings of another system as our file',
     )
     .option('kubeconfig', {
       type: 'string',
@@ -112,7 +120,11 @@ function commandLine() {
       describe: 'Kubeconfig file; default: the pod we run in, else KUBECONFIG, else ~/.kube/config',
     })
     .option('context', { type: 'string', group: 'Common:', describe: 'Context of the kubeconfig' })
-    .option('config', { type: 'string', group: 'Common:', describe: 'Configuration file (YAML)' })
+    .option('config', {
+      type: 'string',
+      group: 'Common:',
+      describe: 'Configuration file (YAML; - is the standard input); also a ConfigMap or Helm values that hold one',
+    })
     .option('log-level', { type: 'string', group: 'Common:', describe: 'The same as --log.level' })
     .option('log-format', { type: 'string', group: 'Common:', describe: 'The same as --log.format' })
     .option('output', { type: 'string', group: 'Common:', describe: 'Form on stdout: table, json, yaml' })
@@ -164,6 +176,17 @@ function commandLine() {
     .fail((message, error) => {
       throw error ?? new ConfigurationError([message]);
     });
+}
+
+/** yargs takes the `-` of `--config -` for an operand, unlike that of `-f -`. */
+function withStandardInput(words: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const word of words) {
+    const before = joined.at(-1) ?? '';
+    if (word === STANDARD_INPUT && ['--config', '--file'].includes(before)) joined.splice(-1, 1, `${before}=${word}`);
+    else joined.push(word);
+  }
+  return joined;
 }
 
 /** The flags that are keys, as texts; refuses every other that neither is common nor belongs to the command. */

@@ -50,7 +50,7 @@ export const DEFAULT_NAMESPACE = 'archaware';
 export const GUARD_POLICY = 'archaware-keep';
 /** The MutatingWebhookConfiguration that calls us. */
 export const WEBHOOK_CONFIGURATION = 'archaware-controller';
-/** Where the replicas keep the certificates that they made themselves. */
+/** Where the replicas keep the certificates that they made themselves, the webhook's path, and what signs records of pods. */
 export const WEBHOOK_SECRET = 'archaware-controller-webhook';
 /** The Service in our namespace through which the API server calls us. */
 export const WEBHOOK_SERVICE = 'archaware-controller';
@@ -75,4 +75,5 @@ export type EventReason =
   | 'JoinedUntainted'
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'
-  | 'WriteRefused';
+  | 'WriteRefused'
+  | 'WebhookUnprotected';

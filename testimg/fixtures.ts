@@ -184,6 +184,20 @@ export const FIXTURES: readonly Fixture[] = [
     refusable: 'some registries check names of architectures',
   },
   {
+    tag: 'strange',
+    description: 'single manifest whose config blob says armv7l, a name that Go does not have',
+    build: () => image(linux('armv7l')),
+    expected: { error: 'unsupported', message: /linux\/armv7l/ },
+    refusable: 'some registries check names of architectures',
+  },
+  {
+    tag: 'strange-entry',
+    description: 'OCI index that says amd64, and x64, a name that Go does not have',
+    build: () => multiPlatform([AMD64, linux('x64')]),
+    expected: { platforms: [AMD64] },
+    refusable: 'some registries check names of architectures',
+  },
+  {
     tag: 'sparse',
     description: 'OCI index that names a child which the registry does not have',
     build: () =>

@@ -1,6 +1,6 @@
 // Measures the controller against a bare loop on the real control plane: both in one run, turn by turn, as ratios.
-// Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], npm run bench -- registry (registry.ts), or
-// npm run bench -- webhook (webhook.ts)
+// Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], npm run bench -- registry (registry.ts),
+// npm run bench -- webhook (webhook.ts), or npm run bench -- tenants (tenants.ts)
 import { parseArgs } from 'node:util';
 import { image, multiPlatform } from '../../testimg/build.ts';
 import type { Fixture } from '../../testimg/fixtures.ts';
@@ -11,6 +11,7 @@ import { createAndWatch, prepareNamespace, quantile, removePods } from './load.t
 import { benchRegistry } from './registry.ts';
 import { type Subject, startBare, startOurs } from './subjects.ts';
 import { printTable } from './table.ts';
+import { benchTenants } from './tenants.ts';
 import { benchWebhook } from './webhook.ts';
 
 const REPOSITORY = 'bench';
@@ -25,6 +26,7 @@ const [what, ...others] = process.argv.slice(2);
 const OTHERS = new Map([
   ['registry', benchRegistry],
   ['webhook', benchWebhook],
+  ['tenants', benchTenants],
 ]);
 const other = OTHERS.get(what ?? '');
 const { values } = parseArgs({

@@ -60,7 +60,8 @@ async function startScript(file: string, args: readonly string[]): Promise<Subje
   };
 }
 
-function residentOf(pid: number): number {
+/** Memory that a process holds now, in MB (VmRSS). */
+export function residentOf(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
 }

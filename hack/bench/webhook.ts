@@ -84,8 +84,8 @@ function images(seconds: number): Map<string, ImageFixture> {
 const warmImages = ({ host }: LimitedRegistry) =>
   Array.from({ length: WARM }, (_, index) => `${host}/${REPOSITORY}:t${index}`);
 
-/** Gives the authority, PEM. */
-async function writeCertificate(directory: string): Promise<string> {
+/** Writes a certificate for this machine as `webhook.certificates` wants it; gives the authority, PEM. */
+export async function writeCertificate(directory: string): Promise<string> {
   const authority = createAuthority('bench');
   const { certificate, key } = authority.issue('webhook', ['127.0.0.1']);
   const files = { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': authority.certificate };
@@ -103,6 +103,7 @@ async function startWebhook({ cluster, registry, directory, ca }: World): Promis
     'webhook.enabled': 'true',
     'webhook.address': `127.0.0.1:${port}`,
     'webhook.certificates': directory,
+    'webhook.path': '/mutate',
     // What is not known yet is not let go: it would count as released.
     'images.unresolvable': 'wait',
   };

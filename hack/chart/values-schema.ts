@@ -16,6 +16,8 @@ const objectName: Schema = { type: 'string', pattern: '^[a-z0-9]([a-z0-9.-]{0,25
 /** The name, or none. */
 const optionalName: Schema = { type: 'string', pattern: '^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$' };
 const nodePath: Schema = { type: 'string', pattern: '^(/.+)?$' };
+/** With its length: the API server takes nothing else. */
+const cidr: Schema = { type: 'string', pattern: '^[0-9a-fA-F.:]+/[0-9]{1,3}$' };
 const duration: Schema = { type: 'string', pattern: '^([0-9]+(\\.[0-9]+)?(ms|h|m|s))+$' };
 
 /** The JSON Schema of the chart's values: our configuration's, and what else the chart takes. Draft 7, which every Helm 3 and 4 reads. */
@@ -29,7 +31,8 @@ export function valuesSchema(): Schema {
       config,
       withoutTaints: flag,
       image: group({
-        repository: { type: 'string', minLength: 1 },
+        // Empty by default; the template says what to do then.
+        repository: text,
         tag: text,
         digest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
         pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
@@ -62,7 +65,12 @@ export function valuesSchema(): Schema {
       caConfigMap: optionalName,
       nodePaths: group({ kubelet: group({ config: nodePath, binDirectory: nodePath }), containerd: nodePath }),
       nodeLabels: group({ shipped: flag, rules: rules() }),
-      networkPolicy: group({ enabled: flag, metricsFrom: list, egress: list }),
+      networkPolicy: group({
+        enabled: { enum: [true, false, 'auto'] },
+        apiServerCidrs: { type: 'array', items: cidr },
+        metricsFrom: list,
+        egress: list,
+      }),
       serviceMonitor: group({ enabled: flag, interval: duration, labels: texts }),
       prometheusRule: group({ enabled: flag, labels: texts }),
       cleanBeforeUninstall: group({
@@ -95,7 +103,12 @@ function byPattern(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(byPattern);
   if (!isObject(schema)) return schema;
   const { propertyNames, ...rest } = schema;
-  const pattern = isObject(propertyNames) ? propertyNames.pattern : undefined;
+  const pattern = isObject(propertyNames) ? (propertyNames.pattern ?? oneOf(propertyNames.enum)) : undefined;
   const changed = Object.fromEntries(Object.entries(rest).map(([name, part]) => [name, byPattern(part)]));
   return typeof pattern === 'string' ? { ...changed, ...named(pattern, changed.additionalProperties) } : changed;
+}
+
+/** A list of names as a pattern. */
+function oneOf(names: unknown): string | undefined {
+  return Array.isArray(names) ? `^(${names.join('|')})$` : undefined;
 }

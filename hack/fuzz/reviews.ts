@@ -10,6 +10,7 @@ import {
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { createReviewer } from '../../src/webhook/review.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
+import { createSeal } from '../../src/webhook/seal.ts';
 import { settings } from '../../test/placement/objects.ts';
 import { isObject, type JsonObject } from '../../test/support/cluster/json.ts';
 import { readNotation } from './notation.ts';
@@ -63,8 +64,10 @@ function reviewer(given: Parameters<typeof settings>[0], mayGate: boolean) {
     liveTaints: () => new Set(['supported-arch:NoSchedule']),
     namesOf: (image) => [image],
     answerOf: ({ image }) => (Object.hasOwn(ANSWERS, image) ? ANSWERS[image] : undefined) ?? { kind: 'pending' },
+    mayLookUp: () => true,
     mayGate: () => mayGate,
     ownNamespace: 'archaware',
+    seal: createSeal(() => ({ key: 'a private key', shared: undefined })),
   });
 }
 

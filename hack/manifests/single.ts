@@ -11,9 +11,10 @@ const LABELS = new URL('../../labels/', import.meta.url);
 const END = `# Take everything away again with:
 #   kubectl -n archaware scale deployment archaware-controller --replicas=0
 #   node dist/main.js clean && kubectl delete --ignore-not-found -f`;
-const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). The image is set once, in the Deployment at the end. With another
-# taints.key, two things go together: the configuration (ConfigMap) and the Deployment's own toleration. The policies
-# archaware-guard-* know what is ours by its form; docs/security.md says how to pin them to one key.`;
+const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). No image is published yet: the Deployment at the end names one that cannot
+# be pulled. hack/build.sh builds one, and prints the command that applies this file with its name. With another taints.key,
+# two things go together: the configuration (ConfigMap) and the Deployment's own toleration. The policies archaware-guard-*
+# know what is ours by its form; docs/security.md says how to pin them to one key.`;
 
 /** The order in which whoever reads and applies them is helped most: rights and policies before what uses them. */
 const KINDS = [

@@ -13,7 +13,8 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
     next: 'Check the name. Some registries hide what is private: a pull secret.',
   },
   unsupported: {
-    meaning: 'What is there is no image that we can read: a manifest of schema 1, an artifact.',
+    meaning:
+      'What is there is no image that we can read: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
     next: '`images.overrides` states its architectures.',
   },
   malformed: {
@@ -26,7 +27,7 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
   },
   'forbidden-address': {
     meaning:
-      'The name, a redirect or a token service leads to an address that is not asked: loopback, link-local, metadata, the API server, or one of `registries.addresses.deny`.',
+      'The name, a redirect or a token service leads to an address that is not asked: loopback, link-local, metadata, the API server, one of `registries.addresses.deny`, or from https to plain http.',
     next: 'The message names the key that opens it: `registries.insecure`, `registries.mirrors`, `registries.addresses.allow`.',
   },
   'rate-limited': {
@@ -34,8 +35,8 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
     next: 'Log in, or use a mirror.',
   },
   unavailable: {
-    meaning: 'No connection, no certificate that can be verified, or 5xx.',
-    next: 'Check names, network policies, proxies and certificates (`registries.caFile`). A host that failed five times in a row is left alone for up to 30 s.',
+    meaning: 'No connection, no certificate that can be verified, plain http, or 5xx.',
+    next: 'Check names, network policies, proxies and certificates (`registries.caFile`); `registries.insecure` allows plain http. A host that failed five times in a row is left alone for up to 30 s.',
   },
   timeout: {
     meaning: 'No complete answer within `registries.timeout`, or three times that for the whole look-up.',

@@ -43,9 +43,10 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     next: 'Delete it, or set `pods.onWrongNode: evict`; where the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
   },
   WriteContested: {
-    about: ['Node', 'DaemonSet'],
-    meaning: 'Another writer undid ours three times in ten minutes. It is tried again with a delay that doubles.',
-    next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the object to one of the two: `archaware.dev/ignore` on a DaemonSet, `taints.nodeSelector` for nodes.',
+    about: ['Node', 'DaemonSet', 'Pod'],
+    meaning:
+      'Another writer undid ours three times in ten minutes. It is tried again after ten minutes, and with a delay that doubles, up to a day.',
+    next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the object to one of the two: `archaware.dev/ignore` on a pod or DaemonSet, `taints.nodeSelector` for nodes.',
   },
   PullSecretUnusable: {
     about: ['Pod', 'DaemonSet'],
@@ -61,7 +62,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ConfigurationRejected: {
     about: [LEASE, 'Pod', 'DaemonSet'],
     meaning:
-      'The configuration file, as it is now, has a mistake (the last good one holds); or an annotation of the object or of its namespace does (it counts as absent).',
+      'The configuration file, as it is now, has a mistake (the last good one holds); or an annotation or a label of the object, or an annotation of its namespace, does (it counts as absent).',
     next: 'The note names key, value and what is allowed; `config validate FILE` does too.',
   },
   CertificateInvalid: {
@@ -69,6 +70,12 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     meaning:
       'The serving certificate of the webhook, or the `caBundle` in its configuration, is not good. Pods pass unreviewed meanwhile.',
     next: 'The note says what is wrong. With `webhook.certificates: self` check the rights to the Secret and to the configuration ([RBAC](rbac.md)).',
+  },
+  WebhookUnprotected: {
+    about: [LEASE],
+    meaning:
+      'The webhook is called at a path that is no secret, so that every client that reaches the port can ask for reviews. Pods are reviewed all the same.',
+    next: 'With certificates of a directory, set `webhook.path`. With self-made ones, check the rights to the Secret and the policy `archaware-guard-webhook`, and whether a rollout hangs ([the path](../admission.md#the-path)).',
   },
   JoinedUntainted: {
     about: ['Node'],

@@ -19,7 +19,8 @@ const LABELS: Readonly<Record<string, string>> = {
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
   pool: 'the name of the NodePool, node group or node pool; the first 100, then `other`',
   reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
-  registry: 'the host; the configured ones and the first 100 others, then `other`',
+  registry:
+    'the host: the configured ones always, of the others 100 at a time, else `other`. A host that answers goes before names that never did, and before one that was not asked for an hour',
   resource: 'of the API, as `pods` or `pods/eviction`',
   result:
     'of a reconciliation `written`, `unchanged`, `waiting`, `held`, `conflict`, `error`; of an image `ok` or [the code of the error](errors.md#images); of the memory `hit`, `miss`, `stale`, `revalidated`',
@@ -44,7 +45,7 @@ function exercise(metrics: Metrics): void {
 
 /** Every metric of the registry, as it is scraped. */
 export async function metricsPage(): Promise<Page> {
-  const metrics = createMetrics('');
+  const metrics = createMetrics('', () => 0);
   exercise(metrics);
   const { text } = await metrics.render({
     queueDepths: () => ({ '': 0 }),

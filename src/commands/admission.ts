@@ -1,20 +1,27 @@
+import { hostname } from 'node:os';
 import type { Config } from '../config/schema.ts';
 import type { ImageSource } from '../controllers/images.ts';
+import { createAllowance } from '../kit/allowance.ts';
 import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
+import type { EventReason } from '../names.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { architecturesOf, taintKinds } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
-import { servingNames, trusts, trustsAny } from '../webhook/ca-bundle.ts';
 import { createCertificateDirectory } from '../webhook/certificate-directory.ts';
 import type { CertificateSource, OnProblem } from '../webhook/certificates.ts';
-import { keepCaBundle, readConfiguration } from '../webhook/keep-ca-bundle.ts';
+import { servingNames, trusts, trustsAny } from '../webhook/configuration.ts';
+import { keepConfiguration, readConfiguration } from '../webhook/keep-configuration.ts';
+import { createPaths, type Paths } from '../webhook/paths.ts';
+import { replicasAlike } from '../webhook/replicas.ts';
 import { createReviewer } from '../webhook/review.ts';
+import { createSeal } from '../webhook/seal.ts';
 import { createSelfSigned } from '../webhook/self-signed.ts';
 import { serveAdmission } from '../webhook/server.ts';
 import { cannotListen } from './cannot-listen.ts';
+import { until } from './loops.ts';
 import type { Watches } from './watches.ts';
 
 export type AdmissionParts = {
@@ -54,16 +61,21 @@ export type Admission = {
 
 /** How long what was read from all nodes is used. */
 const NODES_MS = 1_000;
+/**
+ * The lookups that reviews may start on behalf of a namespace. A quota refuses objects after their review, so nothing else
+ * bounds them. Beyond it an object is gated as always, and its loop asks once the object is there.
+ */
+const LOOKUPS = { burst: 64, perSecond: 2 };
 /** Between two looks whether we lead. */
 const LEAD_MS = 1_000;
 
 /** Begins to look for certificates, and to see to it that the API server trusts them, until the signal aborts. */
 export function startAdmission(parts: AdmissionParts): Admission {
-  const { config, client, clock, log, metrics, images, mayWrite, watches, signal } = parts;
-  const certificate = createCertificates(parts, tellOf(parts, 'certificate'));
-  const onProblem = tellOf(parts, 'caBundle');
+  const { config, clock, log, metrics, images, watches, signal } = parts;
+  const certificate = createCertificates(parts, tellOf(parts, 'certificate', 'CertificateInvalid'));
+  const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
   void certificate.run(signal);
-  void keepCaBundle({ client, source: certificate, mayWrite, clock, onProblem, signal });
+  const looked = followConfiguration(parts, certificate, paths);
   const nodes = watches.nodes.store;
   const review = createReviewer({
     settings: parts.settings,
@@ -72,9 +84,11 @@ export function startAdmission(parts: AdmissionParts): Admission {
     // Of DaemonSets alone, which are few, and reads an annotation of every node.
     liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
     namesOf: images.namesOf,
-    answerOf: (image, namespace, secrets, ask) => (ask ? images.answer : images.recall)(image, namespace, secrets),
+    answerOf: images.answer,
+    mayLookUp: createAllowance({ ...LOOKUPS, now: clock.monotonic }),
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
     ownNamespace: parts.ownNamespace,
+    seal: createSeal(certificate.current),
   });
   let closed = Promise.resolve();
   return {
@@ -83,18 +97,40 @@ export function startAdmission(parts: AdmissionParts): Admission {
     expiry: () => certificate.current()?.notAfter,
     async serve() {
       const { address } = config.webhook;
+      // By which path the API server calls is known from the first review on.
+      await Promise.race([looked, until(signal)]);
       const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
       try {
         const { leaving } = parts;
-        const options = { address, certificate, review, onReviewed: metrics.reviewed, onError, leaving };
+        const { isServed } = paths;
+        const options = { address, certificate, isServed, review, onReviewed: metrics.reviewed, onError, leaving };
         const server = await serveAdmission(options, signal);
         closed = server.closed;
-        log.info({ port: server.port }, 'serving POST /mutate');
+        log.info({ port: server.port }, 'serving admission reviews');
       } catch (error) {
         throw cannotListen('webhook.address', address, error);
       }
     },
   };
+}
+
+/** Follows the configuration by which the API server calls. Resolves after the first look at it. */
+function followConfiguration(parts: AdmissionParts, source: CertificateSource, paths: Paths): Promise<void> {
+  const { client, clock, mayWrite, watches, ownNamespace, signal } = parts;
+  return new Promise((onLooked) => {
+    void keepConfiguration({
+      client,
+      source,
+      paths,
+      replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
+      mayWrite,
+      clock,
+      onProblem: tellOf(parts, 'configuration', 'CertificateInvalid'),
+      onPathProblem: tellOf(parts, 'path', 'WebhookUnprotected'),
+      onLooked,
+      signal,
+    });
+  });
 }
 
 function createCertificates(parts: AdmissionParts, onProblem: OnProblem): CertificateSource {
@@ -114,15 +150,19 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
 }
 
 /**
- * Logs a problem of one of the two and says when it is over. It is told in an Event as soon as we lead, which may be
- * long after it was found: nobody else writes any.
+ * Logs a problem and says when it is over. It is told in an Event as soon as this replica leads, which may be long after it was
+ * found: followers write none.
  */
-function tellOf({ log, events, regarding, mayWrite, clock, signal }: AdmissionParts, what: 'certificate' | 'caBundle') {
+function tellOf(
+  { log, events, regarding, mayWrite, clock, signal }: AdmissionParts,
+  what: 'certificate' | 'configuration' | 'path',
+  reason: EventReason,
+) {
   let current: string | undefined;
   const emitWhenLeading = async (problem: string) => {
     while (!mayWrite() && !signal.aborted) await clock.delay(LEAD_MS, signal);
     if (current !== problem) return;
-    events.emit({ regarding, type: 'Warning', reason: 'CertificateInvalid', action: 'Serving', note: problem });
+    events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: problem });
   };
   const tell: OnProblem = (problem) => {
     current = problem;

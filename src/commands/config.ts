@@ -33,19 +33,23 @@ export function printSchema({ output }: Pick<Context, 'output'>): number {
 }
 
 /**
- * Checks a file alone, without variables and flags, and with it the label rules that it names, where they are on this
- * machine; or a directory of label rules. Throws ConfigurationError with every problem.
+ * Checks a file (`-`: the standard input) alone, without variables and flags, and with it the label rules that it names, where
+ * they are on this machine; or a directory of label rules. Throws ConfigurationError with every problem.
  */
 export async function validateConfig(name: string): Promise<number> {
+  let shownAs = name;
   if (isDirectory(name)) await checkLabelRules(name, '');
   else {
-    const loaded = loadConfig({ file: readConfigFile(name), environment: {}, flags: {} });
+    const file = readConfigFile(name);
+    shownAs = file.name;
+    if (file.note !== undefined) process.stderr.write(`${shownAs}: ${file.note}\n`);
+    const loaded = loadConfig({ file, environment: {}, flags: {} });
     checkRoutes(loaded);
     const { directory } = loaded.config.nodeLabels;
     if (isDirectory(directory)) await checkLabelRules(directory, 'nodeLabels.directory: ');
     else if (directory !== '') process.stderr.write(`nodeLabels.directory: ${directory} is not here; not checked\n`);
   }
-  process.stdout.write(`${name}: valid\n`);
+  process.stdout.write(`${shownAs}: valid\n`);
   return EXIT.done;
 }
 

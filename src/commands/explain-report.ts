@@ -74,9 +74,9 @@ function describeStep(by: string, architectures: readonly string[], common: read
 
 function describeDecision(decision: ExplainedDecision, settings: Explanation['settings']): string[] {
   const patience = settings.find(({ key }) => key === 'images.fallbackAfter')?.value;
-  const { afterwards } = decision;
+  const { afterwards, blocked } = decision;
   return [
-    `${decision.kind}: ${decision.reason}`,
+    `${decision.kind}: ${decision.reason}${blocked === undefined ? '' : `, but ${blocked}`}`,
     ...(afterwards === undefined ? [] : [`after ${valueText(patience)}: ${afterwards.kind}: ${afterwards.reason}`]),
   ];
 }

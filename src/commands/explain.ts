@@ -87,7 +87,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
     const asked = imagesToAsk(input);
     const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
     const findings: Findings = {
-      lookupOf: (image) => found.get(image) ?? NOT_ASKED,
+      lookupOf: (image) => found.get(image),
       pullSecrets: pullSecrets.map((name) => {
         const problem = problems.get(name);
         return { name, ...(problem === undefined ? {} : { problem }) };
@@ -103,8 +103,6 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
     await client?.close();
   }
 }
-
-const NOT_ASKED: Lookup = { platforms: [], skipped: [] };
 
 /** A file can be explained without a cluster, unless somebody named one. */
 async function connectFor(context: Context, isOptional: boolean) {

@@ -240,8 +240,8 @@ export function createLoops(options: LoopsOptions): Loops {
     podStates: pod.states,
     daemonSetStates: daemonSet.states,
     imageSettled(canonical) {
-      for (const key of pod.waitingFor(canonical)) podLoop.enqueue(key);
-      for (const key of daemonSet.waitingFor(canonical)) daemonSetLoop.enqueue(key);
+      for (const { key, inMs } of pod.imageSettled(canonical)) podLoop.enqueueAfter(key, inMs);
+      for (const { key, inMs } of daemonSet.imageSettled(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
       wrongNodes?.imageSettled(canonical);
     },
     settingsChanged() {

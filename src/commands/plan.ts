@@ -11,7 +11,9 @@ import { findLeftovers, leftoverNote } from '../placement/leftovers.ts';
 import { type NodePoolProblem, nodePoolProblems } from '../placement/node-pools.ts';
 import type { Operation } from '../placement/patch.ts';
 import { untaintedPoolsNote } from '../placement/pools.ts';
-import { describeSets } from '../placement/reasons.ts';
+import { describeSets, withinText } from '../placement/reasons.ts';
+import type { Settings } from '../placement/settings.ts';
+import { absentNotes } from './absent-architectures.ts';
 import { connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { openLabelRules } from './label-rules.ts';
@@ -92,13 +94,16 @@ export async function plan(context: Context): Promise<number> {
     signal.throwIfAborted();
 
     const changes = [...recorded.values()];
+    const { within, ...summary } = summarise(loops.podStates, loops.daemonSetStates);
     const nodePools = await readNodePools(client, signal);
     const pools = (nodePools ?? []).flatMap((pool) =>
       nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
     );
-    const result: Plan = { changes, ...summarise(loops.podStates, loops.daemonSetStates), pools };
-    if (output === 'table') process.stdout.write(render(result));
+    const result: Plan = { changes, ...summary, pools };
+    const absent = absentNotes(config, watches.nodes.store.values());
+    if (output === 'table') process.stdout.write(render(result, within, absent));
     else printValue(result, output);
+    for (const note of absent) process.stderr.write(`${note}\n`);
     tellLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
     for (const { name, severity, note } of pools) process.stderr.write(`${severity}: NodePool ${name} ${note}\n`);
@@ -121,7 +126,8 @@ export async function plan(context: Context): Promise<number> {
 function summarise(
   pods: ReadonlyMap<string, PlacementState>,
   daemonSets: ReadonlyMap<string, PlacementState>,
-): Omit<Plan, 'changes' | 'pools'> {
+): Omit<Plan, 'changes' | 'pools'> & { readonly within: Within } {
+  const within = new Map<Plan['held'][number], string>();
   const waiting: (Named & { images: readonly string[] })[] = [];
   const held: (Named & { images: readonly ImageSet[] })[] = [];
   const unresolved = new Map<string, FailedImage>();
@@ -129,19 +135,36 @@ function summarise(
     ['Pod', pods],
     ['DaemonSet', daemonSets],
   ] as const) {
-    for (const [key, { decision }] of states) {
+    for (const [key, { decision, settings }] of states) {
       const [namespace = '', name = ''] = key.split('/');
       if (decision.kind === 'wait') waiting.push({ kind, namespace, name, images: decision.images });
-      if (decision.kind === 'hold') held.push({ kind, namespace, name, images: decision.images });
+      if (decision.kind === 'hold') {
+        const entry = { kind, namespace, name, images: decision.images };
+        held.push(entry);
+        within.set(entry, heldText(settings));
+      }
       if (decision.kind === 'wait' || decision.kind === 'place') {
         for (const failed of decision.failed) unresolved.set(failed.image, failed);
       }
     }
   }
-  return { waiting, held, unresolved: [...unresolved.values()] };
+  return { waiting, held, unresolved: [...unresolved.values()], within };
 }
 
-function render({ changes, waiting, held, unresolved, pools }: Plan): string {
+/** What stands over pods that are held, with the key that narrowed their sets. */
+type Within = ReadonlyMap<Plan['held'][number], string>;
+
+function heldText({ schedulable, policy }: Settings): string {
+  const by = policy === undefined ? '' : `, by policy ${policy}`;
+  return `Held: their images have no architecture in common${withinText(schedulable)}${by}.`;
+}
+
+function render(
+  { changes, waiting, held, unresolved, pools }: Plan,
+  within: Within,
+  absent: readonly string[],
+): string {
+  const headings = [...new Set(within.values())];
   const named = ({ kind, namespace, name }: Named) => [kind, namespace ?? '', name];
   const sections = [
     changes.length === 0
@@ -150,10 +173,14 @@ function render({ changes, waiting, held, unresolved, pools }: Plan): string {
           ['KIND', 'NAMESPACE', 'NAME', 'ACTION', 'DETAIL'],
           changes.map((change) => [...named(change), change.action, describePatch(change.patch)]),
         ),
-    section(
-      'Held: their images have no architecture in common.',
-      ['KIND', 'NAMESPACE', 'NAME', 'IMAGES'],
-      held.map((entry) => [...named(entry), describeSets(entry.images)]),
+    ...headings.map((heading) =>
+      section(
+        heading,
+        ['KIND', 'NAMESPACE', 'NAME', 'IMAGES'],
+        held
+          .filter((entry) => within.get(entry) === heading)
+          .map((entry) => [...named(entry), describeSets(entry.images)]),
+      ),
     ),
     section(
       'Waiting for images.',
@@ -170,6 +197,7 @@ function render({ changes, waiting, held, unresolved, pools }: Plan): string {
       ['NODEPOOL', 'SEVERITY', 'PROBLEM'],
       pools.map(({ name, severity, problem }) => [name, severity, problem]),
     ),
+    absent.length === 0 ? '' : `Configured, but without a node.\n${absent.map((note) => `${note}\n`).join('')}`,
   ];
   return sections.filter((text) => text !== '').join('\n');
 }

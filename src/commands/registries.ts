@@ -77,7 +77,7 @@ export async function createRegistries(
       known: (image, access) => current.resolver.known(image, access),
       isStale: (image, access) => current.resolver.isStale(image, access),
       failure: (image, access) => current.resolver.failure(image, access),
-      request: (image, access) => current.resolver.request(image, access),
+      request: (image, access, mayStart) => current.resolver.request(image, access, mayStart),
       onSettled: (listener) => void listeners.push(listener),
       resolve: (image, access, until) => current.resolver.resolve(image, access, until),
       pending: () => current.resolver.pending(),

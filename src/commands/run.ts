@@ -15,6 +15,7 @@ import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
 import { createImageCache } from '../oci/cache.ts';
+import { absentArchitectureLog } from './absent-architectures.ts';
 import { startAdmission } from './admission.ts';
 import { openCacheFile } from './cache-file.ts';
 import { cannotListen } from './cannot-listen.ts';
@@ -53,7 +54,7 @@ export async function run(context: Context): Promise<number> {
 async function runToTheEnd(context: Context): Promise<number> {
   const { config, signal } = context;
   const log = await createLog(config.log);
-  const metrics = createMetrics(VERSION);
+  const metrics = createMetrics(VERSION, clock.monotonic);
   const files = await openFiles(config, clock, log);
   const labels = await openLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
@@ -152,8 +153,14 @@ async function runToTheEnd(context: Context): Promise<number> {
       }
       settings = decided;
       log.level = next.log.level;
+      inForce = next;
+      tellAbsent();
       loops?.settingsChanged();
     };
+    let inForce = config;
+    const logAbsent = absentArchitectureLog(log);
+    // Before all nodes are there, none can be missed.
+    const tellAbsent = () => watches.notSynced().length === 0 && logAbsent(inForce, watches.nodes.store.values());
     let gatedElsewhere = 0;
     const leads = () => loops !== undefined && mayWrite();
     await startHealth(context, metrics, log, end.signal, {
@@ -194,6 +201,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       { version: VERSION, server: client.host, pods: watches.pods.store.size, nodes: watches.nodes.store.size },
       'watching',
     );
+    if (!signal.aborted) tellAbsent();
     keepHeapSmall();
     const options: LoopsOptions = {
       watches,

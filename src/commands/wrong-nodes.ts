@@ -35,7 +35,11 @@ export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Re
     daemonSetDecided: (key) => look(wrongNode.podsOf(key)),
     nodeChanged: (name, architectureChanged) =>
       look(architectureChanged ? wrongNode.podsOn(name) : wrongNode.found(name)),
-    imageSettled: (canonical) => look(wrongNode.waitingFor(canonical)),
+    imageSettled(canonical) {
+      for (const { key, inMs } of wrongNode.imageSettled(canonical)) {
+        if (wrongNode.suspects(key)) controller.enqueueAfter(key, inMs);
+      }
+    },
     settingsChanged: () => look(wrongNode.found()),
   };
 }

@@ -19,7 +19,8 @@ export function crossCheck(config: Config, where: Where): string[] {
 function checkMode({ placement, webhook }: Config, where: Where): string[] {
   if (placement.mode === 'taints' || webhook.enabled) return [];
   return [
-    `webhook.enabled: got false, expected true with placement.mode: ${placement.mode} (${where('placement.mode')})`,
+    `webhook.enabled: got false (${where('webhook.enabled')}), expected true, or nothing, with placement.mode: ` +
+      `${placement.mode} (${where('placement.mode')})`,
   ];
 }
 

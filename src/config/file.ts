@@ -1,42 +1,97 @@
 import { readFileSync } from 'node:fs';
-import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml';
-import { ConfigurationError } from './problems.ts';
+import { type Document, isMap, isScalar, LineCounter, parseAllDocuments } from 'yaml';
+import { isObject, objectAt, stringAt } from '../placement/json.ts';
+import { ConfigurationError, shown } from './problems.ts';
 
 /** A configuration file, read: its value, and where each key stands. */
 export type ConfigFile = {
   readonly name: string;
   readonly value: unknown;
   lineOf(path: readonly (string | number)[]): number;
+  /** What of the file is the configuration, where it is not the file itself. */
+  readonly note?: string;
 };
 
-/** Reads a YAML (or JSON) file. Throws {@link ConfigurationError} with the line where it is no YAML. */
+/** How the standard input is named on a command line. */
+export const STANDARD_INPUT = '-';
+/** Where the manifests and the chart put the configuration in their ConfigMap. */
+const CONFIG_MAP_KEY = 'config.yaml';
+
+/**
+ * Reads a YAML (or JSON) file, or the standard input (`-`): a configuration, the ConfigMap that holds one, alone or among other
+ * objects, or values of the Helm chart. Throws {@link ConfigurationError} with the line where it is none.
+ */
 export function readConfigFile(name: string): ConfigFile {
+  const shownAs = name === STANDARD_INPUT ? 'standard input' : name;
   let text: string;
   try {
-    text = readFileSync(name, 'utf8');
+    text = readFileSync(name === STANDARD_INPUT ? 0 : name, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    throw new ConfigurationError([`configuration file ${name} cannot be read (${code})`]);
+    throw new ConfigurationError([`configuration file ${shownAs} cannot be read (${code})`]);
   }
-  return parseConfig(name, text);
+  return parseConfig(shownAs, text);
 }
 
 /** The same from a text. */
 export function parseConfig(name: string, text: string): ConfigFile {
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter, prettyErrors: false });
-  if (document.errors.length > 0) {
+  const lines = new LineCounter();
+  const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
+  const errors = documents.flatMap((document) => document.errors);
+  if (errors.length > 0) {
     throw new ConfigurationError(
-      document.errors.map(
-        ({ message, pos }) => `${message.split('\n')[0]} (${name}:${lineCounter.linePos(pos[0]).line})`,
-      ),
+      errors.map(({ message, pos }) => `${message.split('\n')[0]} (${name}:${lines.linePos(pos[0]).line})`),
     );
   }
-  return {
-    name,
-    value: plainValue(name, document),
-    lineOf: (path) => lineCounter.linePos(offsetOf(document, path)).line,
-  };
+  const read = documents.filter(isFilled).map((document) => ({ document, value: plainValue(name, document) }));
+  const maps = read.filter(({ value }) => configIn(value) !== undefined);
+  const [only] = maps.length === 1 || read.length > 1 ? maps : read;
+  if (only === undefined || maps.length > 1) {
+    if (read.length === 0) return { name, value: {}, lineOf: () => 1 };
+    const got = `${read.length} documents, ${maps.length} of them ConfigMaps with ${CONFIG_MAP_KEY}`;
+    throw new ConfigurationError([`${name}: got ${got}, expected one configuration`]);
+  }
+  const { document, value } = only;
+  const lineOf: ConfigFile['lineOf'] = (path) => lines.linePos(offsetOf(document, path)).line;
+  const config = configIn(value);
+  if (config !== undefined) return inConfigMap(name, document, config, lines);
+  refuseOtherObjects(name, value);
+  if (isObject(value) && Object.hasOwn(value, 'config') && (isObject(value.config) || value.config === null)) {
+    const note = 'this is a Helm values file: its `config:` is what is checked';
+    return { name, value: value.config ?? {}, lineOf: (path) => lineOf(['config', ...path]), note };
+  }
+  return { name, value, lineOf };
+}
+
+/** Whether there is anything between two `---`. */
+function isFilled({ contents }: Document.Parsed): boolean {
+  return contents !== null && !(isScalar(contents) && contents.value === null);
+}
+
+/** The configuration that a ConfigMap holds; undefined for everything else. */
+function configIn(value: unknown): string | undefined {
+  if (!isObject(value) || value.kind !== 'ConfigMap') return undefined;
+  return stringAt(objectAt(value, 'data'), CONFIG_MAP_KEY);
+}
+
+function inConfigMap(name: string, document: Document.Parsed, text: string, lines: LineCounter): ConfigFile {
+  const scalar = document.getIn(['data', CONFIG_MAP_KEY], true);
+  const literal = isScalar(scalar) && scalar.type === 'BLOCK_LITERAL' ? scalar.range : undefined;
+  // The text of a literal block begins on the line after its `|`, line by line; any other has lines of its own.
+  const before = literal ? lines.linePos(literal[0]).line : 0;
+  const inner = parseConfig(literal ? name : `${name}, ${CONFIG_MAP_KEY}`, '\n'.repeat(before) + text);
+  return { ...inner, note: `this is a ConfigMap: its ${CONFIG_MAP_KEY} is what is checked` };
+}
+
+/** No key of the configuration is called `kind`. */
+function refuseOtherObjects(name: string, value: unknown): void {
+  if (!isObject(value) || typeof value.kind !== 'string' || typeof value.apiVersion !== 'string') return;
+  const keys = Object.keys(objectAt(value, 'data')).join(', ');
+  const what = value.kind === 'ConfigMap' ? `a ConfigMap without ${CONFIG_MAP_KEY} (data: ${keys || 'none'})` : '';
+  throw new ConfigurationError([
+    `${name}: got ${what || `an object of kind ${shown(value.kind)}`}, expected a configuration, a ConfigMap that holds one as ` +
+      `${CONFIG_MAP_KEY}, or values of the Helm chart`,
+  ]);
 }
 
 /** The document as a plain value. Throws {@link ConfigurationError} for an alias without its anchor, or far too many. */

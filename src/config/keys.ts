@@ -81,29 +81,3 @@ export function variableName(path: string): string {
   const segments = path.split('.').map((part) => part.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase());
   return `ARCHAWARE_${segments.join('__')}`;
 }
-
-/** The known name that is nearest to one that is not, if any is near enough to be meant. */
-export function nearest(name: string, known: readonly string[]): string | undefined {
-  const wanted = name.toLowerCase();
-  let best: { name: string; distance: number } | undefined;
-  for (const candidate of known) {
-    const distance = editDistance(wanted, candidate.toLowerCase());
-    if (best === undefined || distance < best.distance) best = { name: candidate, distance };
-  }
-  return best !== undefined && best.distance <= Math.max(2, Math.floor(name.length / 3)) ? best.name : undefined;
-}
-
-/** Levenshtein's distance, one row at a time; the second text is one of our own short names. */
-export function editDistance(one: string, other: string): number {
-  const text = one.slice(0, 100);
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 0; i < text.length; i++) {
-    const next = [i + 1];
-    for (let j = 0; j < other.length; j++) {
-      const replaced = (row[j] ?? 0) + (text[i] === other[j] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[other.length] ?? 0;
-}

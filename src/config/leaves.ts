@@ -1,7 +1,8 @@
 import * as z from 'zod';
-import { normaliseArchitecture } from '../placement/platform.ts';
+import { ARCHITECTURE_EXPECTED, ARCHITECTURES, didYouMean } from '../placement/platform.ts';
 import { parseSelector } from '../placement/selector.ts';
 import { DURATION, parseDuration } from './duration.ts';
+import { shown } from './problems.ts';
 
 /** What `--help`, the reference and an error line say of a key. */
 export type LeafMeta = {
@@ -75,12 +76,13 @@ export function selector(description: string) {
 }
 
 /** The name of an architecture in the spelling that nodes report. */
-export const architecture = z.string().refine((text) => normaliseArchitecture(text) === text, {
-  error: ({ input }) => {
-    const known = typeof input === 'string' ? normaliseArchitecture(input) : undefined;
-    return `got ${JSON.stringify(input)}, expected the name of an architecture as nodes report it${known ? ` ("${known}")` : ', as amd64'}`;
-  },
-});
+export const architecture = z
+  .string()
+  .refine((text) => ARCHITECTURES.includes(text), {
+    error: ({ input }) =>
+      `got ${shown(input)}, expected ${ARCHITECTURE_EXPECTED}${typeof input === 'string' ? didYouMean(input) : ''}`,
+  })
+  .meta({ enum: ARCHITECTURES });
 
 /** A list of architectures. */
 export function architectures(description: string) {

@@ -1,9 +1,10 @@
 import { parse as parseYaml } from 'yaml';
+import { editDistance, nearest } from '../kit/nearest.ts';
 import { isObject } from '../placement/json.ts';
 import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
-import { allKeys, assign, editDistance, expectedAt, type Key, nearest, variableName } from './keys.ts';
-import { ConfigurationError, shown, withoutLogin } from './problems.ts';
+import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';
+import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './problems.ts';
 import { type Config, schema } from './schema.ts';
 
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
@@ -51,6 +52,7 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
     assign(config, key.path, value);
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
+  followMode(config, given, sources);
   const parsed = schema.parse(config);
   const mismatches = crossCheck(parsed, (key, path = []) => {
     const entry = given.get(key);
@@ -58,6 +60,14 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   });
   if (mismatches.length > 0) throw new ConfigurationError(mismatches);
   return { config: parsed, sources };
+}
+
+/** Where nobody says whether the webhook is served, it follows from the mode: two of them need it. */
+function followMode(config: Record<string, unknown>, given: ReadonlyMap<string, Given>, sources: Map<string, Source>) {
+  const isSaid = (given.get('webhook.enabled')?.value ?? undefined) !== undefined;
+  if (isSaid || valueAt(config, 'placement.mode') === 'taints') return;
+  assign(config, 'webhook.enabled', true);
+  sources.set('webhook.enabled', `placement.mode, ${sources.get('placement.mode')}`);
 }
 
 /** The line for a key that there is not. */
@@ -81,22 +91,21 @@ export function unknownFlag(name: string, known: readonly string[]): string {
 function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {
   const where = (path: (string | number)[]) => `${file.name}:${file.lineOf(path)}`;
   const isGroup = (path: string) => keys.some((key) => key.path.startsWith(`${path}.`));
+  // Those that nobody will read are only counted: to look for the nearest of thousands of names takes seconds.
+  const add = (line: () => string) => problems.push(problems.length < MOST_PROBLEMS ? line() : '');
   const walk = (value: unknown, path: string[]): void => {
     const name = path.join('.');
     if (keys.some((key) => key.path === name)) {
       given.set(name, { value, source: where(path), lineOf: (rest) => where([...path, ...rest]) });
     } else if (name !== '' && !isGroup(name)) {
-      problems.push(`${unknownKey(name, keys)} (${where(path)})`);
+      add(() => `${unknownKey(name, keys)} (${where(path)})`);
     } else if (isObject(value)) {
       for (const [key, child] of Object.entries(value)) {
         if (!key.includes('.')) walk(child, [...path, key]);
-        else
-          problems.push(
-            `${key}: unknown key; in a file the parts of a name are nested maps (${where([...path, key])})`,
-          );
+        else add(() => `${key}: unknown key; in a file the parts of a name are nested maps (${where([...path, key])})`);
       }
     } else if (value !== null) {
-      problems.push(`${name || file.name}: got ${shown(value)}, expected a map of keys (${where(path)})`);
+      add(() => `${name || file.name}: got ${shown(value)}, expected a map of keys (${where(path)})`);
     }
   };
   walk(file.value, []);

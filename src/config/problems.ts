@@ -1,11 +1,16 @@
-/** Everything that is wrong with a configuration, a line each; nothing of it was applied. */
+/** So many problems are named; of a file that is no configuration at all there may be thousands. */
+export const MOST_PROBLEMS = 20;
+
+/** What is wrong with a configuration, a line each, the last one counts those that are not named; nothing of it was applied. */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
-    super(problems.join('\n'));
-    this.problems = problems;
+    const more = problems.length - MOST_PROBLEMS;
+    const named = more > 0 ? [...problems.slice(0, MOST_PROBLEMS), `and ${more} more`] : problems;
+    super(named.join('\n'));
+    this.problems = named;
   }
 }
 

@@ -25,6 +25,9 @@ const ENDPOINT = new RegExp(`^(?:https?://)?${HOST.source.slice(1, -1)}(?:/[a-z0
 const MIRRORS_EXAMPLE =
   'a map as {docker.io: {endpoints: [mirror.example.com/hub], fallback: true, credentials: mirror}}';
 
+/** As the API server takes it in `clientConfig.service.path`: parts that are DNS names. */
+const URL_PATH = /^(?:(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*)+)?$/;
+
 const path = (description: string, expected: string) => leaf(z.string().default(''), description, expected);
 
 const globs = (fallback: string[], description: string) =>
@@ -39,7 +42,7 @@ export const schema = z.strictObject({
     mode: choice(
       ['taints', 'affinity', 'both'],
       'taints',
-      'How pods are placed: by taints and tolerations, by node affinity at admission (needs webhook.enabled), or by both.',
+      'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both.',
     ),
     noCommonArchitecture: decisive.noCommonArchitecture,
   }),
@@ -178,12 +181,20 @@ export const schema = z.strictObject({
     }),
   }),
   webhook: z.strictObject({
-    enabled: flag(false, 'Whether POST /mutate is served, so that pods are placed at admission.'),
+    enabled: flag(
+      false,
+      'Whether admission reviews are answered, so that pods are placed at admission. Not set: as placement.mode needs it, so true with affinity and both.',
+    ),
     address: leaf(bindAddress.default(':9443'), 'Where it is served, over HTTPS.', 'host:port or :port', ADDRESS),
     certificates: leaf(
       z.string().min(1).default('self'),
       'Made by the leader and kept in a Secret, or read from a directory with tls.crt, tls.key and ca.crt.',
       'self, or the path of a directory',
+    ),
+    path: leaf(
+      z.string().max(200).regex(URL_PATH).default(''),
+      'Path of the URL at which reviews are answered; empty: /mutate/ and a secret that the leader makes, with self-made certificates.',
+      'a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long',
     ),
   }),
   nodeLabels: z.strictObject({

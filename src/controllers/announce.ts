@@ -1,12 +1,12 @@
 import type { Clock } from '../kube/clock.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
-import type { Decision } from '../placement/decide.ts';
+import type { Decision, FailedImage } from '../placement/decide.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
 import { type Placing, usesTaints } from '../placement/placing.ts';
 import type { PodTemplate } from '../placement/pod.ts';
-import { readPreferred } from '../placement/preference.ts';
+import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
@@ -41,7 +41,10 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
 
 const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 
-/** Tells of what an operator should know about a decision. */
+/** Of an object's images that cannot be resolved so many have an Event, the others when these are resolved. */
+const MOST_FAILED = 8;
+
+/** Says what an operator should know about a decision. */
 export function announce(
   key: string,
   regarding: Regarding,
@@ -52,6 +55,9 @@ export function announce(
 ): void {
   const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
     announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  const warnOf = (failed: readonly FailedImage[]) => {
+    for (const each of failed.slice(0, MOST_FAILED)) warn('ImageUnresolvable', 'Resolving', unresolvableNote(each));
+  };
   const by = settings.policy === undefined ? '' : `policy ${settings.policy}: `;
   if (template.statement !== undefined) {
     try {
@@ -66,7 +72,7 @@ export function announce(
   }
   switch (decision.kind) {
     case 'wait':
-      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
+      warnOf(decision.failed);
       return;
     case 'hold':
       warn(
@@ -76,7 +82,7 @@ export function announce(
       );
       return;
     case 'place': {
-      for (const failed of decision.failed) warn('ImageUnresolvable', 'Resolving', unresolvableNote(failed));
+      warnOf(decision.failed);
       if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', by + openNote(decision));
       if (decision.images.length > 0) {
         warn(
@@ -99,18 +105,22 @@ export function announce(
   }
 }
 
-/** Tells of a namespace's annotation that cannot be read. */
+/** Reports the preferences of a pod and of its namespace that cannot be read, and so are passed over. */
 export function announcePreferred(
   key: string,
   regarding: Regarding,
+  pod: Pick<PodTemplate, 'labels'>,
   { name, preferred }: Pick<Namespace, 'name' | 'preferred'>,
   announcer: Announcer,
 ): void {
+  const problems = preferredProblems(pod);
   try {
     if (preferred !== undefined) readPreferred(preferred);
   } catch (error) {
     const problem = error instanceof Error ? error.message : error;
-    const note = `annotation ${PREFERRED} of namespace ${name}: ${problem}`;
+    problems.push(`annotation ${PREFERRED} of namespace ${name}: ${problem}`);
+  }
+  for (const note of problems) {
     announcer.tell(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
   }
 }

@@ -23,10 +23,10 @@ import { announce, announceSecrets, createAnnouncer } from './announce.ts';
 import { createAnswered } from './answered.ts';
 import { createContention } from './contention.ts';
 import type { ImageSource } from './images.ts';
-import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
+import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type PlacementState } from './placement-state.ts';
 import { createRefusals } from './refusals.ts';
 import { createRolloutTurn } from './rollout.ts';
-import { createWaiting } from './waiting.ts';
+import { createWaiting, type Due } from './waiting.ts';
 
 export type DaemonSetControllerOptions = {
   readonly daemonSets: Store<DaemonSet>;
@@ -51,7 +51,8 @@ export type DaemonSetControllerOptions = {
 export type DaemonSetController = {
   readonly reconcile: Reconciler;
   readonly states: ReadonlyMap<string, PlacementState>;
-  waitingFor(image: string): readonly string[];
+  /** The lookup of an image, by its canonical name, has ended: the DaemonSets to look at again, and when. */
+  imageSettled(image: string): readonly Due[];
   /** The DaemonSets that wait for their turn to roll. */
   waitingToRoll(): readonly string[];
   /** DaemonSets whose tolerations another writer keeps taking out. */
@@ -67,7 +68,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
   const queued = new Set<string>();
-  const waiting = createWaiting();
+  const waiting = createWaiting(clock);
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
@@ -158,11 +159,11 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   }
 
   function keep(key: string, daemonSet: DaemonSet, settings: Settings, decision: PlacementState['decision']): void {
-    const awaited = decision.kind === 'skip' ? [] : imagesAwaited(decision);
-    const final = awaited.length === 0 && !(decision.kind === 'place' && decision.followsCluster);
+    const isKnown = decision.kind === 'skip' || imagesUnknown(decision).length === 0;
+    const final = isKnown && !(decision.kind === 'place' && decision.followsCluster);
     const { uid } = daemonSet;
     states.set(key, { uid, read: whatIsRead(daemonSet), settings, final, at: clock.monotonic(), decision });
-    waiting.set(key, awaited.map(images.canonicalOf));
+    waiting.set(key, decision.kind === 'skip' ? [] : imagesAwaited(decision).map(images.canonicalOf));
     queued.delete(key);
   }
 
@@ -246,7 +247,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   return {
     reconcile,
     states,
-    waitingFor: (image) => waiting.keysFor(image),
+    imageSettled: waiting.settled,
     waitingToRoll: () => [...queued],
     contested: contention.count,
   };

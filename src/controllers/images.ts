@@ -10,9 +10,12 @@ export type SecretProblem = { readonly name: string; readonly reason: string };
 
 /** What a reconciliation asks of images: answers from memory, and look-ups started for what is not there. */
 export type ImageSource = {
-  /** The answer for an image as a pod of this namespace with these pull secrets may have it. Starts a look-up if due. */
-  answer(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
-  /** The same without asking anybody. */
+  /**
+   * The answer for an image as a pod of this namespace with these pull secrets may have it. Starts a lookup if one is due;
+   * `mayStart` is called just before, and may prevent that.
+   */
+  answer(image: PodImage, namespace: string, pullSecrets: readonly string[], mayStart?: () => boolean): ImageAnswer;
+  /** The same without asking a registry. */
   recall(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
   /** Whether what is known of it is older than its time and could not be revalidated. */
   isStale(image: PodImage, namespace: string, pullSecrets: readonly string[]): boolean;
@@ -45,14 +48,20 @@ export function createImageSource(
     return found;
   }
 
-  function answer(podImage: PodImage, namespace: string, pullSecrets: readonly string[], ask: boolean): ImageAnswer {
+  function answer(
+    podImage: PodImage,
+    namespace: string,
+    pullSecrets: readonly string[],
+    mayStart?: () => boolean,
+  ): ImageAnswer {
     const { image } = podImage;
     const access = accessFor(podImage, namespace, pullSecrets);
     // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
     const now = clock.steady();
     const platforms = resolver.known(image, access);
+    // What is known may be old, and due to be asked about again.
+    resolver.request(image, access, mayStart);
     if (platforms !== undefined) return { kind: 'known', platforms };
-    if (ask) resolver.request(image, access);
     const failure = resolver.failure(image, access);
     if (failure === undefined) return { kind: 'pending' };
     return {
@@ -79,8 +88,8 @@ export function createImageSource(
       return [{ name: `${surplus} and all after it`, reason: `only the first ${MOST_PULL_SECRETS} are read` }, ...met];
     },
     isStale: (image, namespace, pullSecrets) => resolver.isStale(image.image, accessFor(image, namespace, pullSecrets)),
-    answer: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, true),
-    recall: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, false),
+    answer,
+    recall: (image, namespace, pullSecrets) => answer(image, namespace, pullSecrets, () => false),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Decision } from '../placement/decide.ts';
 import type { SkipReason } from '../placement/eligibility.ts';
+import { TOO_MANY_IMAGES } from '../placement/images.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Toleration } from '../placement/tolerations.ts';
 
@@ -24,8 +25,15 @@ export const OPEN_AGAIN_MS = 60_000;
 /** A pod that is held is decided anew this often. */
 export const HELD_AGAIN_MS = 10 * 60_000;
 
-/** The images whose end of look-up may change the decision. */
+/** The images whose lookup may change the decision. */
 export function imagesAwaited(decision: Decision): readonly string[] {
+  if (decision.kind === 'hold') return [];
+  const surplus = decision.failed.find(({ code }) => code === TOO_MANY_IMAGES)?.image;
+  return imagesUnknown(decision).filter((image) => image !== surplus);
+}
+
+/** The images that a decision was made without. */
+export function imagesUnknown(decision: Decision): readonly string[] {
   if (decision.kind === 'wait') return decision.images;
   return decision.kind === 'place' ? decision.unknown : [];
 }

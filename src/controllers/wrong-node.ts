@@ -24,7 +24,7 @@ import { createBrokenPods } from './broken-pods.ts';
 import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 import type { ImageSource } from './images.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from './placement-state.ts';
-import { createWaiting } from './waiting.ts';
+import { createWaiting, type Due } from './waiting.ts';
 
 /** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
 export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
@@ -57,8 +57,8 @@ export type WrongNodeController = {
   podsOn(node: string): readonly string[];
   /** Those of a DaemonSet. */
   podsOf(daemonSet: string): readonly string[];
-  /** The pods that wait for an image, by its canonical name. */
-  waitingFor(image: string): readonly string[];
+  /** The lookup of an image, by its canonical name, has ended: the pods to look at again, and when. */
+  imageSettled(image: string): readonly Due[];
 };
 
 /** A pod in the wrong place: what was counted of it, and how often its eviction was blocked. */
@@ -72,7 +72,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
   const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
   const announcer = createAnnouncer(options.events, clock);
   const limits = createEvictionLimits(clock);
-  const waiting = createWaiting();
+  const waiting = createWaiting(clock);
   const found = new Map<string, Found>();
   const broken = createBrokenPods();
 
@@ -240,6 +240,6 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         const pod = pods.get(key);
         return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
       }),
-    waitingFor: (image) => waiting.keysFor(image),
+    imageSettled: waiting.settled,
   };
 }

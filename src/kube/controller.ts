@@ -28,6 +28,7 @@ export type ControllerOptions = {
 export type Controller = {
   readonly name: string;
   enqueue(key: string): void;
+  /** Milliseconds; 0: at once. */
   enqueueAfter(key: string, ms: number): void;
   forget(key: string): void;
   depth(): number;
@@ -75,7 +76,10 @@ export function createController(options: ControllerOptions): Controller {
   return {
     name,
     enqueue: (key) => queue.add(key, priorityOf(key)),
-    enqueueAfter: (key, ms) => queue.addAfter(key, priorityOf(key), ms),
+    enqueueAfter(key, ms) {
+      if (ms <= 0) queue.add(key, priorityOf(key));
+      else queue.addAfter(key, priorityOf(key), ms);
+    },
     forget: (key) => queue.forget(key),
     depth: () => queue.depth(),
     idle: () => queue.idle(),

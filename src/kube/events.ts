@@ -61,6 +61,8 @@ const QUIET_MS = 6 * 60_000;
 const MAX_QUEUED = 1_000;
 /** Of those, of one namespace: who floods it must not displace what others have to be said. */
 const MAX_QUEUED_OF_NAMESPACE = MAX_QUEUED / 4;
+/** So many of each namespace are taken though the queue is full of what several others say. */
+const ALWAYS_OF_NAMESPACE = 8;
 /** So many occurrences about one object are taken within this time. */
 const MAX_OF_OBJECT = 16;
 const OBJECT_MS = 10 * 60_000;
@@ -182,7 +184,8 @@ export function createEvents(options: EventOptions): EventRecorder {
       if (signal.aborted || !mayWrite()) return false;
       // What has no namespace is no tenant's, and stands in a line of its own.
       const group = occurrence.regarding.namespace ?? '';
-      if (queue.size >= MAX_QUEUED || queue.sizeOf(group) >= MAX_QUEUED_OF_NAMESPACE) return drop();
+      const most = queue.size < MAX_QUEUED ? MAX_QUEUED_OF_NAMESPACE : ALWAYS_OF_NAMESPACE;
+      if (queue.sizeOf(group) >= most) return drop();
       if (!countObject(occurrence.regarding)) return drop();
       queue.add(group, occurrence);
       if (running < IN_FLIGHT) void drain();

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { createRegistryLabels } from './registry-labels.ts';
 
 /** What is measured when somebody looks, not when it happens. */
 export type Observed = {
@@ -29,11 +30,14 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
-/** Hosts are named by pods and pools by nodes: more than this many would fill the memory of whoever scrapes. */
-const MAX_NAMES = 100;
+/** Authors of pods name hosts: more labels than this would fill the memory of what scrapes. */
+const MAX_REGISTRIES = 100;
+/** Nodes name pools. */
+const MAX_POOLS = 100;
+const REGISTRY_IDLE_MS = 60 * 60_000;
 
-/** Creates the metrics. */
-export function createMetrics(version: string) {
+/** Creates the metrics. `now`: milliseconds of a clock that never goes back. */
+export function createMetrics(version: string, now: () => number) {
   const registry = new Registry();
   const registers = [registry];
   const counter = <T extends string>(name: string, help: string, labelNames: readonly T[]) =>
@@ -132,10 +136,19 @@ export function createMetrics(version: string) {
     'Seconds until the serving certificate of the webhook expires; NaN without one.',
   );
 
-  const configured = new Set<string>();
-  const otherRegistry = bounded();
-  const registryLabel = (host: string) => (configured.has(host) ? host : otherRegistry(host));
-  const poolLabel = bounded();
+  /** The methods and codes that were counted for each registry: what goes with its label. */
+  const counted = new Map<string, Map<string, { registry: string; method: string; code: string }>>();
+  const { configure, labelOf } = createRegistryLabels({
+    most: MAX_REGISTRIES,
+    idleMs: REGISTRY_IDLE_MS,
+    now,
+    onForgotten(label) {
+      for (const labels of counted.get(label)?.values() ?? []) registryRequests.remove(labels);
+      counted.delete(label);
+      for (const metric of [registrySeconds, rateLimit, rateLimitRemaining]) metric.remove({ registry: label });
+    },
+  });
+  const poolLabel = createPoolLabels();
 
   return {
     reconciled(controller: string, result: string, seconds: number) {
@@ -152,12 +165,15 @@ export function createMetrics(version: string) {
     imageResolved: (result: string) => resolutions.inc({ result }),
     cacheAnswered: (result: string) => cache.inc({ result }),
     registryAnswered(request: { registry: string; method: string; code: string; seconds: number }) {
-      const label = registryLabel(request.registry);
-      registryRequests.inc({ registry: label, method: request.method, code: codeLabel(request.code) });
-      registrySeconds.observe({ registry: label }, request.seconds);
+      const registry = labelOf(request.registry, /^2\d\d$/.test(request.code));
+      const labels = { registry, method: request.method, code: codeLabel(request.code) };
+      const ofRegistry = counted.get(registry) ?? new Map();
+      counted.set(registry, ofRegistry.set(`${labels.method} ${labels.code}`, labels));
+      registryRequests.inc(labels);
+      registrySeconds.observe({ registry }, request.seconds);
     },
     rateLimitTold(told: { registry: string; limit?: number; remaining?: number }) {
-      const labels = { registry: registryLabel(told.registry) };
+      const labels = { registry: labelOf(told.registry, false) };
       if (told.limit !== undefined) rateLimit.set(labels, told.limit);
       if (told.remaining !== undefined) rateLimitRemaining.set(labels, told.remaining);
     },
@@ -166,9 +182,7 @@ export function createMetrics(version: string) {
     writeRefused: (controller: string) => writesRefused.inc({ controller }),
     eventDropped: () => eventsDropped.inc(),
     /** These registries are always told apart. */
-    registriesConfigured(hosts: readonly string[]) {
-      for (const host of hosts) configured.add(host);
-    },
+    registriesConfigured: configure,
     configReloaded: (succeeded: boolean) => reloadSuccess.set(succeeded ? 1 : 0),
     watchRestarted: (kind: string) => watchRestarts.inc({ kind }),
     /** The text of all metrics, for Prometheus. */
@@ -196,12 +210,12 @@ export function createMetrics(version: string) {
   };
 }
 
-/** The first names as they are, all later ones as `other`. */
-function bounded(): (name: string) => string {
+/** The first names of pools as they are, all later ones as `other`. */
+function createPoolLabels(): (name: string) => string {
   const known = new Set<string>();
   return (name) => {
     if (known.has(name)) return name;
-    if (known.size >= MAX_NAMES) return 'other';
+    if (known.size >= MAX_POOLS) return 'other';
     known.add(name);
     return name;
   };

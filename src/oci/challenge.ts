@@ -12,6 +12,13 @@ export type Challenge = {
 const MAX_HEADER = 8192;
 const MAX_CHALLENGES = 16;
 const MAX_REALM = 2048;
+/** What a gateway or a name of its own for a repository needs; more would only make the token's URL longer. */
+const MAX_SCOPES = 4;
+const MAX_SCOPE = 300;
+/** GitHub's example of a scope, in challenges that know no repository. */
+const EXAMPLE_SCOPE = 'repository:user/image:pull';
+/** One way to match a text, so that its time is linear. */
+const PULL_SCOPE = /^repository:[a-z0-9]+(?:[._/-]+[a-z0-9]+)*:pull$/;
 
 /**
  * Parses the value of one or several `WWW-Authenticate` headers. Never throws: what follows a syntax error is left out,
@@ -67,6 +74,17 @@ function readValue(text: string, start: number): { text: string; end: number } |
 }
 
 /**
+ * What a Bearer challenge wants a token to be good for, as far as that is reading repositories: a registry that passes on
+ * the challenge of another one, or maps names, knows the repository under another name. Never throws.
+ */
+export function pullScopes({ parameters }: Challenge): string[] {
+  const scopes = (parameters.get('scope') ?? '')
+    .split(' ')
+    .filter((scope) => scope.length <= MAX_SCOPE && PULL_SCOPE.test(scope) && scope !== EXAMPLE_SCOPE);
+  return [...new Set(scopes)].slice(0, MAX_SCOPES);
+}
+
+/**
  * The address of a token service, as a registry's own 401 named it: https, or http where the registry is configured as
  * insecure; no user information, no fragment. Where its addresses may lie is judged when it is dialled.
  *
@@ -82,7 +100,8 @@ export function acceptRealm(realm: string, registry: { readonly host: string; re
   const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
   if (url === undefined) throw refuse('malformed', 'is no absolute URL');
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
-    throw refuse('forbidden-address', `is not https ("${printable(url.protocol, 20)}")`);
+    const key = url.protocol === 'http:' ? `; registries.insecure: ["${registry.host}"] allows it` : '';
+    throw refuse('forbidden-address', `is not https ("${printable(url.protocol, 20)}")${key}`);
   }
   if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'holds user information');
   if (url.hash !== '') throw refuse('malformed', 'holds a fragment');

@@ -6,10 +6,9 @@ import { ImageError } from './errors.ts';
  * server (5xx), nobody asks for a while but one at a time, to see whether it is back. Each host has its own.
  */
 export type Circuits = {
-  /**
-   * The last failure, where the host is not to be asked now; its `retryAfterMs` says when. Undefined: ask, and tell what
-   * came of it with {@link Circuits.settled}.
-   */
+  /** The last failure, where the host is not to be asked now; its `retryAfterMs` says when. */
+  open(host: string): ImageError | undefined;
+  /** The same just before the host is asked. Undefined: ask now, and say what came of it with {@link Circuits.settled}. */
   refusal(host: string): ImageError | undefined;
   /** An answer, whatever it says, closes the circuit. An error that says nothing of the host counts for nothing. */
   settled(host: string, error: ImageError | undefined): void;
@@ -41,12 +40,11 @@ const CLOSED: State = { failures: 0, openUntil: 0 };
 export function createCircuits({ now, random }: CircuitOptions): Circuits {
   const states = new LRUCache<string, State>({ max: MAX_HOSTS });
   return {
+    open,
     refusal(host) {
+      const refused = open(host);
       const state = states.get(host);
-      if (state?.last === undefined || state.failures < FAILURES) return undefined;
-      const { last } = state;
-      const remaining = state.openUntil - now();
-      if (remaining > 0) return unasked(last, remaining);
+      if (refused !== undefined || state === undefined || state.failures < FAILURES) return refused;
       // The first to come now tries; the others wait for what comes of it.
       states.set(host, { ...state, openUntil: now() + delay(state.failures) });
       return undefined;
@@ -62,6 +60,13 @@ export function createCircuits({ now, random }: CircuitOptions): Circuits {
     },
     isHealthy: (host) => states.get(host)?.failures === 0,
   };
+
+  function open(host: string): ImageError | undefined {
+    const state = states.get(host);
+    if (state?.last === undefined || state.failures < FAILURES) return undefined;
+    const remaining = state.openUntil - now();
+    return remaining > 0 ? unasked(state.last, remaining) : undefined;
+  }
 
   function delay(failures: number): number {
     if (failures < FAILURES) return 0;

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { codeOf, ImageError } from './errors.ts';
+import type { Dispatcher } from 'undici';
+import { codeOf, ImageError, printable } from './errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { Request, Response, Send } from './transport.ts';
@@ -14,6 +15,8 @@ export type ConnectionOptions = {
 
 /** Of a TLS handshake with something that certainly speaks another protocol; an alert is spoken in TLS. */
 const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
+/** Of those, what is said where the other side speaks no TLS at all; others are about a version or a cipher. */
+const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL))$/;
 /** What such a thing may do as well, and a registry with TLS that is just being restarted. */
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
 /** Of trusts and hosts that may speak plain http, which the operator names. */
@@ -74,17 +77,30 @@ export function createSend(options: ConnectionOptions): Send {
     }
   }
 
+  /** One more try where a connection that was kept from before turns out to be closed: that says nothing of the host. */
+  async function dispatch(request: Request, proxy: ForwardProxy | undefined): Promise<Dispatcher.ResponseData> {
+    for (let isFirst = true; ; isFirst = false) {
+      const route = options.guard.route({ ...request, ...(proxy === undefined ? {} : { proxy }) });
+      const begun = options.guard.begin();
+      try {
+        return await route.dispatcher.request({
+          origin: route.origin,
+          path: route.path,
+          method: request.method,
+          headers: { ...headersOf(request, options.userAgent), ...route.headers },
+          signal: request.signal,
+          ...(request.body === undefined ? {} : { body: request.body }),
+        });
+      } catch (error) {
+        const mayRepeat = isFirst && request.method !== 'POST' && !request.signal.aborted;
+        if (!mayRepeat || !begun.wasKept(error)) throw error;
+      }
+    }
+  }
+
   async function exchange(request: Request): Promise<Response> {
     const proxy = proxyOf(request.url);
-    const route = options.guard.route({ ...request, ...(proxy === undefined ? {} : { proxy }) });
-    const { statusCode, headers, body } = await route.dispatcher.request({
-      origin: route.origin,
-      path: route.path,
-      method: request.method,
-      headers: { ...headersOf(request, options.userAgent), ...route.headers },
-      signal: request.signal,
-      ...(request.body === undefined ? {} : { body: request.body }),
-    });
+    const { statusCode, headers, body } = await dispatch(request, proxy);
     if (statusCode === 407 && proxy !== undefined && request.url.protocol === 'http:') {
       body.on('error', () => undefined).destroy();
       throw proxyAnswered(statusCode, proxy);
@@ -100,8 +116,9 @@ export function createSend(options: ConnectionOptions): Send {
       await body.dump({ limit: 16 * 1024, signal: request.signal });
       return { ...answer, body: new Uint8Array() };
     }
-    const encoding = (flat['content-encoding'] ?? 'identity').toLowerCase();
-    if (encoding !== 'identity') throw refuse('malformed', 'answers compressed, which was not asked for');
+    const encoding = (flat['content-encoding'] ?? '').trim().toLowerCase();
+    if (encoding !== '' && encoding !== 'identity')
+      throw refuse('malformed', 'answers compressed, which was not asked for');
     if (Number(flat['content-length'] ?? 0) > request.maxBytes) {
       throw refuse('too-large', `answers with more than ${request.maxBytes} bytes`);
     }
@@ -161,8 +178,9 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
 }
 
 /** What went wrong below HTTP. Its own message may hold resolved addresses, so only its code is passed on. */
-function describe(error: unknown, { registry, url }: Request, proxy: ForwardProxy | undefined): ImageError {
+function describe(error: unknown, request: Request, proxy: ForwardProxy | undefined): ImageError {
   if (error instanceof ImageError) return error;
+  const { registry } = request;
   const code = codeOf(error);
   const make = (problem: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
     new ImageError(`${registry} ${problem}`, { code: kind, temporary: kind !== 'malformed', endpoint: registry });
@@ -181,12 +199,13 @@ function describe(error: unknown, { registry, url }: Request, proxy: ForwardProx
   ) {
     return make(`does not speak proper HTTP`, 'malformed');
   }
-  const problem = tlsProblem(code, url);
+  const problem = tlsProblem(code, request);
   return make(problem ?? `could not be asked (${code || 'connection failed'})`, 'unavailable');
 }
 
-/** What the code of OpenSSL or of Node.js says about certificates; undefined where it is about something else. */
-function tlsProblem(code: string, { protocol, host }: URL): string | undefined {
+/** What the code of OpenSSL or of Node.js says about TLS; undefined where it is about something else. */
+function tlsProblem(code: string, request: Request): string | undefined {
+  const { protocol, host } = request.url;
   // In TLS 1.3 a client certificate is refused after the handshake, and undici keeps only that the connection was closed.
   if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
     return `hung up early (${code}); registries that want a client certificate do so too`;
@@ -195,9 +214,29 @@ function tlsProblem(code: string, { protocol, host }: URL): string | undefined {
   if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE)/.test(code)) {
     return `could not be asked: ${host} wants a client certificate, or refuses ours (${code})`;
   }
+  const key = keyFor(request);
+  if (NO_TLS.test(code) && request.trust?.plain !== true) {
+    return `could not be asked: ${host} speaks no TLS (${code}); where it speaks plain http, ${key.plain} allows that`;
+  }
   if (!/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) return undefined;
-  const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code)
-    ? 'registries.caFile adds the authority that signed it, '
-    : '';
-  return `has a certificate, at ${host}, that cannot be verified (${code}); ${hint}registries.insecure skips that`;
+  const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code) ? `${key.authority}, ` : '';
+  return `has a certificate, at ${host}, that cannot be verified (${code}); ${hint}${key.unverified} skips that`;
+}
+
+/** What opens a host: for one with a trust out of a `hosts.toml`, that file is what counts. */
+function keyFor({ url, trust, ledBy }: Request): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
+  const host = printable(url.host, 100);
+  if (trust?.file !== undefined) {
+    return {
+      plain: `"http://${host}" in ${trust.file}`,
+      unverified: `skip_verify = true in ${trust.file}`,
+      authority: `ca in ${trust.file} names the authority that signed it`,
+    };
+  }
+  const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printable(ledBy, 100)}", "${host}`}"]`;
+  return {
+    plain: insecure,
+    unverified: insecure,
+    authority: 'registries.caFile adds the authority that signed it',
+  };
 }

@@ -1,12 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Algorithms of the OCI image-spec's "Registered algorithms" that every implementation has, and their hex lengths. */
+/** The algorithms of container runtimes (go-digest), and their lengths in hexadecimal digits. */
 const HEX_LENGTH: ReadonlyMap<string, number> = new Map([
   ['sha256', 64],
+  ['sha384', 96],
   ['sha512', 128],
 ]);
 
-/** Whether a string is a digest that we can verify: `sha256:` or `sha512:` and lower-case hex of the right length. */
+/** Whether a string is a digest that we can verify: `sha256:`, `sha384:` or `sha512:` and lower-case hex of the right length. */
 export function isDigest(text: string): boolean {
   const colon = text.indexOf(':');
   const length = colon < 0 ? undefined : HEX_LENGTH.get(text.slice(0, colon));

@@ -30,6 +30,8 @@ export type ImageErrorDetails = {
   readonly retryAfterMs?: number;
   /** host[:port] of the registry that was asked; never a resolved address. */
   readonly endpoint?: string;
+  /** Whether another credential may bring another answer, whatever the code says; a token service's answers are such. */
+  readonly byCredential?: boolean;
   /** For debugging; never printed where users read. */
   readonly cause?: unknown;
 };
@@ -44,6 +46,7 @@ export class ImageError extends Error {
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
   readonly endpoint: string | undefined;
+  readonly byCredential: boolean;
 
   constructor(message: string, details: ImageErrorDetails) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -51,6 +54,7 @@ export class ImageError extends Error {
     this.temporary = details.temporary;
     this.retryAfterMs = details.retryAfterMs;
     this.endpoint = details.endpoint;
+    this.byCredential = details.byCredential === true;
   }
 }
 

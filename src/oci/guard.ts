@@ -8,6 +8,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
 import { ImageError } from './errors.ts';
+import { createKeptConnections, type KeptConnections } from './kept.ts';
 import type { ForwardProxy } from './proxy.ts';
 import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
 import { createTunnel, proxyHeaders } from './tunnel.ts';
@@ -46,6 +47,8 @@ export type Guard = {
    * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for a client certificate that is none
    */
   route(passage: Passage): Route;
+  /** Which connections are older than the request that is sent next. */
+  begin: KeptConnections['begin'];
   /** Whether a host[:port] answered from a public address; true as well for one that is not known. */
   isPublic(host: string): boolean;
   /** Ends all connections, and what runs on them. */
@@ -96,6 +99,7 @@ export function createGuard(options: GuardOptions): Guard {
   const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
   /** What still runs on pools that nobody else will be given. */
   const retired = new Set<Pools>();
+  const kept = createKeptConnections();
   let trusted = authorities();
 
   /** How TLS is spoken under a trust. The context is made once: a `ca` is parsed again for every connection. */
@@ -208,6 +212,7 @@ export function createGuard(options: GuardOptions): Guard {
       let found = pools.get(key);
       if (found === undefined) {
         found = make(passage);
+        for (const agent of new Set([found.https, found.http])) kept.watch(agent);
         pools.set(key, found);
       }
       const path = url.pathname + url.search;
@@ -216,6 +221,7 @@ export function createGuard(options: GuardOptions): Guard {
       const headers = { host: url.host, ...proxyHeaders(proxy) };
       return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
     },
+    begin: kept.begin,
     isPublic: (host) => publicHosts.get(host) ?? true,
     destroy() {
       ending.abort();

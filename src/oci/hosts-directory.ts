@@ -42,6 +42,8 @@ export function createHostsDirectory(options: {
 }): HostsDirectory {
   const { directory } = options;
   let folders: ReadonlyMap<string, Loaded> = new Map();
+  /** Names of folders, by how they are written in images' names, where hosts are in lower case. */
+  let spelled: ReadonlyMap<string, string> = new Map();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = directory === '' ? [] : [directory];
   let running: Promise<unknown> = Promise.resolve();
@@ -75,7 +77,10 @@ export function createHostsDirectory(options: {
     }
     tell(next);
     folders = next;
-    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name), ...hostsIn(loaded)]));
+    // A folder that is in lower case already wins over others.
+    const folderNames = [...next.keys()].filter((name) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
+    spelled = new Map([...folderNames, ...folderNames.filter(isLower)].map((name) => [name.toLowerCase(), name]));
+    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name).toLowerCase(), ...hostsIn(loaded)]));
     paths = [...seen];
     return problems;
   }
@@ -90,7 +95,7 @@ export function createHostsDirectory(options: {
 
   return {
     hosts(registry) {
-      const name = namesOf(registry).find((each) => folders.has(each));
+      const name = namesOf(registry).flatMap((each) => spelled.get(each) ?? [])[0];
       const loaded = name === undefined ? undefined : folders.get(name);
       return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
     },
@@ -120,6 +125,10 @@ function hostOf(name: string): string {
   return name.replace(/_(\d+)_$/, ':$1');
 }
 
+function isLower(name: string): boolean {
+  return name === name.toLowerCase();
+}
+
 function hostsIn({ entries }: Loaded): string[] {
   return entries.flatMap(({ address }) => (address === undefined ? [] : [urlHost(address)]));
 }
@@ -131,7 +140,7 @@ async function loadFolder(folder: string, read: Reader): Promise<Loaded> {
     text === ''
       ? { entries: [await readDockerStyle(folder)], warnings: [] }
       : await explained('hosts.toml', async (): Promise<HostsFile> => parseHostsToml(text, { directory: folder }));
-  return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, read))) };
+  return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, file, read))) };
 }
 
 /** `*.crt` are authorities, `*.cert` and `*.key` clients of the registry itself. */
@@ -148,7 +157,11 @@ async function readDockerStyle(folder: string): Promise<HostEntry<TlsFiles>> {
   return { resolvesTags: true, headers: {}, ...tls };
 }
 
-async function loadEntry({ tls, ...entry }: HostEntry<TlsFiles>, read: Reader): Promise<HostEntry<Trust>> {
+async function loadEntry(
+  { tls, ...entry }: HostEntry<TlsFiles>,
+  from: string,
+  read: Reader,
+): Promise<HostEntry<Trust>> {
   if (tls === undefined) return entry;
   const { verify, plain } = tls;
   const authorities: string[] = [];
@@ -167,7 +180,7 @@ async function loadEntry({ tls, ...entry }: HostEntry<TlsFiles>, read: Reader): 
   }
   const parts = JSON.stringify([verify, plain, authorities, clients]);
   const id = `hosts.toml ${createHash('sha256').update(parts).digest('hex')}`;
-  return { ...entry, tls: { id, verify, plain, authorities, clients } };
+  return { ...entry, tls: { id, verify, plain, authorities, clients, file: from } };
 }
 
 async function needed(read: Reader, file: string): Promise<string> {

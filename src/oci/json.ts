@@ -15,3 +15,19 @@ export function parseObject(body: Uint8Array | string): JsonObject | undefined {
     return undefined;
   }
 }
+
+/**
+ * A field as Go's JSON reads it, which is what Docker and the kubelet are made with: the case of its name does not
+ * matter, null is as good as nothing, and of several the last counts. Undefined where there is none.
+ */
+export function fieldOf(object: JsonObject, name: string): unknown {
+  return fieldsOf(object, name).at(-1);
+}
+
+/** All that {@link fieldOf} chooses from: into a map, Go reads one after the other. */
+export function fieldsOf(object: JsonObject, name: string): readonly unknown[] {
+  const lower = name.toLowerCase();
+  return Object.entries(object).flatMap(([key, value]) =>
+    value !== null && key.toLowerCase() === lower ? [value] : [],
+  );
+}

@@ -1,4 +1,5 @@
 import { onAbort } from '../kit/abort.ts';
+import type { Askers } from './askers.ts';
 import { EVERYBODY, type ImageCache, type Owner, type TagEntry } from './cache.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
 import type { Circuits } from './circuit.ts';
@@ -18,7 +19,7 @@ export type LookupTask = {
   /** What the tag stood for when it was last looked at. */
   readonly previous?: TagEntry;
   /** On whose behalf. */
-  readonly namespace: string;
+  readonly askers: Askers;
   /** Milliseconds for asking. Of what is left, an endpoint gets an equal share with those after it. */
   readonly budgetMs: number;
   readonly signal: AbortSignal;
@@ -61,12 +62,15 @@ export function createLookup(options: LookupOptions): Lookup {
     let spent = 0;
     for (const [index, endpoint] of able.entries()) {
       try {
-        const refusal = circuits.refusal(endpoint.host);
-        if (refusal !== undefined) throw refusal;
+        const open = circuits.open(endpoint.host);
+        if (open !== undefined) throw open;
         const release = await takePlace(endpoint, task);
         const started = now();
         const share = Math.max((budgetMs - spent) / (able.length - index), 1);
         try {
+          // The host may have failed others while this one waited.
+          const refusal = circuits.refusal(endpoint.host);
+          if (refusal !== undefined) throw refusal;
           return await withDeadline(
             share,
             task.signal,
@@ -86,7 +90,7 @@ export function createLookup(options: LookupOptions): Lookup {
   }
 
   /** Waits for as long as the host answers others, within reason: that it has much to do is no failure of the image. */
-  async function takePlace(endpoint: Endpoint, { namespace, reference, budgetMs, signal }: LookupTask) {
+  async function takePlace(endpoint: Endpoint, { askers, reference, budgetMs, signal }: LookupTask) {
     const isProven = (): boolean => circuits.isHealthy(endpoint.host);
     const patience = new AbortController();
     const forget = onAbort(signal, () => patience.abort(signal.reason));
@@ -97,7 +101,7 @@ export function createLookup(options: LookupOptions): Lookup {
       patience.abort(late(labelOf({ endpoint, reference }), 'had no free place', turns * budgetMs));
     }, budgetMs);
     try {
-      return await options.limiter.acquire({ host: endpoint.host, namespace, isProven }, patience.signal);
+      return await options.limiter.acquire({ host: endpoint.host, askers, isProven }, patience.signal);
     } finally {
       clearInterval(timer);
       forget();
@@ -125,8 +129,9 @@ export function createLookup(options: LookupOptions): Lookup {
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
-        circuits.settled(endpoint.host, error);
-        if (!['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
+        // A token service that fails for each credential in turn has failed once.
+        if (!failures.some(isOutage) || !isOutage(error)) circuits.settled(endpoint.host, error);
+        if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         candidates.failed(target, credential, error, generation);
         failures.push(error);
       }
@@ -137,9 +142,13 @@ export function createLookup(options: LookupOptions): Lookup {
   return Object.assign(lookup, { forgive: candidates.forgive });
 }
 
+function isOutage({ code }: ImageError): boolean {
+  return code === 'unavailable' || code === 'timeout';
+}
+
 /**
- * Of all that was tried: what may pass by itself, then what a credential could mend. Without credentials a "does not
- * exist" is the registry's word; with some of them refused it is not.
+ * Of all that was tried: what may pass by itself, then what a credential could change, that of the first credential
+ * first. Without credentials a "does not exist" is the registry's word; with some of them refused it is not.
  */
 function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
   const limited = failures.filter(({ code }) => code === 'rate-limited');
@@ -147,11 +156,12 @@ function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
     // Whose pause is over first may be asked first.
     return limited.reduce((one, other) => ((other.retryAfterMs ?? 0) < (one.retryAfterMs ?? 0) ? other : one));
   }
-  for (const code of ['denied', 'not-found'] as const) {
-    const failure = failures.find((error) => error.code === code);
-    if (failure !== undefined) return failure;
-  }
-  return failures[0];
+  return (
+    failures.find(({ byCredential, temporary }) => byCredential && temporary) ??
+    failures.find(({ byCredential, code }) => byCredential || code === 'denied') ??
+    failures.find(({ code }) => code === 'not-found') ??
+    failures[0]
+  );
 }
 
 /** The source's word where it was asked, else what its mirrors said, which may pass: "not found" may be "not yet". */

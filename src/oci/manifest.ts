@@ -39,13 +39,14 @@ export type Manifest =
     }
   | { readonly kind: 'image'; readonly config: Descriptor };
 
+const SIGNED_SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
 const KIND: ReadonlyMap<string, 'index' | 'image' | 'schema1'> = new Map([
   ['application/vnd.oci.image.index.v1+json', 'index'],
   ['application/vnd.docker.distribution.manifest.list.v2+json', 'index'],
   ['application/vnd.oci.image.manifest.v1+json', 'image'],
   ['application/vnd.docker.distribution.manifest.v2+json', 'image'],
   ['application/vnd.docker.distribution.manifest.v1+json', 'schema1'],
-  ['application/vnd.docker.distribution.manifest.v1+prettyjws', 'schema1'],
+  [SIGNED_SCHEMA1, 'schema1'],
   // What registries send for schema 1 to those who did not ask for a type.
   ['text/plain', 'schema1'],
 ]);
@@ -80,13 +81,26 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined)
   if (manifest === undefined) throw malformed('is no JSON object');
   const declared = [mediaType(contentType), mediaType(manifest.mediaType)].map((type) => KIND.get(type));
   const structure = structureOf(manifest);
-  if (structure === 'schema1' || (structure === undefined && declared.includes('schema1'))) {
-    throw unsupported('the image is of Docker schema 1, which container runtimes no longer run; push it again');
-  }
+  if (structure === 'schema1' || (structure === undefined && declared.includes('schema1'))) throw schema1();
   if (structure === undefined) throw malformed('holds neither "manifests" nor "config" and "layers"');
   const contradiction = declared.find((kind) => kind !== undefined && kind !== 'schema1' && kind !== structure);
   if (contradiction !== undefined) throw malformed(`says that it is an ${contradiction} and is an ${structure}`);
   return structure === 'index' ? parseIndex(manifest) : parseImage(manifest);
+}
+
+function schema1(): ImageError {
+  return unsupported('the image is of Docker schema 1, which container runtimes no longer run; push it again');
+}
+
+/**
+ * For a body whose digest does not match.
+ *
+ * @throws ImageError `unsupported` where it is a signed manifest of schema 1, whose digest is another thing's
+ */
+export function refuseSchema1(body: Uint8Array, contentType: string | undefined): void {
+  const manifest = body.byteLength > MAX_MANIFEST ? undefined : parseObject(body);
+  const isSigned = manifest?.schemaVersion === 1 && Array.isArray(manifest.signatures);
+  if (isSigned || mediaType(contentType) === SIGNED_SCHEMA1) throw schema1();
 }
 
 function structureOf(manifest: JsonObject): 'index' | 'image' | 'schema1' | undefined {
@@ -120,9 +134,14 @@ function parseIndex(index: JsonObject): Manifest {
   const platforms: Platform[] = [];
   const children: Descriptor[] = [];
   const skipped: Skipped[] = [];
+  let isBad = false;
   for (const entry of entries) {
     const child = descriptor(entry);
-    if (child === undefined || !isObject(entry)) throw malformed('has an entry without a valid digest');
+    if (child === undefined || !isObject(entry)) {
+      isBad = true;
+      skipped.push({ reason: 'an entry without a digest that can be verified' });
+      continue;
+    }
     const skip = (reason: string): number => skipped.push({ digest: child.digest, reason });
     const annotations = isObject(entry.annotations) ? entry.annotations : {};
     const kind = KIND.get(child.mediaType);
@@ -142,6 +161,8 @@ function parseIndex(index: JsonObject): Manifest {
       else platforms.push(read);
     }
   }
+  // Where another entry is of use, container runtimes take that and never look at a bad one.
+  if (isBad && platforms.length === 0 && children.length === 0) throw malformed('has no entry with a valid digest');
   return { kind: 'index', platforms: uniquePlatforms(platforms), children, skipped };
 }
 
@@ -190,7 +211,9 @@ export function readPlatform(platform: JsonObject): Platform | string {
   const os = rawOs.trim().toLowerCase();
   const architecture = normaliseArchitecture(rawArchitecture);
   if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
-    return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"`;
+    const isStrange = os !== 'unknown' && architecture === undefined;
+    const why = isStrange ? ', whose architecture no Go toolchain names (GOARCH)' : '';
+    return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"${why}`;
   }
   const variant = textOf(platform.variant);
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/.test(variant) ? { os, architecture, variant } : { os, architecture };

@@ -6,7 +6,7 @@ import type { Reference } from './reference.ts';
 export type Memory = {
   /** What is known and holds without asking. */
   fresh(reference: Reference, access: Access): { readonly found: Found; readonly entry?: TagEntry } | undefined;
-  /** The last that is known of a tag, however long ago it was. */
+  /** The last that is known of a name, however long ago it was. */
   last(reference: Reference, owners: readonly string[]): TagEntry | undefined;
 };
 
@@ -37,10 +37,9 @@ export function createMemory({ cache, ttl, ownersOf, now }: MemoryOptions): Memo
   return {
     last,
     fresh(reference, access) {
-      if (reference.digest !== undefined) {
-        const found = cache.digest(reference.digest);
-        return found === undefined ? undefined : { found };
-      }
+      const found = reference.digest === undefined ? undefined : cache.digest(reference.digest);
+      if (found !== undefined) return { found };
+      // A digest has an entry of its own where one registry does not hand out all of it: that is asked again, as a tag is.
       const entry = last(reference, ownersOf(reference, access));
       return entry !== undefined && isFresh(entry, reference, access) ? { found: entry.found, entry } : undefined;
     },

@@ -1,28 +1,15 @@
 import { LRUCache } from 'lru-cache';
-import type { Platform } from '../placement/platform.ts';
 import type { Found, ImageCache, TagEntry } from './cache.ts';
 import { digestOf, isDigest, matchesDigest } from './digest.ts';
 import { type Endpoint, labelOf, repositoryUrl, type Target } from './endpoint.ts';
 import { ImageError } from './errors.ts';
+import { type Explored, explore, type Source } from './explore.ts';
 import { createHeadless } from './headless.ts';
-import {
-  MANIFEST_ACCEPT,
-  MAX_CONFIG,
-  MAX_MANIFEST,
-  type Manifest,
-  parseConfig,
-  parseManifest,
-  type Skipped,
-  uniquePlatforms,
-} from './manifest.ts';
+import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from './manifest.ts';
 import { type Credential, type Response, type Send, statusError } from './transport.ts';
 
-/** Indexes within indexes; the image-spec allows them and names no depth. */
-const MAX_DEPTH = 3;
-/** Children of an index that name no platform, each of which costs a request or two. */
-const MAX_CHILDREN = 32;
-/** Entries that are left out, as far as they are told of. */
-const MAX_SKIPPED = 100;
+/** What a server without HEAD says (RFC 9110, section 15.6.2), which is no outage. */
+const NOT_IMPLEMENTED = 501;
 /** Milliseconds: longer than a pause of ours, and not for ever, as the tag may be pushed again meanwhile. */
 const UNFINISHED_MS = 900_000;
 
@@ -51,9 +38,6 @@ type Sent = {
   readonly at: number;
 };
 
-/** What a digest stands for; not complete where the registry lacks some of what the index names. */
-type Explored = Found & { readonly isComplete: boolean };
-
 export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
 
 /**
@@ -81,7 +65,8 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     if (!headless.holdsFor(asked)) {
       const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
       const digest = head.headers['docker-content-digest'] ?? '';
-      if (head.status === 401 || head.status === 429 || head.status >= 500) throw failed(head, asked, 'the manifest');
+      const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
+      if (head.status === 401 || head.status === 429 || isOutage) throw failed(head, asked, 'the manifest');
       if (isSuccess(head) && isDigest(digest)) {
         if (digest === previous.digest) return revalidated(previous);
         const known = options.cache.digest(digest);
@@ -124,7 +109,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     const name = nameOf(asked);
     const manifest = sent.manifest();
     try {
-      const known = await explore(manifest, asked);
+      const known = await explore(manifest, sourceOf(asked));
       unfinished.delete(name);
       return known;
     } catch (error) {
@@ -145,55 +130,14 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     };
   }
 
-  /** The platforms of a manifest: its own, and those of what it names without a platform. */
-  async function explore(root: Manifest, asked: Asked): Promise<Explored> {
-    if (root.kind === 'image') return { platforms: [await getConfig(asked, root)], skipped: [], isComplete: true };
-    let isComplete = true;
-    const platforms: Platform[] = [...root.platforms];
-    const skipped: Skipped[] = [...root.skipped];
-    const queue = root.children.map((child) => ({ child, depth: 2 }));
-    const seen = new Set<string>();
-    for (const { child, depth } of queue) {
-      const { digest } = child;
-      if (seen.has(digest)) continue;
-      seen.add(digest);
-      if (seen.size > MAX_CHILDREN) throw tooLarge(`names more than ${MAX_CHILDREN} images without a platform`, asked);
-      const known = options.cache.digest(digest);
-      if (known !== undefined) {
-        platforms.push(...known.platforms);
-        skipped.push(...known.skipped);
-        continue;
-      }
-      try {
-        const manifest = (await getManifest(asked, digest, digest)).manifest();
-        if (manifest.kind === 'image') {
-          platforms.push(await getConfig(asked, manifest));
-          continue;
-        }
-        if (depth > MAX_DEPTH) throw tooLarge(`nests indexes deeper than ${MAX_DEPTH}`, asked);
-        platforms.push(...manifest.platforms);
-        skipped.push(...manifest.skipped);
-        queue.push(...manifest.children.map((next) => ({ child: next, depth: depth + 1 })));
-      } catch (error) {
-        // A sparse index names what the registry does not hold; an entry that is no image is no platform either.
-        if (!(error instanceof ImageError) || !['not-found', 'unsupported'].includes(error.code)) throw error;
-        const isAbsent = error.code === 'not-found';
-        // A mirror may not have it yet.
-        if (isAbsent && !asked.endpoint.isSource) throw error;
-        if (isAbsent) isComplete = false;
-        skipped.push({ digest, reason: isAbsent ? 'not in the registry' : error.message });
-      }
-    }
-    if (platforms.length > 0) {
-      return { platforms: uniquePlatforms(platforms), skipped: skipped.slice(0, MAX_SKIPPED), isComplete };
-    }
-    const [first] = skipped;
-    throw new ImageError(
-      first === undefined
-        ? 'the index is empty'
-        : `the index names no image that can run: ${skipped.length} left out, the first is ${first.reason}`,
-      { code: 'unsupported', temporary: false, endpoint: labelOf(asked) },
-    );
+  function sourceOf(asked: Asked): Source {
+    return {
+      label: labelOf(asked),
+      isSource: asked.endpoint.isSource,
+      known: (digest) => options.cache.digest(digest),
+      manifest: async (digest) => (await getManifest(asked, digest, digest)).manifest,
+      config: (image) => getConfig(asked, image),
+    };
   }
 
   async function getManifest(asked: Asked, target: string, digest: string | undefined): Promise<Sent> {
@@ -207,7 +151,10 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     const header = response.headers['docker-content-digest'] ?? '';
     const claimed = isDigest(header) ? header : undefined;
     for (const expected of [digest, claimed]) {
-      if (expected !== undefined && !matchesDigest(response.body, expected)) throw mismatch(asked, 'manifest');
+      if (expected === undefined || matchesDigest(response.body, expected)) continue;
+      // The digest of a signed one is computed without its signatures, so it never matches.
+      refuseSchema1(response.body, response.headers['content-type']);
+      throw mismatch(asked, 'manifest');
     }
     const { etag } = response.headers;
     return {
@@ -218,11 +165,11 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     };
   }
 
-  async function getConfig(asked: Asked, { config }: Extract<Manifest, { kind: 'image' }>): Promise<Platform> {
+  async function getConfig(asked: Asked, { config }: Extract<Manifest, { kind: 'image' }>): Promise<Uint8Array> {
     const response = await request(asked, 'GET', `blobs/${config.digest}`, MAX_CONFIG, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the config blob');
     if (!matchesDigest(response.body, config.digest)) throw mismatch(asked, 'config blob');
-    return parseConfig(response.body);
+    return response.body;
   }
 
   function request(
@@ -274,13 +221,5 @@ function mismatch(asked: Asked, what: string): ImageError {
     code: 'malformed',
     temporary: false,
     endpoint: label,
-  });
-}
-
-function tooLarge(problem: string, asked: Asked): ImageError {
-  return new ImageError(`the index ${problem}`, {
-    code: 'too-large',
-    temporary: false,
-    endpoint: labelOf(asked),
   });
 }

@@ -53,7 +53,9 @@ export function parseReference(text: string): Reference {
   const at = text.indexOf('@');
   const digest = at < 0 ? undefined : text.slice(at + 1);
   if (digest !== undefined && !isDigest(digest)) {
-    throw refuse('after "@" a digest is expected: sha256: and 64, or sha512: and 128 lower-case hexadecimal digits');
+    throw refuse(
+      'after "@" a digest is expected: sha256: and 64, sha384: and 96, or sha512: and 128 lower-case hexadecimal digits',
+    );
   }
   const undigested = at < 0 ? text : text.slice(0, at);
   const colon = undigested.lastIndexOf(':');
@@ -72,17 +74,21 @@ export function parseReference(text: string): Reference {
   // Of ASCII alone: the Kelvin sign is a "k" in lower case, and no host's.
   const host = hasHost ? first.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) : HUB;
   const registry = host === HUB_LOGIN ? HUB : host;
-  const hostProblem = checkHost(registry);
+  // `foo_bar.com/x` is a path to Docker's grammar, as no host has an underscore there; container runtimes ask that host.
+  const isPath = hasHost && first.includes('_') && PATH_COMPONENT.test(first);
+  const hostProblem = isPath ? checkUrlHost(first) : checkHost(registry);
   if (hostProblem !== undefined) throw refuse(hostProblem);
 
   const rest = hasHost ? path.slice(slash + 1) : path;
   if (rest === '') throw refuse('the repository is missing');
-  if (!hasHost && /^[0-9a-f]{64}$/.test(rest)) {
+  // Only the bare digits: with a tag or a digest they are a name as any other.
+  if (/^[0-9a-f]{64}$/.test(text)) {
     throw refuse('64 hexadecimal digits are the ID of an image, which no registry knows; name its repository');
   }
   if (rest !== rest.toLowerCase()) throw refuse('repository names are lower case');
   const repository = registry === HUB && !rest.includes('/') ? `library/${rest}` : rest;
-  if (repository.length > MAX_REPOSITORY) throw refuse(`the repository is longer than ${MAX_REPOSITORY} characters`);
+  if ((isPath ? path : repository).length > MAX_REPOSITORY)
+    throw refuse(`the repository is longer than ${MAX_REPOSITORY} characters`);
   const wrong = repository.split('/').find((component) => !PATH_COMPONENT.test(component));
   if (wrong !== undefined) {
     throw refuse(
@@ -146,7 +152,10 @@ function checkHost(host: string): string | undefined {
   }
   if (host.length > MAX_HOST) return `the host is longer than ${MAX_HOST} characters`;
   const labels = (colon < 0 ? host : host.slice(0, colon)).split('.');
-  // What ends in a number is an address to a URL, and a bad one refused: `registry.0`.
-  const isValid = labels.every((label) => HOST_LABEL.test(label)) && URL.canParse(`https://${host}/`);
-  return isValid ? undefined : 'the host is not valid';
+  return labels.every((label) => HOST_LABEL.test(label)) ? checkUrlHost(host) : 'the host is not valid';
+}
+
+/** What ends in a number is an address to a URL, and a bad one refused: `registry.0`. */
+function checkUrlHost(host: string): string | undefined {
+  return URL.canParse(`https://${host}/`) ? undefined : 'the host is not valid';
 }

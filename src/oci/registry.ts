@@ -5,8 +5,7 @@ import { createSend } from './connection.ts';
 import { createGuard } from './guard.ts';
 import type { ProxySelector } from './proxy.ts';
 import { type RateLimit, reportRateLimit } from './rate-limit.ts';
-import type { TokenOptions } from './token.ts';
-import { chain, deadline, followRedirects, measure, type RequestRecord, type Send } from './transport.ts';
+import { chain, deadline, followRedirects, measure, type Named, type RequestRecord, type Send } from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
 export type RegistryOptions = {
@@ -58,12 +57,14 @@ export function createRegistry(options: RegistryOptions): Registry {
   const { isPublic, destroy } = guard;
   // A token service may not redirect: its answer would carry what was meant for another.
   const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
-  const redirects = reportRateLimit((rateLimit) => options.onRateLimit?.(rateLimit), followRedirects());
+  const redirects = reportRateLimit((rateLimit) => options.onRateLimit?.(rateLimit), followRedirects(named));
   return { send: chain([authentication, deadline(timeoutMs), redirects], wire), destroy };
 
-  /** What holds for a token service that the operator named. */
-  function named(host: string): ReturnType<TokenOptions['named']> {
-    if (insecure.has(host)) return { policy: 'configured', trust: insecureTrust };
+  /** What holds for a host that the operator named, wherever a registry leads to it. */
+  function named({ protocol, host, port }: URL): ReturnType<Named> {
+    // A URL drops the port that its scheme has anyway; an operator may write it.
+    const full = port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host;
+    if (insecure.has(host) || insecure.has(full)) return { policy: 'configured', trust: insecureTrust };
     return options.namedHosts?.().has(host) ? { policy: 'configured' } : undefined;
   }
 }

@@ -1,13 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import { untilAborted } from '../kit/abort.ts';
 import type { Platform } from '../placement/platform.ts';
+import { type Askers, createAskers } from './askers.ts';
 import type { ImageCache, TagEntry } from './cache.ts';
 import { createCircuits } from './circuit.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
 import { createFailures, type Failure, type Failures } from './failures.ts';
-import { createLimiter } from './limiter.ts';
+import { BOUNDS, createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
 import type { Skipped } from './manifest.ts';
 import { createMemory } from './memory.ts';
@@ -51,16 +52,19 @@ export type ResolverOptions = KeyringOptions &
 /** What images can run on, from memory or by asking their registries. No method but `resolve` waits. */
 export type Resolver = {
   /**
-   * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed (it is then asked for again, when
-   * that is due). Undefined otherwise, also for a malformed name.
+   * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed. Undefined otherwise, also for a
+   * malformed name. Asks nobody.
    */
   known(image: string, access: Access): readonly Platform[] | undefined;
   /** Whether what `known` answers is older than its time: its last revalidation failed. */
   isStale(image: string, access: Access): boolean;
   /** The last look-up's failure, where nothing is known. */
   failure(image: string, access: Access): Failure | undefined;
-  /** Asks for a look-up. Does nothing while one runs, while the image is known and fresh, and before `retryAt`. */
-  request(image: string, access: Access): void;
+  /**
+   * Asks for a lookup. Does nothing while one runs, while the image is known and fresh, and before `retryAt`. `mayStart` is
+   * called just before a lookup would begin, and may prevent that.
+   */
+  request(image: string, access: Access, mayStart?: () => boolean): void;
   /** Called after each look-up's end with the image's canonical name (`canonicalName` of reference.ts). */
   onSettled(listener: (canonical: string) => void): void;
   /**
@@ -77,11 +81,8 @@ export type Resolver = {
   forgive(): void;
 };
 
-/** In flight at once for one namespace, and in all; the limit for a host is configured. */
-const PER_NAMESPACE = 32;
-const TOTAL = 64;
-/** Of those, with hosts that are not known to answer. */
-const UNPROVEN = { perNamespace: 8, total: 32 };
+/** A lookup under way. Where it waits for a place, it has its turn when the first of the namespaces has. */
+type Flight = { readonly found: Promise<Resolution>; readonly askers: Askers };
 
 /** @throws Error for CIDRs in `addresses` that are none */
 export function createResolver(options: ResolverOptions): Resolver {
@@ -93,12 +94,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     cache,
     now,
     circuits: createCircuits(options),
-    limiter: createLimiter({
-      perHost: options.maxInFlight,
-      perNamespace: PER_NAMESPACE,
-      total: TOTAL,
-      unproven: UNPROVEN,
-    }),
+    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS }),
     send: registry.send,
     isPrivate: options.isPrivate,
     refusedMs: options.ttl.failure,
@@ -118,9 +114,9 @@ export function createResolver(options: ResolverOptions): Resolver {
   /** How often {@link Resolver.forgive} was called. */
   let generation = 0;
   /** By what was asked for: image and access. */
-  const flights = new Map<string, Promise<Resolution>>();
+  const flights = new Map<string, Flight>();
   /** By what is asked of the registry: image and the credentials that are tried. */
-  const lookups = new Map<string, Promise<Resolution>>();
+  const lookups = new Map<string, Flight>();
 
   function canonicalOf(image: string): string {
     const parsed = parse(image);
@@ -147,7 +143,7 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   /** What was known, where the last attempt to revalidate it failed: it holds until one succeeds. */
   function stale(reference: Reference, access: Access): Resolution | undefined {
-    if (reference.digest !== undefined || failures.get(keyOf(reference.text, access)) === undefined) return undefined;
+    if (failures.get(keyOf(reference.text, access)) === undefined) return undefined;
     const entry = memory.last(reference, ownersOf(reference, access));
     return entry === undefined ? undefined : resolutionOf(entry);
   }
@@ -156,9 +152,13 @@ export function createResolver(options: ResolverOptions): Resolver {
   function fly(image: string, access: Access): Promise<Resolution> {
     const key = keyOf(image, access);
     const running = flights.get(key);
-    if (running !== undefined) return running;
+    if (running !== undefined) {
+      running.askers.join(access.namespace);
+      return running.found;
+    }
     const asOf = generation;
-    const flight = answer(image, access)
+    const askers = createAskers(access.namespace);
+    const found = answer(image, access, askers)
       .then(
         (resolution) => {
           failures.remove(key);
@@ -180,12 +180,12 @@ export function createResolver(options: ResolverOptions): Resolver {
         flights.delete(key);
         if (!ended.signal.aborted) for (const listener of listeners) listener(canonicalOf(image));
       });
-    flight.catch(() => undefined);
-    flights.set(key, flight);
-    return flight;
+    found.catch(() => undefined);
+    flights.set(key, { found, askers });
+    return found;
   }
 
-  async function answer(image: string, access: Access): Promise<Resolution> {
+  async function answer(image: string, access: Access, askers: Askers): Promise<Resolution> {
     ended.signal.throwIfAborted();
     const reference = parse(image);
     if (reference instanceof ImageError) throw reference;
@@ -198,34 +198,39 @@ export function createResolver(options: ResolverOptions): Resolver {
     const perEndpoint = namesOf(reference).map((name) => keys.fingerprints([name]).join());
     const key = [reference.canonical, ...perEndpoint].join(' ');
     const running = lookups.get(key);
-    if (running !== undefined) return running;
-    const started = ask(reference, keys, access.namespace).finally(() => lookups.delete(key));
-    lookups.set(key, started);
-    return started;
+    if (running !== undefined) {
+      askers.each(running.askers.join);
+      return running.found;
+    }
+    const found = ask(reference, keys, askers).finally(() => lookups.delete(key));
+    lookups.set(key, { found, askers });
+    return found;
   }
 
-  async function ask(reference: Reference, keys: Keys, namespace: string): Promise<Resolution> {
+  async function ask(reference: Reference, keys: Keys, askers: Askers): Promise<Resolution> {
     const owners = keys.fingerprints(namesOf(reference));
     const previous = reference.digest === undefined ? memory.last(reference, owners) : undefined;
     const { entry, owner, outcome } = await lookup({
       reference,
       endpoints: options.endpointsOf(reference),
       credentials: keys.candidates,
-      namespace,
+      askers,
       budgetMs: options.timeoutMs * 3,
       signal: ended.signal,
       ...(previous === undefined ? {} : { previous }),
     });
     options.onCache?.(outcome === 'revalidated' ? 'revalidated' : 'miss');
-    if (reference.digest === undefined) cache.setTag(reference.canonical, owner, entry);
+    const isKnown = reference.digest !== undefined && cache.digest(reference.digest) !== undefined;
+    if (!isKnown) cache.setTag(reference.canonical, owner, entry);
     return resolutionOf(entry);
   }
 
-  function request(image: string, access: Access): void {
-    if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return;
+  function request(image: string, access: Access, mayStart = () => true): void {
+    const key = keyOf(image, access);
+    if (ended.signal.aborted || (failures.get(key)?.retryAt ?? 0) > now()) return;
     const reference = parse(image);
     if (!(reference instanceof ImageError) && fresh(reference, access) !== undefined) return;
-    void fly(image, access);
+    if (flights.has(key) || mayStart()) void fly(image, access);
   }
 
   return {
@@ -236,7 +241,6 @@ export function createResolver(options: ResolverOptions): Resolver {
       const answered = current ?? stale(reference, access);
       if (answered === undefined) return undefined;
       options.onCache?.(current === undefined ? 'stale' : 'hit');
-      if (current === undefined) request(image, access);
       return answered.platforms;
     },
     isStale(image, access) {

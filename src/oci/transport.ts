@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { onAbort } from '../kit/abort.ts';
 import type { AddressPolicy } from './addresses.ts';
-import { ImageError } from './errors.ts';
+import { ImageError, printable } from './errors.ts';
 import { forStrangers, type Trust } from './trust.ts';
 import { parseUrl } from './url.ts';
 
@@ -21,13 +21,15 @@ export type Request = {
   readonly method: 'GET' | 'HEAD' | 'POST';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** What a token is asked for: `repository:<name>:pull`, our own and never the challenge's. */
+  /** What a token is asked for: `repository:<name>:pull`. A challenge may add others (decision 031). */
   readonly scope: string;
   /** The endpoint's name, for messages and metrics; stays the same over redirects and token requests. */
   readonly registry: string;
   readonly policy: AddressPolicy;
   /** Absent: verified by the built-in authorities and the configured ones. */
   readonly trust?: Trust;
+  /** host[:port] that has to be named in `registries.insecure`, too, before that holds for the URL's host. */
+  readonly ledBy?: string;
   /** Headers of the endpoint's own configuration; they go to no other origin. */
   readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */
@@ -129,11 +131,23 @@ export function measure(report: (record: RequestRecord) => void, now: () => numb
 
 const MAX_REDIRECTS = 5;
 
-/** Follows redirects: never from https to http, and without credentials to another origin (scheme, host and port). */
-export function followRedirects(): Link {
+/** What holds for a URL's host[:port] that the operator named; undefined for all others. */
+export type Named = (url: URL) => { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
+
+/**
+ * Follows redirects, without credentials to another origin (scheme, host and port), and from https to http only where
+ * `registries.insecure` names the host.
+ */
+export function followRedirects(named: Named): Link {
   return async (request, next) => {
     const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
-      new ImageError(`${request.registry} ${problem}`, { code, temporary: false, endpoint: request.registry });
+      new ImageError(`${request.registry} ${problem}`, {
+        code,
+        temporary: false,
+        endpoint: request.registry,
+        // Pages for logging in are led to in many ways.
+        byCredential: code === 'malformed',
+      });
     let current = request;
     for (let hop = 0; ; hop += 1) {
       const response = await next(current);
@@ -145,34 +159,40 @@ export function followRedirects(): Link {
       if (url.protocol !== 'https:' && url.protocol !== 'http:') {
         throw refuse('forbidden-address', 'redirects to something that is no http');
       }
-      if (url.protocol === 'http:' && response.url.protocol === 'https:') {
-        throw refuse('forbidden-address', 'redirects from https to http');
+      if (url.protocol === 'http:' && response.url.protocol === 'https:' && named(url)?.trust?.plain !== true) {
+        const host = printable(url.host, 100);
+        throw refuse('forbidden-address', `redirects from https to http; registries.insecure: ["${host}"] allows it`);
       }
       if (url.username !== '' || url.password !== '') {
         throw refuse('forbidden-address', 'redirects to an address with user information');
       }
-      current = url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url);
+      current = url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url, named);
     }
   };
 }
 
 /**
  * The request, to another origin: without its credential, and without what the configuration says of the first host
- * (addresses, certificates, headers), which holds for that host alone.
+ * (addresses, certificates, headers). What it says of the other host holds there: how TLS is spoken in any case, which
+ * addresses are allowed only where the operator named the first host, too.
  */
-export function elsewhere(request: Request, url: URL): Request {
-  const { credential: _credential, challengeAt: _root, trust, endpointHeaders: _headers, ...rest } = request;
+export function elsewhere(request: Request, url: URL, named: Named): Request {
+  const { credential: _credential, challengeAt: _root, ...rest } = request;
   const headers = Object.fromEntries(
     Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
   );
-  const strangers = trust === undefined ? undefined : forStrangers(trust);
-  return {
-    ...rest,
-    url,
-    headers,
-    policy: rest.policy === 'public' ? 'public' : 'registry',
-    ...(strangers === undefined ? {} : { trust: strangers }),
-  };
+  return towards({ ...rest, headers }, url, named);
+}
+
+/** The request, to another host that a registry leads to, for which the configuration may say something of its own. */
+export function towards(request: Request, url: URL, named: Named): Request {
+  const { trust, endpointHeaders: _headers, ...rest } = request;
+  const known = named(url);
+  const applied = known?.trust ?? (trust === undefined ? undefined : forStrangers(trust));
+  // A registry that nobody named may not lead to an address that is allowed for a named host alone.
+  const isNamed = known !== undefined && request.policy === 'configured';
+  const policy = isNamed ? 'configured' : request.policy === 'public' ? 'public' : 'registry';
+  return { ...rest, url, policy, ...(applied === undefined ? {} : { trust: applied }) };
 }
 
 /** Milliseconds; more than this is not waited for, whatever a registry says. */
@@ -189,8 +209,19 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : undefined;
 }
 
-/** What a status other than 2xx means for a look-up. `what` is what was asked for, as `the manifest`. */
-export function statusError(response: Response, registry: string, what: string, now: number): ImageError {
+/**
+ * What a status other than 2xx means for a lookup.
+ *
+ * @param what was asked for, as `the manifest`
+ * @param ofTokenService whether that answers, whose failures may depend on the credential
+ */
+export function statusError(
+  response: Response,
+  registry: string,
+  what: string,
+  now: number,
+  ofTokenService = false,
+): ImageError {
   const { status } = response;
   const answered = `${registry} answers ${status} ${STATUS_CODES[status] ?? ''}`.trim();
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now);
@@ -199,6 +230,7 @@ export function statusError(response: Response, registry: string, what: string, 
       code,
       temporary,
       endpoint: registry,
+      byCredential: ofTokenService || code === 'unsupported',
       ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
     });
   switch (status) {

@@ -19,6 +19,8 @@ export type Trust = {
   /** PEM, in addition to the built-in authorities and to `registries.caFile`. */
   readonly authorities: readonly string[];
   readonly clients: readonly ClientCertificate[];
+  /** The `hosts.toml` that may say otherwise; absent for what the configuration's own keys say. */
+  readonly file?: string;
 };
 
 /** What `registries.insecure` says of a host. */

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, listAt, objectAt } from './json.ts';
 import type { Operation } from './patch.ts';
 import { type Placing, placingFor, usesAffinity } from './placing.ts';
 import { type Pod, readPod } from './pod.ts';
-import { put, recordOf, ungated, withoutOurs, withRecord } from './pod-managed.ts';
+import { put, recordOf, type Seal, ungated, withoutOurs, withRecord } from './pod-managed.ts';
 import { settingsFor } from './policy.ts';
 import { noCommonArchitectureNote } from './reasons.ts';
 import type { Settings } from './settings.ts';
@@ -32,6 +32,8 @@ export type AdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'names
   readonly mayGate: boolean;
   /** Where we run: never gated, as nobody would be there to release us. */
   readonly ownNamespace: string;
+  /** Signs what is recorded on the pod, and tells archaware's records from others. */
+  readonly seal: Seal;
 };
 
 /** Node selectors of pods that the control plane is made of. */
@@ -42,8 +44,8 @@ const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kuber
  * again with its own first answer (`reinvocationPolicy: IfNeeded`), it takes that for none of the user's wishes.
  */
 export function admitPod(input: AdmissionInput): Admission {
-  const { object, namespace, ownNamespace } = input;
-  const wished = withoutOurs(object, input.settings);
+  const { object, namespace, ownNamespace, seal } = input;
+  const wished = withoutOurs(object, input.settings, namespace.name, seal);
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
   if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) {
@@ -57,7 +59,8 @@ export function admitPod(input: AdmissionInput): Admission {
       const isOfDaemonSet = pod.owner?.kind === 'DaemonSet';
       const placing = placingFor(decision, pod, namespace, settings);
       // Its controller has chosen the node: to require another would hold it for ever.
-      return patched(object, wished, placed(wished, isOfDaemonSet ? { ...placing, affinity: undefined } : placing));
+      const given = isOfDaemonSet ? { ...placing, affinity: undefined } : placing;
+      return patched(object, wished, placed(wished, given, namespace.name, seal));
     }
     case 'hold':
       if (isHeldBack && settings.noCommonArchitecture === 'reject') {
@@ -92,7 +95,7 @@ function mayBeHeldBack(
 }
 
 /** The pod with what a placing gives it, and the record of it. */
-function placed(pod: JsonObject, placing: Placing): JsonObject {
+function placed(pod: JsonObject, placing: Placing, namespace: string, seal: Seal): JsonObject {
   const spec = objectAt(pod, 'spec');
   const present = listAt(spec, 'tolerations') ?? [];
   const missing = lacking(present, placing.tolerations);
@@ -100,7 +103,7 @@ function placed(pod: JsonObject, placing: Placing): JsonObject {
   const affinity = placing.affinity === undefined ? undefined : withAffinity(spec, placing.affinity);
   const after = affinity === undefined ? tolerating : put(tolerating, ['spec', 'affinity'], affinity);
   const record = recordOf(pod, after, placing);
-  return record === undefined ? after : withRecord(after, record);
+  return record === undefined ? after : withRecord(after, record, namespace, seal);
 }
 
 function patched(before: JsonObject, wished: JsonObject, after: JsonObject): Admission {

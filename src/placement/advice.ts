@@ -1,18 +1,17 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { SkipReason } from './eligibility.ts';
 import { whatLies } from './eviction.ts';
-import type { Evidence, ExplainedNodes, ExplainInput, Explanation, NarrowedImage } from './explanation.ts';
-import { type Demands, demandTexts, type Obstacle } from './fit.ts';
+import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './explanation.ts';
+import type { Demands, Obstacle } from './fit.ts';
 import { intersect } from './images.ts';
 import { taintText } from './node.ts';
+import type { Settings } from './settings.ts';
+import { isFact, unmetBy } from './unmet.ts';
+import { alternatives, few, setsOf, waysTo } from './ways.ts';
 import { wrongNodeNote } from './wrong-node-note.ts';
+import type { WrongPlace } from './wrong-place.ts';
 
 type Told = Omit<Explanation, 'advice'>;
-
-/** Names of nodes or images that a line holds before it says "and 3 more". */
-const MOST_NAMES = 3;
-/** Ways to make images meet that are worth naming. */
-const MOST_WAYS = 3;
 
 /** What somebody can do who wants the pod to run: concrete steps, the nearest first. Empty where nothing is wrong. */
 export function advise(input: ExplainInput, told: Told, evidence: Evidence): string[] {
@@ -31,28 +30,40 @@ export function advise(input: ExplainInput, told: Told, evidence: Evidence): str
   return [...new Set(lines)];
 }
 
-function adviseBound({ workload }: ExplainInput, told: Told, { skipped, wrongPlace }: Evidence): string[] {
+function adviseBound(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+  const { skipped, wrongPlace, narrowed } = evidence;
   const { namespace, node: name = '' } = told.pod;
+  const owner = input.workload.pod?.owner;
+  const { architecture = '' } = told.nodes.find(({ names }) => names.includes(name)) ?? {};
   if (skipped === 'daemon-pod') {
-    const read = `kubectl -n ${namespace} get daemonset ${workload.pod?.owner?.name} -o yaml`;
-    return [`explain its DaemonSet: ${read} | archaware-controller explain -f -`];
+    const read = `kubectl -n ${namespace} get daemonset ${owner?.name} -o yaml`;
+    const step = `explain its DaemonSet: ${read} | archaware-controller explain -f -`;
+    return [wrongPlace === undefined ? step : noteOf(wrongPlace, { name, architecture }, step)];
   }
-  const owner = workload.pod?.owner;
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
-  const { architecture = '' } = told.nodes.find(({ names }) => names.includes(name)) ?? {};
-  if (wrongPlace !== undefined) {
-    const step = wrongPlace.verdict === 'says-it-runs' ? whatLies(wrongPlace, architecture) : again;
-    return [wrongNodeNote(wrongPlace, { name, architecture }, step)];
-  }
-  const { kind, basis, architectures = [architecture] } = told.decision;
-  if (kind === 'place' && basis === 'images' && architecture !== '' && !architectures.includes(architecture)) {
-    const set = architectures.join(', ');
+  // Another one would be no better off: it comes back, or fits nowhere.
+  const instead = adviseNodes(input, told, evidence);
+  const step = instead.length > 0 ? instead.join(', ') : again;
+  if (wrongPlace !== undefined) return [noteOf(wrongPlace, { name, architecture }, step)];
+  const runsOn = intersect(setsOf(narrowed).map(({ architectures }) => architectures));
+  const isKnown = told.decision.kind === 'place' && told.decision.basis === 'images' && runsOn !== undefined;
+  if (isKnown && architecture !== '' && !runsOn.includes(architecture)) {
+    const set = runsOn.join(', ');
     return [
-      `bound to node ${name} (${architecture}), but by now its images run on ${set}: its next start there would fail; ${again}`,
+      `bound to node ${name} (${architecture}), but by now its images run on ${set}: its next start there would fail; ${step}`,
     ];
   }
   return told.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
+}
+
+/** What `run` says in its Event, with a step instead of what it did. An image that has the platform is what lies then. */
+function noteOf(
+  place: WrongPlace,
+  node: { readonly name: string; readonly architecture: string },
+  step: string,
+): string {
+  return wrongNodeNote(place, node, place.verdict === 'says-it-runs' ? whatLies(place, node.architecture) : step);
 }
 
 function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefined): string[] {
@@ -141,36 +152,56 @@ function advisePlaced({ applied, workload }: ExplainInput, { decision, toleratio
 function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: Evidence): string[] {
   if (!isLate) return [];
   const again =
-    pod?.owner === undefined ? 'create the pod anew' : `delete it, so that its ${pod.owner.kind} makes it anew`;
+    pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} makes another`;
   return [`admission passed it over, and it is too late for affinity: ${again}`];
 }
 
 /** What it takes for one more node to be fit, where none is. */
-function adviseNodes(
-  input: ExplainInput,
-  told: Told,
-  { narrowed, settings, clusterArchitectures, obstacles, demands }: Evidence,
-): string[] {
+function adviseNodes(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+  const { narrowed, settings, clusterArchitectures, obstacles, demands, clash } = evidence;
+  if (clash !== undefined) {
+    const [first = '', ...others] = clash.steps;
+    return [`${clash.what}: ${first}`, ...others];
+  }
   if (told.nodes.length === 0 || (told.decision.kind !== 'place' && told.decision.kind !== 'skip')) return [];
-  const set = told.decision.architectures;
-  const isIn = ({ architecture = '' }: ExplainedNodes) => set === undefined || set.includes(architecture);
-  const able = told.nodes.flatMap((group, index) => (isIn(group) ? { group, left: obstacles[index] ?? [] } : []));
+  const groups = told.nodes.map((group, index) => ({ group, left: obstacles[index] ?? [] }));
+  const able = groups.filter(({ group }) => isIn(group, told));
   if (able.length === 0) {
     return alternatives([
-      `add a node of ${set?.join(' or ')}`,
+      `add a node of ${told.decision.architectures?.join(' or ')}`,
       ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable),
     ]);
   }
   if (able.some(({ left }) => left.length === 0)) return [];
   const easiest = Math.min(...able.map(({ left }) => left.length));
-  return alternatives(
-    able
-      .filter(({ left }) => left.length === easiest)
-      .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and ')),
+  const around = able
+    .filter(({ left }) => left.length === easiest)
+    .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
+  // It asks for nodes that would take it, were it not for its images.
+  const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
+  const isKeptOff = isOurTaint(settings.taints);
+  const others = groups.filter(({ group, left }) => isPinned && !isIn(group, told) && left.every(isKeptOff));
+  const builds = waysTo(
+    [...new Set(others.flatMap(({ group }) => group.architecture ?? []))],
+    input,
+    narrowed,
+    settings.schedulable,
   );
+  return alternatives([...around, ...builds]);
 }
 
-function stepAround(obstacle: Obstacle, { names }: ExplainedNodes, demands: Demands): string {
+/** Whether a group of nodes is of the architectures that were decided on. */
+export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<Told, 'decision'>): boolean {
+  return decision.architectures === undefined || decision.architectures.includes(architecture);
+}
+
+function isOurTaint({ key, effect }: Settings['taints']) {
+  return (obstacle: Obstacle) =>
+    obstacle.kind === 'taint' && obstacle.taint.key === key && obstacle.taint.effect === effect;
+}
+
+function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands): string {
+  const { names } = group;
   switch (obstacle.kind) {
     case 'unschedulable':
       return `kubectl uncordon ${few(names, ' ')}`;
@@ -183,52 +214,19 @@ function stepAround(obstacle: Obstacle, { names }: ExplainedNodes, demands: Dema
         : `let the pod tolerate ${taintText(obstacle.taint)}, or take that taint from ${few(names)}`;
     }
     case 'affinity':
-      return `label ${few(names)} as the pod asks (${demandTexts(demands).join('; ')}), or change what it asks for`;
+      return stepTowards(demands, group);
     default:
       return obstacle satisfies never;
   }
 }
 
-/** `push a linux/arm64 build of x`, for the architectures that the fewest images lack. */
-function waysTo(
-  cluster: readonly string[],
-  { workload: { template } }: ExplainInput,
-  narrowed: readonly NarrowedImage[],
-  schedulable: readonly string[],
-): string[] {
-  const sets = setsOf(narrowed);
-  const usable = (names: readonly string[]) =>
-    schedulable.length === 0 ? names : names.filter((name) => schedulable.includes(name));
-  const ways = usable(cluster).map((architecture) => ({
-    architecture,
-    lacking: sets.filter(({ architectures }) => !architectures.includes(architecture)),
-  }));
-  const fewest = Math.min(...ways.map(({ lacking }) => lacking.length));
-  return ways
-    .filter(({ lacking }) => lacking.length === fewest && fewest > 0)
-    .slice(0, MOST_WAYS)
-    .map(({ architecture, lacking }) => {
-      const pushed = lacking.filter(({ by }) => by === 'registry').map(({ image }) => image);
-      const stated = lacking.filter(({ by }) => by === 'override').map(({ image }) => image);
-      return [
-        ...(pushed.length > 0 ? [`push a ${template.os}/${architecture} build of ${few(pushed)}`] : []),
-        ...(stated.length > 0 ? [`let images.overrides say ${architecture} of ${few(stated)}`] : []),
-      ].join(' and ');
-    });
-}
-
-function setsOf(narrowed: readonly NarrowedImage[]) {
-  return narrowed.flatMap(({ image, said }) =>
-    said.kind === 'set' ? { image: image.image, by: said.by, architectures: said.architectures } : [],
-  );
-}
-
-/** One of the lines is enough. */
-function alternatives(lines: readonly string[]): string[] {
-  return [...new Set(lines)].map((line, index) => (index === 0 ? line : `or ${line}`));
-}
-
-function few(names: readonly string[], separator = ', '): string {
-  const more = names.length - MOST_NAMES;
-  return names.slice(0, MOST_NAMES).join(separator) + (more > 0 ? ` and ${more} more` : '');
+/** Labels that somebody may set are worth setting; those that state facts are not to be changed, so the pod is. */
+function stepTowards(demands: Demands, { names, labels }: ExplainedNodes): string {
+  const unmet = unmetBy(demands, { labels, name: names[0] ?? '' });
+  const texts = unmet.map(({ text }) => text).join('; ');
+  const facts = unmet.filter(({ key }) => isFact(key));
+  if (facts.length === 0) return `label ${few(names)} as the pod asks (${texts}), or change what it asks for`;
+  const has = facts.flatMap(({ key }) => (Object.hasOwn(labels, key) ? `${key}=${labels[key]}` : []));
+  const is = has.length === 0 ? '' : `, and ${few(names)} has ${has.join(', ')}`;
+  return `change what the pod asks for (${texts}${is}), or add a node that has it`;
 }

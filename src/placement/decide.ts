@@ -117,7 +117,7 @@ export function isGuess(decision: Placement): boolean {
   return decision.basis === 'open' || decision.basis === 'fallback';
 }
 
-function gather({ template, settings, namesOf, answerOf }: DecisionInput): Evidence {
+function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInput): Evidence {
   const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
   for (const image of template.images) {
     const said = narrowingOf(image, template.os, settings, namesOf(image.image), answerOf);
@@ -129,7 +129,9 @@ function gather({ template, settings, namesOf, answerOf }: DecisionInput): Evide
         evidence.seen.push({ image: image.image, platforms: said.platforms });
         break;
       case 'failed':
-        evidence.failed.push({ image: image.image, ...said });
+        // That there are too many is known from the first sight on, and said first.
+        if (image.isSurplus) evidence.failed.unshift({ image: image.image, ...said, sinceMs: waitedMs });
+        else evidence.failed.push({ image: image.image, ...said });
         break;
       case 'pending':
         evidence.pending.push(image.image);

@@ -1,5 +1,6 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { advise } from './advice.ts';
+import { advise, isIn } from './advice.ts';
+import { clashOf } from './clash.ts';
 import { type Decision, type DecisionInput, decide } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './explain-affinity.ts';
@@ -34,13 +35,15 @@ import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from './wrong
 export function imagesToAsk(input: ExplainInput): PodImage[] {
   const asked: PodImage[] = [];
   const settings = settingsOf(input);
-  if (skipWorkload(input.workload, input.namespace, settings) !== undefined) return asked;
+  const skipped = skipWorkload(input.workload, input.namespace, settings);
+  if (!isLookedAt(input, skipped)) return asked;
   const answerOf = (image: PodImage): ImageAnswer => {
     asked.push(image);
     return { kind: 'pending' };
   };
   const asking = decisionInput(input, settings, answerOf);
-  decide(asking);
+  if (skipped === undefined) decide(asking);
+  else if (statementOf(asking.template.statement) === undefined) narrow(asking);
   if (input.applied && input.workload.pod) whatWasPulled(input.workload.pod, settings, asking.namesOf, answerOf);
   return asked;
 }
@@ -51,12 +54,12 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
   const { template } = workload;
   const settings = settingsOf(input);
   const asking = (sinceMs: number) =>
-    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs));
+    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs), sinceMs);
   const outcome = skipWorkload(workload, namespace, settings) ?? decide(asking(0));
   const [skipped, decision] = typeof outcome === 'string' ? [outcome, undefined] : [undefined, outcome];
   const later = decision?.kind === 'wait' ? decide(asking(Number.POSITIVE_INFINITY)) : undefined;
   const statement = statementOf(template.statement);
-  const narrowed = skipped === undefined && statement === undefined ? narrow(asking(0)) : [];
+  const narrowed = isLookedAt(input, skipped) && statement === undefined ? narrow(asking(0)) : [];
   const intersection = skipped === undefined ? stepsOf(statement, narrowed, settings) : [];
 
   const present = template.tolerations ?? [];
@@ -68,14 +71,18 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
     decision !== undefined && input.applied && usesTaints(settings)
       ? staleUnder(decision, present, settings.taints)
       : [];
-  const then = intent === undefined ? workload.demands : narrowedDemands(workload, intent);
-  const demands = { ...then, tolerations: [...workload.demands.tolerations, ...missing] };
-  const nodes = nodesOf(input, demands, narrowed);
+  const now = demandsOf(input);
+  const then = intent === undefined ? now : narrowedDemands(workload, intent);
+  const demands = { ...then, tolerations: [...now.tolerations, ...missing] };
+  const nodes = nodesOf(input, now, demands, narrowed);
+  const clusterArchitectures = architecturesOf(input.nodes);
+  const decided = explainDecision(outcome, later, template.os, settings);
   const evidence: Evidence = {
     settings,
     skipped,
     narrowed,
-    clusterArchitectures: architecturesOf(input.nodes),
+    clusterArchitectures,
+    clash: clashOf(input, decided, narrowed, clusterArchitectures, settings),
     wrongPlace: wrongPlaceOf(input, outcome, asking(0)),
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
@@ -91,7 +98,7 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
       key,
       ...findings.sourceOf(key, settings.policy),
     })),
-    decision: explainDecision(outcome, later, template.os, settings),
+    decision: decided,
     tolerations: [
       ...follow.map((toleration) => ({ ...toleration, present: !missing.includes(toleration) })),
       ...stale.map((toleration) => ({ ...toleration, present: true, stale: true as const })),
@@ -99,7 +106,31 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
     ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
     nodes: nodes.map(({ told }) => told),
   };
-  return { ...explanation, advice: advise(input, explanation, evidence) };
+  const blocked = whyBlocked(explanation, evidence);
+  return {
+    ...explanation,
+    decision: blocked === undefined ? decided : { ...decided, blocked },
+    advice: advise(input, explanation, evidence),
+  };
+}
+
+/** Whether anything about its images is said: a bound pod of a DaemonSet is not decided on, but it may be on a wrong node. */
+function isLookedAt({ workload: { pod } }: ExplainInput, skipped: SkipReason | undefined): boolean {
+  return skipped === undefined || (skipped === 'daemon-pod' && pod?.broken !== undefined);
+}
+
+/** What it asks of nodes. The node of a bound pod is the scheduler's choice: it might be another one next time. */
+function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainInput): Demands {
+  return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
+}
+
+function whyBlocked(told: Omit<Explanation, 'advice'>, { clash, obstacles }: Evidence): string | undefined {
+  if (told.decision.kind !== 'place') return undefined;
+  if (clash !== undefined) return `${clash.wish}: no node fits`;
+  const waits = told.pod.state === 'pending' || told.pod.state === 'gated' || told.pod.state === 'not-applied';
+  if (!waits || told.nodes.length === 0) return undefined;
+  const isFit = told.nodes.some((group, index) => isIn(group, told) && obstacles[index]?.length === 0);
+  return isFit ? undefined : 'no node fits';
 }
 
 function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
@@ -110,6 +141,7 @@ function decisionInput(
   { workload, namespace, nodes, namesOf }: ExplainInput,
   settings: Settings,
   answerOf: DecisionInput['answerOf'],
+  waitedMs = 0,
 ): DecisionInput {
   const clusterArchitectures = architecturesOf(nodes);
   return {
@@ -119,11 +151,13 @@ function decisionInput(
     clusterArchitectures,
     namesOf,
     answerOf,
-    waitedMs: 0,
+    waitedMs,
   };
 }
 
-function answerFrom(lookup: Lookup, sinceMs: number): ImageAnswer {
+/** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
+function answerFrom(lookup: Lookup | undefined, sinceMs: number): ImageAnswer {
+  if (lookup === undefined) return { kind: 'pending' };
   if (!('error' in lookup)) return { kind: 'known', platforms: lookup.platforms };
   return { kind: 'failed', ...lookup.error, sinceMs, retryInMs: Number.POSITIVE_INFINITY };
 }
@@ -161,14 +195,15 @@ function wrongPlaceOf(
 ): WrongPlace | undefined {
   const node = nodes.find(({ name }) => name === pod?.nodeName);
   const architecture = node && nodeArchitecture(node);
-  if (!applied || pod === undefined || architecture === undefined || typeof outcome === 'string') return undefined;
+  const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
+  if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
   // Answers are kept by the template's images, not by those that were read once more with the pod.
   const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
   return wrongPlace(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
 /** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */
-function nodesOf({ nodes, workload }: ExplainInput, placed: Demands, narrowed: readonly NarrowedImage[]) {
+function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
   const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
   const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
   /** What is known already may rule an architecture out; only everything together can let it in. */
@@ -176,7 +211,6 @@ function nodesOf({ nodes, workload }: ExplainInput, placed: Demands, narrowed: r
     if (common === undefined || architecture === undefined) return undefined;
     return common.includes(architecture) ? isSure || undefined : false;
   };
-  const { demands } = workload;
   return groupNodes(nodes, placed).map(({ group, example }) => {
     const { architecture, taints, ...seen } = group;
     const reasons = obstaclesTo(demands, example).map(obstacleText);
@@ -230,6 +264,9 @@ function imageOf(
   if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
   if (said.kind === 'set' && said.by === 'override') {
     return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+  }
+  if (said.kind === 'failed' && image.isSurplus) {
+    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
   }
   return { ...told, ...lookupOf(image) };
 }

@@ -1,3 +1,4 @@
+import type { Clash } from './clash.ts';
 import type { Basis, Decision } from './decide.ts';
 import type { Namespace, SkipReason } from './eligibility.ts';
 import type { ExplainedAffinity } from './explain-affinity.ts';
@@ -36,7 +37,8 @@ export type ExplainInput = {
 
 /** What the look-ups of `imagesToAsk` told, and what only the shell knows. */
 export type Findings = {
-  readonly lookupOf: (image: PodImage) => Lookup;
+  /** Undefined: nobody asked for it. */
+  readonly lookupOf: (image: PodImage) => Lookup | undefined;
   readonly pullSecrets: readonly PullSecret[];
   /** The value of a configuration key and where it comes from, under a policy. */
   readonly sourceOf: (key: string, policy: string | undefined) => { readonly value: unknown; readonly source: string };
@@ -72,6 +74,8 @@ export type ExplainedDecision = {
   /** Of `place`. */
   readonly architectures?: readonly string[];
   readonly basis?: Basis;
+  /** Why no node can take a pod that is placed nevertheless; absent where one can, and where nobody knows. */
+  readonly blocked?: string;
   /** Of `wait`: what it comes to after `images.fallbackAfter`, if nothing is found out until then. */
   readonly afterwards?: ExplainedDecision;
 };
@@ -87,7 +91,7 @@ export type ExplainedNodes = {
   readonly labels: Readonly<Record<string, string>>;
   /** Whether all images run there; absent where nobody knows. */
   readonly runs?: boolean;
-  /** As the pod is now. Resources, ports, volumes and other pods are not looked at. */
+  /** As the pod is now; of a bound one, as if the scheduler looked for another node. Resources, ports, volumes and other pods are not looked at. */
   readonly fits: boolean;
   /** In the scheduler's words and order; it tells the first only. */
   readonly reasons: readonly string[];
@@ -133,12 +137,14 @@ export type Evidence = {
   readonly skipped: SkipReason | undefined;
   readonly narrowed: readonly NarrowedImage[];
   readonly clusterArchitectures: readonly string[];
-  /** Of a bound pod whose node does not run all of its images. */
+  /** Of a bound pod of which a container does not run, as its node does not run its image. */
   readonly wrongPlace: WrongPlace | undefined;
   /** What the pod demands of nodes with what follows. */
   readonly demands: Demands;
   /** Whether it waits without the affinity that it should have, and can no longer get. */
   readonly isLate: boolean;
+  /** Of a pod that asks for other architectures than its images run on. */
+  readonly clash: Clash | undefined;
   /** What still keeps the pod off each of the explanation's `nodes`, with the tolerations that follow. */
   readonly obstacles: readonly (readonly Obstacle[])[];
 };

@@ -145,22 +145,25 @@ function repellingTaints(node: Pick<Node, 'taints'>): Taint[] {
 }
 
 /** component-helpers `nodeaffinity.RequiredNodeAffinity.Match`. */
-function matchesAffinity({ nodeSelector, terms }: Demands, { labels, name }: Pick<Node, 'labels' | 'name'>): boolean {
-  const isSelected = Object.entries(nodeSelector).every(([key, value]) => labelOf(labels, key) === value);
-  return isSelected && (terms === undefined || terms.some((term) => matchesTerm(term, labels, name)));
+function matchesAffinity({ nodeSelector, terms }: Demands, node: Pick<Node, 'labels' | 'name'>): boolean {
+  const isSelected = Object.entries(nodeSelector).every(([key, value]) => labelOf(node.labels, key) === value);
+  return isSelected && (terms === undefined || terms.some((term) => meetsTerm(term, node)));
 }
 
-/** An empty term matches nothing. */
-function matchesTerm({ expressions, fields }: Term, labels: Node['labels'], name: string): boolean {
+/** Whether a node meets a term of the required node affinity. An empty term matches nothing. */
+export function meetsTerm({ expressions, fields }: Term, { labels, name }: Pick<Node, 'labels' | 'name'>): boolean {
   if (expressions.length + fields.length === 0) return false;
   return (
-    expressions.every((requirement) => matchesLabel(requirement, labelOf(labels, requirement.key))) &&
+    expressions.every((requirement) => meetsLabel(requirement, labelOf(labels, requirement.key))) &&
     fields.every((requirement) => matchesField(requirement, name))
   );
 }
 
-/** apimachinery `labels.NewRequirement` and `Requirement.Matches`; a requirement that is none voids its term. */
-function matchesLabel({ operator, values }: Requirement, label: string | undefined): boolean {
+/**
+ * Whether the value of a label meets a requirement: apimachinery `labels.NewRequirement` and `Requirement.Matches`; a requirement
+ * that is none voids its term.
+ */
+export function meetsLabel({ operator, values }: Requirement, label: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return label !== undefined && values.includes(label);
@@ -198,15 +201,7 @@ function labelOf(labels: Node['labels'], key: string): string | undefined {
   return Object.hasOwn(labels, key) ? labels[key] : undefined;
 }
 
-/** The pod's demands of labels and names as people write them, for whoever has to change a node or the pod. */
-export function demandTexts({ nodeSelector, terms }: Demands): string[] {
-  const text = ({ key, operator, values }: Requirement) =>
-    `${key} ${operator}${values.length > 0 ? ` (${values.join(', ')})` : ''}`;
-  const alternatives = (terms ?? []).map((term) => [...term.expressions, ...term.fields].map(text).join(' and '));
-  return [
-    ...Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`),
-    ...(terms === undefined
-      ? []
-      : [alternatives.filter(Boolean).join(', or ') || 'an empty term, which no node matches']),
-  ];
+/** `disk In (ssd, nvme)`: a requirement as people write it. */
+export function requirementText({ key, operator, values }: Requirement): string {
+  return `${key} ${operator}${values.length > 0 ? ` (${values.join(', ')})` : ''}`;
 }

@@ -1,6 +1,7 @@
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { matchesGlob } from './glob.ts';
-import { normaliseArchitecture, type Platform } from './platform.ts';
-import type { PodImage, PodTemplate } from './pod.ts';
+import { didYouMean, type Platform, readArchitecture } from './platform.ts';
+import { MOST_IMAGES, type PodImage, type PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
 /** What is known of an image at the moment of a decision. */
@@ -41,6 +42,7 @@ export function narrowingOf(
   names: readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
 ): Narrowing {
+  if (image.isSurplus) return surplus(image);
   const local = answerLocally(image, names, settings);
   if (local === 'not-asked') return { kind: 'not-asked' };
   if (local !== undefined) {
@@ -54,6 +56,23 @@ export function narrowingOf(
     by: 'registry',
     architectures: nodeArchitectures(answer.platforms, os, settings.compatible),
     platforms: [...new Set(answer.platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
+  };
+}
+
+/** The code of an object's first image after those that are asked about. */
+export const TOO_MANY_IMAGES = 'too-many-images';
+
+function surplus({ image }: PodImage): Narrowing {
+  const message =
+    `more than ${MOST_IMAGES} different images: ${image} and those after it are not asked about; ` +
+    `state the architectures in the annotation ${ARCHITECTURES_ANNOTATION}`;
+  return {
+    kind: 'failed',
+    code: TOO_MANY_IMAGES,
+    message,
+    registry: '',
+    sinceMs: 0,
+    retryInMs: Number.POSITIVE_INFINITY,
   };
 }
 
@@ -106,12 +125,14 @@ export function intersect(sets: readonly (readonly string[])[]): string[] | unde
  * Event that says so.
  */
 export function readStatement(statement: NonNullable<PodTemplate['statement']>): 'all' | string[] {
-  const names = statement.split(',').map((part) => normaliseArchitecture(part));
-  const known = names.flatMap((name) => name ?? []);
-  if (known.length === 1 && known[0] === 'all' && names.length === 1) return 'all';
-  if (known.length < names.length || known.includes('all')) {
+  if (statement.trim().toLowerCase() === 'all') return 'all';
+  const parts = statement.split(',');
+  const known = parts.flatMap((part) => readArchitecture(part) ?? []);
+  if (known.length < parts.length) {
+    const strange = parts.find((part) => readArchitecture(part) === undefined) ?? '';
+    const got = JSON.stringify(statement.slice(0, 80));
     throw new Error(
-      `got ${JSON.stringify(statement.slice(0, 80))}, expected all or architectures separated by commas (amd64,arm64)`,
+      `got ${got}, expected all or architectures separated by commas (amd64,arm64)${didYouMean(strange)}`,
     );
   }
   return [...new Set(known)].sort();

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt, strin
 import { isLabelKey, isReservedKey } from './label-names.ts';
 import { type LabelRules, NO_RULES } from './label-rules.ts';
 import { decideLabels, type LabelConflict, type LabelDecision } from './labels.ts';
-import { normaliseArchitecture } from './platform.ts';
+import { reportedArchitecture } from './platform.ts';
 import { matchesSelector } from './selector.ts';
 import type { Settings } from './settings.ts';
 import type { Taint } from './tolerations.ts';
@@ -79,7 +79,7 @@ export function readNode(object: JsonObject): Node {
 
 /** The architecture of a node by its GOARCH name, or undefined before the kubelet reported it. */
 export function nodeArchitecture(node: Pick<Node, 'reportedArchitecture'>): string | undefined {
-  return normaliseArchitecture(node.reportedArchitecture);
+  return reportedArchitecture(node.reportedArchitecture);
 }
 
 /** The architectures of nodes, sorted, each once. */

@@ -20,14 +20,26 @@ export type PodManaged = {
   readonly preferred: readonly Preference[];
 };
 
+/**
+ * Signs records, and knows the signatures of all replicas. Only a signed record is believed: another webhook may demand of a pod
+ * what archaware would have given to it, and the annotation is written by the pod's author as well.
+ */
+export type Seal = {
+  /** The signature for a text. */
+  sign(text: string): string;
+  isSigned(text: string, signature: string): boolean;
+};
+
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;
+/** Of what a signature covers: a later one may cover more. */
+const SIGNED_VERSION = 'v1';
 /** As much of anything as is recorded: each is looked for in the whole pod, and the annotation is anybody's. */
 const MOST_GIVEN = 64;
 /** Of all annotations together (apimachinery `TotalAnnotationSizeLimitB`), in bytes. */
 const ANNOTATION_BYTES = 256 * 1024;
 
-/** What of a placing was added to a pod: the annotation for it, or undefined for nothing. */
-export function recordOf(before: JsonObject, after: JsonObject, placing: Placing): string | undefined {
+/** What of a placing was added to a pod; undefined for nothing. */
+export function recordOf(before: JsonObject, after: JsonObject, placing: Placing): PodManaged | undefined {
   const [old, now] = [objectAt(before, 'spec'), objectAt(after, 'spec')];
   const tolerations = lacking(listAt(old, 'tolerations') ?? [], placing.tolerations);
   const { required = [], preferred = [] } = placing.affinity ?? {};
@@ -37,12 +49,33 @@ export function recordOf(before: JsonObject, after: JsonObject, placing: Placing
     preferred: affinityOf(old)[PREFERRED_TERMS] === affinityOf(now)[PREFERRED_TERMS] ? [] : preferred,
   };
   const isNothing = added.tolerations.length + added.required.length + added.preferred.length === 0;
-  return isNothing ? undefined : JSON.stringify(added);
+  return isNothing ? undefined : added;
 }
 
-/** The pod with the annotation; without it where the pod would be refused for the size of all of them. */
-export function withRecord(pod: JsonObject, record: string): JsonObject {
-  return withAnnotation(pod, MANAGED_ANNOTATION, record) ?? pod;
+/** The pod with the signed annotation; without it where the pod would be refused for the size of all of them. */
+export function withRecord(pod: JsonObject, record: PodManaged, namespace: string, seal: Seal): JsonObject {
+  const signature = seal.sign(signedText(pod, namespace, record));
+  return withAnnotation(pod, MANAGED_ANNOTATION, JSON.stringify({ ...record, signature })) ?? pod;
+}
+
+/** What a record's signature covers: a record of another pod says nothing about this one. */
+function signedText(pod: JsonObject, namespace: string, record: object): string {
+  const metadata = objectAt(pod, 'metadata');
+  const [name, prefix] = [stringAt(metadata, 'name') || '', stringAt(metadata, 'generateName') || ''];
+  // A pod has no name of its own yet where the API server is to generate one.
+  return JSON.stringify([SIGNED_VERSION, namespace, ...(name === '' ? ['', prefix] : [name]), record]);
+}
+
+/** Whether archaware wrote the annotation of this pod. */
+function isSigned(pod: JsonObject, namespace: string, seal: Seal): boolean {
+  const { signature, ...record } = parsedRecord(pod) ?? {};
+  return typeof signature === 'string' && seal.isSigned(signedText(pod, namespace, record), signature);
+}
+
+function parsedRecord(pod: JsonObject): JsonObject | undefined {
+  const text = stringAt(objectAt(objectAt(pod, 'metadata'), 'annotations'), MANAGED_ANNOTATION);
+  const parsed = text === undefined ? undefined : parseJson(text);
+  return isObject(parsed) ? parsed : undefined;
 }
 
 /** The object with an annotation; undefined where the API server would not take as much. */
@@ -52,11 +85,13 @@ export function withAnnotation(object: JsonObject, name: string, text: string): 
   return size > ANNOTATION_BYTES ? undefined : put(object, ANNOTATION_PATH, annotations);
 }
 
-/** Reads the annotation of a pod; undefined where there is none that can be read. Whoever makes a pod may write anything there. */
+/**
+ * Reads the annotation of a pod, signed or not; undefined where there is none that can be read. The author of a pod may write
+ * anything there: nothing may be taken from a pod because of it unless it is signed.
+ */
 export function readPodManaged(pod: JsonObject): PodManaged | undefined {
-  const text = stringAt(objectAt(objectAt(pod, 'metadata'), 'annotations'), MANAGED_ANNOTATION);
-  const parsed = text === undefined ? undefined : parseJson(text);
-  if (!isObject(parsed)) return undefined;
+  const parsed = parsedRecord(pod);
+  if (parsed === undefined) return undefined;
   const entries = (field: string) => (listAt(parsed, field) ?? []).slice(0, MOST_GIVEN);
   return {
     tolerations: entries('tolerations').flatMap(readToleration),
@@ -100,12 +135,12 @@ export function ungated(pod: JsonObject): JsonObject {
 }
 
 /**
- * The pod as its author wants it: without what the annotation says is ours, the annotation, and our gate. Another webhook
- * may have changed it since; what is no longer as we wrote it is not ours any more.
+ * The pod as its author wants it: without what the signed annotation says is archaware's, the annotation, and the gate. Another
+ * webhook may have changed it since; what is no longer as archaware wrote it is not archaware's any more.
  */
-export function withoutOurs(pod: JsonObject, given: Given): JsonObject {
+export function withoutOurs(pod: JsonObject, given: Given, namespace: string, seal: Seal): JsonObject {
   const recorded = readPodManaged(pod);
-  if (recorded === undefined) return ungated(pod);
+  if (recorded === undefined || !isSigned(pod, namespace, seal)) return ungated(pod);
   const managed = possible(recorded, given);
   const annotations = { ...objectAt(objectAt(pod, 'metadata'), 'annotations') };
   delete annotations[MANAGED_ANNOTATION];

@@ -1,11 +1,18 @@
-import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION, OS_LABEL } from '../names.ts';
+import { cut } from '../kit/cut.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from './json.ts';
+import { readOs } from './os.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 import { readWritten, type Written } from './written.ts';
 
 /** An image that a container names, once for each pull policy. */
-export type PodImage = { readonly image: string; readonly pullPolicy: string };
+export type PodImage = {
+  readonly image: string;
+  readonly pullPolicy: string;
+  /** The first one after {@link MOST_IMAGES}: neither it nor those after it are asked about. */
+  readonly isSurplus?: true;
+};
 
 /** What a pod and a pod template have in common, as far as it decides. */
 export type PodTemplate = {
@@ -13,7 +20,7 @@ export type PodTemplate = {
   /** The annotation `archaware.dev/architectures`, unread. */
   readonly statement: string | undefined;
   readonly os: string;
-  /** Distinct images of `initContainers` and `containers`, in their order. */
+  /** Distinct images of `initContainers` and `containers`, in their order; at most {@link MOST_IMAGES}, and one more where there are more. */
   readonly images: readonly PodImage[];
   /** As the API server sent them, every field kept; undefined where the field is absent. */
   readonly tolerations: readonly JsonObject[] | undefined;
@@ -115,7 +122,7 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
   return {
     labels: stringsAt(metadata, 'labels'),
     statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
-    os: stringAt(objectAt(spec, 'os'), 'name') || stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL) || 'linux',
+    os: readOs(spec),
     images: readImages(spec),
     tolerations: listAt(spec, 'tolerations'),
     priorityClassName: stringAt(spec, 'priorityClassName') || undefined,
@@ -140,20 +147,32 @@ export function readPullSecrets(spec: JsonObject): string[] {
   const names = new Set<string>();
   for (const secret of listAt(spec, 'imagePullSecrets') ?? []) {
     const name = stringAt(secret, 'name');
-    if (name) names.add(name.slice(0, LONGEST_NAME + 1));
+    if (name) names.add(cut(name, LONGEST_NAME + 1));
     if (names.size > MOST_PULL_SECRETS) break;
   }
   return [...names];
 }
 
+/**
+ * The images of a pod that are asked about. The API server takes thousands in one object, and each costs a lookup; a kubelet
+ * runs 110 pods by default, most of them with a handful of containers.
+ */
+export const MOST_IMAGES = 256;
+/** No image can have a longer name. */
+const LONGEST_IMAGE = 800;
+
 function readImages(spec: JsonObject): PodImage[] {
   const images = new Map<string, PodImage>();
   for (const field of ['initContainers', 'containers']) {
     for (const container of listAt(spec, field) ?? []) {
-      const image = stringAt(container, 'image');
+      const image = cut(stringAt(container, 'image') ?? '', LONGEST_IMAGE + 1);
       const pullPolicy = stringAt(container, 'imagePullPolicy') ?? '';
+      const key = `${pullPolicy} ${image}`;
       // An image may be empty in a template until something fills it in; the API server refuses it in a pod.
-      if (image) images.set(`${pullPolicy} ${image}`, { image, pullPolicy });
+      if (!image || images.has(key)) continue;
+      const isSurplus = images.size === MOST_IMAGES;
+      images.set(key, { image, pullPolicy, ...(isSurplus ? { isSurplus } : {}) });
+      if (isSurplus) return [...images.values()];
     }
   }
   return [...images.values()];

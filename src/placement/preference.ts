@@ -1,6 +1,6 @@
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Namespace } from './eligibility.ts';
-import { normaliseArchitecture } from './platform.ts';
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from './platform.ts';
 import type { PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
@@ -22,7 +22,7 @@ export function preferencesFor(
   architectures: readonly string[] | undefined,
 ): Preference[] {
   const ofLabel = (name: string) => {
-    const architecture = normaliseArchitecture(labels[name] ?? '');
+    const architecture = readArchitecture(labels[name] ?? '');
     return architecture === undefined ? [] : [{ architecture, weight: LABEL_WEIGHT }];
   };
   const ofSettings = Object.entries(settings.preferred).map(([architecture, weight]) => ({ architecture, weight }));
@@ -50,13 +50,23 @@ export function readPreferred(annotation: string): Preference[] {
   const read = new Set<string>();
   return annotation.split(',').map((part) => {
     const [, name = '', digits = ''] = FORM.exec(part) ?? [];
-    const [architecture, weight] = [normaliseArchitecture(name), Number(digits)];
+    const [architecture, weight] = [readArchitecture(name), Number(digits)];
     if (architecture === undefined || weight < 1 || weight > 100 || read.has(architecture)) {
+      const meant = architecture === undefined ? didYouMean(name) : '';
       throw new Error(
-        `got ${JSON.stringify(annotation.slice(0, 80))}, expected architectures, each once, with weights from 1 to 100 (arm64=75,amd64=25)`,
+        `got ${JSON.stringify(annotation.slice(0, 80))}, expected architectures, each once, with weights from 1 to 100 (arm64=75,amd64=25)${meant}`,
       );
     }
     read.add(architecture);
     return { architecture, weight };
+  });
+}
+
+/** Labels of a pod that are to name the architecture that it prefers, and name none: what is wrong with each. */
+export function preferredProblems({ labels }: Pick<PodTemplate, 'labels'>): string[] {
+  return [PREFERRED, NOE_PREFERRED].flatMap((label) => {
+    const value = Object.hasOwn(labels, label) ? labels[label] : undefined;
+    if (value === undefined || readArchitecture(value) !== undefined) return [];
+    return `label ${label}: got ${JSON.stringify(value)}, expected ${ARCHITECTURE_EXPECTED}${didYouMean(value)}`;
   });
 }

@@ -1,6 +1,7 @@
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
+import { TOO_MANY_IMAGES } from './images.ts';
 import type { JsonObject } from './json.ts';
 import { asOurs, type Toleration } from './tolerations.ts';
 
@@ -18,12 +19,17 @@ export function noCommonArchitectureNote(
   os: string,
   schedulable: readonly string[],
 ): string {
-  const within = schedulable.length > 0 ? ` within architectures.schedulable (${schedulable.join(', ')})` : '';
-  return `no architecture for ${os} is common to all images${within}: ${describeSets(images)}`;
+  return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeSets(images)}`;
+}
+
+/** ` within architectures.schedulable (amd64)`: what narrowed a set from outside; empty where nothing does. */
+export function withinText(schedulable: readonly string[]): string {
+  return schedulable.length > 0 ? ` within architectures.schedulable (${schedulable.join(', ')})` : '';
 }
 
 /** What an operator reads of an image that could not be resolved. */
 export function unresolvableNote({ image, code, message, registry }: FailedImage): string {
+  if (code === TOO_MANY_IMAGES) return message;
   return `image ${image} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 

@@ -56,7 +56,8 @@ export function whyNotBroughtBack(owner: Owner | undefined): string | undefined 
 function carriesOurs(object: JsonObject, tolerations: readonly JsonObject[]): boolean {
   // Under whatever key: nothing else remembers one that the configuration no longer has.
   if (tolerations.some(hasOurForm) && wroteTolerations(object)) return true;
-  const admitted = readPodManaged(object)?.tolerations ?? [];
+  // Also where the record is not signed, as an earlier version wrote it: what is decided by it is that this pod is replaced.
+  const admitted = (readPodManaged(object)?.tolerations ?? []).filter(hasOurForm);
   return tolerations.some((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
 }
 

@@ -4,6 +4,7 @@ import { type Demands, readDemands } from './fit.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from './json.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
+import { writersOf } from './written.ts';
 
 /** A pod, or what makes pods, as somebody wants to have it explained. */
 export type Workload = {
@@ -16,6 +17,8 @@ export type Workload = {
   readonly pod: Pod | undefined;
   readonly daemonSet: DaemonSet | undefined;
   readonly demands: Demands;
+  /** Whether its node was named when it was made, and not by the scheduler: another one would go there again. */
+  readonly namesNode: boolean;
   /** The pod's, as it was read. */
   readonly spec: JsonObject;
   /** Names of the scheduling gates. */
@@ -60,6 +63,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
       kind === 'DaemonSet'
         ? { ...demands, tolerations: [...demands.tolerations, ...daemonTolerations(spec)] }
         : demands,
+    namesNode: kind !== 'Pod' || writersOf(object, 'f:nodeName').length > 0,
     spec,
     gates: (listAt(spec, 'schedulingGates') ?? []).flatMap((gate) => stringAt(gate, 'name') ?? []),
     scheduler: unscheduled === undefined ? undefined : stringAt(unscheduled, 'message') || undefined,

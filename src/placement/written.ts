@@ -13,7 +13,9 @@ const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 
 /**
  * Reads what archaware wrote to a pod, as the API server sent it: by `metadata.managedFields` and by the record that
- * admission leaves. Undefined where it wrote nothing, or where an image was changed in place in a later second.
+ * admission leaves. Undefined where it wrote nothing, or where an image was changed in place in a later second. The record counts
+ * whether or not it is signed: one that its author forged spares that pod a lookup, and takes nothing from any pod
+ * (docs/decisions/026-signed-records.md).
  */
 export function readWritten(object: JsonObject): Written | undefined {
   const record = recordOf(object);

@@ -1,6 +1,6 @@
 import type { ImageSet } from './decide.ts';
 import { answerLocally, type ImageAnswer, intersect, narrowingOf, withCompatible } from './images.ts';
-import type { Pod, PodImage } from './pod.ts';
+import { MOST_IMAGES, type Pod, type PodImage } from './pod.ts';
 import type { Settings } from './settings.ts';
 import type { BrokenContainer } from './start-error.ts';
 
@@ -89,7 +89,7 @@ export function whatWasPulled(
   const images = new Map<BrokenContainer, KnownImage>();
   const pending: string[] = [];
   const unknown: string[] = [];
-  for (const container of pod.statement === undefined ? (pod.broken ?? []) : []) {
+  for (const container of pod.statement === undefined ? (pod.broken ?? []).slice(0, MOST_IMAGES) : []) {
     const { image, pulled } = container;
     const stated = answerLocally({ image, pullPolicy: '' }, namesOf(image), settings);
     if (stated !== undefined && stated !== 'not-asked') {

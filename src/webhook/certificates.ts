@@ -1,3 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Shared } from './shared.ts';
+
 /** What the webhook serves with, wherever it comes from. */
 export type ServingCertificate = {
   /** PEM: the serving certificate, then those between it and the authority. */
@@ -8,6 +11,8 @@ export type ServingCertificate = {
   readonly ca: string | undefined;
   /** Milliseconds since the epoch, of the serving certificate. */
   readonly notAfter: number;
+  /** What else the replicas share; undefined where certificates come from a directory, and until the Secret has it. */
+  readonly shared?: Shared | undefined;
 };
 
 /** Where serving certificates come from. */
@@ -33,8 +38,7 @@ export function createHolder(): Pick<CertificateSource, 'current' | 'onChange'> 
     current: () => current,
     onChange: (listener) => void listeners.push(listener),
     set(next) {
-      const isSame = current?.cert === next.cert && current.key === next.key && current.ca === next.ca;
-      if (isSame) return;
+      if (isDeepStrictEqual(current, next)) return;
       current = next;
       for (const listener of listeners) listener(next);
     },

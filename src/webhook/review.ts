@@ -6,6 +6,7 @@ import { isObject, type JsonObject, objectAt, stringAt } from '../placement/json
 import type { Operation } from '../placement/patch.ts';
 import type { PodImage } from '../placement/pod.ts';
 import { readPullSecrets } from '../placement/pod.ts';
+import type { Seal } from '../placement/pod-managed.ts';
 import { printable } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
@@ -18,16 +19,24 @@ export type ReviewerOptions = {
   /** Taints of ours that nodes carry, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
   readonly namesOf: (image: string) => readonly string[];
-  /** From memory; `ask`: what is not there may be looked up, for whoever comes next. */
-  readonly answerOf: (image: PodImage, namespace: string, pullSecrets: readonly string[], ask: boolean) => ImageAnswer;
+  /** From memory. What is not there is looked up for later reviews; `mayStart` is called before, and may prevent that. */
+  readonly answerOf: (
+    image: PodImage,
+    namespace: string,
+    pullSecrets: readonly string[],
+    mayStart: () => boolean,
+  ) => ImageAnswer;
+  /** Whether a review may start one more lookup on behalf of a namespace, which is counted then. */
+  readonly mayLookUp: (namespace: string) => boolean;
   /** Whether a live leader is there that releases what is gated. */
   readonly mayGate: () => boolean;
   readonly ownNamespace: string;
+  readonly seal: Seal;
 };
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
-/** Images of one object that are looked up for it: the API server may refuse it yet, and has its loop for the rest. */
+/** So many lookups one review starts at most: the API server may still refuse the object, and else its loop asks for the rest. */
 const MOST_ASKED = 64;
 /** The longest message of a refusal that is worth sending, in bytes. */
 const MESSAGE_BYTES = 4096;
@@ -93,6 +102,7 @@ function admit(request: JsonObject, options: ReviewerOptions): Admission {
         object: objectOf(request, 'object'),
         mayGate: options.mayGate(),
         ownNamespace: options.ownNamespace,
+        seal: options.seal,
       });
     case 'apps/v1/daemonsets CREATE':
     case 'apps/v1/daemonsets UPDATE': {
@@ -114,14 +124,15 @@ function commonOf(request: JsonObject, options: ReviewerOptions) {
   const name = stringAt(request, 'namespace') ?? '';
   const spec = objectAt(objectOf(request, 'object'), 'spec');
   const pullSecrets = readPullSecrets(isObject(spec.template) ? objectAt(spec.template, 'spec') : spec);
-  let mayAsk = request.dryRun === true ? 0 : MOST_ASKED;
+  let left = request.dryRun === true ? 0 : MOST_ASKED;
+  const mayStart = () => left-- > 0 && options.mayLookUp(name);
   return {
     settings: options.settings(),
     // One that was made a moment ago may not have reached us; it is decided on as one without labels.
     namespace: options.namespaceOf(name) ?? { name, labels: {}, preferred: undefined },
     clusterArchitectures: options.clusterArchitectures(),
     namesOf: options.namesOf,
-    answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, mayAsk-- > 0),
+    answerOf: (image: PodImage) => options.answerOf(image, name, pullSecrets, mayStart),
   };
 }
 

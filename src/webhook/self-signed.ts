@@ -9,6 +9,7 @@ import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept
 import { type Pair, timeProblem } from './pair.ts';
 import { rotate } from './rotate.ts';
 import { planRotation } from './rotation.ts';
+import { makeShared, readShared, type Shared, sharedEntries } from './shared.ts';
 
 export type SelfSignedOptions = {
   readonly client: ApiClient;
@@ -56,6 +57,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const { set, ...held } = createHolder();
   const tell = createTeller(onProblem);
   let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
+  let shared: Shared | undefined;
   /** Looks in a row that found no certificates. */
   let missing = 0;
 
@@ -72,7 +74,11 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
       read = after ?? (await secret.read(signal));
       kept = readKept(read);
     }
-    load(kept);
+    load(kept, read);
+    // A Secret of an earlier version has certificates alone.
+    if (served !== undefined && readShared(read) === undefined && mayWrite()) {
+      load(kept, await secret.write(read, sharedEntries(shared ?? makeShared()), signal));
+    }
     return problems;
   }
 
@@ -97,7 +103,8 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     const wanted = await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
     // Making them took its time.
     if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
-    return secret.write(read, entriesOf(wanted), signal);
+    const more = readShared(read) === undefined ? sharedEntries(shared ?? makeShared()) : {};
+    return secret.write(read, { ...entriesOf(wanted), ...more }, signal);
   }
 
   /**
@@ -109,11 +116,13 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     return { ...kept, serving: served, bundle: extendBundle([...kept.bundle, ...served.bundle], [], now) };
   }
 
-  function load({ serving, bundle }: Kept): void {
+  function load({ serving, bundle }: Kept, read: JsonObject | undefined): void {
+    // What is not there now was there before: the leader puts it back, as callers go by it.
+    shared = readShared(read) ?? shared;
     if (serving === undefined) return;
     served = { ...serving, bundle };
     const { cert, key, notAfter } = serving;
-    set({ cert, key, ca: bundleText(bundle), notAfter });
+    set({ cert, key, ca: bundleText(bundle), notAfter, shared });
   }
 
   function tellOf(found: readonly string[]): void {

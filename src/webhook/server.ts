@@ -6,6 +6,7 @@ import { listen } from '../listen.ts';
 import { type JsonObject, objectAt, stringAt } from '../placement/json.ts';
 import { type BodyReader, createBodyReader } from './body.ts';
 import type { ServingCertificate } from './certificates.ts';
+import { type ConnectionLimits, createConnections } from './connections.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type AdmissionOptions = {
@@ -16,6 +17,8 @@ export type AdmissionOptions = {
     /** Calls the listener whenever there is another one. */
     onChange(listener: () => void): void;
   };
+  /** Whether reviews are answered at a path. */
+  readonly isServed: (path: string) => boolean;
   /** May throw a RequestError for what is no AdmissionReview. */
   readonly review: (body: JsonObject) => Reviewed;
   /** Each request that ended; seconds from its head until its answer was handed over. */
@@ -31,6 +34,12 @@ export type AdmissionOptions = {
 export type AdmissionLimits = {
   readonly bodySize: number;
   readonly bodySizes: number;
+  /** From this size on bodies are parsed one at a time. */
+  readonly largeBody: number;
+  /** Values in a body, and how deep they are nested. */
+  readonly bodyTokens: number;
+  readonly bodyDepth: number;
+  readonly connections: ConnectionLimits;
   /** For a handshake, for the head of a request, for its body. */
   readonly time: number;
   /** A connection without a request is kept so long. */
@@ -42,13 +51,20 @@ export type AdmissionLimits = {
 const LIMITS: AdmissionLimits = {
   // An object and the one before it, up to 3 MiB each as the API server takes them.
   bodySize: 8 * 1024 * 1024,
-  bodySizes: 64 * 1024 * 1024,
+  bodySizes: 24 * 1024 * 1024,
+  largeBody: 256 * 1024,
+  // An object of the largest size that etcd takes has some 100,000. Each may take 200 bytes of memory.
+  bodyTokens: 200_000,
+  // The managed fields of a pod have 17 levels.
+  bodyDepth: 64,
+  connections: { all: 512, unproven: 128 },
   time: 10_000,
   // Longer than the 90 s of Go's client, which then never writes to a connection that we are closing.
   idle: 120_000,
   farewell: 3_000,
 };
-const PATH = '/mutate';
+/** What is read, and thrown away, of a body that is refused by its head, so that the client sees the answer. */
+const REST = { bytes: 64 * 1024, ms: 1_000 };
 const MEDIA_TYPE = /^application\/json\s*(?:;|$)/i;
 
 /** A server that listens. */
@@ -59,15 +75,22 @@ export type AdmissionServer = {
 };
 
 /**
- * Serves `POST /mutate` over HTTPS until the signal aborts. Throws when it cannot listen. It listens at
- * once, so that a port that is taken is known at the start: until there is a certificate, handshakes fail by an alert,
+ * Serves reviews over HTTPS until the signal aborts. Throws when it cannot listen. It listens at once, so that a port that is taken is known at the start: until there is a certificate, handshakes fail by an alert,
  * which the API server takes as it takes a refused connection. Another certificate serves new connections; those that are
  * open stay.
  */
 export async function serveAdmission(options: AdmissionOptions, signal: AbortSignal): Promise<AdmissionServer> {
   const limits = { ...LIMITS, ...options.limits };
   const leaves = () => signal.aborted || options.leaving?.aborted === true;
-  const readBody = createBodyReader({ size: limits.bodySize, total: limits.bodySizes, time: limits.time });
+  const readBody = createBodyReader({
+    size: limits.bodySize,
+    total: limits.bodySizes,
+    large: limits.largeBody,
+    tokens: limits.bodyTokens,
+    depth: limits.bodyDepth,
+    time: limits.time,
+  });
+  const connections = createConnections(limits.connections);
   /** Whose requests are counted where they are answered. */
   const answering = new WeakSet<Duplex>();
   const server = createServer({
@@ -80,13 +103,19 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
     keepAliveTimeout: limits.idle,
   });
   server.timeout = limits.idle;
-  server.on('request', async (request, response) => {
+  server.on('connection', connections.add);
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const started = performance.now();
+    const { remoteAddress = '', remotePort = 0 } = request.socket;
     answering.add(request.socket);
-    const outcome = await answer(request, response, { ...options, readBody, leaves, time: limits.time });
+    const prove = () => connections.prove(remoteAddress, remotePort);
+    const outcome = await answer(request, response, { ...options, readBody, leaves, prove, time: limits.time });
     answering.delete(request.socket);
     options.onReviewed(outcome, (performance.now() - started) / 1000);
-  });
+  };
+  server.on('request', serve);
+  // Here the client waits with its body until it is asked for it.
+  server.on('checkContinue', serve);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (refuseBrokenHead(error, socket) && !answering.has(socket)) options.onReviewed('error', 0);
   });
@@ -99,12 +128,15 @@ type Answering = AdmissionOptions & {
   readonly readBody: BodyReader;
   /** Whether this replica is about to end. */
   readonly leaves: () => boolean;
+  /** The client knows the path. */
+  readonly prove: () => void;
   readonly time: number;
 };
 
 /** Answers a request; never throws. */
 async function answer(request: IncomingMessage, response: ServerResponse, options: Answering) {
-  const { readBody, review, onError, leaves, time } = options;
+  const { readBody, review, onError, leaves, prove, isServed, time } = options;
+  let isProven = false;
   const send = (status: number, body: JsonObject, headers: Record<string, string> = {}) => {
     const text = JSON.stringify(body);
     response.writeHead(status, {
@@ -119,13 +151,18 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
       return;
     }
     response.write(text);
-    endAfterBody(request, response, time);
+    endAfterBody(request, response, isProven ? { ms: time, bytes: Number.POSITIVE_INFINITY } : REST);
   };
   let body: JsonObject = {};
   try {
-    checkHead(request);
-    body = await readBody(request);
-    const { outcome, response: reviewed } = review(body);
+    checkHead(request, isServed);
+    isProven = true;
+    prove();
+    if (request.headers.expect !== undefined) response.writeContinue();
+    const { outcome, response: reviewed } = await readBody(request, (read) => {
+      body = read;
+      return review(read);
+    });
     send(200, reviewed);
     return outcome;
   } catch (error) {
@@ -141,20 +178,24 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
   }
 }
 
-/** Ends an answer when the body that it refuses has been sent: a client that is still writing would not see it. */
-function endAfterBody(request: IncomingMessage, response: ServerResponse, time: number): void {
-  const timer = setTimeout(() => request.destroy(), time);
+/** Ends an answer when the body that it refuses has been sent, or so much of it: a client that is still writing would not see it. */
+function endAfterBody(request: IncomingMessage, response: ServerResponse, rest: { bytes: number; ms: number }): void {
+  let left = rest.bytes;
+  const timer = setTimeout(() => request.destroy(), rest.ms);
   finished(request, { writable: false }, () => {
     clearTimeout(timer);
     response.end();
   });
-  request.resume();
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) request.destroy();
+  });
 }
 
-/** @throws RequestError for what is not `POST /mutate` with JSON */
-function checkHead({ url = '', method, headers }: IncomingMessage): void {
+/** @throws RequestError for what is not a POST of JSON to the right path */
+function checkHead({ url = '', method, headers }: IncomingMessage, isServed: (path: string) => boolean): void {
   // The API server adds `?timeout=2s`.
-  if (url.split('?')[0] !== PATH) throw new RequestError(404, `not found: only ${PATH} is served`);
+  if (!isServed(url.split('?')[0] ?? '')) throw new RequestError(404, 'not found');
   if (method !== 'POST') throw new RequestError(405, 'only POST');
   if (!MEDIA_TYPE.test(headers['content-type'] ?? '')) {
     throw new RequestError(415, 'content-type: expected application/json');

@@ -17,7 +17,7 @@ describe('the webhook and the gates', () => {
   beforeEach(async () => {
     product = await startProduct();
     const [port = 0] = await freePorts(1);
-    await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}/mutate`));
+    await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}`));
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
   });
   afterEach(() => product.stop());

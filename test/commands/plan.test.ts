@@ -44,6 +44,31 @@ describe('plan', () => {
     expect(objects(at(result, 'unresolved')).map(({ code }) => code)).to.deep.equal(['not-found']);
   });
 
+  it('names the key that narrowed what is held, and warns of architectures that no node has', async () => {
+    await product.cluster.createPod({ name: 'web', images: [product.image('app', ['amd64', 'arm64'])] });
+    await product.cluster.createPod({
+      name: 'api',
+      images: [product.image('api', ['arm64'])],
+      metadata: { labels: { p: 'x' } },
+    });
+    const policies = JSON.stringify([{ name: 'x', podSelector: 'p=x', schedulable: ['s390x'] }]);
+    const flags = ['--architectures.schedulable', 'riscv64', '--policies', policies];
+    const warnings = [
+      'architectures.schedulable names riscv64, which no node of the cluster has (nodes: amd64, arm64)',
+      'policies[0].schedulable names s390x, which no node of the cluster has (nodes: amd64, arm64)',
+    ];
+    const { stdout, stderr } = await product.command(['plan', ...flags]);
+    expect(stdout.split('\n')).to.include.members([
+      'Held: their images have no architecture in common within architectures.schedulable (riscv64).',
+      'Held: their images have no architecture in common within architectures.schedulable (s390x), by policy x.',
+      'Configured, but without a node.',
+      ...warnings,
+    ]);
+    expect(stderr.split('\n')).to.include.members(warnings);
+    expect((await plan(...flags)).stderr.split('\n')).to.include.members(warnings);
+    expect((await plan()).stderr).to.not.contain('no node of the cluster has');
+  });
+
   it('has nothing to say where run has been', async () => {
     await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
     const controller = await product.run();

@@ -125,6 +125,26 @@ describe('the configuration file of run, changed', function () {
     await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
   });
 
+  it('is told once which architectures it names that no node has, at the start and when that changes', async () => {
+    const absent = (controller: RunningController) =>
+      controller.logs().flatMap((line) => (line.includes('architectures that no node has') ? [JSON.parse(line)] : []));
+    const controller = await run({ architectures: { schedulable: ['amd64', 'riscv64'] } });
+    await eventuallyLogged(controller, '"level":"warn"', 'architectures that no node has');
+    await write({ architectures: { schedulable: ['amd64', 'riscv64'] }, images: { fallbackAfter: '1m' } });
+    await eventuallyLogged(controller, 'configuration read again', 'images.fallbackAfter');
+    await write({
+      architectures: { schedulable: ['amd64'], preferred: {}, fallback: [] },
+      policies: [{ name: 'p', fallback: ['amd64'], preferred: {} }],
+    });
+    await eventuallyLogged(controller, 'configuration read again', 'policies');
+    await write({ policies: [{ name: 'p', fallback: ['s390x'] }] });
+    await eventuallyLogged(controller, '"level":"warn"', 's390x');
+    expect(absent(controller).map(({ key, architectures }) => [key, architectures])).to.deep.equal([
+      ['architectures.schedulable', ['riscv64']],
+      ['policies[0].fallback', ['s390x']],
+    ]);
+  });
+
   it('names the keys that need a restart, applies the others at once, and no flag is lost', async () => {
     const controller = await run({}, ['--images.unresolvable', 'wait']);
     await write({

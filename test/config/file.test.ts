@@ -9,7 +9,31 @@ describe('a configuration file', () => {
   const refused: [given: string, text: string, expected: RegExp][] = [
     ['is no YAML', 'a: 1\nb: [1\n', /^Flow sequence .*\(c\.yaml:3\)$/],
     ['names a key twice', 'a: 1\nb: 2\na: 3\n', /^Map keys must be unique.*\(c\.yaml:3\)$/],
-    ['holds two documents', 'a: 1\n---\nb: 2\n', /multiple documents.*\(c\.yaml:\d\)$/],
+    [
+      'holds two documents',
+      'a: 1\n---\nb: 2\n',
+      /^c\.yaml: got 2 documents, 0 of them ConfigMaps with config\.yaml, expected one configuration$/,
+    ],
+    [
+      'is a ConfigMap without a configuration',
+      'apiVersion: v1\nkind: ConfigMap\ndata: {a: x, b: y}\n',
+      /^c\.yaml: got a ConfigMap without config\.yaml \(data: a, b\), expected a configuration, a ConfigMap that holds/,
+    ],
+    [
+      'is another object',
+      'apiVersion: apps/v1\nkind: Deployment\n',
+      /^c\.yaml: got an object of kind "Deployment", expected a configuration, /,
+    ],
+    [
+      'is no YAML in its ConfigMap',
+      'kind: ConfigMap\ndata:\n  config.yaml: |\n    a: 1\n    b: [1\n',
+      /^Flow sequence .*\(c\.yaml:[56]\)$/,
+    ],
+    [
+      'is far from YAML',
+      Array.from({ length: 30 }, () => 'a: 1\n').join(''),
+      /^(Map keys must be unique.*\n){20}and 9 more$/,
+    ],
     ['is indented with tabs', 'a:\n\tb: 1\n', /\(c\.yaml:2\)$/],
     ['uses an alias without its anchor', 'a: *x\n', /^Unresolved alias.*\(c\.yaml\)$/],
     [
@@ -46,6 +70,44 @@ describe('a configuration file', () => {
   for (const [path, line] of lines) {
     it(`has ${path.join('.') || 'itself'} in line ${line}`, () => {
       expect(lineOf(path)).to.equal(line);
+    });
+  }
+
+  const CONFIG_MAP = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: archaware-controller}
+data:
+  config.yaml: |
+    # Every key
+    taints:
+      key: x
+`;
+  const held: [given: string, text: string, line: number, note: RegExp | undefined][] = [
+    ['alone', 'taints:\n  key: x\n', 2, undefined],
+    ['after a separator', '---\ntaints:\n  key: x\n---\n', 3, undefined],
+    ['in a ConfigMap', CONFIG_MAP, 8, /^this is a ConfigMap: its config\.yaml is what is checked$/],
+    ['in a ConfigMap among other objects', `kind: Role\n---\n${CONFIG_MAP}---\nkind: Pod\n`, 10, /ConfigMap/],
+    ['in a ConfigMap, quoted', 'kind: ConfigMap\ndata: {config.yaml: "taints:\\n  key: x"}', 2, /ConfigMap/],
+    [
+      'in values of the Helm chart',
+      'replicas: 1\nconfig:\n  taints:\n    key: x\n',
+      4,
+      /^this is a Helm values file: its `config:` is what is checked$/,
+    ],
+  ];
+  for (const [given, text, line, note] of held) {
+    it(`is found ${given}, with its lines`, () => {
+      const file = parseConfig('c.yaml', text);
+      expect(file.value).to.deep.equal({ taints: { key: 'x' } });
+      expect(file.lineOf(['taints', 'key'])).to.equal(line);
+      if (note === undefined) expect(file).not.to.have.property('note');
+      else expect(file.note).to.match(note);
+    });
+  }
+
+  for (const text of ['', '# nothing\n', '---\n', 'config:\n']) {
+    it(`${JSON.stringify(text)} is an empty configuration`, () => {
+      expect(parseConfig('c.yaml', text).value).to.deep.equal({});
     });
   }
 

@@ -3,6 +3,7 @@ import { parseConfig } from '../../src/config/file.ts';
 import { allKeys, variableName } from '../../src/config/keys.ts';
 import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
 import { ConfigurationError } from '../../src/config/problems.ts';
+import { compareConfig } from '../../src/config/reload.ts';
 import { schema } from '../../src/config/schema.ts';
 import { isObject } from '../../src/placement/json.ts';
 
@@ -137,6 +138,7 @@ describe('every key', () => {
     'webhook.enabled': ['true', true],
     'webhook.address': ['127.0.0.1:8443', '127.0.0.1:8443'],
     'webhook.certificates': ['/tls', '/tls'],
+    'webhook.path': ['/mutate/4f1c2d', '/mutate/4f1c2d'],
     'nodeLabels.directory': ['/labels', '/labels'],
     'bootstrap.timeout': ['0s', '0s'],
     'leaderElection.enabled': ['false', false],
@@ -344,7 +346,32 @@ describe('a key that there is not', () => {
   });
 });
 
+describe('whether the webhook is served', () => {
+  const rows: [given: Given, enabled: boolean, source: string][] = [
+    [{}, false, 'default'],
+    [{ file: 'placement: {mode: taints}' }, false, 'default'],
+    [{ file: 'placement: {mode: both}' }, true, 'placement.mode, config.yaml:1'],
+    [{ file: 'placement: {mode: affinity}\nwebhook: {enabled: null}' }, true, 'placement.mode, config.yaml:1'],
+    [{ flags: { 'placement.mode': 'affinity' } }, true, 'placement.mode, --placement.mode'],
+    [{ file: 'placement: {mode: both}\nwebhook: {enabled: true}' }, true, 'config.yaml:2'],
+    [{ file: 'webhook: {enabled: true}' }, true, 'config.yaml:1'],
+  ];
+  for (const [given, enabled, source] of rows) {
+    it(`follows from ${JSON.stringify(given)}: ${enabled}`, () => {
+      const { config, sources } = load(given);
+      expect([config.webhook.enabled, sources.get('webhook.enabled')]).to.deep.equal([enabled, source]);
+    });
+  }
+
+  it('follows the mode of a configuration that is read again, which needs a restart', () => {
+    const [before, after] = ['taints', 'both'].map((mode) => load({ flags: { 'placement.mode': mode } }).config);
+    if (before === undefined || after === undefined) throw new Error('there are two');
+    expect(compareConfig(before, after).needsRestart).to.deep.equal(['placement.mode', 'webhook.enabled']);
+  });
+});
+
 describe('a value that is not allowed', () => {
+  const EXPECTED = 'expected an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
   const rows: [given: string, what: Given, expected: string[]][] = [
     [
       'a word in another case',
@@ -372,15 +399,17 @@ describe('a value that is not allowed', () => {
     ],
     [
       'node affinity without the webhook',
-      { file: 'placement: {mode: both}\n' },
-      ['webhook.enabled: got false, expected true with placement.mode: both (config.yaml:1)'],
+      { file: 'placement: {mode: both}\nwebhook: {enabled: false}\n' },
+      [
+        'webhook.enabled: got false (config.yaml:2), expected true, or nothing, with placement.mode: both (config.yaml:1)',
+      ],
     ],
     [
       'a weight beyond what the API server takes',
       { file: 'architectures:\n  preferred: {arm64: 101, x86_64: 1}\n' },
       [
         'architectures.preferred.arm64: got 101, expected a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25} (config.yaml:2)',
-        'architectures.preferred.x86_64: got "x86_64", expected the name of an architecture as nodes report it ("amd64") (config.yaml:2)',
+        `architectures.preferred.x86_64: got "x86_64", ${EXPECTED}; did you mean amd64? (config.yaml:2)`,
       ],
     ],
     [
@@ -391,6 +420,48 @@ describe('a value that is not allowed', () => {
       [
         'architectures.preferred: got ["arm64"], expected only architectures of architectures.schedulable (amd64) (config.yaml:3)',
         'policies[0].preferred: got ["s390x"], expected only architectures of architectures.schedulable (amd64) (config.yaml:5)',
+      ],
+    ],
+    [
+      'a path of the webhook that does not begin with /',
+      { flags: { 'webhook.path': 'mutate' } },
+      [
+        'webhook.path: got "mutate", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook that the API server does not take',
+      { flags: { 'webhook.path': '/Mutate' } },
+      [
+        'webhook.path: got "/Mutate", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook with an empty part',
+      { flags: { 'webhook.path': '/mutate//x' } },
+      [
+        'webhook.path: got "/mutate//x", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook that ends in /',
+      { flags: { 'webhook.path': '/mutate/' } },
+      [
+        'webhook.path: got "/mutate/", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook with a query',
+      { flags: { 'webhook.path': '/mutate?x' } },
+      [
+        'webhook.path: got "/mutate?x", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
+      ],
+    ],
+    [
+      'a path of the webhook that is too long',
+      { flags: { 'webhook.path': `/${'x/'.repeat(100)}x` } },
+      [
+        `webhook.path: got "/${'x/'.repeat(57)}x..., expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)`,
       ],
     ],
     [
@@ -459,18 +530,32 @@ describe('a value that is not allowed', () => {
     [
       'an architecture in another spelling',
       { file: 'architectures:\n  schedulable:\n    - amd64\n    - aarch64\n' },
-      [
-        'architectures.schedulable[1]: got "aarch64", expected the name of an architecture as nodes report it ("arm64") ' +
-          '(config.yaml:4)',
-      ],
+      [`architectures.schedulable[1]: got "aarch64", ${EXPECTED}; did you mean arm64? (config.yaml:4)`],
     ],
+    // Every key that takes an architecture, and every place in it.
+    ...[
+      ['architectures: {schedulable: [amd]}', 'architectures.schedulable[0]: got "amd"', 'amd64'],
+      ['architectures: {schedulable: [x86]}', 'architectures.schedulable[0]: got "x86"', 'amd64, or 386 for 32 bits'],
+      ['architectures: {fallback: [foo]}', 'architectures.fallback[0]: got "foo"', undefined],
+      ['architectures: {preferred: {armv8: 5}}', 'architectures.preferred.armv8: got "armv8"', 'arm64'],
+      ['architectures: {compatible: {x64: ["386"]}}', 'architectures.compatible.x64: got "x64"', 'amd64'],
+      ['architectures: {compatible: {arm64: [armv7l]}}', 'architectures.compatible.arm64[0]: got "armv7l"', 'arm'],
+      [
+        'images: {overrides: [{pattern: a, architectures: [riscv]}]}',
+        'images.overrides[0].architectures[0]: got "riscv"',
+        'riscv64',
+      ],
+      ['policies: [{name: a, schedulable: [arm64v8]}]', 'policies[0].schedulable[0]: got "arm64v8"', 'arm64'],
+      ['policies: [{name: a, preferred: {intel: 5}}]', 'policies[0].preferred.intel: got "intel"', 'amd64'],
+    ].map(([file = '', got, meant]): (typeof rows)[number] => [
+      `${file}`,
+      { file },
+      [`${got}, ${EXPECTED}${meant === undefined ? '' : `; did you mean ${meant}?`} (config.yaml:1)`],
+    ]),
     [
       'no architecture',
       { flags: { 'architectures.schedulable': 'amd64/v2' } },
-      [
-        'architectures.schedulable[0]: got "amd64/v2", expected the name of an architecture as nodes report it, as amd64 ' +
-          '(--architectures.schedulable)',
-      ],
+      [`architectures.schedulable[0]: got "amd64/v2", ${EXPECTED}; did you mean amd64? (--architectures.schedulable)`],
     ],
     [
       'a number for an architecture',
@@ -483,10 +568,7 @@ describe('a value that is not allowed', () => {
     [
       'a key of a map in another spelling',
       { file: 'architectures:\n  compatible:\n    x86_64: ["386"]\n' },
-      [
-        'architectures.compatible.x86_64: got "x86_64", expected the name of an architecture as nodes report it ("amd64") ' +
-          '(config.yaml:3)',
-      ],
+      [`architectures.compatible.x86_64: got "x86_64", ${EXPECTED}; did you mean amd64? (config.yaml:3)`],
     ],
     [
       'a list for a map',
@@ -568,10 +650,7 @@ describe('a value that is not allowed', () => {
   const selector = 'a label selector, as key=value,key!=value,key in (a,b),!key, or an empty text';
   rows.push(
     ...[
-      [
-        'fallback: [aarch64]',
-        '.fallback[0]: got "aarch64", expected the name of an architecture as nodes report it ("arm64")',
-      ],
+      ['fallback: [aarch64]', `.fallback[0]: got "aarch64", ${EXPECTED}; did you mean arm64?`],
       ['fallback: arm64', '.fallback: got "arm64", expected a list of architectures, as amd64,arm64'],
       ['unresolvable: never', '.unresolvable: got "never", expected one of open, wait, fallback'],
       ['noCommonArchitecture: drop', '.noCommonArchitecture: got "drop", expected one of hold, release, reject'],

@@ -80,6 +80,24 @@ describe('an announcer', () => {
 });
 
 describe('what is asked of images', () => {
+  it('is asked again where what is known is old, and never by who only recalls', () => {
+    const started: string[] = [];
+    const resolver = blank({
+      known: (image) => (image === 'old' ? [{ os: 'linux', architecture: 'amd64' }] : undefined),
+      request: (image, _access, mayStart = () => true) => void (mayStart() && started.push(image)),
+    });
+    const images = createImageSource(resolver, createHandClock(), () => undefined);
+    for (const image of ['old', 'new']) {
+      const asked = [{ image, pullPolicy: '' }, 'default', []] as const;
+      const kind = image === 'old' ? 'known' : 'pending';
+      expect(images.recall(...asked).kind).to.equal(kind);
+      expect(images.answer(...asked, () => false).kind).to.equal(kind);
+      expect(started).to.deep.equal([]);
+      expect(images.answer(...asked).kind).to.equal(kind);
+      expect(started.splice(0)).to.deep.equal([image]);
+    }
+  });
+
   it('plans the next try of a failed image though the try falls due while it is being asked about', () => {
     let [wall, started] = [RETRY_AT - 1, false];
     const error = new ImageError('gone', { code: 'unavailable', temporary: true });

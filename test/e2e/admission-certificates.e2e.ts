@@ -74,8 +74,12 @@ describe("the webhook's certificates, on the real control plane", () => {
 
   /** Has the API server call us by this name, over new connections. */
   async function callBy(host: 'localhost' | '127.0.0.1'): Promise<void> {
-    const url = `https://${host}:${webhook.port}/mutate`;
-    const patch = [0, 1].map((index) => ({ op: 'replace', path: `/webhooks/${index}/clientConfig/url`, value: url }));
+    const { body } = await world.cluster.request('GET', CONFIGURATION);
+    const patch = listAt(body, 'webhooks').map((each, index) => {
+      const { pathname } = new URL(String(at(each, 'clientConfig', 'url')));
+      const url = `https://${host}:${webhook.port}${pathname}`;
+      return { op: 'replace', path: `/webhooks/${index}/clientConfig/url`, value: url };
+    });
     expectSuccess('the patch', await world.cluster.request('PATCH', CONFIGURATION, patch));
   }
 

@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { request } from 'node:https';
+import { connect, createServer } from 'node:net';
+import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
-import { at } from '../../hack/cluster/json.ts';
+import { expectSuccess } from '../../hack/cluster/client.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import type { RunningController } from '../support/controller-process.ts';
 import { ours, taints } from './support/objects.ts';
@@ -11,6 +14,7 @@ import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';
 import { pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
 
+const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 const SECRET = 'archaware-controller-webhook';
 const ON_ARM = JSON.stringify({ nodeAffinity: required([onArch('arm64')]) });
 
@@ -26,8 +30,8 @@ describe('a rollout, on the real control plane', () => {
   after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
-  const served = (port: number, mode: string) =>
-    world.run(['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', mode]);
+  const served = (port: number, mode: string, flags: readonly string[] = []) =>
+    world.run(['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', mode, ...flags]);
   const leads = async (replica: RunningController) => (await replica.metric('archaware_leader')) === 1;
 
   it('that turns the webhook on ends: a new replica is ready while an old one leads, which knows of no webhook', async () => {
@@ -66,7 +70,9 @@ describe('a rollout, on the real control plane', () => {
     await add();
     await add();
     const secret = await world.get('Secret', 'archaware', SECRET);
-    const ca = Buffer.from(String(at(secret, 'data', 'ca.crt')), 'base64').toString();
+    const [ca, path] = ['ca.crt', 'path'].map((entry) =>
+      Buffer.from(String(at(secret, 'data', entry)), 'base64').toString(),
+    );
 
     /** Sends a review over a connection of its own, as the API server does without one to reuse. */
     async function review(port: number): Promise<number> {
@@ -85,7 +91,8 @@ describe('a rollout, on the real control plane', () => {
         },
       });
       const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-      const target = { host: '127.0.0.1', port, path: '/mutate?timeout=2s', method: 'POST', agent: false, ca, headers };
+      const options = { path: `${path}?timeout=2s`, method: 'POST', agent: false, ca, headers };
+      const target = { host: '127.0.0.1', port, ...options };
       const sent = request({ ...target, signal: AbortSignal.timeout(2_000) });
       sent.end(body);
       const [response] = await once(sent, 'response');
@@ -128,4 +135,88 @@ describe('a rollout, on the real control plane', () => {
     const left = await Promise.all(endpoints.map(({ replica }) => leads(replica)));
     expect(left.filter(Boolean).length).to.be.at.most(1);
   }).timeout(180_000);
+
+  it('from a version that serves /mutate alone loses no review: the path changes when the last old replica is gone', async () => {
+    const [shared = 0, first = 0, second = 0] = await freePorts(3);
+    await applyWebhook(world, shared);
+    const patch = [0, 1].map((index) => ({
+      op: 'replace',
+      path: `/webhooks/${index}/clientConfig/url`,
+      value: `https://127.0.0.1:${shared}/mutate`,
+    }));
+    expectSuccess('the patch', await world.cluster.request('PATCH', CONFIGURATION, patch));
+    const called = async () => {
+      const { body } = await world.cluster.request('GET', CONFIGURATION);
+      return new Set(listAt(body, 'webhooks').map((each) => new URL(String(at(each, 'clientConfig', 'url'))).pathname));
+    };
+    // The Service: each new connection goes to one of the endpoints.
+    const endpoints = [first];
+    let connections = 0;
+    const service = createServer((socket) => {
+      const other = connect(endpoints[++connections % endpoints.length] ?? 0, '127.0.0.1');
+      for (const [one, two] of [
+        [socket, other],
+        [other, socket],
+      ] as const) {
+        one.on('error', () => two.destroy()).pipe(two);
+      }
+    }).listen(shared, '127.0.0.1');
+    await once(service, 'listening');
+
+    const old = await served(first, 'affinity', ['--webhook.path', '/mutate']);
+    await eventuallyTrusted(world);
+    const isReviewed = async () => {
+      const found = await admit(world, pod(ns, `path-${++count}`, { images: [world.image('arm64')] }), true);
+      return JSON.stringify(affinity(found)) === ON_ARM;
+    };
+    await world.create(pod(ns, 'known', { images: [world.image('arm64')] }));
+    await world.eventually('reviews', isReviewed);
+    // What the leader sees of its Deployment: it finds its own pod by the name of its host.
+    const replica = (name: string, hash: string) => {
+      const labels = { 'app.kubernetes.io/name': 'archaware-controller', 'pod-template-hash': hash };
+      const object = pod('archaware', name, { images: [world.image('multi')], labels });
+      return { ...object, metadata: { ...object.metadata, labels } };
+    };
+    await world.create(replica(hostname(), 'new'), replica('old', 'old'));
+
+    const lost: string[] = [];
+    let reviews = 0;
+    const end = new AbortController();
+    const load = async () => {
+      while (!end.signal.aborted) {
+        reviews += 1;
+        if (!(await isReviewed())) lost.push(`${reviews}: ${[...(await called())]}`);
+        await delay(50);
+      }
+    };
+    const loading = load();
+    const next = await served(second, 'affinity');
+    endpoints.push(second);
+    const ended = old.stop();
+    // What kube-proxy needs until it calls an address no more.
+    await delay(1_000);
+    endpoints.shift();
+    await ended;
+    await world.eventually('the new one to lead', () => leads(next));
+    const looks = async () =>
+      (await world.cluster.auditedRequests()).filter(
+        ({ verb, path }) => verb === 'get' && path.startsWith(CONFIGURATION),
+      ).length;
+    const from = await looks();
+    await world.eventually(
+      'the leader to have looked for more than half a minute',
+      async () => (await looks()) >= from + 12,
+    );
+    expect([...(await called())]).to.deep.equal(['/mutate']);
+    await world.remove('Pod', 'archaware', 'old');
+    const secret = await world.get('Secret', 'archaware', SECRET);
+    const path = Buffer.from(String(at(secret, 'data', 'path')), 'base64').toString();
+    await world.eventually('the path to be changed', async () => [...(await called())].join() === path);
+    const enough = reviews + 50;
+    await world.eventually('more reviews', async () => reviews >= enough);
+    end.abort();
+    await loading;
+    service.close();
+    expect(lost, `of ${reviews}`).to.deep.equal([]);
+  }).timeout(240_000);
 });

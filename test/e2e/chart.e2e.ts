@@ -54,7 +54,16 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a mirror of what is no registry', { config: { registries: { mirrors: { 'a b': {} } } } }, /\/registries\/mirrors/],
   ['no taints in a mode that has them', { withoutTaints: true }, /withoutTaints: got true.*placement.mode: taints/],
   ['two answers to which loops run', { withoutTaints: true, config: { loops: ['pods'] } }, /withoutTaints: got true/],
-  ['a mode without its webhook', { config: { placement: { mode: 'both' } } }, /config\.webhook\.enabled: got false/],
+  [
+    'a mode without its webhook',
+    { config: { placement: { mode: 'both' }, webhook: { enabled: false } } },
+    /config\.webhook\.enabled: got false, expected true, or nothing, with config\.placement\.mode: both/,
+  ],
+  [
+    'an architecture that no node can have',
+    { config: { architectures: { schedulable: ['x86'] } } },
+    /\/config\/architectures\/schedulable\/0/,
+  ],
   [
     'a webhook that nobody would call',
     { config: { loops: ['pods'], webhook: { enabled: true } } },
@@ -86,6 +95,23 @@ describe('the Helm chart', () => {
     for (const values of [COMBINATIONS.defaults, COMBINATIONS.everything]) {
       const { code, stdout, stderr } = await helm.run(['lint', '--strict', CHART_PATH], values);
       expect(code, stdout + stderr).to.equal(0);
+    }
+  });
+
+  it('requires the name of an image, and says where one comes from', async () => {
+    for (const repository of [[], ['--set', 'image.repository=']]) {
+      const { code, stderr } = await helm.run(['template', 'archaware', CHART_PATH, ...repository]);
+      expect(code).to.equal(1);
+      expect(stderr).to.include('image.repository: not set').and.include('hack/build.sh');
+    }
+    const [set, digest] = ['registry.example.com/you/archaware-controller', `sha256:${'0'.repeat(64)}`];
+    for (const [values, name] of [
+      [{ repository: set }, /^registry.example.com\/you\/archaware-controller:[0-9.]+$/],
+      [{ repository: set, tag: '1' }, /:1$/],
+      [{ repository: set, tag: '1', digest }, /archaware-controller@sha256:0+$/],
+    ] as const) {
+      const deployment = find(await helm.render({ image: values }), 'Deployment', 'archaware-controller');
+      expect(at(listAt(deployment, 'spec', 'template', 'spec', 'containers')[0], 'image')).to.match(name);
     }
   });
 

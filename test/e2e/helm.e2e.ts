@@ -164,6 +164,16 @@ describe('helm, on the real control plane', () => {
     await world.eventuallyTolerates(ns, 'later', ours('arm64'));
   });
 
+  it('goes back by helm rollback, and leaves alone what the program wrote', async () => {
+    const before = await bundles();
+    await helmed(['rollback', ...RELEASE]);
+    const deployment = await world.get('Deployment', 'archaware', 'archaware-controller');
+    expect(at(deployment, 'spec', 'template', 'metadata', 'annotations', 'example.com/new')).to.equal(undefined);
+    expect(await bundles()).to.deep.equal(before);
+    await world.create(pod(ns, 'after', { images: [world.image('amd64')] }));
+    await world.eventuallyTolerates(ns, 'after', ours('amd64'));
+  });
+
   it('uninstalls: the hook stops the Deployment, cleans, and nothing of ours is left', async () => {
     const uninstalling = helm.run(['uninstall', ...RELEASE, '--timeout', '3m']);
     const hook = await world.eventually('the pod of the hook', async () =>

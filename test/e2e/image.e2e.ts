@@ -1,9 +1,10 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { parseAllDocuments } from 'yaml';
+import { startCluster } from '../../hack/cluster/cluster.ts';
 import { at, listAt, textAt } from '../../hack/cluster/json.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { binaries } from '../../hack/cluster/spawn.ts';
@@ -48,8 +49,8 @@ describe('the image', function () {
     await run(['git'], 'clone', '--quiet', ROOT, checkout);
     const build = (tag: string) =>
       runWith(
-        { ...environment, BASE_IMAGE: base, DOCKER_REGISTRY: registry.host },
-        [join(checkout, 'hack/build.sh')],
+        { ...environment, BASE_IMAGE: base, DOCKER_REGISTRY: registry.host, SAID: join(directory, `${tag}.txt`) },
+        ['bash', '-c', 'exec "$0" "$@" 2> "$SAID"', join(checkout, 'hack/build.sh')],
         'team',
         tag,
       );
@@ -138,6 +139,31 @@ describe('the image', function () {
     expect(await run(inside, 'config', 'print')).to.match(/supported-arch/);
     const read = await run(inside, 'inspect', '--output', 'json', '--registries.insecure', registry.host, image());
     expect(listAt(at(JSON.parse(read), 0), 'platforms')).to.have.lengthOf(ARCHITECTURES.length);
+  });
+
+  it('is installed by the commands that the script prints, with helm and with kubectl', async () => {
+    const said = (await readFile(join(directory, 'first.txt'), 'utf8')).split('\n');
+    const cluster = await startCluster({ kwok: false, schedulerAndManager: false });
+    try {
+      const environment = {
+        PATH: [binaries(), process.env.PATH].join(delimiter),
+        KUBECONFIG: cluster.kubeconfig,
+        HELM_CONFIG_HOME: directory,
+      };
+      const [line = ''] = built;
+      for (const [begin, name] of [
+        ['helm', line.trim().replace(':first@', '@')],
+        ['sed', line.trim()],
+      ]) {
+        const command = said.find((text) => text.startsWith(`  ${begin} `));
+        await runWith(environment, ['bash', '-euc', `cd "$0"\n${command}`, checkout]);
+        const path = '/apis/apps/v1/namespaces/archaware/deployments/archaware-controller';
+        const { body } = await cluster.request('GET', path);
+        expect(textAt(body, 'spec', 'template', 'spec', 'containers', 0, 'image')).to.equal(name);
+      }
+    } finally {
+      await cluster.stop();
+    }
   });
 
   it('has a list of the packages in it beside it, those of tests left out', async () => {

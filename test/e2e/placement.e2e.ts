@@ -103,6 +103,28 @@ describe('placement on the real control plane', () => {
     await world.eventuallyTolerates(namespace, 'linux', ours('amd64', 'arm64'));
   });
 
+  it('puts Windows pods on their nodes that say so by node affinity alone', async () => {
+    const namespace = await world.namespace('windows-affinity');
+    // As Windows nodes are commonly tainted, so that no pod of another test goes there.
+    const taint = { key: 'os', value: 'windows', effect: 'NoSchedule' };
+    await world.cluster.createNode({ name: 'windows-1', architecture: 'amd64', os: 'windows', taints: [taint] });
+    const term = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }] };
+    const required = { nodeSelectorTerms: [term] };
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } };
+    const tolerated = [{ key: 'os', operator: 'Equal', value: 'windows', effect: 'NoSchedule' }];
+    await world.create(
+      pod(namespace, 'mixed', { images: [world.image('windows-mixed')], tolerations: tolerated, spec: { affinity } }),
+      deployment(namespace, 'alone', { images: [world.image('windows')], tolerations: tolerated, spec: { affinity } }),
+    );
+    await world.eventuallyTolerates(namespace, 'mixed', ['os=windows:NoSchedule', ...ours('amd64')]);
+    const bound = await world.eventually('both to run', async () => {
+      const found = [await world.get('Pod', namespace, 'mixed'), ...(await world.pods(namespace, 'alone'))];
+      return found.length === 2 && found.every(runs) && found;
+    });
+    expect(bound.map(scheduledOn)).to.deep.equal(['windows-1', 'windows-1']);
+    await world.remove('Node', '', 'windows-1');
+  });
+
   const rows: readonly { name: string; tags: Pick<TagOptions, 'images' | 'init' | 'sidecars'>; set: string[] }[] = [
     { name: 'one image', tags: { images: ['arm64'] }, set: ['arm64'] },
     { name: 'three images', tags: { images: ['nested', 'multi', 'docker-single'] }, set: ['arm64'] },

@@ -302,6 +302,17 @@ describe('registries as production has them, on the real control plane', () => {
       }
     });
 
+    it('names the key for a registry that speaks plain http', async () => {
+      const namespace = await world.namespace('plain-http');
+      const { host } = front('missing');
+      await create(namespace, 'plain', host);
+      await world.eventuallyTold(
+        namespace,
+        'ImageUnresolvable',
+        new RegExp(`${host} speaks no TLS .*registries\\.insecure: \\["${host}"\\] allows that`, 's'),
+      );
+    });
+
     it('reads a hosts.toml again that has changed', async () => {
       const namespace = await world.namespace('hosts-changed');
       await places.file(`certs.d/${nameOf('untrusted')}/hosts.toml`, `server = "${front('mirror').url}"\n`);

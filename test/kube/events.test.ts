@@ -206,6 +206,13 @@ describe('Events', () => {
       expect(taken.filter((each) => each)).to.have.lengthOf(1_004);
     });
 
+    it('a namespace is heard though others have filled the queue', () => {
+      for (let index = 0; index < 5_000; index++) stuck.emit(of(`ns-${index % 5}`, index));
+      const quiet = Array.from({ length: 10 }, (_, index) => stuck.emit(of('quiet', index)));
+      expect(quiet.filter((taken) => taken)).to.have.lengthOf(8);
+      expect(stuck.emit(of('ns-0', 0))).to.equal(false);
+    });
+
     it('so much is said about one object in ten minutes, and as much about each other', () => {
       const say = (index: number) => Array.from({ length: 20 }, (_, note) => stuck.emit(of('a', index, `${note}`)));
       expect(say(1).filter((taken) => taken)).to.have.lengthOf(16);

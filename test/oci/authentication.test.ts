@@ -28,7 +28,7 @@ function setup(script: Script, options: { isPublic?: boolean; named?: Record<str
     send,
     now: () => time,
     isPublic: () => options.isPublic ?? true,
-    named: (host) => {
+    named: ({ host }) => {
       const trust = options.named?.[host];
       if (!Object.hasOwn(options.named ?? {}, host)) return undefined;
       return { policy: 'configured', ...(trust === undefined ? {} : { trust }) };
@@ -139,7 +139,7 @@ describe('a challenge', () => {
     const { ask, asked, paths } = setup(script);
     expect(await ask({ credential: CREDENTIAL })).to.include({ status: 200 });
     expect(paths().join()).to.not.include('Basic');
-    expect(asked[2]?.url.searchParams.get('scope')).to.equal('repository:team/app:pull');
+    expect(asked[1]?.url.searchParams.get('scope')).to.equal('repository:team/app:pull');
   });
 
   const trusts = (id: string, plain = false): Trust => ({
@@ -185,7 +185,7 @@ describe('a challenge', () => {
       'https://bare:5000/',
       { policy: 'configured', trust: own },
       false,
-      { policy: 'configured' },
+      { policy: 'configured', trust: strangers },
     ],
     [
       'an insecure one, to another host over http',

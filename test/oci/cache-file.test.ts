@@ -163,6 +163,15 @@ describe('the cache file', () => {
     expect(namesIn(await load({ maxEntries: 2 }))).to.deep.equal([4, 3].map((number) => `r.example.com/x:${number}`));
   });
 
+  it('of an older version knows nothing of images with an architecture that Go does not have: they are asked for again', async () => {
+    const text = await write(filled(1, 2));
+    const strange = text.replace('"architecture":"amd64"', '"architecture":"x64"');
+    expect(strange).not.to.equal(text);
+    await writeFile(file, strange);
+    expect(namesIn(await load())).to.have.lengthOf(1);
+    expect(problems).to.deep.equal([]);
+  });
+
   it('leaves out an image that is made to fill the file', async () => {
     const cache = filled(1);
     const skipped = Array.from({ length: 1000 }, (_, index) => ({ digest: digestOf(index), reason: 'x' }));

@@ -22,11 +22,15 @@ describe('the circuit of a host', () => {
   });
 
   it('lets one try at a time when it is due, and closes with any answer', () => {
-    const { settled, refusal, isHealthy } = circuits();
+    const { settled, open, refusal, isHealthy } = circuits();
     for (let count = 0; count < 5; count += 1) settled('a', error('unavailable'));
+    expect(open('a')).to.include({ code: 'unavailable', retryAfterMs: 2000 });
     time += 2000;
+    // Looking is not trying.
+    expect(open('a')).to.equal(undefined);
     expect(refusal('a')).to.equal(undefined);
     expect(refusal('a')).to.include({ code: 'unavailable' });
+    expect(open('a')).to.include({ code: 'unavailable' });
     settled('a', error('not-found'));
     expect(isHealthy('a')).to.equal(true);
     for (let count = 0; count < 10; count += 1) expect(refusal('a')).to.equal(undefined);

@@ -40,7 +40,7 @@ describe('a connection to a registry', () => {
         callback(null, [{ address: '127.0.0.1', family: 4 }]);
       },
     });
-    send = chain([deadline(2000), followRedirects()], createSend({ guard, userAgent: 'ours/1' }));
+    send = chain([deadline(2000), followRedirects(() => undefined)], createSend({ guard, userAgent: 'ours/1' }));
   });
   afterEach(async () => {
     guard.destroy();
@@ -88,7 +88,7 @@ describe('a connection to a registry', () => {
       expect(error.message).to.equal(
         `the-registry has a certificate, at registry.example.com:${server.port}, that cannot be verified ` +
           '(UNABLE_TO_VERIFY_LEAF_SIGNATURE); registries.caFile adds the authority that signed it, ' +
-          'registries.insecure skips that',
+          `registries.insecure: ["registry.example.com:${server.port}"] skips that`,
       );
       const other = { ...own, id: 'other', authorities: [stranger.certificate] };
       expect((await failure(ask(url, { trust: other }))).message).to.match(/certificate.*cannot be verified/);
@@ -107,6 +107,17 @@ describe('a connection to a registry', () => {
       const error = await failure(ask(`https://third.example.com:${server.port}/`, { trust: own }));
       expect(error.message).to.match(
         /at third\.example\.com:\d+, .*\(ERR_TLS_CERT_ALTNAME_INVALID\); registries\.insecure/,
+      );
+    });
+
+    it('of a hosts.toml names that file as what opens it', async () => {
+      const trust = { ...own, id: 'file', authorities: [], file: '/certs.d/registry.example.com/hosts.toml' };
+      expect((await failure(ask(url, { trust }))).message).to.match(
+        /; ca in \/certs\.d\/registry\.example\.com\/hosts\.toml names the authority .*, skip_verify = true in \/certs/,
+      );
+      const { host } = await start();
+      expect((await failure(ask(`https://${host}/`, { trust }))).message).to.include(
+        `where it speaks plain http, "http://${host}" in /certs.d/registry.example.com/hosts.toml allows that`,
       );
     });
 
@@ -134,6 +145,10 @@ describe('a connection to a registry', () => {
       for (const trust of [undefined, own, { ...insecureTrust, id: 'skip', plain: false }]) {
         const error = await failure(ask(`https://${host}/`, trust === undefined ? {} : { trust }));
         expect(error).to.include({ code: 'unavailable' });
+        expect(error.message).to.equal(
+          `the-registry could not be asked: ${host} speaks no TLS (ERR_SSL_WRONG_VERSION_NUMBER); ` +
+            `where it speaks plain http, registries.insecure: ["${host}"] allows that`,
+        );
       }
       expect(asked).to.deep.equal([]);
       await ask(`http://${host}/`);

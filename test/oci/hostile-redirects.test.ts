@@ -223,7 +223,7 @@ describe('a hostile registry that redirects', () => {
     beforeEach(async () => {
       world = await startHostileWorld({ tls: 'insecure' });
     });
-    for (const location of ['http://evil.test:EVIL/v2/', 'http://bank.test/', 'http://93.184.216.34/']) {
+    for (const location of ['http://evil.test:CANARY/v2/', 'http://bank.test/', 'http://93.184.216.34/']) {
       it(`as ${location}`, async () => {
         world.evil.on('*', says(302, redirect(location)));
         expect(await world.fails())
@@ -282,7 +282,8 @@ describe('a hostile registry that redirects', () => {
 
     it('which asks for a token at http is refused, as nobody named it insecure', async () => {
       world.bank.on('*', says(401, [['WWW-Authenticate', `Bearer realm="http://${world.hosts.bank}/token"`]]));
-      world.evil.on('*', says(302, redirect(`http://${world.hosts.bank}/v2/vault/manifests/v1`)));
+      // The same server, under a name that the configuration does not know.
+      world.evil.on('*', says(302, redirect(`http://evil.test:${world.bank.port}/v2/vault/manifests/v1`)));
       expect(await world.fails()).to.include({ code: 'forbidden-address' });
       expect(world.bank.asked.length).to.be.greaterThan(0);
       expect(world.bank.asked.map(({ target }) => target)).to.not.include.members(['/token']);

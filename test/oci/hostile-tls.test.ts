@@ -60,20 +60,26 @@ describe('a hostile registry that nobody named as insecure', () => {
     expect(await world.resolve())
       .to.have.property('platforms')
       .length(1);
-    expect(authorizations('other.test')).to.deep.equal([
-      `${target} -`,
-      `${target} -`,
-      '/token -',
-      `${target} Bearer t`,
-    ]);
+    expect(authorizations('other.test')).to.deep.equal([`${target} -`, '/token -', `${target} Bearer t`]);
     expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
     await world.expectNoHarm();
   });
 
   it('redirects to http, which is refused', async () => {
-    world.evil.on('*', says(302, [['Location', `http://${world.hosts.bank}/v2/`]]));
+    // The bank's server, under a name that the configuration does not know.
+    world.evil.on('*', says(302, [['Location', `http://evil.test:${world.bank.port}/v2/`]]));
     expect(await world.fails()).to.include({ code: 'forbidden-address', temporary: false });
     expect(world.bank.asked).to.deep.equal([]);
+    await world.expectNoHarm();
+  });
+
+  it('redirects to a registry on http that the operator named, which is asked as nobody', async () => {
+    world.evil.on('*', says(302, [['Location', `http://${world.hosts.bank}/v2/`]]));
+    expect(await world.fails()).to.include({ code: 'denied' });
+    expect(world.bank.asked.map(({ target, headers }) => [target, headers.has('authorization')])).to.deep.equal([
+      ['/v2/', false],
+      ['/v2/', false],
+    ]);
     await world.expectNoHarm();
   });
 

@@ -58,6 +58,10 @@ describe("containerd's directory of registries", () => {
     ['an end of a name, which is another registry', ['quay.io'], 'y.quay.io', undefined],
     ['IPv6', ['[::1]:5000'], '[::1]:5000', '[::1]:5000'],
     ['IPv6 without colons before ports', ['[fd00::1]_5000_'], '[fd00::1]:5000', '[fd00::1]_5000_'],
+    ['a host in capitals, as an image names it', ['Quay.io', '_default'], 'quay.io', 'Quay.io'],
+    ['one in capitals after one that is not', ['Quay.io', 'quay.io'], 'quay.io', 'quay.io'],
+    ['a port after capitals', ['Quay.io_8443_'], 'quay.io:8443', 'Quay.io_8443_'],
+    ['a default in capitals, which is none', ['_DEFAULT'], 'quay.io', undefined],
     ['what mounts use for themselves', ['..data'], '..data', undefined],
     ['nothing', [], 'quay.io', undefined],
   ];

@@ -328,10 +328,11 @@ describe('the look-up over mirrors', () => {
     source.on('*', () => undefined);
     start({ endpoints: [first.host] }, { maxInFlight: 3 });
     for (let index = 0; index < 20; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
-    await until(() => source.asked.length === 3 && first.asked.length === 20);
+    // Two of one namespace, as the source has not answered yet.
+    await until(() => source.asked.length === 2 && first.asked.length === 20);
     first.put('ready', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
     expect((await resolve('ready:v1')).source).to.equal(first.host);
-    expect(source.asked).to.have.length(3);
+    expect(source.asked).to.have.length(2);
   });
 
   it('fails a look-up whose pull secrets cannot be read in time', async () => {

@@ -149,7 +149,10 @@ describe('a request through a proxy', () => {
       lookup: (_name, _options, callback) => callback(Object.assign(new Error(), { code: 'ENOTFOUND' }), []),
     });
     const selector = createProxySelector({ HTTPS_PROXY: through, HTTP_PROXY: through, ...options.variables });
-    const send = chain([deadline(2000), followRedirects()], createSend({ guard, userAgent: 'test', proxy: selector }));
+    const send = chain(
+      [deadline(2000), followRedirects(() => undefined)],
+      createSend({ guard, userAgent: 'test', proxy: selector }),
+    );
     return (url, more = {}) =>
       send({
         method: 'GET',

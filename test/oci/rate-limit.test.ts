@@ -30,7 +30,12 @@ describe("a registry's limit of pulls", () => {
   async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<Response>[]): Promise<RateLimit[]> {
     const reported: RateLimit[] = [];
     const send = chain(
-      [reportRateLimit((limit) => reported.push(limit), followRedirects())],
+      [
+        reportRateLimit(
+          (limit) => reported.push(limit),
+          followRedirects(() => undefined),
+        ),
+      ],
       async ({ url }: Request) => ({
         status: 200,
         headers: {},

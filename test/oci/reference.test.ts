@@ -28,6 +28,26 @@ describe('a reference', () => {
     ['UPPER/a', 'upper/a:latest', 'upper/a', 'upper'],
     [`x:${LONG_TAG}`, `docker.io/library/x:${LONG_TAG}`, 'docker.io/library/x', 'registry-1.docker.io'],
     ['a.b/c__d/e---f_g.h', 'a.b/c__d/e---f_g.h:latest', 'a.b/c__d/e---f_g.h', 'a.b'],
+    ['foo_bar.com/x', 'foo_bar.com/x:latest', 'foo_bar.com/x', 'foo_bar.com'],
+    ['a__b-c.foo_bar.com/x/y:1', 'a__b-c.foo_bar.com/x/y:1', 'a__b-c.foo_bar.com/x/y', 'a__b-c.foo_bar.com'],
+    [
+      `${'a'.repeat(64)}:tag`,
+      `docker.io/library/${'a'.repeat(64)}:tag`,
+      `docker.io/library/${'a'.repeat(64)}`,
+      'registry-1.docker.io',
+    ],
+    [
+      `${'a'.repeat(64)}@${DIGEST}`,
+      `docker.io/library/${'a'.repeat(64)}@${DIGEST}`,
+      `docker.io/library/${'a'.repeat(64)}`,
+      'registry-1.docker.io',
+    ],
+    [
+      `x@sha384:${'b'.repeat(96)}`,
+      `docker.io/library/x@sha384:${'b'.repeat(96)}`,
+      'docker.io/library/x',
+      'registry-1.docker.io',
+    ],
     ['host.example/nginx', 'host.example/nginx:latest', 'host.example/nginx', 'host.example'],
   ];
   for (const [text, canonical, name, endpoint] of accepted) {
@@ -39,6 +59,13 @@ describe('a reference', () => {
   const refused: [text: string, problem: RegExp][] = [
     ['\u212a8s.io/a', /the host is not valid/],
     ['registry.0/a', /the host is not valid/],
+    ['foo_bar.0/a', /the host is not valid/],
+    ['Foo_bar.com/x', /the host is not valid/],
+    ['foo_bar.com:5000/x', /the host is not valid/],
+    ['_foo.com/x', /the host is not valid/],
+    ['foo___bar.com/x', /the host is not valid/],
+    [`foo_bar.com/${'c'.repeat(250)}`, /255/],
+    [`x@sha384:${'b'.repeat(64)}`, /digest/],
     ['1.2.3.256:80/a', /the host is not valid/],
     ['', /empty/],
     ['Foo', /image "Foo": repository names are lower case/],

@@ -181,6 +181,23 @@ describe('the resolver', () => {
       ]);
     });
 
+    it('an index beside whose entries one names an architecture that Go does not have', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64', 'linux/x64', 'linux/powerpc64le'), { tag: 'v1' });
+      const { platforms, skipped } = await resolve('app:v1');
+      expect(platformNames(platforms)).to.deep.equal(['linux/amd64']);
+      expect(skipped.map(({ reason }) => reason)).to.deep.equal([
+        'the platform "linux/x64", whose architecture no Go toolchain names (GOARCH)',
+        'the platform "linux/powerpc64le", whose architecture no Go toolchain names (GOARCH)',
+      ]);
+    });
+
+    it('no index that names only such architectures, and says which', async () => {
+      server.put('app', 'manifests', indexOf('linux/armv7l'), { tag: 'v1' });
+      const error = await failure('app:v1');
+      expect(error).to.include({ code: 'unsupported', temporary: false });
+      expect(error.message).to.contain('the platform "linux/armv7l", whose architecture');
+    });
+
     it('a sparse index without asking for its children', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64', 'windows/amd64'), { tag: 'v1' });
       expect((await resolve('app:v1')).platforms).to.have.length(3);
@@ -331,6 +348,32 @@ describe('the resolver', () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       expect(harness.resolver.failing()).to.equal(0);
+    });
+
+    it('of a tag that is old, and asks for it again only when it is requested to', async () => {
+      server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      await resolve('app:v1');
+      server.on('/v2/app/manifests/v1', reply(500));
+      harness.advance(600_000);
+      await failure('app:v1');
+      harness.advance(600_000);
+      asked();
+      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.have.length(1);
+      expect(harness.resolver.isStale(image('app:v1'), ANYONE)).to.equal(true);
+      harness.resolver.request(image('app:v1'), ANYONE, () => false);
+      expect(harness.resolver.pending()).to.equal(0);
+      let allowed = 0;
+      const settled = harness.settled();
+      for (let times = 0; times < 3; times += 1) {
+        harness.resolver.request(image('app:v1'), ANYONE, () => {
+          allowed += 1;
+          return true;
+        });
+      }
+      await settled;
+      harness.resolver.request(image('app:v1'), ANYONE, () => expect.fail('it is not due'));
+      expect(allowed).to.equal(1);
+      expect(asked()).to.have.length(1);
     });
 
     it('of a tag that is gone, and goes on to use HEAD', async () => {

@@ -30,7 +30,7 @@ describe('a request to a registry', () => {
     guard = createGuard({ connectTimeoutMs: 1000, now: Date.now });
     records = [];
     send = chain(
-      [deadline(300), followRedirects(), measure((record) => records.push(record), Date.now)],
+      [deadline(300), followRedirects(() => undefined), measure((record) => records.push(record), Date.now)],
       createSend({ guard, userAgent: 'archaware-controller/test' }),
     );
   });
@@ -80,6 +80,13 @@ describe('a request to a registry', () => {
     server.on('/', reply(200, { 'content-encoding': 'gzip' }, 'zip'));
     expect(await failure(ask('/'))).to.include({ code: 'malformed' });
   });
+
+  for (const encoding of ['', ' ', 'identity', 'Identity']) {
+    it(`takes a Content-Encoding of "${encoding}" for none`, async () => {
+      server.on('/', reply(200, { 'content-encoding': encoding }, 'plain'));
+      expect(Buffer.from((await ask('/')).body).toString()).to.equal('plain');
+    });
+  }
 
   it('refuses a body that says it is too large, and one that is', async () => {
     server.on('/', reply(200, {}, 'x'.repeat(1001)));
@@ -154,7 +161,7 @@ describe('a request to a registry', () => {
 
     it('loses its credentials and privileges at another origin', async () => {
       const seen: Request[] = [];
-      const redirecting = chain([followRedirects()], async (request) => {
+      const redirecting = chain([followRedirects(() => undefined)], async (request) => {
         seen.push(request);
         const isFirst = seen.length === 1;
         return {
@@ -208,7 +215,7 @@ describe('a request to a registry', () => {
         body: new Uint8Array(),
         url,
       });
-      const redirecting = chain([followRedirects()], answering);
+      const redirecting = chain([followRedirects(() => undefined)], answering);
       const request: Request = {
         method: 'GET',
         url: new URL('https://r.example.com/'),

@@ -3,7 +3,8 @@ import { REQUIRED } from '../../src/placement/affinity.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/placement/json.ts';
 import { put } from '../../src/placement/pod-managed.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { type Circumstances, GATE, injected, MANAGED, placement, pod, review } from './admissions.ts';
+import { createSeal } from '../../src/webhook/seal.ts';
+import { type Circumstances, GATE, injected, MANAGED, placement, pod, review, SEAL } from './admissions.ts';
 import { expression, preference, requires, term } from './affinities.ts';
 import { known, pending, toleration } from './objects.ts';
 
@@ -350,6 +351,58 @@ describe('admission that gated a pod', () => {
       expect(review(after, circumstances).kind).to.equal('unchanged');
     });
   }
+});
+
+describe("a record that claims another webhook's requirement as archaware's", () => {
+  // What a cluster's mutating policy put there before, and what archaware would have put there.
+  const forced = { affinity: requires(term('arch In amd64')), tolerations: [ARM] };
+  const required = [{ term: 0, key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }];
+  const claim: JsonObject = { tolerations: [ARM], required, preferred: [] };
+  const named = { name: 'web' };
+  const withRecord = (record: JsonObject, metadata: JsonObject = named) =>
+    pod(forced, { ...metadata, annotations: { [MANAGED]: JSON.stringify(record) } });
+  const text = (...parts: unknown[]) => JSON.stringify(['v1', ...parts]);
+  const signed = (of: string, record: JsonObject = claim) => ({ ...record, signature: SEAL.sign(of) });
+  const elsewhere = createSeal(() => ({ key: 'another private key', shared: undefined }));
+  const kept = 'affinity arch In amd64';
+  const rows: [given: string, object: JsonObject, expected: string][] = [
+    ['unsigned, as an earlier version wrote it', withRecord(claim), kept],
+    ['with an empty signature', withRecord({ ...claim, signature: '' }), kept],
+    ['with a signature of another type', withRecord({ ...claim, signature: 1 }), kept],
+    ['signed by another key', withRecord({ ...claim, signature: elsewhere.sign(text('shop', 'web', claim)) }), kept],
+    ['signed for another namespace', withRecord(signed(text('other', 'web', claim))), kept],
+    ['signed for another name', withRecord(signed(text('shop', 'web-2', claim))), kept],
+    ['signed for a generated name', withRecord(signed(text('shop', '', 'web', claim))), kept],
+    ['signed for another content', withRecord(signed(text('shop', 'web', { ...claim, preferred: [{}] }))), kept],
+    ['signed for another version', withRecord(signed(JSON.stringify(['v2', 'shop', 'web', claim]))), kept],
+    ['signed for it', withRecord(signed(text('shop', 'web', claim))), `affinity ${BOTH}`],
+    [
+      'signed for its generated name',
+      withRecord(signed(text('shop', '', 'web-', claim)), { name: undefined, generateName: 'web-' }),
+      `affinity ${BOTH}`,
+    ],
+  ];
+  for (const [given, object, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const after = placement(review(object, by('affinity', { preferred: {} })).after);
+      expect(after.split('; ')).to.include(expected);
+    });
+  }
+
+  it('is believed by no replica without a certificate, nor is what such a replica signs', () => {
+    const none = createSeal(() => undefined);
+    expect(none.isSigned('x', SEAL.sign('x'))).to.equal(false);
+    expect(none.isSigned('x', none.sign('x'))).to.equal(false);
+    expect(SEAL.isSigned('x', none.sign('x'))).to.equal(false);
+  });
+
+  it("is believed with the Secret's key and with the one that follows from the private key, which a replica may still sign with", () => {
+    const shared = { path: '/mutate/x', signingKey: 'ab'.repeat(32) };
+    const next = createSeal(() => ({ key: 'a private key', shared }));
+    expect(next.isSigned('x', next.sign('x'))).to.equal(true);
+    expect(next.isSigned('x', SEAL.sign('x'))).to.equal(true);
+    expect(next.sign('x')).not.to.equal(SEAL.sign('x'));
+  });
 });
 
 describe('an annotation that we did not write', () => {

@@ -11,7 +11,7 @@ import { put, withoutOurs } from '../../src/placement/pod-managed.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { jsonPatch } from '../support/cluster/patch.ts';
 import { validatePod, validatePodUpdate } from '../support/cluster/pod-rules.ts';
-import { admit, applied, type Circumstances, GATE, injected } from './admissions.ts';
+import { admit, applied, type Circumstances, GATE, injected, SEAL } from './admissions.ts';
 import { settings as defaults, failed, input, known, pending, taint } from './objects.ts';
 import { anyPod, indifferentPod } from './random-pods.ts';
 
@@ -153,7 +153,7 @@ describe('admission of any pod', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const after = applied(pod, admit(pod, given));
-        expect(normal(withoutOurs(after, defaults(given.settings)))).to.deep.equal(normal(pod));
+        expect(normal(withoutOurs(after, defaults(given.settings), 'shop', SEAL))).to.deep.equal(normal(pod));
       }),
       { numRuns: 200 },
     );

@@ -97,6 +97,12 @@ describe('a new pod whose images are known', () => {
       { ...affinity(), answers: { a: known('linux/amd64,windows/amd64') } },
       `patched: affinity arch In amd64 & os In linux; ${NOTED}`,
     ],
+    [
+      'such an image, and an affinity that says which system: nothing is added about it',
+      pod({ affinity: requires(term('kubernetes.io/os In windows')) }),
+      { ...affinity(), answers: { a: known('linux/amd64,linux/arm64,windows/amd64') } },
+      `patched: affinity os In windows & arch In amd64; ${NOTED}`,
+    ],
   ]);
 });
 

@@ -2,12 +2,16 @@ import { type Admission, type AdmissionInput, admitPod } from '../../src/placeme
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type JsonObject, listAt, objectAt } from '../../src/placement/json.ts';
 import type { Settings } from '../../src/placement/settings.ts';
+import { createSeal } from '../../src/webhook/seal.ts';
 import { jsonPatch } from '../support/cluster/patch.ts';
 import { shown } from './affinities.ts';
 import { input, known } from './objects.ts';
 
 export const GATE = 'archaware.dev/architecture';
 export const MANAGED = 'archaware.dev/managed';
+
+/** That of all replicas. */
+export const SEAL = createSeal(() => ({ key: 'a private key', shared: undefined }));
 
 export type Circumstances = {
   readonly answers?: Readonly<Record<string, ImageAnswer>>;
@@ -43,6 +47,7 @@ export function admit(object: JsonObject, given: Circumstances = {}): Admission 
     namespace: { name: 'shop', labels: {}, preferred: undefined, ...namespace },
     mayGate: given.mayGate ?? true,
     ownNamespace: 'archaware',
+    seal: SEAL,
   });
 }
 

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { type Decision, type DecisionInput, decide } from '../../src/placement/decide.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { PodTemplate } from '../../src/placement/pod.ts';
+import { unresolvableNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { failed, input, known, pending, template } from './objects.ts';
 
@@ -125,6 +127,10 @@ describe('the decision for a pod whose images are known', () => {
 });
 
 describe('the OS of a pod', () => {
+  const requires = (matchExpressions: readonly object[]) => {
+    const required = { nodeSelectorTerms: [{ matchExpressions }] };
+    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } };
+  };
   const mixed = known('linux/amd64,linux/arm64,windows/amd64');
   check([
     ['linux without a word', input({ a: mixed }), 'place amd64,arm64 (images)'],
@@ -137,6 +143,16 @@ describe('the OS of a pod', () => {
     [
       'spec.os wins over the selector',
       windows({ a: mixed }, { os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }),
+      'place amd64,arm64 (images)',
+    ],
+    [
+      'windows by its node affinity',
+      windows({ a: mixed }, requires([{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }])),
+      'place amd64 (images)',
+    ],
+    [
+      'either by its node affinity, so linux',
+      windows({ a: mixed }, requires([{ key: 'kubernetes.io/os', operator: 'In', values: ['windows', 'linux'] }])),
       'place amd64,arm64 (images)',
     ],
     ['windows without an image for it', windows({ a: BOTH }, { os: { name: 'windows' } }), 'hold'],
@@ -474,4 +490,34 @@ describe('the OS that nodes must have', () => {
       expect(decide(what)).to.include({ kind: 'place', os: expected });
     });
   }
+});
+
+describe('the decision for a pod of more images than are asked about', () => {
+  const names = Array.from({ length: 300 }, (_, index) => `i${index}`);
+  const asked = (answer: ImageAnswer) => Object.fromEntries(names.slice(0, 256).map((name) => [name, answer]));
+  const of = (waitedMs: number, given: Parameters<typeof input>[1] = {}, answer = ARM) =>
+    input(asked(answer), { template: template(names), waitedMs, ...given });
+  check([
+    ['one that was just seen', of(0), 'wait i256 again in 120s'],
+    ['the images that are asked about do not agree', of(0, {}, known('')), 'hold'],
+    ['images.fallbackAfter is over', of(120_000), 'place arm64 (open)'],
+    ['images.unresolvable is wait', of(1e9, { settings: { unresolvable: 'wait' } }), 'wait i256'],
+    ['a system pod', of(0, { namespace: 'kube-system' }), 'place arm64 (open)'],
+    [
+      'it states its architectures',
+      of(0, { template: template(names, {}, { annotations: { 'archaware.dev/architectures': 'amd64' } }) }),
+      'place amd64 (statement)',
+    ],
+    ['as many as are asked about', input(asked(ARM)), 'place arm64 (images)'],
+  ]);
+
+  it('says first that they are too many, and what to do', () => {
+    const decision = decide(of(0, {}, failed(10)));
+    const [first, ...others] = decision.kind === 'wait' ? decision.failed : [];
+    expect(first && unresolvableNote(first)).to.equal(
+      'more than 256 different images: i256 and those after it are not asked about; ' +
+        'state the architectures in the annotation archaware.dev/architectures',
+    );
+    expect(others).to.have.lengthOf(256);
+  });
 });

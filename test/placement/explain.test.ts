@@ -68,7 +68,7 @@ function explained(given: Given): Explanation {
     }),
   );
   return explain(input, {
-    lookupOf: (image) => found.get(image) ?? { platforms: [], skipped: [] },
+    lookupOf: (image) => found.get(image),
     pullSecrets: secrets,
     sourceOf: (key, policy) => ({ value: key, source: policy ?? 'default' }),
   });
@@ -393,7 +393,16 @@ const died = (name: string, message = 'exec /app: exec format error'): JsonObjec
     { name: 'app', imageID: `docker.io/x/y@${digest(name)}`, state: { terminated: { exitCode: 255, message } } },
   ],
 });
+const CORDONED = node('amd-1', 'amd64', { unschedulable: true });
 const ON_AMD = { containers: [{ name: 'app', image: 'a' }], nodeName: 'amd-1' };
+
+const requiring = (key: string, operator: string, ...values: string[]): JsonObject => {
+  const nodeSelectorTerms = [{ matchExpressions: [{ key, operator, values }] }];
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+};
+const LABELLED = ['amd64', 'arm64'].map((name) =>
+  node(`${name}-1`, name, {}, { 'kubernetes.io/arch': name, 'kubernetes.io/hostname': `${name}-1` }),
+);
 
 describe('the advice', () => {
   const arm = node('arm-1', 'arm64');
@@ -587,6 +596,154 @@ describe('the advice', () => {
       ],
     ],
     ['a finished pod', { images: { a: '!denied' }, status: { phase: 'Succeeded' } }, []],
+    [
+      'an image and a selector that contradict each other',
+      {
+        kind: 'Deployment',
+        images: { 'shop/legacy:1.9': 'linux/amd64' },
+        spec: { containers: [{ image: 'shop/legacy:1.9' }], nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for arm64, its image is amd64 only: push a linux/arm64 build of shop/legacy:1.9',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    [
+      'such images without any node of what it asks for',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH, b: 'linux/amd64' },
+        spec: { containers: [{ image: 'a' }, { image: 'b' }], nodeSelector: { 'kubernetes.io/arch': 's390x' } },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for s390x, its images run on amd64 only: push a linux/s390x build of a, b',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    [
+      'such a pod that runs, and would come back to the same node',
+      {
+        images: { a: 'linux/amd64' },
+        spec: {
+          containers: [{ image: 'a' }],
+          nodeName: 'arm64-1',
+          affinity: requiring('kubernetes.io/arch', 'NotIn', 'amd64'),
+        },
+        nodes: LABELLED,
+      },
+      [
+        'bound to node arm64-1 (arm64), but by now its images run on amd64: its next start there would fail; ' +
+          'the pod asks for another architecture, its image is amd64 only: push a linux/arm64 build of a, ' +
+          'or remove the architecture from its node affinity',
+      ],
+    ],
+    [
+      'an architecture that is asked for and not schedulable',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+        settings: { schedulable: ['amd64'] },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for arm64, architectures.schedulable leaves amd64 only: add arm64 to architectures.schedulable',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    [
+      'a statement and a selector that contradict each other',
+      {
+        kind: 'Deployment',
+        metadata: { annotations: { 'archaware.dev/architectures': 'amd64' } },
+        spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for arm64, its annotation archaware.dev/architectures says amd64: change the annotation, if its images run there',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    ...['topology.kubernetes.io/zone', 'kubernetes.io/hostname', 'node.kubernetes.io/instance-type'].map(
+      (label): (typeof rows)[number] => [
+        `nodes without ${label}, which nobody may set`,
+        {
+          kind: 'Deployment',
+          images: { a: BOTH },
+          spec: { containers: [{ image: 'a' }], nodeSelector: { [label]: 'x' } },
+          nodes: [node('arm-1', 'arm64', {}, { [label]: 'y' })],
+        },
+        [`change what the pod asks for (${label}=x, and arm-1 has ${label}=y), or add a node that has it`],
+      ],
+    ),
+    [
+      'a pod for another system than the nodes have',
+      {
+        kind: 'Deployment',
+        images: { a: 'windows/amd64' },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/os': 'windows' } },
+        nodes: [node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' })],
+      },
+      [
+        'change what the pod asks for (kubernetes.io/os=windows, and n has kubernetes.io/os=linux), or add a node that has it',
+      ],
+    ],
+    [
+      'a node of the wrong architecture that is asked for by its name',
+      {
+        kind: 'Deployment',
+        images: { a: 'linux/amd64' },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/hostname': 'arm64-1' } },
+        nodes: LABELLED,
+      },
+      [
+        'change what the pod asks for (kubernetes.io/hostname=arm64-1, and amd64-1 has kubernetes.io/hostname=amd64-1), or add a node that has it',
+        'or push a linux/arm64 build of a',
+      ],
+    ],
+    // What run says, it says too: A6.
+    ['a healthy pod on one of the nodes that it fits', { images: { a: BOTH }, spec: ON_AMD }, []],
+    [
+      'a healthy pod on a node that architectures.schedulable leaves out, whose image runs there',
+      { images: { a: BOTH }, spec: ON_AMD, settings: { schedulable: ['arm64'] } },
+      [],
+    ],
+    [
+      'a pod that fails by itself on such a node',
+      {
+        images: { a: BOTH, [`a@${digest('x')}`]: BOTH },
+        spec: ON_AMD,
+        settings: { schedulable: ['arm64'] },
+        status: died('x', ''),
+      },
+      [],
+    ],
+    [
+      'a pod on a wrong node that no node would take instead',
+      {
+        images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' },
+        spec: ON_AMD,
+        status: died('x', ''),
+        nodes: [node('amd-1', 'amd64'), node('arm-1', 'arm64', { unschedulable: true })],
+      },
+      [
+        /for which its image has no platform; kubectl uncordon arm-1; pulled a@\S+ \(linux\/arm64\); a \(linux\/arm64\)$/,
+      ],
+    ],
+    [
+      'a pod of a DaemonSet on a wrong node',
+      {
+        images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' },
+        spec: ON_AMD,
+        metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] },
+        status: died('x'),
+      },
+      [
+        /^container app died with an exec format error on node amd-1 \(amd64\); explain its DaemonSet: .*; pulled a@\S+ \(linux\/arm64\); a \(linux\/arm64\)$/,
+      ],
+    ],
   ];
   for (const [given, what, expected] of rows) {
     it(`for ${given}: ${expected.join('; ') || 'none'}`, () => {
@@ -596,8 +753,92 @@ describe('the advice', () => {
         if (typeof line === 'string') expect(advice[index]).to.equal(line);
         else expect(advice[index]).to.match(line);
       }
+      expect(advice.join('\n')).to.not.contain('(none)');
+      expect(advice.join('\n')).to.not.match(/^label .*(?:kubernetes\.io\/(?:arch|os|hostname)|topology)/m);
     });
   }
+});
+
+describe('a pod that is placed where no node fits', () => {
+  const selects = (nodeSelector: JsonObject) => ({ containers: [{ image: 'a' }], nodeSelector });
+  const rows: [given: string, what: Given, expected: string | undefined][] = [
+    ['none of it', { kind: 'Deployment', images: { a: BOTH }, nodes: LABELLED }, undefined],
+    [
+      'its selector against its image',
+      { kind: 'Deployment', images: { a: 'linux/amd64' }, spec: selects({ 'kubernetes.io/arch': 'arm64' }) },
+      'the pod asks for arm64: no node fits',
+    ],
+    [
+      'the same of a pod that runs',
+      { images: { a: 'linux/amd64' }, spec: { ...selects({ 'kubernetes.io/arch': 'arm64' }), nodeName: 'arm-1' } },
+      'the pod asks for arm64: no node fits',
+    ],
+    ['another label', { kind: 'Deployment', images: { a: BOTH }, spec: selects({ disk: 'ssd' }) }, 'no node fits'],
+    ['no node of its architecture', { kind: 'Deployment', images: { a: 'linux/s390x' } }, 'no node fits'],
+    [
+      'a node that its images do not run on, which would take it',
+      { kind: 'Deployment', images: { a: 'linux/arm64' }, nodes: [node('n', 'amd64', { taints: [] })] },
+      'no node fits',
+    ],
+    ['no cluster', { kind: 'Deployment', images: { a: BOTH }, spec: selects({ disk: 'ssd' }), nodes: [] }, undefined],
+    ['a pod that runs, and is cordoned', { images: { a: BOTH }, spec: ON_AMD, nodes: [CORDONED] }, undefined],
+    ['a pod that waits for its images', { images: { a: '!denied' }, spec: selects({ disk: 'ssd' }) }, undefined],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`because of ${given}: ${expected ?? 'not said'}`, () => {
+      expect(explained(what).decision.blocked).to.equal(expected);
+    });
+  }
+});
+
+describe('a bound pod', () => {
+  const told = (what: Given) =>
+    explained(what).nodes.map(({ names, fits, placed, reasons }) => [names.join(), fits, placed.fits, ...reasons]);
+  const tolerating = {
+    tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
+  };
+
+  it('shows where it could move', () => {
+    expect(told({ images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating } })).to.deep.equal([
+      ['amd-1', true, true],
+      ['arm-1,arm-2', true, true],
+    ]);
+  });
+
+  it('goes back to the node that its template names', () => {
+    const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
+    const given = { images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
+    expect(told(given)).to.deep.equal([
+      ['amd-1', true, true],
+      ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],
+    ]);
+  });
+
+  it('of a DaemonSet shows its images where one of its containers does not run', () => {
+    const images = { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' };
+    const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', controller: true }];
+    const { decision, images: seen } = explained({
+      images,
+      spec: ON_AMD,
+      metadata: { ownerReferences },
+      status: died('x'),
+    });
+    expect(decision.kind).to.equal('skip');
+    expect(seen[0]?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+  });
+});
+
+describe('an image that nobody asked about', () => {
+  it('is not known, rather than one that runs nowhere', () => {
+    const given: Given = { images: { a: 'linux/amd64' }, spec: ON_AMD, status: died('x') };
+    const { decision, advice } = explain(inputOf(given), {
+      lookupOf: () => undefined,
+      pullSecrets: [],
+      sourceOf: (key) => ({ value: key, source: 'default' }),
+    });
+    expect(decision.kind).to.equal('wait');
+    expect(advice.join()).to.not.contain('(none)');
+  });
 });
 
 describe('explain where the mode has affinity', () => {
@@ -645,7 +886,7 @@ describe('explain where the mode has affinity', () => {
   it('says of a pod that waits without affinity that it is too late', () => {
     const { affinity, advice } = explained({ images, settings: { mode: 'affinity' }, nodes: LABELLED });
     expect(affinity).to.equal(undefined);
-    expect(advice).to.deep.equal(['admission passed it over, and it is too late for affinity: create the pod anew']);
+    expect(advice).to.deep.equal(['admission passed it over, and it is too late for affinity: create the pod again']);
   });
 
   it('gives a DaemonSet none', () => {

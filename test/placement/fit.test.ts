@@ -1,12 +1,5 @@
 import { expect } from 'chai';
-import {
-  demandTexts,
-  groupNodes,
-  obstaclesTo,
-  obstacleText,
-  readDemands,
-  readSchedulableNode,
-} from '../../src/placement/fit.ts';
+import { groupNodes, obstaclesTo, obstacleText, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
 import type { JsonObject } from '../../src/placement/json.ts';
 import { taint, toleration } from './objects.ts';
 
@@ -214,16 +207,6 @@ describe("a pod's required node affinity", () => {
     ],
     ['of no shape at all', { affinity: 'x', nodeSelector: 3, tolerations: {} }, { labels }, 'fits'],
   ]);
-
-  it('and selectors are shown as people write them', () => {
-    const spec = {
-      nodeSelector: { disk: 'ssd' },
-      ...required(expression('zone', 'In', 'a', 'b'), expression('cores', 'Exists')),
-    };
-    expect(demandTexts(readDemands(spec))).to.deep.equal(['disk=ssd', 'zone In (a, b), or cores Exists']);
-    expect(demandTexts(readDemands(required({})))).to.deep.equal(['an empty term, which no node matches']);
-    expect(demandTexts(readDemands({}))).to.deep.equal([]);
-  });
 });
 
 describe('nodes are grouped', () => {

@@ -1,48 +1,5 @@
 import { expect } from 'chai';
-import { intersect, nodeArchitectures, readStatement } from '../../src/placement/images.ts';
-import { isArchitectureName, normaliseArchitecture } from '../../src/placement/platform.ts';
-
-describe('the name of an architecture', () => {
-  const rows: [text: string, expected: string | undefined][] = [
-    ['amd64', 'amd64'],
-    ['x86_64', 'amd64'],
-    ['x86-64', 'amd64'],
-    ['X86_64', 'amd64'],
-    ['aarch64', 'arm64'],
-    [' arm64\n', 'arm64'],
-    ['armhf', 'arm'],
-    ['i386', '386'],
-    ['i686', '386'],
-    ['x86', '386'],
-    ['386', '386'],
-    ['ppc64le', 'ppc64le'],
-    ['mips64le', 'mips64le'],
-    ['unknown', undefined],
-    ['Unknown', undefined],
-    ['', undefined],
-    ['-', undefined],
-    ['arm64/v8', undefined],
-    ['arm64-', undefined],
-    ['arm64_', undefined],
-    ['amd64:NoSchedule', undefined],
-    ['amd64\u0000', undefined],
-    ['ａｍｄ64', undefined],
-    ['a'.repeat(33), undefined],
-  ];
-  for (const [text, expected] of rows) {
-    it(`${JSON.stringify(text)} is ${expected ?? 'none'}`, () => {
-      expect(normaliseArchitecture(text)).to.equal(expected);
-    });
-  }
-
-  it('is its own spelling', () => {
-    for (const [, name] of rows) {
-      if (name === undefined) continue;
-      expect(normaliseArchitecture(name)).to.equal(name);
-      expect(isArchitectureName(name)).to.equal(true);
-    }
-  });
-});
+import { intersect, nodeArchitectures, readStatement, statementOf } from '../../src/placement/images.ts';
 
 describe('what is common to sets', () => {
   const rows: [sets: string[][], expected: string[] | undefined][] = [
@@ -81,8 +38,38 @@ describe('the nodes that an image runs on', () => {
   });
 });
 
-describe('a statement that cannot be read', () => {
-  it('is named, cut, with what is allowed', () => {
+describe("a pod's statement", () => {
+  const rows: [text: string, expected: 'all' | string[]][] = [
+    ['all', 'all'],
+    [' All ', 'all'],
+    ['arm64,amd64', ['amd64', 'arm64']],
+    ['x86_64, aarch64', ['amd64', 'arm64']],
+    ['s390x', ['s390x']],
+  ];
+  for (const [text, expected] of rows) {
+    it(`${JSON.stringify(text)} is read`, () => {
+      expect(readStatement(text)).to.deep.equal(expected);
+    });
+  }
+
+  const refused: [text: string, meant: string][] = [
+    ['x86', '; did you mean amd64, or 386 for 32 bits?'],
+    ['amd64,armv7l', '; did you mean arm?'],
+    ['arm64,all', ''],
+    ['amd', '; did you mean amd64?'],
+    ['riscv', '; did you mean riscv64?'],
+    ['', ''],
+    ['amd64,', ''],
+  ];
+  for (const [text, meant] of refused) {
+    it(`${JSON.stringify(text)} is refused, and counts as absent`, () => {
+      const expected = `got ${JSON.stringify(text)}, expected all or architectures separated by commas (amd64,arm64)${meant}`;
+      expect(() => readStatement(text)).to.throw(Error, new RegExp(`^${expected.replace(/[()?]/g, '\\$&')}$`));
+      expect(statementOf(text)).to.equal(undefined);
+    });
+  }
+
+  it('is cut where it is long', () => {
     expect(() => readStatement(`amd64,${'!'.repeat(500)}`)).to.throw(
       Error,
       `got "amd64,${'!'.repeat(74)}", expected all or architectures separated by commas (amd64,arm64)`,

@@ -8,6 +8,15 @@ import { failed, input, known, template } from './objects.ts';
 const BOTH = known('linux/amd64,linux/arm64');
 const AMD = known('linux/amd64');
 const ARM = known('linux/arm64');
+const WINDOWS_BY_AFFINITY = {
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['windows'] }] }],
+      },
+    },
+  },
+};
 const MIXED = known('linux/amd64,linux/arm64,windows/amd64');
 
 /** What a decision gives a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */
@@ -110,6 +119,11 @@ describe('what affinity requires', () => {
     [
       "the pod's own OS",
       placed({ a: MIXED }, affinity(), {}, { os: { name: 'windows' } }),
+      'requires kubernetes.io/arch=amd64 kubernetes.io/os=windows',
+    ],
+    [
+      "the pod's own OS, of which its affinity speaks",
+      placed({ a: MIXED }, affinity(), {}, WINDOWS_BY_AFFINITY),
       'requires kubernetes.io/arch=amd64 kubernetes.io/os=windows',
     ],
     [

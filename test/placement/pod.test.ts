@@ -101,6 +101,11 @@ describe('reading a pod', () => {
     expect(readPod({ spec: { tolerations: [] } }).tolerations).to.deep.equal([]);
   });
 
+  const isIn = (key: string, ...values: string[]): JsonObject[] => [{ key, operator: 'In', values }];
+  const terms = (...each: JsonObject[][]): JsonObject => {
+    const nodeSelectorTerms = each.map((matchExpressions) => ({ matchExpressions }));
+    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } };
+  };
   const os: [spec: JsonObject, expected: string][] = [
     [{}, 'linux'],
     [{ os: { name: 'windows' } }, 'windows'],
@@ -110,6 +115,34 @@ describe('reading a pod', () => {
     [{ os: {}, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
     [{ os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'linux'],
     [{ nodeSelector: { 'beta.kubernetes.io/os': 'windows' } }, 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows')), 'windows'],
+    [terms([...isIn('disk', 'ssd', 'nvme'), ...isIn('kubernetes.io/os', 'windows')]), 'windows'],
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'windows')), 'windows'],
+    // Alternatives that leave it open.
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'linux')), 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('disk', 'ssd')), 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows', 'linux')), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'NotIn', values: ['linux'] }]), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'Exists' }]), 'linux'],
+    [terms(isIn('beta.kubernetes.io/os', 'windows')), 'linux'],
+    [terms(), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'In', values: [7] }]), 'linux'],
+    // What is said more plainly goes before it.
+    [{ ...terms(isIn('kubernetes.io/os', 'windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
+    [{ ...terms(isIn('kubernetes.io/os', 'windows')), os: { name: 'linux' } }, 'linux'],
+    // A preference binds nobody.
+    [
+      {
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              { weight: 1, preference: { matchExpressions: isIn('kubernetes.io/os', 'windows') } },
+            ],
+          },
+        },
+      },
+      'linux',
+    ],
   ];
   for (const [spec, expected] of os) {
     it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {
@@ -257,6 +290,21 @@ describe('objects that nobody should send', () => {
 
   it('leave out of a list what is no object', () => {
     expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
+  });
+
+  it('keeps 256 images, each once for each pull policy, and one more that is marked where there are more', () => {
+    const read = (...images: string[]) => {
+      const containers = images.map((image) => ({ image }));
+      return readPod({ spec: { initContainers: [{ image: 'first' }], containers } }).images;
+    };
+    const many = Array.from({ length: 5_000 }, (_, index) => `i${index}`);
+    expect(read('a', 'first', 'a', '').map(({ image }) => image)).to.deep.equal(['first', 'a']);
+    expect(read(...many.slice(0, 255), ...many.slice(0, 255))).to.have.lengthOf(256);
+    expect(read(...many).map(({ image }) => image)).to.deep.equal(['first', ...many.slice(0, 256)]);
+    expect(read(...many).filter(({ isSurplus }) => isSurplus)).to.deep.equal([
+      { image: 'i255', pullPolicy: '', isSurplus: true },
+    ]);
+    expect(read('x'.repeat(100_000)).map(({ image }) => image.length)).to.deep.equal([5, 801]);
   });
 
   it('keeps 32 names of pull secrets, each once, and one more where there are more', () => {

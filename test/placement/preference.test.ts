@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { preferencesFor, readPreferred } from '../../src/placement/preference.ts';
+import { preferencesFor, preferredProblems, readPreferred } from '../../src/placement/preference.ts';
 
 /** `arm64=75,amd64=25` of preferences. */
 function text(preferences: ReturnType<typeof preferencesFor>): string {
@@ -98,5 +98,28 @@ describe("a namespace's annotation", () => {
 
   it('is cut in the message', () => {
     expect(() => readPreferred('x'.repeat(5000))).to.throw(/^got "x{80}", expected/);
+  });
+});
+
+describe('labels of a pod that prefer what no node can have', () => {
+  const expected = 'expected an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
+  const rows: [labels: Record<string, string>, problems: readonly string[]][] = [
+    [{}, []],
+    [{ [OURS]: 'arm64', [NOES]: 'AArch64' }, []],
+    // No node of this cluster may have it, others do.
+    [{ [OURS]: 's390x' }, []],
+    [{ [OURS]: 'x64' }, [`label ${OURS}: got "x64", ${expected}; did you mean amd64?`]],
+    [{ [NOES]: 'armv7l', [OURS]: 'arm64' }, [`label ${NOES}: got "armv7l", ${expected}; did you mean arm?`]],
+    [{ [OURS]: '' }, [`label ${OURS}: got "", ${expected}`]],
+  ];
+  for (const [labels, problems] of rows) {
+    it(`${JSON.stringify(labels)}: ${problems.length === 0 ? 'none' : 'named'}`, () => {
+      expect(preferredProblems({ labels })).to.deep.equal(problems);
+    });
+  }
+
+  it('are so in the annotation of a namespace, with what may be meant', () => {
+    expect(() => readPreferred('arm64=75,x86=25')).to.throw(/^got .*; did you mean amd64, or 386 for 32 bits\?$/);
+    expect(() => readPreferred('arm64=75,arm64=25')).to.throw(/\(arm64=75,amd64=25\)$/);
   });
 });

@@ -66,8 +66,9 @@ export function createModelRegistry(world: World): ModelRegistry {
       const answerOf = (image: string) =>
         isFresh(image) || failures.get(image) !== undefined ? known.get(image)?.platforms : undefined;
 
-      function request(image: string): void {
-        if (asking.has(image) || isFresh(image) || (failures.get(image)?.retryAt ?? 0) > clock.steady()) return;
+      function request(image: string, _access?: unknown, mayStart = () => true): void {
+        if (!mayStart() || asking.has(image) || isFresh(image) || (failures.get(image)?.retryAt ?? 0) > clock.steady())
+          return;
         asking.add(image);
         onAsked(image);
         world.add({
@@ -80,11 +81,7 @@ export function createModelRegistry(world: World): ModelRegistry {
       }
 
       return {
-        known(image) {
-          const answer = answerOf(image);
-          if (answer !== undefined) request(image);
-          return answer;
-        },
+        known: answerOf,
         knows: (image) => answerOf(image) !== undefined,
         isStale: (image) => !isFresh(image),
         failure: (image) => (answerOf(image) === undefined ? failures.get(image) : undefined),

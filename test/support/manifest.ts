@@ -3,6 +3,7 @@ import { parseAllDocuments, stringify } from 'yaml';
 import { at, type JsonObject, object, objects, text } from './cluster/json.ts';
 
 const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
+const MANIFEST_OF_1_30 = new URL('../../manifests/archaware-controller-1.30.yaml', import.meta.url);
 const WEBHOOK_MANIFEST = new URL('../../manifests/webhook.yaml', import.meta.url);
 
 /** What the policies that guard our account let through, where that is not what the manifest says. */
@@ -16,11 +17,20 @@ export type Guard = {
 };
 
 /** The manifest without its Deployment: whoever applies it here runs the controller himself. */
-export async function manifestWithoutDeployment(guard: Guard = {}): Promise<string> {
-  const documents = parseAllDocuments(await readFile(MANIFEST, 'utf8'));
+export function manifestWithoutDeployment(guard: Guard = {}): Promise<string> {
+  return manifestWithout(['Deployment'], MANIFEST, guard);
+}
+
+/** The manifest for Kubernetes 1.30 to 1.35, without its webhook too, which nobody would answer. */
+export function manifestOf130(guard: Guard = {}): Promise<string> {
+  return manifestWithout(['Deployment', 'MutatingWebhookConfiguration'], MANIFEST_OF_1_30, guard);
+}
+
+async function manifestWithout(kinds: readonly string[], manifest: URL, guard: Guard): Promise<string> {
+  const documents = parseAllDocuments(await readFile(manifest, 'utf8'));
   return documents
     .map((document) => ({ object: object(document.toJS()), text: String(document) }))
-    .filter(({ object }) => object.kind !== 'Deployment')
+    .filter(({ object }) => !kinds.includes(text(object.kind)))
     .map(({ object, text }) => (object.kind === 'ValidatingAdmissionPolicy' ? stringify(guarded(object, guard)) : text))
     .join('---\n');
 }

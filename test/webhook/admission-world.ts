@@ -40,6 +40,9 @@ export type AdmissionWorld = {
   stop(): Promise<void>;
 };
 
+/** Where the API server asks for reviews. */
+export const PATH = '/mutate/a-secret';
+
 export const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1' } };
 export const UNCHANGED: Reviewed = { outcome: 'unchanged', response: { response: { uid: 'u1', allowed: true } } };
 
@@ -64,6 +67,7 @@ export async function startAdmissionWorld(
     {
       address: '127.0.0.1:0',
       certificate: { current: () => current, onChange: (listener) => void listeners.push(listener) },
+      isServed: (path) => path === PATH,
       review: (body) => world.review(body),
       onReviewed: (outcome) => outcomes.push(outcome),
       onError: (error) => errors.push(error),
@@ -85,7 +89,7 @@ export async function startAdmissionWorld(
     },
     async ask(body, overrides = {}) {
       const headers = { 'content-type': 'application/json', ...overrides.headers };
-      const target = { host: '127.0.0.1', port, path: '/mutate?timeout=2s', method: 'POST', agent, ...overrides };
+      const target = { host: '127.0.0.1', port, path: `${PATH}?timeout=2s`, method: 'POST', agent, ...overrides };
       const sent = request({ ...target, headers });
       sent.end(typeof body === 'string' ? body : JSON.stringify(body));
       const [response] = await once(sent, 'response');

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { isObject, listAt, objectAt, stringAt } from '../../src/placement/json.ts';
-import { keepCaBundle } from '../../src/webhook/keep-ca-bundle.ts';
 import { type Server, startServer } from '../kube/cluster.ts';
 import {
   CONFIGURATION,
@@ -9,6 +8,7 @@ import {
   createWorld,
   entries,
   HOST,
+  keeping,
   SECRET,
   type World,
   webhookConfiguration,
@@ -64,7 +64,7 @@ describe('the rotation of self-made certificates', () => {
     const [first, second] = [await replica('first'), await replica('second')];
     for (const [source, name] of [[first, 'first'] as const, [second, 'second'] as const]) {
       await world.add((signal) =>
-        keepCaBundle({
+        keeping({
           client,
           source,
           mayWrite: () => leads === name,

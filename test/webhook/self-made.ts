@@ -3,9 +3,14 @@ import type { ApiClient } from '../../src/kube/client.ts';
 import type { Clock } from '../../src/kube/clock.ts';
 import { readAuthorities } from '../../src/oci/trust.ts';
 import { isObject, type JsonObject, objectAt } from '../../src/placement/json.ts';
-import { servingNames, trusts, trustsAny } from '../../src/webhook/ca-bundle.ts';
 import type { CertificateSource } from '../../src/webhook/certificates.ts';
-import { readConfiguration } from '../../src/webhook/keep-ca-bundle.ts';
+import { servingNames, trusts, trustsAny } from '../../src/webhook/configuration.ts';
+import {
+  type KeepConfigurationOptions,
+  keepConfiguration,
+  readConfiguration,
+} from '../../src/webhook/keep-configuration.ts';
+import { createPaths } from '../../src/webhook/paths.ts';
 import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/self-signed.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 
@@ -80,6 +85,21 @@ export function createWorld(client: ApiClient, begin: number): World {
   };
 }
 
+type Keeping = Pick<KeepConfigurationOptions, 'client' | 'source' | 'mayWrite' | 'clock' | 'onProblem' | 'signal'> &
+  Partial<KeepConfigurationOptions>;
+
+/** Keeps the configuration as a replica does that serves the path of its Secret. */
+export function keeping(options: Keeping): Promise<void> {
+  const { source, clock } = options;
+  return keepConfiguration({
+    paths: createPaths(() => source.current()?.shared?.path, clock.monotonic),
+    replicas: () => 'alike',
+    onPathProblem: () => {},
+    onLooked: () => {},
+    ...options,
+  });
+}
+
 /** A MutatingWebhookConfiguration of ours, without a bundle yet. */
 export function webhookConfiguration(clientConfig?: JsonObject): JsonObject {
   return {
@@ -93,7 +113,7 @@ export function webhookConfiguration(clientConfig?: JsonObject): JsonObject {
         sideEffects: 'None',
         failurePolicy: 'Ignore',
         clientConfig: clientConfig ?? {
-          service: { name: 'archaware-controller', namespace: NAMESPACE, path: '/mutate' },
+          service: { name: 'archaware-controller', namespace: NAMESPACE },
         },
         rules: [{ apiGroups: ['example.com'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['nothings'] }],
       },

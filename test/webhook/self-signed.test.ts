@@ -4,6 +4,7 @@ import { connect, createServer } from 'node:tls';
 import { expect } from 'chai';
 import type { ApiClient, ApiVerb } from '../../src/kube/client.ts';
 import { isObject, objectAt } from '../../src/placement/json.ts';
+import type { CertificateSource } from '../../src/webhook/certificates.ts';
 import { issueServing, makeAuthority } from '../../src/webhook/issue.ts';
 import { type Server, startServer } from '../kube/cluster.ts';
 import {
@@ -343,8 +344,68 @@ describe('self-made certificates', () => {
       'ca.crt',
       'authority.crt',
       'authority.key',
+      'path',
+      'signing.key',
     );
     expect(current()?.cert).not.to.contain('PRIVATE KEY');
     expect(current()?.ca).not.to.contain('PRIVATE KEY');
+  });
+
+  describe('and what else the replicas share', () => {
+    const shared = (source: CertificateSource) => source.current()?.shared;
+    const remove = (...names: string[]) =>
+      client.request('patch', SECRET, {
+        body: { data: Object.fromEntries(names.map((name) => [name, null])) },
+        contentType: 'application/merge-patch+json',
+      });
+
+    it('is made with the first certificate, in one write, and is the same for all', async () => {
+      const first = await world.replica(follower);
+      const second = await world.replica(follower);
+      expect(shared(first)?.path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
+      expect(shared(first)?.signingKey).to.match(/^[0-9a-f]{64}$/);
+      expect(shared(second)).to.deep.equal(shared(first));
+      expect(writes()).to.have.length(1);
+    });
+
+    it('is added by the leader to a Secret of an earlier version; a follower waits for it', async () => {
+      const first = await world.replica(follower);
+      const certificate = first.current()?.cert;
+      await remove('path', 'signing.key');
+      const late = await world.replica(follower);
+      expect([late.current()?.cert, shared(late)]).to.deep.equal([certificate, undefined]);
+      const leader = await world.replica();
+      await world.pass(LOOK);
+      expect(leader.current()?.cert).to.equal(certificate);
+      expect(shared(leader)?.path).to.match(/^\/mutate\//);
+      for (const source of [first, late]) expect(shared(source)).to.deep.equal(shared(leader));
+    });
+
+    it('comes back as it was where somebody deletes the Secret or changes it to what is none', async () => {
+      const leader = await world.replica();
+      const before = shared(leader);
+      await client.request('delete', SECRET);
+      await world.pass(LOOK);
+      expect((await entries(client)).path).to.equal(before?.path);
+      for (const path of ['', '/mutate', '/mutate/../x', '/', `/mutate/${'A'.repeat(40)}`]) {
+        await damage({ path });
+        await world.pass(LOOK);
+        expect([(await entries(client)).path, shared(leader)], path).to.deep.equal([before?.path, before]);
+      }
+      await damage({ 'signing.key': 'ab' });
+      await world.pass(LOOK);
+      expect((await entries(client))['signing.key']).to.equal(before?.signingKey);
+    });
+
+    it('that cannot be added does not keep the certificate from being served', async () => {
+      await world.replica(follower);
+      await remove('path');
+      const request: ApiClient['request'] = (verb, path, options) =>
+        verb === 'update' ? Promise.reject(new Error('forbidden')) : client.request(verb, path, options);
+      const leader = await world.replica({ client: { ...client, request } });
+      expect(leader.current()?.cert).to.be.a('string');
+      for (let looks = 0; looks < 4; looks += 1) await world.pass(LOOK);
+      expect(leader.problems.join()).to.match(/cannot be read or renewed: forbidden/);
+    });
   });
 });

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { Agent, type RequestOptions } from 'node:https';
 import { connect as connectPlain } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { RequestError } from '../../src/webhook/reviewed.ts';
 import { until } from '../oci/server.ts';
-import { type AdmissionWorld, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
+import { type AdmissionWorld, PATH, REVIEW, startAdmissionWorld, textOf, UNCHANGED } from './admission-world.ts';
 
-const HEAD = 'POST /mutate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n';
+const HEAD = `POST ${PATH} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n`;
 
 describe('the admission server', () => {
   let world: AdmissionWorld;
@@ -50,7 +51,9 @@ describe('the admission server', () => {
 
   const refused: [what: string, body: string, options: RequestOptions, status: number][] = [
     ['another path', '{}', { path: '/' }, 404],
-    ['a path below', '{}', { path: '/mutate/pods' }, 404],
+    ['the path of earlier versions', '{}', { path: '/mutate' }, 404],
+    ['another method at another path', '', { path: '/mutate', method: 'GET' }, 404],
+    ['a path below', '{}', { path: `${PATH}/pods` }, 404],
     ['another method', '', { method: 'GET' }, 405],
     ['a body by another method', '{}', { method: 'PUT' }, 405],
     ['another content type', '{}', { headers: { 'content-type': 'application/yaml' } }, 415],
@@ -76,6 +79,57 @@ describe('the admission server', () => {
     });
   }
 
+  it('answers a request to another path before its body, and reads no more of that than a little', async () => {
+    await start();
+    const socket = await world.open();
+    socket.write('POST /mutate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n');
+    socket.write(`content-length: 100000000\r\n\r\n{"a":"`);
+    const [answered] = await once(socket, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 404 /);
+    socket.write('x'.repeat(1024 * 1024));
+    await until(() => socket.closed);
+    expect(world.outcomes).to.deep.equal(['error']);
+  });
+
+  it('does not ask a client for its body that asks at another path', async () => {
+    await start();
+    const socket = await world.open();
+    socket.write('POST / HTTP/1.1\r\nhost: webhook\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n');
+    const [answered] = await once(socket, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 404 /);
+  });
+
+  it('refuses a body with too many values, or nested too deep, as soon as it is seen', async () => {
+    await start();
+    for (const body of [`{"a":[${'{},'.repeat(200_000)}`, '{"a":'.repeat(100)]) {
+      const socket = await world.open();
+      socket.write(`${HEAD}content-length: 8000000\r\n\r\n${body}`);
+      const [answered] = await once(socket, 'data');
+      expect(String(answered)).to.match(/^HTTP\/1\.1 413 .*the body (?:has more than|is nested)/s);
+      socket.destroy();
+    }
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+  });
+
+  it('closes connections of clients that never asked at the right path, when there are too many, and no others', async () => {
+    await start({ connections: { all: 10, unproven: 3 } });
+    const known = await world.open();
+    known.write(`${HEAD}content-length: 2\r\n\r\n{}`);
+    await once(known, 'data');
+    const strangers: TLSSocket[] = [];
+    for (let opened = 0; opened < 6; opened += 1) {
+      const stranger = await world.open();
+      stranger.resume().write('POST /mutate HTTP/1.1\r\nhost: webhook\r\n');
+      strangers.push(stranger);
+    }
+    await until(() => strangers.filter(({ closed }) => closed).length === 3);
+    expect(strangers.map(({ closed }) => closed)).to.deep.equal([true, true, true, false, false, false]);
+    known.write(`${HEAD}content-length: 2\r\n\r\n{}`);
+    const [answered] = await once(known, 'data');
+    expect(String(answered)).to.match(/^HTTP\/1\.1 200 /);
+    expect((await world.ask(REVIEW)).status).to.equal(200);
+  });
+
   it('refuses a body of unknown length as soon as it is over the limit', async () => {
     await start({ bodySize: 100 });
     const socket = await world.open();
@@ -88,8 +142,8 @@ describe('the admission server', () => {
   it('refuses bodies that take too much memory together', async () => {
     await start({ bodySizes: 1000 });
     const other = await world.open();
-    other.write(`${HEAD}content-length: 2000\r\n\r\n${'x'.repeat(900)}`);
-    await until(async () => (await world.ask(REVIEW.kind.padEnd(200))).status === 503);
+    other.write(`${HEAD}content-length: 2000\r\n\r\n${'{'.padEnd(900)}`);
+    await until(async () => (await world.ask('{}'.padEnd(200))).status === 503);
     other.destroy();
     await until(async () => (await world.ask(REVIEW)).status === 200);
   });

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../placement/json.ts';
-import { normaliseArchitecture } from '../../placement/platform.ts';
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../placement/platform.ts';
 import { printable } from '../../placement/reasons.ts';
 import { allKeys, assign } from '../keys.ts';
 import { ConfigurationError, shown } from '../problems.ts';
@@ -57,8 +57,9 @@ export function createDraft(file: string): Draft {
       else refuse(name, given, key.expected);
     },
     architecture(key, value) {
-      const name = typeof value === 'string' ? normaliseArchitecture(value) : undefined;
-      if (name === undefined) refuse(key, value, 'the name of an architecture, as amd64');
+      const name = typeof value === 'string' ? readArchitecture(value) : undefined;
+      const meant = typeof value === 'string' ? didYouMean(value) : '';
+      if (name === undefined) refuse(key, value, `${ARCHITECTURE_EXPECTED}${meant}`);
       else if (name !== value) note(key, value, `taken for ${name}, as nodes report it`);
       return name;
     },

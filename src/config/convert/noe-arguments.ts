@@ -87,9 +87,9 @@ export function readFlags(words: readonly string[], draft: Draft): Flags {
     const next = words[index + 1];
     const takesNext = value === undefined && !BOOLEAN_FLAGS.includes(name) && next !== undefined;
     if (NAMES.has(name)) {
-      if (value === undefined && !takesNext && !BOOLEAN_FLAGS.includes(name))
-        draft.refuse(`--${name}`, undefined, 'a value');
-      flags.set(name, value ?? (takesNext ? next : 'true'));
+      const lacksValue = value === undefined && !takesNext && !BOOLEAN_FLAGS.includes(name);
+      if (lacksValue) draft.refuse(`--${name}`, undefined, 'a value');
+      else flags.set(name, value ?? (takesNext ? next : 'true'));
       if (takesNext) index++;
     } else {
       const isItsValue = takesNext && !next.startsWith('-');

@@ -15,7 +15,7 @@ import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
-import { createWaiting } from '../waiting.ts';
+import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import {
   type Basis,
@@ -57,8 +57,8 @@ export type PodControllerOptions = {
 export type PodController = {
   readonly reconcile: Reconciler;
   readonly states: ReadonlyMap<string, PlacementState>;
-  /** The pods that wait for an image, by its canonical name. */
-  waitingFor(image: string): readonly string[];
+  /** The lookup of an image, by its canonical name, has ended: the pods to look at again, and when. */
+  imageSettled(image: string): readonly Due[];
   /**
    * Whether an event shows nothing that is not decided: a status that changed, or what archaware is writing at this moment,
    * whose event is often faster than the answer.
@@ -82,7 +82,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   /** What is being written, until the answer. */
   const writing = new Map<string, Expected>();
   const answered = createAnswered(pods, clock);
-  const waiting = createWaiting();
+  const waiting = createWaiting(clock);
   const announcer = createAnnouncer(options.events, clock);
   const undone = createUndone({ announcer, clock });
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
@@ -143,7 +143,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     announce(key, regardingPod(pod), pod, decision, settings, announcer);
     announceSecrets(key, regardingPod(pod), problems, announcer);
     if (pod.nodeName === undefined && usesAffinity(settings)) {
-      announcePreferred(key, regardingPod(pod), namespace, announcer);
+      announcePreferred(key, regardingPod(pod), pod, namespace, announcer);
     }
     const result = await act(key, pod, decision, settings, namespace, signal);
     if (result.outcome === 'conflict') return result;
@@ -272,7 +272,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   return {
     reconcile,
     states,
-    waitingFor: (image) => waiting.keysFor(image),
+    imageSettled: waiting.settled,
     settled(key, now) {
       const namespace = namespaces.get(now.namespace);
       if (namespace === undefined) return false;

@@ -1,5 +1,5 @@
 import { printable } from '../errors.ts';
-import { isObject, type JsonObject, parseObject } from '../json.ts';
+import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../json.ts';
 import { SourceError } from './source-error.ts';
 
 /** One login out of a Docker configuration; the pattern says for which registry and path. */
@@ -37,7 +37,7 @@ const LEGACY_TYPE = 'kubernetes.io/dockercfg';
 /**
  * The logins of a pull secret of either type, in its order. As with the kubelet, `auth` wins over `username` and
  * `password`, one bad entry makes the whole Secret bad, and `identitytoken`, `credHelpers` and `credsStore` are ignored:
- * they would be programs named by a pod's author. Entries without a login are left out.
+ * they would be programs named by a pod's author. Entries without a login, and null, are left out.
  *
  * @throws PullSecretError
  */
@@ -48,12 +48,13 @@ export function parsePullSecret(secret: PullSecret): Login[] {
   const key = secret.type === CONFIG_TYPE ? '.dockerconfigjson' : '.dockercfg';
   const encoded = secret.data[key];
   if (encoded === undefined) throw new PullSecretError(`it has no key ${key}`);
-  const config = parseObject(Buffer.from(encoded, 'base64'));
+  const config = parseConfig(Buffer.from(encoded, 'base64').toString('utf8'));
   if (config === undefined) throw new PullSecretError(`its ${key} is no JSON object`);
-  const auths = secret.type === LEGACY_TYPE ? config : (config.auths ?? {});
-  if (!isObject(auths)) throw new PullSecretError(`the auths in its ${key} are no JSON object`);
-  return Object.entries(auths).flatMap(([pattern, entry], index) => {
+  const maps = secret.type === LEGACY_TYPE ? [config] : fieldsOf(config, 'auths');
+  const auths = merged(maps, () => new PullSecretError(`the auths in its ${key} are no JSON object`));
+  return auths.flatMap(([pattern, entry], index) => {
     const problem = (text: string): PullSecretError => new PullSecretError(`entry ${index + 1} of its ${key} ${text}`);
+    if (entry === null) return [];
     if (!isObject(entry)) throw problem('is no JSON object');
     const login = readLogin(entry, problem);
     return login === undefined ? [] : [{ pattern, ...login }];
@@ -67,11 +68,12 @@ export function parsePullSecret(secret: PullSecret): Login[] {
  * @throws SourceError naming the entry
  */
 export function parseDockerConfig(text: string): DockerConfig {
-  const config = parseObject(text);
+  const config = parseConfig(text);
   if (config === undefined) throw new SourceError('it is no JSON object');
-  const store = helperName(config.credsStore ?? '', 'credsStore');
+  const store = helperName(fieldOf(config, 'credsStore') ?? '', 'credsStore');
   const logins = entriesOf(config, 'auths').flatMap(([pattern, entry]) => {
     const problem = (what: string): SourceError => new SourceError(`${label('auths', pattern)} ${what}`);
+    if (entry === null) return [];
     if (!isObject(entry)) throw problem('is no JSON object');
     const login = readLogin(entry, problem);
     const identityToken = stringField(entry, 'identitytoken', problem);
@@ -81,15 +83,28 @@ export function parseDockerConfig(text: string): DockerConfig {
   const helpers = entriesOf(config, 'credHelpers').map(([key, value]): [string, string] => {
     const host = helperHost(key);
     if (host === undefined) throw new SourceError(`${label('credHelpers', key)} is no host[:port]`);
-    return [host, helperName(value, label('credHelpers', key))];
+    return [host, helperName(value ?? '', label('credHelpers', key))];
   });
   return { logins, helpers: new Map(helpers), ...(store === '' ? {} : { store }) };
 }
 
+/** Null is an empty configuration, as in Go. */
+function parseConfig(text: string): JsonObject | undefined {
+  return text.trim() === 'null' ? {} : parseObject(text);
+}
+
 function entriesOf(config: JsonObject, field: string): [string, unknown][] {
-  const value = config[field] ?? {};
-  if (!isObject(value)) throw new SourceError(`${field} is no JSON object`);
-  return Object.entries(value);
+  return merged(fieldsOf(config, field), () => new SourceError(`${field} is no JSON object`));
+}
+
+/** The entries of maps that are read into one. */
+function merged(maps: readonly unknown[], problem: () => Error): [string, unknown][] {
+  const all = new Map<string, unknown>();
+  for (const map of maps) {
+    if (!isObject(map)) throw problem();
+    for (const [key, value] of Object.entries(map)) all.set(key, value);
+  }
+  return [...all];
 }
 
 function label(field: string, key: string): string {
@@ -131,7 +146,7 @@ function readLogin(
 }
 
 function stringField(entry: JsonObject, name: string, problem: (text: string) => Error): string {
-  const value = entry[name] ?? '';
+  const value = fieldOf(entry, name) ?? '';
   if (typeof value !== 'string') throw problem(`has a ${name} that is no string`);
   return value;
 }

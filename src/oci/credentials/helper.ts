@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { createFlights } from '../flights.ts';
-import { parseObject } from '../json.ts';
+import { fieldOf, parseObject } from '../json.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 
@@ -77,8 +77,8 @@ export function createCredentialHelpers({ timeoutMs, now }: CredentialHelpersOpt
 
 /** @throws ProgramError */
 function readAnswer(stdout: string, host: string): Login | undefined {
-  const answer = parseObject(stdout);
-  const { Username: username, Secret: secret } = answer ?? {};
+  const answer = parseObject(stdout) ?? {};
+  const [username, secret] = [fieldOf(answer, 'Username'), fieldOf(answer, 'Secret')];
   if (typeof username !== 'string' || typeof secret !== 'string') {
     throw new ProgramError('answered with no JSON object of Username and Secret');
   }

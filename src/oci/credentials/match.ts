@@ -26,7 +26,15 @@ export function matchCredentials<T extends Keyed>(entries: readonly T[], name: s
   return parsed.filter(({ key }) => key.key === HUB_KEY).map(({ entry }) => entry);
 }
 
-/** A pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined for what is no URL. */
+/** Whether the kubelet takes a text for a pattern of images' names, as in a plug-in's `matchImages`. */
+export function isPattern(text: string): boolean {
+  return parseKey(text) !== undefined;
+}
+
+/**
+ * A pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined for what is no URL. The
+ * host is in lower case, as it is in images' names.
+ */
 function parseKey(pattern: string): Key | undefined {
   const schemeless = pattern.replace(/^https?:\/\//, '').replace(/[?#].*$/s, '');
   const slash = schemeless.indexOf('/');
@@ -34,10 +42,11 @@ function parseKey(pattern: string): Key | undefined {
   const rawPath = slash < 0 ? '' : schemeless.slice(slash);
   // Only what begins a longer path: `/v2` alone stays, as with the kubelet.
   const path = /^\/v[12]\//.test(rawPath) ? rawPath.slice(3) : rawPath;
-  const host = authority.slice(authority.lastIndexOf('@') + 1);
+  const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   // What Go's url.Parse refuses: controls, spaces, and ASCII that is no part of a host.
   if (/[^!-$&-[\]_a-z~\u{80}-\u{10ffff}]/u.test(host) || /:(?!\d*$)/.test(host.replace(/^\[[^\]]*\]/, '')))
     return undefined;
+  if (/%(?![0-9A-Fa-f]{2})/.test(path)) return undefined;
   const { labels, port } = split(host);
   return { key: path === '/' ? host : host + path, labels, port, path: path === '/' ? '' : path };
 }

@@ -1,6 +1,7 @@
 import { LineCounter, parseDocument } from 'yaml';
 import { printable } from '../errors.ts';
 import { isObject, type JsonObject } from '../json.ts';
+import { isPattern } from './match.ts';
 import { SourceError } from './source-error.ts';
 
 /** A kubelet image credential provider plug-in, as its configuration names it. */
@@ -92,6 +93,13 @@ function readProvider(entry: unknown, index: number): Provider {
   }
   const matchImages = textsAt(entry, 'matchImages', path);
   if (matchImages.length === 0) throw new SourceError(`${path}.matchImages must be a list with an entry`);
+  const wrong = matchImages.findIndex((pattern) => !isPattern(pattern));
+  if (wrong >= 0) {
+    const pattern = printable(matchImages[wrong] ?? '', 60);
+    throw new SourceError(
+      `${path}.matchImages[${wrong}]: got "${pattern}", expected a pattern of images' names such as *.example.com/team`,
+    );
+  }
   const duration = parseGoDuration(textAt(entry, 'defaultCacheDuration', path));
   if (duration === undefined || duration < 0) {
     throw new SourceError(`${path}.defaultCacheDuration must be a duration such as 12h or 5m30s`);

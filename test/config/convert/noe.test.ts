@@ -190,7 +190,7 @@ describe("Noe's command line", () => {
     [
       'prefers what is no architecture',
       '--preferred-arch=a/b',
-      /^--preferred-arch: got "a\/b", expected the name of an architecture/,
+      /^--preferred-arch: got "a\/b", expected an architecture as nodes/,
     ],
     ['has no address', '--metrics-addr=8080', /^--metrics-addr: got "8080", expected host:port/],
     ['has neither true nor false', '--leader-elect=maybe', /^--leader-elect: got "maybe", expected true or false/],

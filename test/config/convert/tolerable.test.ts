@@ -78,7 +78,7 @@ describe("tolerable's file", () => {
     [
       'has something else for an architecture',
       'supported_architectures = ["arm64", 7]',
-      /^supported_architectures\[1\]: got 7, expected the name/,
+      /^supported_architectures\[1\]: got 7, expected an architecture/,
     ],
     ['has a list for the template', 'tolerations = []', /^tolerations: got \[\], expected a table/],
     [

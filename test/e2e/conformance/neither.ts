@@ -21,7 +21,44 @@ export const NEITHER: readonly Behaviour[] = [
     'schema 1',
     'told of by name; its pods go when the limit is over',
     here('an image of schema 1 is told of by name, and its pods go when images.fallbackAfter is over'),
+    ['oci/imperfect.test.ts', 'is named as such by its tag, sent as application/json'],
+    ['oci/imperfect.test.ts', 'is named as such by its digest, sent as application/json'],
   ),
+  ours(
+    'a bad entry in an index',
+    'it is left out while another has a platform, as by containerd; one that fails for the moment is asked again',
+    ['oci/imperfect.test.ts', 'because of an entry whose config is no JSON runs on what its other entries say'],
+    ['oci/imperfect.test.ts', 'because of an entry that is refused runs on what its other entries say'],
+    ['oci/imperfect.test.ts', 'because of an entry that is answered with 503 is asked again: that is no verdict'],
+  ),
+  ours(
+    'registry that redirects to another one, both with tokens',
+    'both are answered, the second one anonymously, as by containerd and go-containerregistry',
+    ['oci/stranger-challenges.test.ts', 'answers both, one after the other, and keeps the token of the first'],
+    [
+      'oci/stranger-challenges.test.ts',
+      'asks for the scope of the other as well, where that knows the repository by another name',
+    ],
+  ),
+  ours(
+    'redirect to a blob store with plain http or a certificate of its own',
+    'asked where registries.insecure names it; else the message names the key',
+    ['oci/led-to.test.ts', 'over plain http is asked where registries.insecure names it'],
+    ['oci/led-to.test.ts', 'over plain http is refused where nothing names it, with the key that opens it'],
+  ),
+  ours('registry with plain http that is not named', 'an Event names the key that allows it', [
+    'e2e/registries.e2e.ts',
+    'names the key for a registry that speaks plain http',
+  ]),
+  ours(
+    'pull secret that is broken beside a good one, for the same host',
+    'the next one is tried, whatever the token service answers to the first',
+    ['oci/logins.test.ts', 'are all tried where the token service answers a page for logging in to the first'],
+  ),
+  ours('kept connection that the registry has just closed', 'one more try, as by the client of Go', [
+    'oci/kept.test.ts',
+    'and closed is tried once more, not for ever',
+  ]),
   ours(
     'required terms of matchFields alone',
     'they are narrowed like any other',

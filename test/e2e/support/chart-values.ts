@@ -53,7 +53,7 @@ export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unkno
   'without the policy that keeps tolerations': { keep: { enabled: false } },
   'with the webhook for DaemonSets': { config: WEBHOOK, keep: { enabled: false } },
   'with the webhook for pods in the mode taints': { config: WEBHOOK, webhook: { pods: true } },
-  affinity: { config: { placement: { mode: 'affinity' }, ...WEBHOOK } },
+  affinity: { config: { placement: { mode: 'affinity' } } },
   both: { config: { placement: { mode: 'both' }, ...WEBHOOK } },
   'taints of the provider': { config: { taints: { manage: false, key: 'kubernetes.io/arch' } } },
   'without DaemonSets': { config: { pods: { daemonSets: 'ignore' } } },

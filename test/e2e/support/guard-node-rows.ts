@@ -24,6 +24,28 @@ export const NODE_AS_IT_IS = {
 
 const taints = (...list: readonly unknown[]) => [replace('/spec/taints', list)];
 
+/** A taint of another key with this value, recorded in the same request. */
+const setting = (key: string, value = 'amd64', effect = 'NoSchedule') => [
+  ...taints(foreign, ours, earlier, { key, value, effect }),
+  replace(managed, record([...TAINTS, `${key}=${value}:${effect}`], LABELS)),
+];
+
+const claim = (name: string, value = 'true') => [
+  add(label(name), value),
+  replace(managed, record(TAINTS, [...LABELS, name])),
+];
+
+/** What is allowed only where no domain of labels is named. */
+export const NODES_ALLOWED_WITHOUT_DOMAINS: readonly Attempt[] = [
+  ['set a label for which there are no rules', NODE, claim('example.com/pool')],
+];
+
+/** What is allowed only where no key is named. */
+export const NODES_ALLOWED_BY_FORM: readonly Attempt[] = [
+  ['set our taint under a new key', NODE, setting('new.example.com/arch')],
+  ["set the provider's taint where there is none", NODE, setting('kubernetes.io/arch')],
+];
+
 export const NODES_ALLOWED: readonly Attempt[] = [
   ['take all back', NODE, [...taints(foreign), remove(managed), remove(label('accelerators/ncs2'))]],
   ['take an earlier key back', NODE, [...taints(foreign, ours), replace(managed, record(TAINTS.slice(0, 1), LABELS))]],
@@ -35,11 +57,6 @@ export const NODES_ALLOWED: readonly Attempt[] = [
   ],
 ];
 
-const claim = (name: string, value = 'true') => [
-  add(label(name), value),
-  replace(managed, record(TAINTS, [...LABELS, name])),
-];
-
 export const NODES_REFUSED: readonly Attempt[] = [
   ['set a foreign taint', NODE, taints(foreign, ours, earlier, { ...foreign, key: 'evil' })],
   ['remove a foreign taint', NODE, taints(ours, earlier)],
@@ -47,6 +64,15 @@ export const NODES_REFUSED: readonly Attempt[] = [
   ['set our taint with another effect', NODE, taints(foreign, ours, earlier, { ...ours, effect: 'NoExecute' })],
   ['set our taint for another architecture', NODE, taints(foreign, { ...ours, value: 'arm64' }, earlier)],
   ['set a taint under an earlier key', NODE, taints(foreign, ours, { ...earlier, value: 'arm64' })],
+  ['set a taint of Kubernetes', NODE, setting('node.kubernetes.io/unschedulable')],
+  ['set a taint that would evict', NODE, setting('new.example.com/arch', 'amd64', 'NoExecute')],
+  ['remove our taint but for its entry', NODE, taints(foreign, earlier)],
+  ['remove our label but for its entry', NODE, [remove(label('accelerators/ncs2'))]],
+  [
+    'record a taint that is not there',
+    NODE,
+    [replace(managed, record([...TAINTS, 'a.example.com=amd64:NoSchedule'], LABELS))],
+  ],
   ['record a foreign taint as ours', NODE, [replace(managed, record(['dedicated=gpu:PreferNoSchedule'], LABELS))]],
   ["record another's label as ours", NODE, [replace(managed, record(TAINTS, ['accelerators/theirs']))]],
   ['record a label that is not there', NODE, [replace(managed, record(TAINTS, ['accelerators/none']))]],
@@ -56,7 +82,7 @@ export const NODES_REFUSED: readonly Attempt[] = [
   ['set our label without recording it', NODE, [add(label('accelerators/edgetpu'), 'true')]],
   ['set our label to something else', NODE, claim('accelerators/edgetpu', 'yes')],
   ['change our label', NODE, [replace(label('accelerators/ncs2'), 'false')]],
-  ['set a label for which there are no rules', NODE, claim('example.com/pool')],
+  ['set a label without a domain', NODE, claim('accelerators')],
   ['set a label of Kubernetes', NODE, claim('node-role.kubernetes.io/control-plane')],
   ['set an annotation', NODE, [add('/metadata/annotations/evil', 'yes')]],
   ['remove an annotation', NODE, [remove(`/metadata/annotations/${part('example.com/note')}`)]],

@@ -10,7 +10,7 @@ const HELD = `/api/v1/namespaces/${NS}/pods/held`;
 const OTHERS = `/api/v1/namespaces/${NS}/pods/of-others`;
 const SET = `/apis/apps/v1/namespaces/${NS}/daemonsets/agent`;
 
-const NOTES = 'archaware.dev/tolerations';
+export const NOTES = 'archaware.dev/tolerations';
 const managed = `/metadata/annotations/${part(MANAGED)}`;
 const notes = `/metadata/annotations/${part(NOTES)}`;
 export const own = (value: string, more: object = {}) => ({
@@ -24,7 +24,7 @@ const foreign = { key: 'dedicated', operator: 'Equal', value: 'gpu', effect: 'No
 
 const zone = isIn('example.com/zone', 'a');
 const term = (expression: unknown) => ({ matchExpressions: [expression] });
-const liking = (expression: unknown) => ({ weight: 10, preference: term(expression) });
+export const liking = (expression: unknown) => ({ weight: 10, preference: term(expression) });
 const nowhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
 const images = ['registry.example.com/app:1'];
 const others = 'example.com/others';
@@ -34,9 +34,19 @@ const nodeAffinity = {
   preferredDuringSchedulingIgnoredDuringExecution: [liking(zone)],
 };
 
+/** How long a pod stays on a node that is away; the admission plug-in DefaultTolerationSeconds gives every pod two of these. */
+export const away = (name: string, more: object = {}) => ({
+  key: `node.kubernetes.io/${name}`,
+  operator: 'Exists',
+  effect: 'NoExecute',
+  ...more,
+});
+
+export const STAYS = ['not-ready', 'unreachable'].map((name) => away(name, { tolerationSeconds: 300 }));
+
 /** What is there. */
 export const OBJECTS: readonly KubernetesObject[] = [
-  pod(NS, 'plain', { images, annotations, tolerations: [foreign], spec: nowhere }),
+  pod(NS, 'plain', { images, annotations, tolerations: [foreign, ...STAYS], spec: nowhere }),
   pod(NS, 'held', {
     images,
     tolerations: [foreign],
@@ -75,6 +85,15 @@ export const PODS_REFUSED: readonly Attempt[] = [
   ['tolerate our key with another effect', PLAIN, toleration(own('amd64', { effect: 'NoExecute' }))],
   ['tolerate what is no architecture', PLAIN, toleration(own('AMD64'))],
   ['change how long a toleration lasts', PLAIN, [replace('/spec/tolerations/1/tolerationSeconds', 1)]],
+  ['have a pod leave a node that flaps at once', PLAIN, toleration(away('not-ready', { tolerationSeconds: 0 }))],
+  ['have it leave an unreachable node at once', PLAIN, toleration(away('unreachable', { tolerationSeconds: 0 }))],
+  ['have it stay there longer', PLAIN, toleration(away('unreachable', { tolerationSeconds: 900 }))],
+  ['have it stay there for ever', PLAIN, toleration(away('not-ready'))],
+  [
+    'tolerate a node that is away by its value',
+    PLAIN,
+    toleration({ ...away('not-ready'), operator: 'Equal', value: 'amd64' }),
+  ],
   ['set a label', PLAIN, [add('/metadata/labels/evil', 'yes')]],
   ['change a label', PLAIN, [replace('/metadata/labels/app', 'other')]],
   ['set an annotation', PLAIN, [add('/metadata/annotations/evil', 'yes')]],
@@ -163,6 +182,10 @@ export const SETS_REFUSED: readonly Attempt[] = [
   ['add a toleration of everything', SET, [add(`${template}/tolerations/-`, { operator: 'Exists' })]],
   ['remove a foreign toleration', SET, [remove(`${template}/tolerations/0`)]],
   ["remove one like ours that is its author's", SET, [remove(`${template}/tolerations/2`)]],
+  ["record its author's toleration as ours", SET, [replace(notes, decidedOn([own('amd64'), own('arm64')]))]],
+  ['record one that is not there', SET, [replace(notes, decidedOn([own('amd64'), own('s390x')]))]],
+  ['add our toleration without recording it', SET, [add(`${template}/tolerations/-`, own('s390x'))]],
+  ['remove our toleration but for its entry', SET, [remove(`${template}/tolerations/1`)]],
   ['record a foreign toleration as ours', SET, [replace(notes, entry(foreign))]],
   ['record a foreign toleration with images', SET, [replace(notes, recordOf([foreign]))]],
   [

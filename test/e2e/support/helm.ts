@@ -13,13 +13,18 @@ import type { ManifestObject } from '../../../hack/manifests/kustomize.ts';
 
 export const CHART_PATH = fileURLToPath(CHART);
 const HELM = join(binaries(), 'helm');
+/** The one value that the chart requires; what a test gives wins over it. */
+const REQUIRED_VALUES = join(CHART_PATH, 'ci/image-values.yaml');
 
 /** What a run of helm printed; the exit code is -1 after a signal. */
 export type HelmResult = { readonly stdout: string; readonly stderr: string; readonly code: number };
 
 /** Helm with a home of its own. */
 export type Helm = {
-  /** Runs it to its end; `values` are its standard input (`--values -` is added). A failure is a result, too. */
+  /**
+   * Runs it to its end; `values` are its standard input (`--values -` is added, and the name of an image before it). A failure is
+   * a result, too.
+   */
   run(args: readonly string[], values?: unknown): Promise<HelmResult>;
   /** The objects that the chart makes of the values, as for Kubernetes 1.36; throws with what helm says. */
   render(values: unknown, ...args: readonly string[]): Promise<ManifestObject[]>;
@@ -46,7 +51,8 @@ export async function arrangeHelm(kubeconfig = '/dev/null'): Promise<Helm> {
   };
 
   async function run(args: readonly string[], values?: unknown): Promise<HelmResult> {
-    const child = spawn(HELM, values === undefined ? args : [...args, '--values', '-'], { env: environment });
+    const given = values === undefined ? [] : ['--values', REQUIRED_VALUES, '--values', '-'];
+    const child = spawn(HELM, [...args, ...given], { env: environment });
     const closed = once(child, 'close');
     child.stdin.on('error', () => undefined).end(values === undefined ? '' : JSON.stringify(values));
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);

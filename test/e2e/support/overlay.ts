@@ -25,7 +25,7 @@ export type Overlay = {
 export async function buildOverlay(name: string, component?: string): Promise<Overlay> {
   const all = await withComponent(name, component);
   const [port = 0] = await freePorts(1);
-  const url = `https://127.0.0.1:${port}/mutate`;
+  const url = `https://127.0.0.1:${port}`;
   const objects = all
     .filter(({ kind, apiVersion }) => kind !== 'Deployment' && !apiVersion.startsWith('cert-manager.io/'))
     .map((object) => (object.kind === 'MutatingWebhookConfiguration' ? calling(object, url) : object));

@@ -25,7 +25,7 @@ export async function applyWebhook(
   port: number,
   changed: Readonly<Record<string, unknown>> = {},
 ): Promise<void> {
-  const url = `https://127.0.0.1:${port}/mutate`;
+  const url = `https://127.0.0.1:${port}`;
   await world.cluster.apply(await webhookManifest(url, changed));
 }
 

@@ -32,6 +32,33 @@ describe('a pull secret', () => {
     ['only a token', modern({ auths: { 'a.b': { identitytoken: 'x' } } }), []],
     ['helpers', modern({ auths: {}, credHelpers: { 'a.b': '../../evil' }, credsStore: 'evil' }), []],
     ['no auths', modern({}), []],
+    ['null', modern('null'), []],
+    ['auths of null', modern({ auths: null }), []],
+    ['an entry of null', modern({ auths: { 'x.y': null, 'a.b': { username: 'me', password: 's3:cret' } } }), [login]],
+    ['Auths', modern({ Auths: { 'a.b': { auth: base64('me:s3:cret') } } }), [login]],
+    ['Username', modern({ auths: { 'a.b': { Username: 'me', PASSWORD: 's3:cret' } } }), [login]],
+    ['Auth', modern({ auths: { 'a.b': { Auth: base64('me:s3:cret') } } }), [login]],
+    [
+      'a field twice, of which the last counts',
+      modern('{"auths":{"a.b":{"username":"x","Username":"me","password":"s3:cret"}}}'),
+      [login],
+    ],
+    [
+      'a field of null after it',
+      modern('{"auths":{"a.b":{"username":"me","Username":null,"password":"s3:cret"}}}'),
+      [login],
+    ],
+    [
+      'auths twice, read into one',
+      modern({ auths: { 'a.b': { auth: base64('me:s3:cret') } }, AUTHS: { 'c.d': { auth: base64('me:s3:cret') } } }),
+      [login, { ...login, pattern: 'c.d' }],
+    ],
+    [
+      'an entry twice, of which null is the last',
+      modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: { 'a.b': null } }),
+      [],
+    ],
+    ['an entry of null of the old type', legacy({ 'x.y': null, 'a.b': { Auth: base64('me:s3:cret') } }), [login]],
   ];
   for (const [what, secret, expected] of accepted) {
     it(`with ${what} gives ${expected.length}`, () => expect(parsePullSecret(secret)).to.deep.equal(expected));
@@ -76,6 +103,8 @@ describe("an operator's Docker configuration", () => {
     ['a registry token', { 'a.b': { auth, registrytoken: 'r' } }, [login]],
     ['what is in a store', { 'a.b': {} }, []],
     ['null', null, []],
+    ['an entry of null', { 'c.d': null, 'a.b': { auth } }, [login]],
+    ['names in capitals', { 'a.b': { AUTH: auth, IdentityToken: 'i' } }, [{ ...login, identityToken: 'i' }]],
     ['several, in their order', { 'c.d': { auth }, 'a.b': { auth } }, [{ ...login, pattern: 'c.d' }, login]],
   ];
   for (const [what, auths, expected] of logins) {
@@ -108,7 +137,21 @@ describe("an operator's Docker configuration", () => {
     expect(parseDockerConfig('{"credsStore":""}')).to.not.have.property('store');
   });
 
+  it('has keys in any case, as Docker takes them', () => {
+    const config = parseDockerConfig('{"AUTHS":{"a.b":{}},"CredHelpers":{"c.d":"gcr","e.f":null},"credsstore":"pass"}');
+    expect(config).to.deep.equal({
+      logins: [],
+      helpers: new Map([
+        ['c.d', 'gcr'],
+        ['e.f', ''],
+      ]),
+      store: 'pass',
+    });
+    expect(parseDockerConfig('null')).to.deep.equal({ logins: [], helpers: new Map() });
+  });
+
   const refused: [what: string, text: string, message: RegExp][] = [
+    ['a helper in capitals with a path', '{"CREDHELPERS": {"a.b": "../hunter2"}}', /is no name/],
     ['no JSON', '{"auths": {"a.b": {"auth": "hunter2"', /no JSON/],
     ['a list', '["hunter2"]', /no JSON object/],
     ['auths of no object', '{"auths": "hunter2"}', /^auths is no/],

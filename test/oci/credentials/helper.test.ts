@@ -71,6 +71,11 @@ describe('a credential helper', () => {
     expect(await setup().ask('test', 'a.b')).to.equal(undefined);
   });
 
+  it('may write the names of its fields in any case, as Docker reads them', async () => {
+    await programs.program('docker-credential-test', `say('{"username":"me","SECRET":"x"}');`);
+    expect(await setup().ask('test', 'a.b')).to.include({ username: 'me', password: 'x' });
+  });
+
   it('answers for a minute', async () => {
     await programs.helper('test', { 'a.b': { username: 'me', secret: 'old' } });
     const { ask, asked, advance } = setup();

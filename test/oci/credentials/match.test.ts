@@ -40,6 +40,11 @@ describe('credentials match as in the kubelet', () => {
     ['IPv6', ['[::1]:5000'], '[::1]:5000/x', ['[::1]:5000']],
     ['user information', ['https://me@a.b'], 'a.b/x', ['https://me@a.b']],
     ['no URL', ['a b.c', 'a%zz.b', 'a.b:x'], 'a.b/x', []],
+    ['capitals in a host', ['MyACR.azurecr.io/Team'], 'myacr.azurecr.io/Team/x', ['MyACR.azurecr.io/Team']],
+    ['capitals in a path are others', ['a.b/Team'], 'a.b/team/x', []],
+    ['capitals in a glob', ['*.Example.COM:5000'], 'a.example.com:5000/x', ['*.Example.COM:5000']],
+    ['longer paths first, whatever their case', ['a.b', 'A.b/team'], 'a.b/team/x', ['A.b/team', 'a.b']],
+    ['no URL for its path', ['a.b/%zz'], 'a.b/%zz/x', []],
     ['nothing', [], 'a.b/x', []],
   ];
   for (const [what, patterns, name, expected] of rows) {

@@ -77,6 +77,16 @@ describe('a CredentialProviderConfig', () => {
       withProvider({ matchImages: ['a.b', 7] }),
       'providers[0].matchImages[1] must be a string',
     ],
+    [
+      'a pattern that is none',
+      withProvider({ matchImages: ['a.b', '%invalid%'] }),
+      `providers[0].matchImages[1]: got "%invalid%", expected a pattern of images' names`,
+    ],
+    [
+      'a pattern with a space',
+      withProvider({ matchImages: ['a b.c'] }),
+      'providers[0].matchImages[0]: got "a b.c", expected a pattern',
+    ],
     ['no default duration', withProvider({ defaultCacheDuration: undefined }), 'defaultCacheDuration must be a string'],
     [
       'a duration of another kind',

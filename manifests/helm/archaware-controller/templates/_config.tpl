@@ -87,6 +87,10 @@ DaemonSets run in every mode, as they take away what another mode left, until wi
 {{- end -}}
 {{- $_ := set $group (last $key.path) (ternary $key.default $value (kindIs "invalid" $value)) -}}
 {{- end -}}
+{{- /* As in the program: the webhook follows from the mode where nobody says anything else. */ -}}
+{{- if and (ne $config.placement.mode "taints") (not (hasKey (get $given "webhook" | default dict) "enabled")) -}}
+{{- $_ := set $config.webhook "enabled" true -}}
+{{- end -}}
 {{- toJson $config -}}
 {{- end }}
 

@@ -42,10 +42,11 @@ subjects:
 
 {{- define "archaware.image" -}}
 {{- with .Values.image -}}
+{{- $repository := required "image.repository: not set. No image of archaware-controller is published yet: build and push one (hack/build.sh NAMESPACE TAG prints the helm command for it), then set image.repository to its name, as registry.example.com/you/archaware-controller" .repository -}}
 {{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{ $repository }}@{{ .digest }}
 {{- else -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{ $repository }}:{{ .tag | default $.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -18,7 +18,7 @@
 {{- $keep = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
 {{- end -}}
 {{- if and (ne $mode "taints") (not $webhook) -}}
-{{- fail (printf "config.webhook.enabled: got false, expected true with config.placement.mode: %s" $mode) -}}
+{{- fail (printf "config.webhook.enabled: got false, expected true, or nothing, with config.placement.mode: %s" $mode) -}}
 {{- end -}}
 {{- if and $webhook (not (or $calledForPods $calledForDaemonSets)) -}}
 {{- fail "config.webhook.enabled: got true, expected false: nothing would be sent to it (see webhook.pods)" -}}

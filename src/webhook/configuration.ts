@@ -8,25 +8,58 @@ import type { ServingNames } from './issue.ts';
 
 /** cert-manager's CA injector owns `caBundle` where an annotation begins with this. */
 const INJECTOR = 'cert-manager.io/inject-';
+/** Scheme, host and port of a URL. */
+const ORIGIN = /^(https:\/\/[^/?#]+)/i;
 const DNS_NAME = /^[a-z0-9]([a-z0-9_.-]*[a-z0-9])?$/;
 
+/** What is to be in every webhook of a configuration; undefined leaves it as it is. */
+export type Wanted = {
+  /** PEM bundle of the authorities that callers are to trust. */
+  readonly ca?: string | undefined;
+  /** Where callers send reviews. */
+  readonly path?: string | undefined;
+};
+
 /**
- * The patch that gives every webhook of a MutatingWebhookConfiguration the bundle (PEM) that its callers are to trust;
- * empty where all have it. A bundle that holds all of it already, and others besides, stays. It fails on another
- * configuration of the same name, and where the webhooks were put into another order.
+ * The patch that gives every webhook of a MutatingWebhookConfiguration what is wanted; empty where all have it. A bundle that
+ * holds all of the wanted one and more stays; host and port of a URL stay. It fails on another configuration of the same
+ * name, and where the webhooks were put into another order.
  */
-export function caBundlePatch(configuration: JsonObject, ca: string): Operation[] {
-  const wanted = fingerprints(ca);
-  const value = Buffer.from(ca).toString('base64');
+export function configurationPatch(configuration: JsonObject, wanted: Wanted): Operation[] {
   const operations = webhooksOf(configuration).flatMap(({ webhook, index }): Operation[] => {
-    if (!isObject(webhook.clientConfig) || isWithin(wanted, carried(webhook))) return [];
-    return [
-      { op: 'test', path: `/webhooks/${index}/name`, value: webhook.name },
-      { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value },
-    ];
+    if (!isObject(webhook.clientConfig)) return [];
+    const at = `/webhooks/${index}/clientConfig`;
+    const changes = [...pathChange(webhook.clientConfig, at, wanted.path), ...bundleChange(webhook, at, wanted.ca)];
+    return changes.length === 0
+      ? []
+      : [{ op: 'test', path: `/webhooks/${index}/name`, value: webhook.name }, ...changes];
   });
   if (operations.length === 0) return [];
   return [{ op: 'test', path: '/metadata/uid', value: objectAt(configuration, 'metadata').uid }, ...operations];
+}
+
+function bundleChange(webhook: JsonObject, at: string, ca: string | undefined): Operation[] {
+  if (ca === undefined || isWithin(fingerprints(ca), carried(webhook))) return [];
+  return [{ op: 'add', path: `${at}/caBundle`, value: Buffer.from(ca).toString('base64') }];
+}
+
+function pathChange(client: JsonObject, at: string, path: string | undefined): Operation[] {
+  if (path === undefined || pathOf(client) === path) return [];
+  const [, origin] = ORIGIN.exec(stringAt(client, 'url') ?? '') ?? [];
+  if (origin !== undefined) return [{ op: 'add', path: `${at}/url`, value: origin + path }];
+  return isObject(client.service) ? [{ op: 'add', path: `${at}/service/path`, value: path }] : [];
+}
+
+/** The paths by which the webhooks of a configuration are called; `/` where one names none. */
+export function calledPaths(configuration: JsonObject | undefined): string[] {
+  const clients = configuration === undefined ? [] : webhooksOf(configuration).map(({ webhook }) => webhook);
+  return [...new Set(clients.map((webhook) => pathOf(objectAt(webhook, 'clientConfig'))))];
+}
+
+function pathOf(client: JsonObject): string {
+  const url = stringAt(client, 'url');
+  if (url !== undefined) return URL.canParse(url) ? new URL(url).pathname : '/';
+  return stringAt(objectAt(client, 'service'), 'path') || '/';
 }
 
 /** Whether cert-manager was asked to fill in the bundles of a configuration. */
@@ -37,7 +70,7 @@ export function isInjected(configuration: JsonObject): boolean {
 
 /** Whether every webhook's bundle holds an authority (PEM); also where there is no configuration, as nobody calls then. */
 export function trusts(configuration: JsonObject | undefined, authority: string): boolean {
-  return configuration === undefined || caBundlePatch(configuration, authority).length === 0;
+  return configuration === undefined || configurationPatch(configuration, { ca: authority }).length === 0;
 }
 
 /** Whether any webhook of a configuration has the bundle of an authority, whichever it is. */

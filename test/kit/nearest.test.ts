@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { editDistance, nearest } from '../../src/config/keys.ts';
+import { editDistance, nearest } from '../../src/kit/nearest.ts';
 
 describe('the distance of two names', () => {
   const rows: [one: string, other: string, expected: number][] = [

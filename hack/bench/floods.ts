@@ -1,0 +1,150 @@
+import { createServer } from 'node:net';
+import { expectSuccess, type Request } from '../cluster/client.ts';
+
+/** What one tenant does to hold up the others. */
+export type Flood = {
+  readonly name: string;
+  /** Whether it is made in the namespace of the bystander. */
+  readonly isNeighbour?: boolean;
+  /** What is measured of the bystander: its pod until it is served, or the Event about its missing image. */
+  readonly measures: 'pod' | 'event';
+  /** Resolves when everything was sent. */
+  readonly run: (world: FloodWorld) => Promise<void>;
+};
+
+export type FloodWorld = {
+  readonly request: Request;
+  /** Of the tenant. */
+  readonly namespace: string;
+  /** Of the registry that everybody uses. */
+  readonly registry: string;
+  /** Of one that takes connections and never answers. */
+  readonly silent: string;
+};
+
+/** Tags of the common registry from this number on are for the floods. */
+export const MANY_IMAGES = 5_000;
+const REFUSED = 200;
+const IMAGES_OF_REFUSED = 64;
+export const FLOOD_TAGS = MANY_IMAGES + REFUSED * IMAGES_OF_REFUSED;
+const WRITERS = 4;
+
+/** The floods of the findings, each as its own row. */
+export const FLOODS: readonly Flood[] = [
+  { name: `one pod of ${MANY_IMAGES} images at the same registry`, measures: 'pod', run: manyImages },
+  {
+    name: `${REFUSED} creates of ${IMAGES_OF_REFUSED} images, refused by quota`,
+    measures: 'pod',
+    run: (world) => refused(world, 0),
+  },
+  {
+    name: '60 pods at a silent registry, same namespace, a registry that is new',
+    isNeighbour: true,
+    measures: 'pod',
+    run: silentRegistry,
+  },
+  { name: 'one pod with 20,000 pull secrets', measures: 'pod', run: (world) => pullSecrets(world, 1, 20_000) },
+  { name: `300 creates of 64 images with 300 pull secrets, refused by quota`, measures: 'pod', run: refusedSecrets },
+  { name: '12 pods with 700 pull secrets', measures: 'event', run: (world) => pullSecrets(world, 12, 700) },
+  { name: '500 pods of 20 missing images', measures: 'event', run: missingImages },
+];
+
+async function manyImages({ request, namespace, registry }: FloodWorld): Promise<void> {
+  await create(request, namespace, 'many', images(registry, 0, MANY_IMAGES));
+}
+
+async function refused(world: FloodWorld, secrets: number, count = REFUSED): Promise<void> {
+  const { request, namespace, registry } = world;
+  const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
+  const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'none' }, spec: { hard: { pods: '0' } } };
+  expectSuccess('the quota', await request('POST', path, quota));
+  await eachOf(count, async (index) => {
+    const first = MANY_IMAGES + (index % REFUSED) * IMAGES_OF_REFUSED;
+    const named = images(registry, first, IMAGES_OF_REFUSED);
+    await send(request, namespace, `refused-${index}`, named, secretNames(secrets));
+  });
+}
+
+async function refusedSecrets(world: FloodWorld): Promise<void> {
+  await refused(world, 300, 300);
+}
+
+async function silentRegistry({ request, namespace, silent }: FloodWorld): Promise<void> {
+  await eachOf(60, async (index) => create(request, namespace, `silent-${index}`, [`${silent}/app${index}:v1`]));
+}
+
+async function pullSecrets({ request, namespace, registry }: FloodWorld, pods: number, secrets: number) {
+  await eachOf(pods, async (index) =>
+    create(request, namespace, `secrets-${index}`, [`${registry}/none/x${index}:1`], secretNames(secrets)),
+  );
+}
+
+async function missingImages({ request, namespace, registry }: FloodWorld): Promise<void> {
+  await eachOf(500, async (index) => {
+    const named = Array.from({ length: 20 }, (_, image) => `${registry}/none/x${index}-${image}:1`);
+    await create(request, namespace, `missing-${index}`, named);
+  });
+}
+
+/** Names of images of the common registry that are there. */
+function images(registry: string, first: number, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${registry}/bench:flood${first + index}`);
+}
+
+function secretNames(count: number): { name: string }[] {
+  return Array.from({ length: count }, (_, index) => ({ name: `s${index}` }));
+}
+
+async function eachOf(count: number, work: (index: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const writer = async () => {
+    for (let index = next++; index < count; index = next++) await work(index);
+  };
+  await Promise.all(Array.from({ length: WRITERS }, writer));
+}
+
+/** Creates a pod that no scheduler looks at. */
+export async function create(
+  request: Request,
+  namespace: string,
+  name: string,
+  named: readonly string[],
+  imagePullSecrets: readonly { name: string }[] = [],
+): Promise<void> {
+  expectSuccess(name, await send(request, namespace, name, named, imagePullSecrets));
+}
+
+function send(
+  request: Request,
+  namespace: string,
+  name: string,
+  named: readonly string[],
+  imagePullSecrets: readonly { name: string }[],
+) {
+  const containers = named.map((image, index) => ({ name: `c${index}`, image, imagePullPolicy: 'IfNotPresent' }));
+  return request('POST', `/api/v1/namespaces/${namespace}/pods`, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace },
+    spec: { schedulerName: 'nobody', containers, imagePullSecrets },
+  });
+}
+
+/** A registry that takes connections and never answers. */
+export async function startSilent(): Promise<{ readonly host: string; stop(): void }> {
+  const sockets = new Set<{ destroy(): void }>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a listening socket has no port');
+  return {
+    host: `127.0.0.1:${address.port}`,
+    stop() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

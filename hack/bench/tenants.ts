@@ -1,0 +1,233 @@
+// Measures what a tenant's flood does to another tenant: how long the bystander waits, what memory the controller takes, and
+// whether it leads throughout. Usage: npm run bench -- tenants [--before FILE] [--only TEXT]; FILE: the `dist/main.js` of
+// another version, measured turn by turn with this one.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { ARCHITECTURE_GATE } from '../../src/names.ts';
+import { type RunningController, startController } from '../../test/support/controller-process.ts';
+import { multiPlatform } from '../../testimg/build.ts';
+import { type Cluster, startCluster } from '../cluster/cluster.ts';
+import { freePorts } from '../cluster/ports.ts';
+import { create, FLOOD_TAGS, FLOODS, type Flood, startSilent } from './floods.ts';
+import { type LimitedRegistry, startLimitedRegistry } from './limited-registry.ts';
+import { quantile } from './load.ts';
+import { residentOf } from './subjects.ts';
+import { printTable } from './table.ts';
+import { writeCertificate } from './webhook.ts';
+
+const BYSTANDER = 'bystander';
+const DELAY_MS = 50;
+/** The bystander's pods of one row: without the flood, and in it, one after the other. */
+const PODS = 5;
+/** A bystander is given up after this. */
+const PATIENCE_MS = 60_000;
+
+type World = {
+  readonly cluster: Cluster;
+  readonly registry: LimitedRegistry;
+  /** Registries that nobody has asked when a row begins. */
+  readonly others: readonly LimitedRegistry[];
+  readonly silent: string;
+  readonly directory: string;
+  readonly port: number;
+};
+type Measured = {
+  readonly alone: number[];
+  readonly meanwhile: number[];
+  readonly peak: number;
+  readonly led: boolean;
+};
+
+/** Runs the benchmark and prints its table. */
+export async function benchTenants(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { before: { type: 'string' }, only: { type: 'string', default: '' } },
+  });
+  const bundles: [name: string, bundle?: string][] = [['after']];
+  if (values.before !== undefined) bundles.unshift(['before', resolve(values.before)]);
+  const cluster = await startCluster({ kwok: false });
+  const directory = await mkdtemp(join(tmpdir(), 'archaware-bench-'));
+  const [registry, ...others] = await Promise.all(Array.from({ length: PODS + 1 }, startRegistry));
+  const silent = await startSilent();
+  try {
+    if (registry === undefined) throw new Error('no registry');
+    const [port = 0] = await freePorts(1);
+    const world: World = { cluster, registry, others, silent: silent.host, directory, port };
+    await registerWebhook(world, await writeCertificate(directory));
+    const rows: string[][] = [];
+    for (const [index, flood] of FLOODS.entries()) {
+      if (!flood.name.includes(values.only)) continue;
+      for (const [version, bundle] of bundles) {
+        process.stderr.write(`${flood.name}, ${version}\n`);
+        rows.push([flood.name, version, ...told(await measure(world, flood, `${version}-${index}`, bundle))]);
+      }
+    }
+    process.stdout.write(
+      `real control plane, placement.mode both; ${DELAY_MS} ms before each answer of the registry; ${PODS} pods of the bystander ` +
+        'without the flood and in it, each with an image that nobody has asked for\ngoal: at most 1 s more than without the flood\n\n',
+    );
+    printTable([
+      ['flood', 'version', 'bystander alone', 'in the flood', 'worst', 'worst / alone', 'peak RSS', 'led'],
+      ...rows,
+    ]);
+  } finally {
+    await cluster.stop();
+    silent.stop();
+    for (const each of [registry, ...others]) await each?.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function startRegistry(): Promise<LimitedRegistry> {
+  const built = multiPlatform(['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture })));
+  const tags = [
+    ...Array.from({ length: FLOOD_TAGS }, (_, index) => `flood${index}`),
+    ...Array.from({ length: 1_000 }, (_, index) => `own${index}`),
+  ];
+  return startLimitedRegistry({
+    images: new Map(tags.map((tag) => [tag, built])),
+    repository: 'bench',
+    delayMs: DELAY_MS,
+    perWindow: Number.POSITIVE_INFINITY,
+    windowMs: 60_000,
+  });
+}
+
+/** Has the API server ask the controller on this machine. */
+async function registerWebhook({ cluster, port }: World, ca: string): Promise<void> {
+  const webhook = {
+    name: 'pods.tenants.bench',
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 10,
+    clientConfig: { url: `https://127.0.0.1:${port}/mutate`, caBundle: Buffer.from(ca).toString('base64') },
+    rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+  };
+  await cluster.apply(
+    JSON.stringify({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      metadata: { name: 'tenants-bench' },
+      webhooks: [webhook],
+    }),
+  );
+}
+
+function start(world: World, bundle: string | undefined): Promise<RunningController> {
+  const { cluster, registry, others, silent, directory, port } = world;
+  const flags = {
+    kubeconfig: cluster.kubeconfig,
+    'registries.insecure': [registry, ...others]
+      .map(({ host }) => host)
+      .concat(silent)
+      .join(),
+    // As in the finding.
+    'registries.timeout': '5s',
+    'leaderElection.namespace': 'default',
+    'placement.mode': 'both',
+    'webhook.enabled': 'true',
+    'webhook.address': `127.0.0.1:${port}`,
+    'webhook.certificates': directory,
+  };
+  return startController(
+    Object.entries(flags).map(([name, value]) => `--${name}=${value}`),
+    bundle === undefined ? {} : { bundle },
+  );
+}
+
+let used = 0;
+
+async function measure(world: World, flood: Flood, id: string, bundle: string | undefined): Promise<Measured> {
+  const { cluster, registry, others, silent } = world;
+  const tenant = flood.isNeighbour ? `${BYSTANDER}-${id}` : `tenant-${id}`;
+  const bystander = `${BYSTANDER}-${id}`;
+  for (const namespace of new Set([tenant, bystander])) await createNamespace(cluster, namespace);
+  const controller = await start(world, bundle);
+  await cluster.waitFor('a leader', async () => (await controller.metric('archaware_leader')) === 1);
+  let peak = 0;
+  const sampling = setInterval(() => {
+    peak = Math.max(peak, residentOf(controller.pid));
+  }, 100);
+  try {
+    const one = async (host: string) => {
+      const tag = flood.measures === 'pod' ? `bench:own${used++ % 1_000}` : `none/own:${used++}`;
+      return untilServed(cluster, flood.measures, bystander, `p${used}`, `${host}/${tag}`);
+    };
+    const alone: number[] = [];
+    for (let index = 0; index < PODS; index += 1) alone.push(await one(registry.host));
+    const { request } = cluster;
+    const flooding = flood.run({ request, namespace: tenant, registry: registry.host, silent });
+    // Its first creates are there.
+    await Promise.race([flooding, delay(2_000)]);
+    const meanwhile: number[] = [];
+    for (let index = 0; index < PODS; index += 1) {
+      const host = flood.isNeighbour ? others[index]?.host : registry.host;
+      meanwhile.push(await one(host ?? registry.host));
+      if (meanwhile.at(-1) === Number.POSITIVE_INFINITY) break;
+      await delay(500);
+    }
+    await flooding;
+    const led = !controller.logs().some((line) => line.includes('lease lost'));
+    return { alone, meanwhile, peak, led };
+  } finally {
+    clearInterval(sampling);
+    await controller.stop('SIGKILL');
+    await cluster.request('DELETE', '/apis/coordination.k8s.io/v1/namespaces/default/leases/archaware-controller');
+    for (const namespace of new Set([tenant, bystander])) {
+      await cluster.request('DELETE', `/api/v1/namespaces/${namespace}/pods?gracePeriodSeconds=0`);
+    }
+  }
+}
+
+async function createNamespace(cluster: Cluster, name: string): Promise<void> {
+  await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }));
+  await cluster.waitFor('the default service account', async () => {
+    const { status } = await cluster.request('GET', `/api/v1/namespaces/${name}/serviceaccounts/default`);
+    return status === 200;
+  });
+}
+
+/** Milliseconds from the creation of a pod to its toleration without our gate, or to the Event about it. */
+async function untilServed(
+  cluster: Cluster,
+  what: Flood['measures'],
+  namespace: string,
+  name: string,
+  image: string,
+): Promise<number> {
+  const started = performance.now();
+  await create(cluster.request, namespace, name, [image]);
+  const isServed = async () => {
+    if (what === 'event') {
+      const path = `/apis/events.k8s.io/v1/namespaces/${namespace}/events`;
+      const text = JSON.stringify((await cluster.request('GET', path)).body);
+      return text.includes('"ImageUnresolvable"') && text.includes(`"name":"${name}"`);
+    }
+    const text = JSON.stringify((await cluster.request('GET', `/api/v1/namespaces/${namespace}/pods/${name}`)).body);
+    return text.includes('"supported-arch"') && !text.includes(ARCHITECTURE_GATE);
+  };
+  while (performance.now() - started < PATIENCE_MS) {
+    if (await isServed()) return performance.now() - started;
+    await delay(20);
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+function told({ alone, meanwhile, peak, led }: Measured): string[] {
+  const [before, after] = [quantile(alone, 0.5), quantile(meanwhile, 0.5)];
+  const worst = Math.max(...meanwhile);
+  const time = (value: number) => (Number.isFinite(value) ? `${value.toFixed(0)} ms` : `> ${PATIENCE_MS / 1_000} s`);
+  return [
+    time(before),
+    time(after),
+    time(worst),
+    (after / before).toFixed(1),
+    `${peak.toFixed(0)} MB`,
+    led ? 'yes' : 'NO',
+  ];
+}

@@ -1,0 +1,47 @@
+import { isDeepStrictEqual } from 'node:util';
+import { withCompatible } from '../placement/images.ts';
+import { type Config, schema } from './schema.ts';
+
+/** A key that names architectures which no node of the cluster has: a typing error, or a pool without nodes now. */
+export type Absent = { readonly key: string; readonly architectures: readonly string[] };
+
+/** Those of a configuration, by the architectures of the cluster's nodes; none where there is no node to go by. */
+export function absentArchitectures(config: Config, cluster: readonly string[]): Absent[] {
+  if (cluster.length === 0) return [];
+  const { architectures, policies, images } = config;
+  const named: (readonly [key: string, names: readonly string[]])[] = [
+    ['architectures.schedulable', architectures.schedulable],
+    [
+      'architectures.compatible',
+      Object.keys(architectures.compatible).filter((name) => !isDefault(name, architectures)),
+    ],
+    ['architectures.preferred', Object.keys(architectures.preferred)],
+    ['architectures.fallback', architectures.fallback],
+    ...policies.flatMap(({ schedulable = [], preferred = {}, fallback = [] }, index) => [
+      [`policies[${index}].schedulable`, schedulable] as const,
+      [`policies[${index}].preferred`, Object.keys(preferred)] as const,
+      [`policies[${index}].fallback`, fallback] as const,
+    ]),
+    // An image may well run on more than this cluster has: only one that would run nowhere is strange.
+    ...images.overrides.flatMap(({ architectures: names }, index) => {
+      const able = withCompatible(new Set(names), architectures.compatible);
+      const runsNowhere = !able.some((name) => cluster.includes(name));
+      return runsNowhere ? [[`images.overrides[${index}].architectures`, names] as const] : [];
+    }),
+  ];
+  return named.flatMap(([key, names]) => {
+    const absent = names.filter((name) => !cluster.includes(name));
+    return absent.length === 0 ? [] : { key, architectures: absent };
+  });
+}
+
+/** `architectures.schedulable names riscv64, which no node of the cluster has (nodes: amd64, arm64)`. */
+export function absentNote({ key, architectures }: Absent, cluster: readonly string[]): string {
+  return `${key} names ${architectures.join(', ')}, which no node of the cluster has (nodes: ${cluster.join(', ')})`;
+}
+
+/** Nobody wrote what stands there by default. */
+function isDefault(name: string, { compatible }: Config['architectures']): boolean {
+  const byDefault = schema.shape.architectures.shape.compatible.parse(undefined);
+  return isDeepStrictEqual(byDefault[name], compatible[name]);
+}

@@ -1,0 +1,70 @@
+import type { Socket } from 'node:net';
+
+/** How many connections there may be. */
+export type ConnectionLimits = {
+  readonly all: number;
+  /** Of those on which nobody has asked at the right path yet. */
+  readonly unproven: number;
+};
+
+/** The connections of a server, from their first byte on. */
+export type Connections = {
+  /** Takes a connection in, and closes others where there are too many. */
+  add(socket: Socket): void;
+  /** A request on it came to the right path, which nobody but the API server knows. */
+  prove(address: string, port: number): void;
+};
+
+type Connection = { readonly socket: Socket; readonly key: string; readonly address: string; isProven: boolean };
+
+/**
+ * Bounds the connections. Where there are too many, one of a client that has not proven to know the path is closed: the oldest one
+ * of the address that has the most of them, so that a client that opens many closes its own. One that is proven is never closed.
+ */
+export function createConnections({ all, unproven }: ConnectionLimits): Connections {
+  /** The oldest first, by the address and port of the client. */
+  const open = new Map<string, Connection>();
+  /** Of the unproven ones, by address, the oldest first. */
+  const waiting = new Map<string, Set<Connection>>();
+  let waits = 0;
+
+  function settle(connection: Connection): void {
+    const same = waiting.get(connection.address);
+    if (!same?.delete(connection)) return;
+    waits -= 1;
+    if (same.size === 0) waiting.delete(connection.address);
+  }
+  function close(connection: Connection): void {
+    if (open.get(connection.key) === connection) open.delete(connection.key);
+    settle(connection);
+    connection.socket.destroy();
+  }
+  function closeOne(): void {
+    let most: Set<Connection> | undefined;
+    for (const same of waiting.values()) if (same.size > (most?.size ?? 0)) most = same;
+    // The new one itself where there is no other.
+    const [oldest] = most ?? [];
+    if (oldest !== undefined) close(oldest);
+  }
+  return {
+    add(socket) {
+      const { remoteAddress: address = '', remotePort } = socket;
+      const connection: Connection = { socket, key: keyOf(address, remotePort), address, isProven: false };
+      open.set(connection.key, connection);
+      waiting.set(address, (waiting.get(address) ?? new Set()).add(connection));
+      waits += 1;
+      socket.once('close', () => close(connection));
+      if (waits > unproven || open.size > all) closeOne();
+    },
+    prove(address, port) {
+      const connection = open.get(keyOf(address, port));
+      if (connection === undefined || connection.isProven) return;
+      connection.isProven = true;
+      settle(connection);
+    },
+  };
+}
+
+function keyOf(address: string, port: number | undefined): string {
+  return `${address} ${port ?? ''}`;
+}

@@ -1,0 +1,152 @@
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { isConflict, isGone, isRefusal } from '../kube/errors.ts';
+import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../names.ts';
+import { isObject, type JsonObject } from '../placement/json.ts';
+import type { Operation } from '../placement/patch.ts';
+import { type CertificateSource, createTeller, type OnProblem } from './certificates.ts';
+import { configurationPatch, isInjected, trustsAny, type Wanted } from './configuration.ts';
+import { maySwitch, type Paths, type Replicas } from './paths.ts';
+
+export type KeepConfigurationOptions = {
+  readonly client: ApiClient;
+  readonly source: Pick<CertificateSource, 'current' | 'onChange'>;
+  readonly paths: Paths;
+  /** Whether other replicas may still serve another path. */
+  readonly replicas: () => Replicas;
+  /** Whether the lease is fresh at this moment: only the leader writes. */
+  readonly mayWrite: () => boolean;
+  readonly clock: Clock;
+  readonly onProblem: OnProblem;
+  /** What is wrong with the path. */
+  readonly onPathProblem: OnProblem;
+  /** The configuration was looked at, or could not be read. */
+  readonly onLooked: () => void;
+  readonly signal: AbortSignal;
+};
+
+const PATH = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
+const LOOK_MS = 5000;
+/** Failures in a row before they are a problem. */
+const PATIENCE = 3;
+/** Looks in a row at bundles that cert-manager was to fill in, before it is a problem that it did not. */
+const PATIENCE_WITH_OTHERS = 12;
+/** Looks in a row of a leader that may not write its path yet, before it is a problem: five minutes. */
+const PATIENCE_WITH_ROLLOUTS = 60;
+/** Looks in a row that found no secret path, before it is a problem: an old leader of an earlier version makes none. */
+const PATIENCE_FOR_PATH = 12;
+
+/** Reads the configuration by which the API server calls us; undefined where there is none. */
+export async function readConfiguration(client: ApiClient, signal?: AbortSignal): Promise<JsonObject | undefined> {
+  try {
+    const found = await client.request('get', PATH, { signal });
+    return isObject(found) ? found : undefined;
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Follows the configuration by which the API server calls, for as long as the signal lasts. Whenever this replica leads, it sees to
+ * it that the API server trusts what is served with, and calls the path that is to be used: both go into the
+ * configuration in one patch, so that no other path is called once the certificate is trusted. Where cert-manager was asked to fill
+ * in the bundle, or the source knows no bundle, the bundle is left alone.
+ */
+export async function keepConfiguration(options: KeepConfigurationOptions): Promise<void> {
+  const { client, source, paths, mayWrite, clock, onProblem, onPathProblem, signal } = options;
+  const tell = createTeller(onProblem);
+  const tellOfPath = createTeller(onPathProblem);
+  const now = clock.monotonic;
+  let known: { readonly path: string | undefined; readonly since: number } = { path: undefined, since: now() };
+  let settled: string | undefined;
+  let leadsSince: number | undefined;
+
+  /** Tells what is wrong, if anything. Throws where it cannot read or write. */
+  async function look(): Promise<void> {
+    const configuration = await readConfiguration(client, signal);
+    paths.saw(configuration);
+    const path = paths.wanted();
+    if (path !== known.path) known = { path, since: now() };
+    leadsSince = mayWrite() ? (leadsSince ?? now()) : undefined;
+    if (path === undefined) {
+      tellOfPath(
+        'there is no secret path, so that every client that reaches the port can ask for reviews: the leader keeps one in the Secret of self-made certificates; with others set webhook.path',
+        PATIENCE_FOR_PATH,
+      );
+    }
+    if (leadsSince === undefined) return tell(undefined);
+    if (configuration === undefined) {
+      return tell(
+        `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so nobody calls the webhook: apply the manifest that has it`,
+      );
+    }
+    await keep(configuration, path);
+  }
+
+  async function keep(configuration: JsonObject, path: string | undefined): Promise<void> {
+    const ca = source.current()?.ca;
+    const isInjectable = ca !== undefined && isInjected(configuration);
+    const lacksCa = configurationPatch(configuration, { ca }).length > 0;
+    const lacksPath = configurationPatch(configuration, { path }).length > 0;
+    if (path !== undefined && !lacksPath) settled = path;
+    const isCalled = ca === undefined || trustsAny(configuration);
+    const times = { knownForMs: now() - known.since, leadingForMs: now() - (leadsSince ?? now()) };
+    const may = maySwitch({ isCalled, wasSettled: settled === path, ...times, replicas: options.replicas() });
+    const wanted = { ca: isInjectable ? undefined : ca, path: may ? path : undefined };
+    const patch = configurationPatch(configuration, wanted);
+    if (patch.length > 0 && mayWrite()) await write(configuration, patch, wanted);
+    if (path !== undefined && (may || !lacksPath)) tellOfPath(undefined);
+    else if (path !== undefined) {
+      tellOfPath(
+        `${WEBHOOK_CONFIGURATION} still names another path: replicas of another version may be left in a rollout that does not end`,
+        PATIENCE_WITH_ROLLOUTS,
+      );
+    }
+    if (lacksCa && isInjectable) {
+      return tell(
+        `cert-manager was asked to fill in the caBundle of ${WEBHOOK_CONFIGURATION}, and what is there does not vouch for the webhook's certificate`,
+        PATIENCE_WITH_OTHERS,
+      );
+    }
+    tell(undefined);
+  }
+
+  async function write(configuration: JsonObject, patch: readonly Operation[], { ca, path }: Wanted): Promise<void> {
+    try {
+      await send(patch);
+    } catch (error) {
+      // The next look reads it again.
+      if (isConflict(error) || isGone(error)) return;
+      // A policy of an earlier version lets the bundle through, and no path.
+      const rest = configurationPatch(configuration, { ca });
+      if (path === undefined || rest.length === 0 || !isRefusal(error)) throw error;
+      await send(rest);
+      throw error;
+    }
+  }
+
+  const send = (body: readonly Operation[]) =>
+    client.request('patch', `${PATH}?fieldManager=${FIELD_MANAGER}`, {
+      body,
+      contentType: 'application/json-patch+json',
+      metadataOnly: true,
+      signal,
+    });
+
+  let wake = new AbortController();
+  // Nobody can call us before it is trusted.
+  source.onChange(() => wake.abort());
+  while (!signal.aborted) {
+    wake = new AbortController();
+    try {
+      await look();
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      tell(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
+    }
+    options.onLooked();
+    await clock.delay(LOOK_MS, AbortSignal.any([signal, wake.signal]));
+  }
+}

@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import type { ImageSource } from '../../../src/controllers/images.ts';
+import { createPodController } from '../../../src/controllers/pod/controller.ts';
+import { createController } from '../../../src/kube/controller.ts';
+import { createStore } from '../../../src/kube/store.ts';
+import type { Namespace } from '../../../src/placement/eligibility.ts';
+import { type Pod, readPod } from '../../../src/placement/pod.ts';
+import { settings } from '../../placement/objects.ts';
+import { createHandClock } from '../hand-clock.ts';
+
+const IMAGES = 5_000;
+const KEY = 'shop/p';
+
+describe('a pod of thousands of images', () => {
+  it('has some of them asked about, and is decided once for many answers', async () => {
+    const clock = createHandClock();
+    const pods = createStore<Pod>();
+    const namespaces = createStore<Namespace>();
+    namespaces.put('shop', { name: 'shop', uid: 'n', resourceVersion: '1', labels: {}, preferred: undefined });
+    const containers = Array.from({ length: IMAGES }, (_, index) => ({ name: `c${index}`, image: `i${index}` }));
+    const metadata = { name: 'p', namespace: 'shop', uid: 'u', resourceVersion: '1', generation: 1 };
+    pods.put(KEY, readPod({ metadata, spec: { containers } }));
+    const answered = new Set<string>();
+    const asked = new Map<string, number>();
+    const notes: string[] = [];
+    const images: ImageSource = {
+      answer({ image }) {
+        asked.set(image, (asked.get(image) ?? 0) + 1);
+        if (!answered.has(image)) return { kind: 'pending' };
+        return { kind: 'known', platforms: [{ os: 'linux', architecture: 'arm64' }] };
+      },
+      recall: () => ({ kind: 'pending' }),
+      isStale: () => false,
+      namesOf: (image) => [image],
+      unusableSecrets: () => [],
+      canonicalOf: (image) => image,
+    };
+    const pod = createPodController({
+      pods,
+      namespaces,
+      settings: () => settings(),
+      clusterArchitectures: () => ['amd64', 'arm64'],
+      images,
+      write: async () => ({ kind: 'written', object: { metadata: { ...metadata, resourceVersion: '2' } } }),
+      events: { emit: ({ note }) => notes.push(note) > 0 },
+      clock,
+      isPaced: true,
+      onTurn() {},
+      onDecided() {},
+    });
+    const outcomes: string[] = [];
+    const { enqueue, enqueueAfter, idle, run } = createController({
+      name: 'pod',
+      workers: 1,
+      reconcile: pod.reconcile,
+      clock,
+      priorityOf: () => 'urgent',
+      onOutcome: (_key, outcome) => outcomes.push(outcome),
+    });
+    const end = new AbortController();
+    const running = run(end.signal, end.signal);
+    const settle = async () => {
+      do await new Promise((resolve) => setImmediate(resolve));
+      while (!idle());
+    };
+
+    enqueue(KEY);
+    await settle();
+    const wanted = [...asked.keys()];
+    expect(wanted).to.have.length(256);
+    for (const image of wanted) {
+      answered.add(image);
+      for (const { key, inMs } of pod.imageSettled(image)) enqueueAfter(key, inMs);
+      await settle();
+    }
+    expect(outcomes).to.deep.equal(['waiting', 'waiting']);
+    expect([...asked.values()].every((times) => times === 2)).to.equal(true);
+    expect(notes).to.have.length(1);
+    expect(notes[0]).to.match(/^more than 256 different images: i256 and those after it are not asked about/);
+    await clock.advance(120_000);
+    await settle();
+    expect(outcomes).to.deep.equal(['waiting', 'waiting', 'written']);
+    end.abort();
+    await running;
+  });
+});

@@ -1,0 +1,218 @@
+import { expect } from 'chai';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import { createRoutes } from '../../src/oci/mirrors.ts';
+import {
+  CONFIG,
+  type Harness,
+  IMAGE,
+  INDEX,
+  putImage,
+  reply,
+  type ScriptedServer,
+  sha256,
+  startResolver,
+  startServer,
+} from './server.ts';
+
+const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
+const never = new AbortController().signal;
+const SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
+
+describe('an image that is not perfect', () => {
+  let server: ScriptedServer;
+  let harness: Harness;
+  beforeEach(async () => {
+    server = await startServer();
+    harness = startResolver([server.host]);
+  });
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
+
+  const resolve = (rest = 'app:v1') => harness.resolver.resolve(`${server.host}/${rest}`, ANYONE, never);
+  async function failure(rest?: string): Promise<ImageError> {
+    const error: unknown = await resolve(rest).catch((reason: unknown) => reason);
+    return error instanceof ImageError ? error : expect.fail(String(error));
+  }
+  const good = {
+    mediaType: IMAGE,
+    digest: sha256('amd64'),
+    size: 1,
+    platform: { os: 'linux', architecture: 'amd64' },
+  };
+  /** An index of these entries as `app:v1`. */
+  const put = (...manifests: unknown[]): string =>
+    server.put('app', 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
+  const putBody = (body: unknown): object => ({
+    mediaType: IMAGE,
+    digest: server.put('app', 'manifests', body, { type: IMAGE }),
+    size: 1,
+  });
+  function putConfigured(config: unknown): object {
+    const digest = server.put('app', 'blobs', config);
+    return putBody({ schemaVersion: 2, mediaType: IMAGE, config: { mediaType: CONFIG, digest, size: 1 }, layers: [] });
+  }
+  function putAnswer(status: number): object {
+    const digest = sha256(`answers ${status}`);
+    server.on(`/v2/app/manifests/${digest}`, reply(status));
+    return { mediaType: IMAGE, digest, size: 1 };
+  }
+
+  describe('because it is of schema 1 and signed', () => {
+    const body = JSON.stringify({ schemaVersion: 1, name: 'app', fsLayers: [], signatures: [{ signature: 'x' }] });
+    // Computed over the body without its signatures.
+    const published = sha256('the payload');
+    for (const [by, rest] of [
+      ['by its tag', 'app:v1'],
+      ['by its digest', `app@${published}`],
+    ] as const) {
+      for (const type of [SCHEMA1, 'application/json']) {
+        it(`is named as such ${by}, sent as ${type}`, async () => {
+          server.on('*', reply(200, { 'content-type': type, 'docker-content-digest': published }, body));
+          const error = await failure(rest);
+          expect(error).to.include({ code: 'unsupported', temporary: false });
+          expect(error.message).to.include('Docker schema 1');
+        });
+      }
+    }
+
+    it('is not what anything is taken for whose digest is wrong', async () => {
+      const other = JSON.stringify({ schemaVersion: 2, mediaType: INDEX, manifests: [good] });
+      server.on('*', reply(200, { 'content-type': INDEX, 'docker-content-digest': published }, other));
+      expect(await failure()).to.include({ code: 'malformed' });
+    });
+  });
+
+  type Entry = () => unknown;
+  const bad: [what: string, entry: Entry, reason: RegExp, code: string][] = [
+    [
+      'with a digest of an algorithm that nobody has',
+      () => ({ ...good, digest: `blake3:${'a'.repeat(64)}`, platform: { os: 'linux', architecture: 'arm64' } }),
+      /^an entry without a digest that can be verified$/,
+      'malformed',
+    ],
+    ['without a digest', () => ({ mediaType: IMAGE, size: 1 }), /without a digest/, 'malformed'],
+    ['that is null', () => null, /without a digest/, 'malformed'],
+    [
+      'whose config names no architecture',
+      () => putConfigured({ os: 'linux' }),
+      /the config blob names no architecture/,
+      'malformed',
+    ],
+    ['whose config is no JSON', () => putConfigured('nope'), /the config blob is no JSON/, 'malformed'],
+    ['that is no JSON', () => putBody('nope'), /the manifest is no JSON object/, 'malformed'],
+    [
+      'that is an artifact of a draft',
+      () => putBody({ mediaType: 'application/vnd.oci.artifact.manifest.v1+json', blobs: [] }),
+      /holds neither/,
+      'malformed',
+    ],
+    ['that is refused', () => putAnswer(403), /answers 403 Forbidden for the manifest/, 'denied'],
+    ['that answers 418', () => putAnswer(418), /answers 418/, 'unsupported'],
+  ];
+  for (const [what, entry, reason, code] of bad) {
+    it(`because of an entry ${what} runs on what its other entries say`, async () => {
+      put(entry(), good);
+      const { platforms, skipped } = await resolve();
+      expect(platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
+      expect(skipped.map((each) => each.reason).join()).to.match(reason);
+    });
+
+    it(`because of an entry ${what}, and has no other, is an error`, async () => {
+      put(entry());
+      expect(await failure()).to.include({ code, temporary: false });
+    });
+  }
+
+  const passing: [what: string, status: number, code: string][] = [
+    ['is answered with 500', 500, 'unavailable'],
+    ['is answered with 503', 503, 'unavailable'],
+    ['takes too long', 408, 'timeout'],
+    ['meets the limit of requests', 429, 'rate-limited'],
+  ];
+  for (const [what, status, code] of passing) {
+    it(`because of an entry that ${what} is asked again: that is no verdict`, async () => {
+      put(putAnswer(status), good);
+      expect(await failure()).to.include({ code, temporary: true });
+    });
+  }
+
+  it('because of an entry that is not what its digest says is an error: something in between has changed it', async () => {
+    const digest = sha256('something else');
+    server.on(`/v2/app/manifests/${digest}`, reply(200, { 'content-type': IMAGE }, '{"config":{}}'));
+    put({ mediaType: IMAGE, digest, size: 1 }, good);
+    expect(await failure()).to.include({ code: 'malformed' });
+  });
+
+  it('because a mirror refuses an entry is asked for at the source', async () => {
+    const mirror = await startServer();
+    const entry = { mediaType: IMAGE, digest: putImage(server, 'app', 'arm64'), size: 1 };
+    const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
+    for (const each of [mirror, server]) each.put('app', 'manifests', index, { tag: 'v1' });
+    mirror.on(`/v2/app/manifests/${entry.digest}`, reply(403));
+    const hosts = [server.host, mirror.host];
+    harness.stop();
+    const mirrors = { [server.host]: { endpoints: [mirror.host], fallback: true, credentials: 'mirror' as const } };
+    harness = startResolver(hosts, {
+      endpointsOf: createRoutes({ mirrors, insecure: hosts, hosts: () => undefined }).endpointsOf,
+    });
+    const { platforms, source } = await resolve();
+    expect(platforms).to.have.length(2);
+    expect(source).to.equal(server.host);
+    await mirror.stop();
+  });
+
+  for (const [what, entry] of [
+    ['lacks', () => ({ mediaType: IMAGE, digest: sha256('gone'), size: 1 })],
+    ['refuses', () => putAnswer(403)],
+  ] as const) {
+    it(`because the registry ${what} an entry is known by its digest, too, and asked for again after a while`, async () => {
+      const digest = put(entry(), good);
+      const image = `${server.host}/app@${digest}`;
+      await resolve(`app@${digest}`);
+      expect(harness.resolver.known(image, ANYONE)).to.have.length(1);
+      const asked = server.asked.length;
+      harness.resolver.request(image, ANYONE);
+      expect(harness.resolver.pending()).to.equal(0);
+      harness.advance(600_000);
+      expect(harness.resolver.known(image, ANYONE)).to.equal(undefined);
+      await resolve(`app@${digest}`);
+      expect(server.asked.length).to.be.greaterThan(asked);
+      // Nor does an outage take back what was known.
+      server.on('*', reply(503));
+      server.on(`/v2/app/manifests/${digest}`, reply(503));
+      harness.advance(600_000);
+      await failure(`app@${digest}`);
+      expect(harness.resolver.known(image, ANYONE)).to.have.length(1);
+    });
+  }
+
+  it('because its digests are of sha384, as container runtimes know it, runs on what it says', async () => {
+    put({ ...good, digest: `sha384:${'a'.repeat(96)}` });
+    expect((await resolve()).platforms).to.have.length(1);
+  });
+
+  for (const status of [501, 405]) {
+    it(`because its registry answers HEAD with ${status} is asked for with GET, from then on at once`, async () => {
+      const body = JSON.stringify({ schemaVersion: 2, mediaType: INDEX, manifests: [good] });
+      server.on('/v2/app/manifests/v1', (request, response) => {
+        const answer =
+          request.method === 'HEAD' ? reply(status) : reply(200, { 'content-type': INDEX, etag: '"e"' }, body);
+        answer(request, response);
+      });
+      await resolve();
+      harness.advance(600_000);
+      await resolve();
+      expect(server.asked.splice(0)).to.deep.equal([
+        'GET /v2/app/manifests/v1',
+        'HEAD /v2/app/manifests/v1',
+        'GET /v2/app/manifests/v1',
+      ]);
+      harness.advance(3_600_000);
+      await resolve();
+      expect(server.asked).to.deep.equal(['GET /v2/app/manifests/v1']);
+    });
+  }
+});

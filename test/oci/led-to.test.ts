@@ -1,0 +1,201 @@
+import type { ServerOptions } from 'node:https';
+import { expect } from 'chai';
+import { createAuthority } from '../../hack/cluster/certificates.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Resolution, ResolverOptions } from '../../src/oci/resolver.ts';
+import {
+  CONFIG,
+  type Harness,
+  IMAGE,
+  reply,
+  type ScriptedServer,
+  sha256,
+  startResolver,
+  startServer,
+} from './server.ts';
+
+const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
+const never = new AbortController().signal;
+const authority = createAuthority('stores');
+const pair = authority.issue('127.0.0.1', ['127.0.0.1']);
+const tls: ServerOptions = { cert: pair.certificate, key: pair.key };
+
+const config = JSON.stringify({ os: 'linux', architecture: 'arm64' });
+const manifest = JSON.stringify({
+  schemaVersion: 2,
+  mediaType: IMAGE,
+  config: { mediaType: CONFIG, digest: sha256(config), size: 1 },
+  layers: [],
+});
+const ARM64 = [{ os: 'linux', architecture: 'arm64' }];
+
+describe('where a registry leads to', () => {
+  let registry: ScriptedServer;
+  let store: ScriptedServer;
+  let harness: Harness;
+  beforeEach(async () => {
+    registry = await startServer(tls);
+    registry.on('/v2/app/manifests/v1', reply(200, { 'content-type': IMAGE }, manifest));
+  });
+  afterEach(async () => {
+    harness.stop();
+    await Promise.all([registry, store].map((server) => server.stop()));
+  });
+
+  async function startStore(options?: ServerOptions): Promise<ScriptedServer> {
+    store = await startServer(options);
+    store.on('/blob', reply(200, {}, config));
+    return store;
+  }
+  function blobsAt(scheme: 'http' | 'https'): void {
+    registry.on(`/v2/app/blobs/${sha256(config)}`, reply(307, { location: `${scheme}://${store.host}/blob` }));
+  }
+  /** Without the store, loopback is forbidden there: the tests say so, or name it. */
+  function start(insecure: readonly string[], more: Partial<ResolverOptions> = {}): void {
+    harness = startResolver(insecure, { addresses: { allow: ['127.0.0.1/32'] }, ...more });
+  }
+  const resolve = (): Promise<Resolution> => harness.resolver.resolve(`${registry.host}/app:v1`, ANYONE, never);
+  async function failure(): Promise<ImageError> {
+    const error: unknown = await resolve().catch((reason: unknown) => reason);
+    return error instanceof ImageError ? error : expect.fail(String(error));
+  }
+
+  it('over TLS, with a certificate that nobody can verify, is asked where registries.insecure names it', async () => {
+    await startStore(tls);
+    blobsAt('https');
+    start([registry.host, store.host]);
+    expect((await resolve()).platforms).to.deep.equal(ARM64);
+  });
+
+  it('over TLS, with such a certificate, is named with the key that opens it', async () => {
+    await startStore(tls);
+    blobsAt('https');
+    start([registry.host]);
+    const error = await failure();
+    expect(error).to.include({ code: 'unavailable' });
+    expect(error.message).to.include(`at ${store.host}, that cannot be verified`);
+    expect(error.message).to.include(`registries.insecure: ["${store.host}"] skips that`);
+    expect(store.asked).to.deep.equal([]);
+  });
+
+  it('over plain http is asked where registries.insecure names it', async () => {
+    await startStore();
+    blobsAt('http');
+    start([registry.host, store.host]);
+    expect((await resolve()).platforms).to.deep.equal(ARM64);
+  });
+
+  it('over plain http is asked though it is called https, where registries.insecure names it', async () => {
+    await startStore();
+    blobsAt('https');
+    start([registry.host, store.host]);
+    expect((await resolve()).platforms).to.deep.equal(ARM64);
+  });
+
+  it('over plain http is refused where nothing names it, with the key that opens it', async () => {
+    await startStore();
+    blobsAt('http');
+    start([registry.host]);
+    const error = await failure();
+    expect(error).to.include({ code: 'forbidden-address' });
+    expect(error.message).to.equal(
+      `${registry.host} redirects from https to http; registries.insecure: ["${store.host}"] allows it`,
+    );
+    expect(store.asked).to.deep.equal([]);
+  });
+
+  it('is asked where the registry itself can be verified', async () => {
+    const stranger = createAuthority('stranger').issue('127.0.0.1', ['127.0.0.1']);
+    await startStore({ cert: stranger.certificate, key: stranger.key });
+    blobsAt('https');
+    start([store.host], { authorities: () => [authority.certificate] });
+    expect((await resolve()).platforms).to.deep.equal(ARM64);
+  });
+
+  it('may be on loopback where the operator named it and the registry', async () => {
+    await startStore();
+    blobsAt('http');
+    start([registry.host, store.host], { addresses: {} });
+    expect((await resolve()).platforms).to.deep.equal(ARM64);
+  });
+
+  /** How each host is asked: its policy for addresses, and its trust. */
+  async function askedThrough(insecure: readonly string[], hops: Record<string, string>): Promise<string[]> {
+    await startStore();
+    const asked: string[] = [];
+    start(insecure, {
+      send: async ({ url, trust, policy }) => {
+        asked.push(`${url.host} ${policy} ${trust?.id ?? 'verified'}`);
+        const location = hops[url.host];
+        const answer = location === undefined ? { status: 404, headers: {} } : { status: 307, headers: { location } };
+        return { ...answer, body: new Uint8Array(), url };
+      },
+    });
+    await harness.resolver.resolve('registry.test/app:v1', ANYONE, never).catch(() => undefined);
+    return asked;
+  }
+
+  it('is known by its port, also where that is the usual one and a URL drops it', async () => {
+    const hops = { 'registry.test': 'https://store.test/blob', 'store.test': 'http://old.test/blob' };
+    expect(await askedThrough(['registry.test', 'store.test:443', 'old.test:80'], hops)).to.deep.equal([
+      'registry.test configured insecure',
+      'store.test configured insecure',
+      'old.test configured insecure',
+    ]);
+  });
+
+  it('may not be on loopback where a registry that nobody named leads there', async () => {
+    const hops = { 'registry.test': 'http://store.test/blob' };
+    expect(await askedThrough(['store.test'], hops)).to.deep.equal([
+      'registry.test registry verified',
+      'store.test registry insecure',
+    ]);
+  });
+
+  describe('for a token', () => {
+    function challengeAt(realm: string): void {
+      registry.on(`/v2/app/blobs/${sha256(config)}`, reply(200, {}, config));
+      store.on('/token', reply(200, {}, '{"token":"t"}'));
+      registry.on('/v2/app/manifests/v1', (request, response) => {
+        const isHolder = request.headers.authorization === 'Bearer t';
+        const challenge = { 'www-authenticate': `Bearer realm="${realm}"` };
+        (isHolder ? reply(200, { 'content-type': IMAGE }, manifest) : reply(401, challenge))(request, response);
+      });
+    }
+    const verified = { authorities: () => [authority.certificate] };
+    /** Another authority than the one of the registry. */
+    function unverifiable(): ServerOptions {
+      const { certificate, key } = createAuthority('stranger').issue('127.0.0.1', ['127.0.0.1']);
+      return { cert: certificate, key };
+    }
+
+    it('over plain http is refused, also where it is named, with the key that opens it', async () => {
+      await startStore();
+      challengeAt(`http://${store.host}/token`);
+      start([store.host], verified);
+      const error = await failure();
+      expect(error).to.include({ code: 'forbidden-address' });
+      expect(error.message).to.include(`registries.insecure: ["${registry.host}"] allows it`);
+      expect(store.asked).to.deep.equal([]);
+      harness.stop();
+      start([registry.host]);
+      expect((await resolve()).platforms).to.deep.equal(ARM64);
+    });
+
+    it('with a certificate that nobody can verify is refused, with the keys that open it', async () => {
+      await startStore(unverifiable());
+      challengeAt(`https://${store.host}/token`);
+      start([store.host], verified);
+      expect((await failure()).message).to.include(
+        `registries.insecure: ["${registry.host}", "${store.host}"] skips that`,
+      );
+      harness.stop();
+      start([registry.host]);
+      expect((await failure()).message).to.include(`registries.insecure: ["${store.host}"] skips that`);
+      harness.stop();
+      start([registry.host, store.host]);
+      expect((await resolve()).platforms).to.deep.equal(ARM64);
+    });
+  });
+});

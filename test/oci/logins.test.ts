@@ -1,0 +1,211 @@
+import { expect } from 'chai';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Resolution } from '../../src/oci/resolver.ts';
+import {
+  type Answer,
+  type Harness,
+  INDEX,
+  indexOf,
+  reply,
+  type ScriptedServer,
+  startResolver,
+  startServer,
+} from './server.ts';
+
+const ACCESS: Access = { namespace: 'default', pullSecrets: ['wrong', 'right'], always: false };
+const never = new AbortController().signal;
+const basic = (login: string): string => `Basic ${Buffer.from(login).toString('base64')}`;
+const WRONG = basic('wrong:x');
+const RIGHT = basic('right:x');
+
+describe('several logins for one image', () => {
+  let server: ScriptedServer;
+  let harness: Harness;
+  /** What the token service says, by who asks. */
+  let says: Map<string, Answer>;
+  beforeEach(async () => {
+    server = await startServer();
+    says = new Map([[RIGHT, reply(200, {}, '{"token":"t"}')]]);
+    const body = JSON.stringify(indexOf('linux/amd64'));
+    server.on('/token', (request, response) =>
+      (says.get(request.headers.authorization ?? 'nobody') ?? reply(401))(request, response),
+    );
+    server.on('/v2/app/manifests/v1', (request, response) => {
+      const answer =
+        request.headers.authorization === 'Bearer t'
+          ? reply(200, { 'content-type': INDEX }, body)
+          : reply(401, { 'www-authenticate': `Bearer realm="http://${server.host}/token"` });
+      answer(request, response);
+    });
+    start(['wrong:x', 'right:x']);
+  });
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
+
+  function start(logins: readonly string[]): void {
+    harness = startResolver([server.host], {
+      pullSecrets: async () =>
+        logins.map((login) => {
+          const auths = { [server.host]: { auth: Buffer.from(login).toString('base64') } };
+          const data = { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') };
+          return { name: login.split(':')[0] ?? '', type: 'kubernetes.io/dockerconfigjson', data };
+        }),
+    });
+  }
+  const resolve = (name = 'app:v1'): Promise<Resolution> =>
+    harness.resolver.resolve(`${server.host}/${name}`, ACCESS, never);
+  async function failure(): Promise<ImageError> {
+    const error: unknown = await resolve().catch((reason: unknown) => reason);
+    return error instanceof ImageError ? error : expect.fail(String(error));
+  }
+  const page = reply(200, { 'content-type': 'text/html' }, '<html>please log in</html>');
+
+  const answers: [what: string, answer: Answer, code: string, temporary: boolean][] = [
+    ['a page for logging in', page, 'malformed', false],
+    ['409', reply(409), 'unsupported', false],
+    ['405', reply(405), 'denied', false],
+    ['a redirect', reply(302, { location: '/login' }), 'denied', false],
+    ['500', reply(500), 'unavailable', true],
+    ['503', reply(503, { 'retry-after': '7' }), 'unavailable', true],
+  ];
+  for (const [what, answer, code, temporary] of answers) {
+    it(`are all tried where the token service answers ${what} to the first`, async () => {
+      says.set(WRONG, answer);
+      expect((await resolve()).platforms).to.have.length(1);
+    });
+
+    it(`and ${what} for each of them is ${code}`, async () => {
+      for (const who of [WRONG, RIGHT]) says.set(who, answer);
+      expect(await failure()).to.include({ code, temporary });
+    });
+  }
+
+  it('are all tried where the registry itself answers something else to the first', async () => {
+    const body = JSON.stringify(indexOf('linux/amd64'));
+    for (const answer of [reply(405), reply(409), reply(302), reply(302, { location: '/v2/app/manifests/v1' })]) {
+      server.on('/v2/app/manifests/v1', (request, response) => {
+        const { authorization } = request.headers;
+        const known: Record<string, Answer> = { [WRONG]: answer, [RIGHT]: reply(200, { 'content-type': INDEX }, body) };
+        (known[authorization ?? ''] ?? reply(401, { 'www-authenticate': 'Basic realm="x"' }))(request, response);
+      });
+      harness.stop();
+      start(['wrong:x', 'right:x']);
+      expect((await resolve()).platforms).to.have.length(1);
+    }
+  });
+
+  it('are not tried on while the registry itself fails: an outage gets no more requests than it needs', async () => {
+    server.on('/v2/app/manifests/v1', reply(503));
+    expect(await failure()).to.include({ code: 'unavailable' });
+    expect(server.asked).to.have.length(1);
+  });
+
+  it('say what the first of them met, where none works', async () => {
+    says.set(WRONG, page);
+    says.set(RIGHT, reply(401));
+    expect((await failure()).message).to.include('answers without a token');
+    says.set(WRONG, reply(401));
+    says.set(RIGHT, page);
+    harness.advance(60_000);
+    expect(await failure()).to.include({ code: 'denied' });
+  });
+
+  it('say first what may pass by itself', async () => {
+    says.set(WRONG, page);
+    says.set(RIGHT, reply(503, { 'retry-after': '7' }));
+    expect(await failure()).to.include({ code: 'unavailable', temporary: true, retryAfterMs: 7000 });
+  });
+
+  it('count once for the circuit, however many meet the same outage of the token service', async () => {
+    harness.stop();
+    start(['a:x', 'b:x', 'c:x', 'd:x', 'e:x', 'f:x']);
+    server.on('/token', reply(503));
+    for (let turn = 1; turn <= 4; turn += 1) {
+      const before = server.asked.length;
+      expect(await failure()).to.include({ code: 'unavailable' });
+      expect(server.asked.length - before, `look-up ${turn}`).to.be.greaterThan(1);
+    }
+  });
+});
+
+describe('a token service that knows only POST', () => {
+  let server: ScriptedServer;
+  let harness: Harness;
+  let forms: string[];
+  beforeEach(async () => {
+    server = await startServer();
+    forms = [];
+    const body = JSON.stringify(indexOf('linux/amd64'));
+    server.on('*', (request, response) => {
+      const answer =
+        request.headers.authorization === 'Bearer t'
+          ? reply(200, { 'content-type': INDEX }, body)
+          : reply(401, { 'www-authenticate': `Bearer realm="http://${server.host}/token",service="s"` });
+      answer(request, response);
+    });
+    const auths = { [server.host]: { username: 'me', password: 'a&b=c' } };
+    const data = { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') };
+    harness = startResolver([server.host], {
+      pullSecrets: async () => [{ name: 's', type: 'kubernetes.io/dockerconfigjson', data }],
+    });
+  });
+  afterEach(async () => {
+    harness.stop();
+    await server.stop();
+  });
+  function answers(get: number, post: Answer): void {
+    server.on('/token', async (request, response) => {
+      if (request.method !== 'POST') return reply(get)(request, response);
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      forms.push(Buffer.concat(chunks).toString());
+      post(request, response);
+    });
+  }
+  const resolve = (name: string) =>
+    harness.resolver.resolve(`${server.host}/${name}`, { ...ACCESS, pullSecrets: ['s'] }, never);
+  const tokens = (): string[] =>
+    server.asked.filter((line) => line.includes('/token')).map((line) => line.split(' ', 1)[0] ?? '');
+
+  for (const status of [404, 405]) {
+    it(`and answers GET with ${status} gets the password in a form, and later at once`, async () => {
+      answers(status, reply(200, {}, '{"access_token":"t"}'));
+      await resolve('app:v1');
+      expect(tokens()).to.deep.equal(['GET', 'POST']);
+      expect(forms).to.deep.equal([
+        'grant_type=password&service=s&scope=repository%3Aapp%3Apull&client_id=archaware-controller' +
+          '&username=me&password=a%26b%3Dc',
+      ]);
+      await resolve('other:v1');
+      expect(tokens()).to.deep.equal(['GET', 'POST', 'POST']);
+    });
+  }
+
+  it('is asked by GET again once it knows no POST any more', async () => {
+    answers(405, reply(200, {}, '{"access_token":"t"}'));
+    await resolve('app:v1');
+    server.on('/token', (request, response) =>
+      (request.method === 'POST' ? reply(405) : reply(200, {}, '{"token":"t"}'))(request, response),
+    );
+    await resolve('other:v1').catch(() => undefined);
+    harness.advance(60_000);
+    expect((await resolve('third:v1')).platforms).to.have.length(1);
+  });
+
+  it('is not asked by POST because a password is wrong', async () => {
+    answers(401, reply(200, {}, '{"access_token":"t"}'));
+    const error: unknown = await resolve('app:v1').catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied' });
+    expect(forms).to.deep.equal([]);
+  });
+
+  it('and answers both with 405 is denied', async () => {
+    answers(405, reply(405));
+    const error: unknown = await resolve('app:v1').catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied', temporary: false });
+    expect(String(error)).to.not.include('a&b=c');
+  });
+});

@@ -1,0 +1,267 @@
+import { expect } from 'chai';
+import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Request, Response, Send } from '../../src/oci/transport.ts';
+import { type Harness, INDEX, indexOf, sha256, startResolver } from './server.ts';
+
+const never = new AbortController().signal;
+const ACCESS: Access = { namespace: 'default', pullSecrets: ['s'], always: false };
+const REGISTRY = 'reg.example.com';
+const BODY = JSON.stringify(indexOf('linux/amd64', 'linux/arm64'));
+const PASSWORD = `Basic ${Buffer.from('me:hunter2').toString('base64')}`;
+
+type Answer = { status?: number; headers?: Record<string, string>; body?: string };
+type Host = (request: Request) => Answer;
+
+const manifest: Answer = { headers: { 'content-type': INDEX, 'docker-content-digest': sha256(BODY) }, body: BODY };
+const challenged = (challenge: string): Answer => ({ status: 401, headers: { 'www-authenticate': challenge } });
+const redirected = (location: string): Answer => ({ status: 307, headers: { location } });
+
+/** Wants a token for a scope; gives anybody one that is good for the scopes that are asked for. */
+function tokens(name: string, scope: string, then: Host = () => manifest): Host {
+  return (request) => {
+    const { url, headers } = request;
+    if (url.pathname === '/token') {
+      return { body: JSON.stringify({ token: `${name}:${url.searchParams.getAll('scope').join('+')}` }) };
+    }
+    const [, scopes] = new RegExp(`^Bearer ${name}:(.*)$`).exec(headers.authorization ?? '') ?? [];
+    return scopes?.split('+').includes(scope) === true
+      ? then(request)
+      : challenged(`Bearer realm="https://${url.host}/token",service="${name}",scope="${scope}"`);
+  };
+}
+
+describe('a registry that leads to another one, which has tokens of its own', () => {
+  let harness: Harness | undefined;
+  afterEach(() => harness?.stop());
+
+  /** Looks `reg.example.com/a/b` up among these hosts; the log has what each was sent. */
+  function world(hosts: Record<string, Host>, logins = false) {
+    const log: string[] = [];
+    const send: Send = async (request): Promise<Response> => {
+      const { method, url, headers } = request;
+      const path = decodeURIComponent(url.pathname + url.search);
+      log.push(
+        `${method} ${url.host}${path}${headers.authorization === undefined ? '' : ` [${headers.authorization}]`}`,
+      );
+      const { status = 200, headers: answered = {}, body = '' } = hosts[url.host]?.(request) ?? { status: 404 };
+      return { status, headers: answered, body: Buffer.from(body), url };
+    };
+    const auth = Buffer.from('me:hunter2').toString('base64');
+    const secret: ReadSecret = {
+      name: 's',
+      type: 'kubernetes.io/dockerconfigjson',
+      data: {
+        '.dockerconfigjson': Buffer.from(JSON.stringify({ auths: { [REGISTRY]: { auth } } })).toString('base64'),
+      },
+    };
+    const started = startResolver([], { send, pullSecrets: async () => (logins ? [secret] : []) });
+    harness = started;
+    return {
+      log,
+      harness: started,
+      resolve: (name = 'a/b') => started.resolver.resolve(`${REGISTRY}/${name}`, ACCESS, never),
+    };
+  }
+  const OURS = 'repository:a/b:pull';
+  const to =
+    (host: string): Host =>
+    ({ url }) =>
+      redirected(`https://${host}${url.pathname}`);
+
+  it('answers the challenge of the other, and asks it only once before it has a token', async () => {
+    const { resolve, log } = world({ [REGISTRY]: to('two.example.com'), 'two.example.com': tokens('two', OURS) });
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log).to.deep.equal([
+      'GET reg.example.com/v2/a/b/manifests/latest',
+      'GET two.example.com/v2/a/b/manifests/latest',
+      'GET two.example.com/token?service=two&scope=repository:a/b:pull',
+      'GET two.example.com/v2/a/b/manifests/latest [Bearer two:repository:a/b:pull]',
+    ]);
+  });
+
+  it('answers both, one after the other, and keeps the token of the first', async () => {
+    const { resolve, log, harness } = world({
+      [REGISTRY]: tokens('one', OURS, to('two.example.com')),
+      'two.example.com': tokens('two', OURS),
+    });
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log).to.deep.equal([
+      'GET reg.example.com/v2/a/b/manifests/latest',
+      'GET reg.example.com/token?service=one&scope=repository:a/b:pull',
+      'GET reg.example.com/v2/a/b/manifests/latest [Bearer one:repository:a/b:pull]',
+      'GET two.example.com/v2/a/b/manifests/latest',
+      'GET two.example.com/token?service=two&scope=repository:a/b:pull',
+      'GET two.example.com/v2/a/b/manifests/latest [Bearer two:repository:a/b:pull]',
+    ]);
+    harness.advance(15_000);
+    log.length = 0;
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log, 'both tokens are still good').to.deep.equal([
+      'HEAD reg.example.com/v2/a/b/manifests/latest [Bearer one:repository:a/b:pull]',
+      'HEAD two.example.com/v2/a/b/manifests/latest',
+      'HEAD two.example.com/v2/a/b/manifests/latest [Bearer two:repository:a/b:pull]',
+    ]);
+  });
+
+  it('answers the other anonymously where the first had a password', async () => {
+    const { resolve, log } = world(
+      {
+        [REGISTRY]: (request) =>
+          request.headers.authorization === PASSWORD
+            ? to('two.example.com')(request)
+            : challenged('Basic realm="registry"'),
+        'two.example.com': tokens('two', OURS),
+      },
+      true,
+    );
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log).to.deep.equal([
+      'GET reg.example.com/v2/a/b/manifests/latest',
+      `GET reg.example.com/v2/a/b/manifests/latest [${PASSWORD}]`,
+      'GET two.example.com/v2/a/b/manifests/latest',
+      'GET two.example.com/token?service=two&scope=repository:a/b:pull',
+      'GET two.example.com/v2/a/b/manifests/latest [Bearer two:repository:a/b:pull]',
+    ]);
+  });
+
+  it('asks for the scope of the other as well, where that knows the repository by another name', async () => {
+    const { resolve, log } = world({
+      [REGISTRY]: ({ url }) => redirected(`https://two.example.com${url.pathname.replace('/v2/', '/v2/org/')}`),
+      'two.example.com': tokens('two', 'repository:org/a/b:pull'),
+    });
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log[2]).to.equal(
+      'GET two.example.com/token?service=two&scope=repository:a/b:pull&scope=repository:org/a/b:pull',
+    );
+  });
+
+  it('asks for the scope that a gateway passes on, with its own password', async () => {
+    const { resolve, log } = world({ [REGISTRY]: tokens('one', 'repository:org/a/b:pull') }, true);
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log[1]).to.equal(
+      `GET reg.example.com/token?service=one&scope=repository:a/b:pull&scope=repository:org/a/b:pull [${PASSWORD}]`,
+    );
+  });
+
+  it('asks for one more token where a first one turns out to be for too little', async () => {
+    const { resolve, log } = world({
+      [REGISTRY]: (request) => {
+        const answer = tokens('one', 'repository:org/a/b:pull')(request);
+        // It names the scope only to who has a token.
+        const isFirst = request.headers.authorization === undefined && answer.status === 401;
+        return isFirst ? challenged('Bearer realm="https://reg.example.com/token"') : answer;
+      },
+    });
+    expect((await resolve()).platforms).to.have.length(2);
+    expect(log.filter((line) => line.includes('/token'))).to.deep.equal([
+      'GET reg.example.com/token?scope=repository:a/b:pull',
+      'GET reg.example.com/token?service=one&scope=repository:a/b:pull&scope=repository:org/a/b:pull',
+    ]);
+  });
+
+  it('does not go on for ever with one that names another scope each time', async () => {
+    let turn = 0;
+    const { resolve, log } = world({
+      [REGISTRY]: ({ url }) => {
+        turn += 1;
+        return url.pathname === '/token'
+          ? { body: '{"token":"t"}' }
+          : challenged(`Bearer realm="https://reg.example.com/token",scope="repository:x${turn}:pull"`);
+      },
+    });
+    const error: unknown = await resolve().catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied' });
+    expect(log.length).to.be.at.most(5);
+  });
+
+  const ignored: [what: string, scope: string][] = [
+    ['of more than reading', 'repository:a/b:pull,push repository:evil:push repository:evil:*'],
+    ['of something else', 'registry:catalog:* aws *'],
+    ['of no repository', 'repository::pull repository:../x:pull repository:A:pull repository:a b:pull'],
+    ['that is very long', `repository:${'a'.repeat(400)}:pull`],
+    ['that is an example', 'repository:user/image:pull'],
+    ['that smuggles', 'repository:a&account=root:pull repository:a\u00e9:pull'],
+  ];
+  for (const [what, scope] of ignored) {
+    it(`ignores a scope ${what}`, async () => {
+      const { resolve, log } = world({
+        [REGISTRY]: ({ url, headers }) =>
+          url.pathname === '/token'
+            ? { body: '{"token":"t"}' }
+            : headers.authorization === undefined
+              ? challenged(`Bearer realm="https://reg.example.com/token",scope="${scope}"`)
+              : manifest,
+      });
+      await resolve();
+      expect(log[1]).to.equal('GET reg.example.com/token?scope=repository:a/b:pull');
+    });
+  }
+
+  it('takes no more than four scopes out of a challenge', async () => {
+    const names = ['c', 'd', 'e', 'f', 'g', 'h'];
+    const scope = names.map((name) => `repository:${name}:pull`).join(' ');
+    const { resolve, log } = world({
+      [REGISTRY]: ({ url, headers }) =>
+        url.pathname === '/token'
+          ? { body: '{"token":"t"}' }
+          : headers.authorization === undefined
+            ? challenged(`Bearer realm="https://reg.example.com/token",scope="${scope}"`)
+            : manifest,
+    });
+    await resolve();
+    expect(log[1]?.match(/repository:/g)).to.have.length(5);
+    expect(log[1]).to.include('repository:f:pull').and.not.include('repository:g:pull');
+  });
+
+  it('takes no scope from the root of the API, where it is asked first', async () => {
+    const log: string[] = [];
+    const send: Send = async ({ url, headers }) => {
+      log.push(`${decodeURIComponent(url.pathname + url.search)}`);
+      const answers: Record<string, Answer> = {
+        '/v2/': challenged('Bearer realm="https://reg.example.com/token",scope="repository:some/thing:pull"'),
+        '/token': { body: '{"token":"t"}' },
+      };
+      const {
+        status = 200,
+        headers: answered = {},
+        body = '',
+      } = answers[url.pathname] ?? (headers.authorization === 'Bearer t' ? manifest : { status: 500 });
+      return { status, headers: answered, body: Buffer.from(body), url };
+    };
+    const auths = { [REGISTRY]: { username: 'me', password: 'hunter2' } };
+    const data = { '.dockerconfigjson': Buffer.from(JSON.stringify({ auths })).toString('base64') };
+    harness = startResolver([], {
+      send,
+      isPrivate: () => true,
+      pullSecrets: async () => [{ name: 's', type: 'kubernetes.io/dockerconfigjson', data }],
+    });
+    await harness.resolver.resolve(`${REGISTRY}/a/b`, ACCESS, never);
+    expect(log).to.deep.equal(['/v2/', '/token?scope=repository:a/b:pull', '/v2/a/b/manifests/latest']);
+  });
+
+  it('sends no credential to the other, and refuses its realm on http', async () => {
+    const { resolve, log } = world(
+      {
+        [REGISTRY]: tokens('one', OURS, to('two.example.com')),
+        'two.example.com': () => challenged('Bearer realm="http://two.example.com/token"'),
+      },
+      true,
+    );
+    const error: unknown = await resolve().catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'forbidden-address' });
+    expect(String(error)).to.include('registries.insecure: ["two.example.com"]');
+    for (const line of log.filter((each) => each.includes('two.example.com'))) expect(line).to.not.include('[');
+  });
+
+  it('stands refused where the other leads to a third one with a challenge', async () => {
+    const { resolve, log } = world({
+      [REGISTRY]: to('two.example.com'),
+      'two.example.com': tokens('two', OURS, to('three.example.com')),
+      'three.example.com': tokens('three', OURS),
+    });
+    const error: unknown = await resolve().catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'denied' });
+    expect(log.filter((line) => line.includes('three'))).to.have.length(1);
+  });
+});

@@ -1,0 +1,90 @@
+import { expect } from 'chai';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import type { Send } from '../../src/oci/transport.ts';
+import { type Harness, INDEX, indexOf, sha256, startResolver, until } from './server.ts';
+
+const HUB = 'hub.example.com';
+const MAX_IN_FLIGHT = 4;
+
+describe('a flood of lookups of one tenant', () => {
+  const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
+  /** The requests that are not answered yet, by `host/repository`, in the order in which they were sent. */
+  const sent = new Map<string, () => void>();
+  let harness: Harness;
+
+  const send: Send = (request) =>
+    new Promise((resolve, reject) => {
+      const [, repository = ''] = /^\/v2\/(.*)\/manifests\//.exec(request.url.pathname) ?? [];
+      const body = Buffer.from(JSON.stringify(indexOf('linux/amd64')));
+      const headers = { 'content-type': INDEX, 'docker-content-digest': sha256(String(body)) };
+      const name = `${request.url.host}/${repository}`;
+      sent.set(name, () => {
+        sent.delete(name);
+        resolve({ status: 200, headers, url: request.url, body });
+      });
+      request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
+    });
+
+  beforeEach(async () => {
+    sent.clear();
+    harness = startResolver([HUB], { send, maxInFlight: MAX_IN_FLIGHT, timeoutMs: 60_000, maxEntries: 50_000 });
+    const known = harness.resolver.resolve(`${HUB}/known`, of('somebody'), new AbortController().signal);
+    await answer(`${HUB}/known`);
+    await known;
+  });
+  afterEach(() => harness.stop());
+
+  async function answer(name: string): Promise<void> {
+    await until(() => sent.has(name));
+    sent.get(name)?.();
+  }
+  const ask = (image: string, namespace: string) => harness.resolver.request(image, of(namespace));
+  /** Answers what was sent first, one after the other, until this is sent; how many of the flood were sent before it. */
+  async function turnsUntilSent(name: string): Promise<number> {
+    for (let turns = 0; ; turns += 1) {
+      await until(() => sent.has(name) || sent.size === MAX_IN_FLIGHT);
+      if (sent.has(name)) return Math.max(0, turns - 1);
+      const [first = ''] = sent.keys();
+      await answer(first);
+      await until(() => sent.size === MAX_IN_FLIGHT);
+    }
+  }
+
+  for (const [what, count, namespaces] of [
+    ['of a pod with 5,000 images', 5_000, 1],
+    ['of 200 refused pods with 64 images each', 12_800, 1],
+    ['of ten namespaces', 5_000, 10],
+  ] as const) {
+    it(`${what} lets a bystander have its turn`, async () => {
+      for (let index = 0; index < count; index += 1) ask(`${HUB}/flood${index}`, `tenant${index % namespaces}`);
+      ask(`${HUB}/wanted`, 'bystander');
+      expect(await turnsUntilSent(`${HUB}/wanted`)).to.be.at.most(namespaces);
+    });
+  }
+
+  it('does not hold up another tenant who wants one of the same images', async () => {
+    for (let index = 0; index < 5_000; index += 1) ask(`${HUB}/flood${index}`, 'tenant');
+    ask(`${HUB}/flood4000`, 'bystander');
+    expect(await turnsUntilSent(`${HUB}/flood4000`)).to.be.at.most(1);
+  });
+
+  it('at a registry that never answers takes no place of another registry that the same tenant wants', async () => {
+    for (let index = 0; index < 60; index += 1) ask(`hangs.example.com/app${index}`, 'tenant');
+    await until(() => sent.size === 2);
+    for (const host of [HUB, 'never-asked.example.com']) {
+      ask(`${host}/wanted`, 'tenant');
+      await answer(`${host}/wanted`);
+      await until(() => harness.resolver.known(`${host}/wanted`, of('tenant')) !== undefined);
+    }
+    expect([...sent.keys()]).to.deep.equal(['hangs.example.com/app0', 'hangs.example.com/app1']);
+  });
+
+  it('at registries that never answer takes no place of a registry that answers', async () => {
+    for (let index = 0; index < 600; index += 1) ask(`hangs${index}.example.com/app`, `tenant${index % 3}`);
+    await until(() => sent.size === 24);
+    for (const namespace of ['tenant0', 'bystander']) {
+      ask(`${HUB}/wanted-by-${namespace}`, namespace);
+      await answer(`${HUB}/wanted-by-${namespace}`);
+    }
+  });
+});

@@ -1,0 +1,51 @@
+import { PassThrough } from 'node:stream';
+import { expect } from 'chai';
+import { type BodyLimits, createBodyReader } from '../../src/webhook/body.ts';
+import { RequestError } from '../../src/webhook/reviewed.ts';
+
+const LIMITS: BodyLimits = { size: 1000, total: 2500, large: 100, time: 60_000, tokens: 50, depth: 5 };
+
+/** A request whose body is there as a whole. */
+const sent = (body: string) => Object.assign(new PassThrough().end(body), { headers: {} });
+const body = (name: string, length: number) => JSON.stringify({ name, text: 'x'.repeat(length) });
+
+describe('the bodies of requests', () => {
+  it('that are large are parsed one after the other, and small ones come between', async () => {
+    const read = createBodyReader(LIMITS);
+    const used: unknown[] = [];
+    const use = ({ name }: { readonly name?: unknown }) => used.push(name);
+    const requests = ['large 1', 'large 2', 'large 3'].map((name) => read(sent(body(name, 500)), use));
+    // It comes while the first of them has its turn.
+    const small = new Promise(setImmediate).then(() => read(sent(body('small', 1)), use));
+    await Promise.all([...requests, small]);
+    expect(used).to.have.members(['large 1', 'large 2', 'large 3', 'small']);
+    expect(used.indexOf('small')).to.be.below(used.indexOf('large 3'));
+    expect(used.filter((name) => name !== 'small')).to.deep.equal(['large 1', 'large 2', 'large 3']);
+  });
+
+  it('count until they are parsed, whatever becomes of them', async () => {
+    const read = createBodyReader(LIMITS);
+    const outcome = (text: string) =>
+      read(sent(text), () => 'used').catch((error: unknown) => (error instanceof RequestError ? error.status : error));
+    const large = () => outcome(body('x', 900));
+    expect(await Promise.all([large(), large(), large()])).to.deep.equal(['used', 'used', 503]);
+    expect(await Promise.all([outcome('{'.padEnd(990)), outcome(`{"a":[${'1,'.repeat(60)}`), large()])).to.deep.equal([
+      400,
+      413,
+      'used',
+    ]);
+    expect(await Promise.all([large(), large()])).to.deep.equal(['used', 'used']);
+  });
+
+  it('count no more where their use fails', async () => {
+    const read = createBodyReader(LIMITS);
+    const fail = () => {
+      throw new TypeError('a defect');
+    };
+    for (let times = 0; times < 5; times += 1) {
+      const failure = await read(sent(body('x', 900)), fail).catch((error: unknown) => error);
+      expect(failure).to.be.instanceOf(TypeError);
+    }
+    expect(await read(sent(body('x', 900)), () => 'used')).to.equal('used');
+  });
+});

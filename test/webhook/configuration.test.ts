@@ -1,0 +1,387 @@
+import { expect } from 'chai';
+import { createAuthority } from '../../hack/cluster/certificates.ts';
+import type { ApiClient } from '../../src/kube/client.ts';
+import { ApiError } from '../../src/kube/errors.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/placement/json.ts';
+import type { Operation } from '../../src/placement/patch.ts';
+import { calledPaths, configurationPatch, servingNames, trusts } from '../../src/webhook/configuration.ts';
+import { readConfiguration } from '../../src/webhook/keep-configuration.ts';
+import { createPaths, type Replicas } from '../../src/webhook/paths.ts';
+import { type Server, startServer } from '../kube/cluster.ts';
+import { CONFIGURATION, CONFIGURATIONS, createWorld, keeping, type World, webhookConfiguration } from './self-made.ts';
+
+const one = createAuthority('one').certificate;
+const two = createAuthority('two').certificate;
+const service = { name: 'hook', namespace: 'ours' };
+const OURS = ['localhost'];
+const IPS = ['127.0.0.1', '::1'];
+
+/** A configuration whose webhooks are called like this. */
+function configurationOf(...clients: (JsonObject | undefined)[]): JsonObject {
+  const webhooks = clients.map((clientConfig, index) => ({
+    name: `${index}.example.com`,
+    ...(clientConfig && { clientConfig }),
+  }));
+  return { metadata: { name: 'archaware-controller', uid: 'u' }, webhooks };
+}
+const withBundle = (text: string): JsonObject => ({ service, caBundle: btoa(text) });
+
+describe('the bundle that callers trust', () => {
+  const uid: Operation = { op: 'test', path: '/metadata/uid', value: 'u' };
+  const given = (index: number, ca: string): Operation[] => [
+    { op: 'test', path: `/webhooks/${index}/name`, value: `${index}.example.com` },
+    { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value: btoa(ca) },
+  ];
+  const rows: [what: string, configuration: JsonObject, ca: string, patch: Operation[]][] = [
+    ['is put where there is none', configurationOf({ service }), one, [uid, ...given(0, one)]],
+    ['is put where there is an empty one', configurationOf({ service, caBundle: '' }), one, [uid, ...given(0, one)]],
+    ['takes the place of another', configurationOf(withBundle(two)), one, [uid, ...given(0, one)]],
+    ['takes the place of what is none', configurationOf(withBundle('hello')), one, [uid, ...given(0, one)]],
+    ['takes the place of a part of it', configurationOf(withBundle(one)), one + two, [uid, ...given(0, one + two)]],
+    ['stays', configurationOf(withBundle(one)), one, []],
+    ['stays with others, in whatever order', configurationOf(withBundle(two + one)), one, []],
+    ['stays, however its lines end', configurationOf(withBundle(one.replaceAll('\n', '\r\n'))), one, []],
+    [
+      'is put into every webhook that lacks it, by its place',
+      configurationOf(withBundle(one), undefined, { url: 'https://example.com' }, withBundle(two)),
+      one,
+      [uid, ...given(2, one), ...given(3, one)],
+    ],
+    ['needs webhooks', { metadata: { uid: 'u' }, webhooks: 'none' }, one, []],
+  ];
+  for (const [what, configuration, ca, patch] of rows) {
+    it(what, () => expect(configurationPatch(configuration, { ca })).to.deep.equal(patch));
+  }
+
+  it('is trusted where every webhook has it, or where there is none', () => {
+    expect(trusts(configurationOf(withBundle(one), withBundle(two + one)), one)).to.equal(true);
+    expect(trusts(configurationOf(withBundle(one), withBundle(two)), one)).to.equal(false);
+    expect(trusts(undefined, one)).to.equal(true);
+  });
+});
+
+describe('the path that callers use', () => {
+  const uid: Operation = { op: 'test', path: '/metadata/uid', value: 'u' };
+  const named = (index: number): Operation => ({
+    op: 'test',
+    path: `/webhooks/${index}/name`,
+    value: `${index}.example.com`,
+  });
+  const to = (index: number, field: string, value: string): Operation => ({
+    op: 'add',
+    path: `/webhooks/${index}/clientConfig/${field}`,
+    value,
+  });
+  const path = '/mutate/abc';
+  const rows: [what: string, configuration: JsonObject, patch: Operation[], called: string[]][] = [
+    ['a Service without one', configurationOf({ service }), [uid, named(0), to(0, 'service/path', path)], ['/']],
+    [
+      'a Service with another',
+      configurationOf({ service: { ...service, path: '/mutate' } }),
+      [uid, named(0), to(0, 'service/path', path)],
+      ['/mutate'],
+    ],
+    ['a Service with it', configurationOf({ service: { ...service, path } }), [], [path]],
+    [
+      'a URL, whose host and port stay',
+      configurationOf({ url: 'https://Hook.example.com:443/mutate' }),
+      [uid, named(0), to(0, 'url', `https://Hook.example.com:443${path}`)],
+      ['/mutate'],
+    ],
+    [
+      'a URL without one',
+      configurationOf({ url: 'https://[2001:db8::1]:9443' }),
+      [uid, named(0), to(0, 'url', `https://[2001:db8::1]:9443${path}`)],
+      ['/'],
+    ],
+    ['a URL with it', configurationOf({ url: `https://hook${path}` }), [], [path]],
+    ['nothing that can be called', configurationOf({}), [], ['/']],
+    [
+      'each that lacks it',
+      configurationOf({ service: { ...service, path } }, { service }),
+      [uid, named(1), to(1, 'service/path', path)],
+      [path, '/'],
+    ],
+  ];
+  for (const [what, configuration, patch, called] of rows) {
+    it(`is put into ${what}`, () => {
+      expect(configurationPatch(configuration, { path })).to.deep.equal(patch);
+      expect(calledPaths(configuration)).to.deep.equal(called);
+    });
+  }
+
+  it('comes in one patch with the bundle', () => {
+    expect(configurationPatch(configurationOf({ service }), { ca: one, path })).to.deep.equal([
+      uid,
+      named(0),
+      to(0, 'service/path', path),
+      to(0, 'caBundle', btoa(one)),
+    ]);
+  });
+});
+
+describe('the names that are served', () => {
+  const defaults = ['svc', 'svc.cluster.local'].map((end) => `archaware-controller.archaware.${end}`);
+  const ofService = ['hook.ours.svc', 'hook.ours.svc.cluster.local', 'hook.ours'];
+  const rows: [what: string, configuration: JsonObject | undefined, dns: string[], ips: string[]][] = [
+    ['our Service without a configuration', undefined, [...defaults, 'archaware-controller.archaware'], []],
+    ['our Service without webhooks', configurationOf(), [...defaults, 'archaware-controller.archaware'], []],
+    ['the Service of a webhook', configurationOf({ service }), ofService, []],
+    ['each Service once', configurationOf({ service }, { service }), ofService, []],
+    ['the host of an URL', configurationOf({ url: 'https://Hook.example.com:1/x' }), ['hook.example.com'], []],
+    ['the IPv4 address of an URL', configurationOf({ url: 'https://192.0.2.1:1/x' }), [], ['192.0.2.1']],
+    ['the IPv6 address of an URL', configurationOf({ url: 'https://[2001:db8::1]/x' }), [], ['2001:db8::1']],
+    ['this machine, called as such', configurationOf({ url: 'https://localhost:9443/mutate' }), [], []],
+    ['nothing of an URL that is none', configurationOf({ service }, { url: 'hook' }), ofService, []],
+    ['no name that a certificate cannot hold', configurationOf({ service }, { url: 'https://a!b/' }), ofService, []],
+  ];
+  for (const [what, configuration, dns, ips] of rows) {
+    it(`are those of ${what}`, () => {
+      const names = servingNames(configuration, 'archaware');
+      expect(names.dns).to.have.members([...dns, ...OURS]);
+      expect(names.ips).to.have.members([...ips, ...IPS]);
+    });
+  }
+});
+
+describe('the configuration of the webhook', () => {
+  let server: Server;
+  let client: ApiClient;
+  let world: World;
+  let problems: string[];
+  beforeEach(async () => {
+    server = await startServer();
+    client = server.client;
+    world = createWorld(client, 0);
+    problems = [];
+  });
+  afterEach(async () => {
+    await world.end();
+    await server.stop();
+  });
+
+  const keep = (ca: string | undefined, mayWrite = () => true) =>
+    world.add((signal) =>
+      keeping({
+        client,
+        source: { current: () => ({ cert: '', key: '', ca, notAfter: 0 }), onChange: () => {} },
+        mayWrite,
+        clock: world.clock,
+        onProblem: (problem) => problems.push(problem ?? 'none'),
+        signal,
+      }),
+    );
+  const bundle = async () => {
+    const found = await client.request('get', CONFIGURATION);
+    const [webhook] = listAt(isObject(found) ? found : {}, 'webhooks') ?? [];
+    return atob(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '');
+  };
+  const create = (metadata: JsonObject = {}) => {
+    const body = webhookConfiguration();
+    return client.request('create', CONFIGURATIONS, {
+      body: { ...body, metadata: { ...objectAt(body, 'metadata'), ...metadata } },
+    });
+  };
+  const patches = () => server.asked(CONFIGURATION).filter((request) => request.startsWith('PATCH'));
+
+  it('gets the bundle at once, once, and again when somebody takes it away', async () => {
+    await create();
+    await keep(one);
+    expect(await bundle()).to.equal(one);
+    await world.pass(5000);
+    expect(patches()).to.have.length(1);
+    const remove = [{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }];
+    await client.request('patch', CONFIGURATION, { body: remove, contentType: 'application/json-patch+json' });
+    await world.pass(5000);
+    expect(await bundle()).to.equal(one);
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('is missed once, until it is there', async () => {
+    await keep(one);
+    await world.pass(5000);
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.contain('no MutatingWebhookConfiguration archaware-controller');
+    await create();
+    await world.pass(5000);
+    expect(problems.slice(1)).to.deep.equal(['none']);
+    expect(await bundle()).to.equal(one);
+  });
+
+  it('is written by the leader alone', async () => {
+    await create();
+    let leads = false;
+    await keep(one, () => leads);
+    await world.pass(5000);
+    expect(patches()).to.deep.equal([]);
+    leads = true;
+    await world.pass(5000);
+    expect(await bundle()).to.equal(one);
+  });
+
+  it('stays as it is where the source knows no bundle', async () => {
+    await create();
+    await keep(undefined);
+    expect(await bundle()).to.equal('');
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('is left to cert-manager where that was asked to fill it in; that it does not is said', async () => {
+    await create({ annotations: { 'cert-manager.io/inject-ca-from': 'archaware/webhook' } });
+    await keep(one);
+    for (let looks = 0; looks < 10; looks += 1) await world.pass(5000);
+    expect(problems).to.deep.equal([]);
+    await world.pass(5000);
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.contain('cert-manager');
+    expect(patches()).to.deep.equal([]);
+  });
+
+  it('that may not be read is a problem when it lasts', async () => {
+    const denied: ApiClient = { ...client, request: () => Promise.reject(new Error('forbidden')) };
+    client = denied;
+    await keep(one);
+    await world.pass(5000);
+    expect(problems).to.deep.equal([]);
+    await world.pass(5000);
+    expect(problems).to.deep.equal(['caBundle and path of archaware-controller cannot be kept: forbidden']);
+  });
+
+  describe('and its path', () => {
+    const SECRET_PATH = '/mutate/abc';
+    let replicas: Replicas;
+    let wanted: string | undefined;
+    let pathProblems: string[];
+    let allowsPath: boolean;
+    beforeEach(() => {
+      replicas = 'alike';
+      wanted = SECRET_PATH;
+      pathProblems = [];
+      allowsPath = true;
+    });
+
+    const serve = async () => {
+      const paths = createPaths(() => wanted, world.clock.monotonic);
+      await world.add((signal) =>
+        keeping({
+          client: {
+            ...client,
+            request: (verb, path, request) =>
+              verb === 'patch' && !allowsPath && JSON.stringify(request?.body).includes('/service/path')
+                ? Promise.reject(new ApiError(422, { message: 'denied by archaware-guard-webhook' }, 'PATCH'))
+                : client.request(verb, path, request),
+          },
+          source: { current: () => ({ cert: '', key: '', ca: one, notAfter: 0 }), onChange: () => {} },
+          paths,
+          replicas: () => replicas,
+          mayWrite: () => true,
+          clock: world.clock,
+          onProblem: (problem) => problems.push(problem ?? 'none'),
+          onPathProblem: (problem) => pathProblems.push(problem ?? 'none'),
+          signal,
+        }),
+      );
+      return paths;
+    };
+    const called = async () => calledPaths(await readConfiguration(client));
+    const name = (path: string, caBundle?: string) =>
+      client.request('patch', CONFIGURATION, {
+        body: [
+          { op: 'add', path: '/webhooks/0/clientConfig/service/path', value: path },
+          ...(caBundle === undefined
+            ? []
+            : [{ op: 'add', path: '/webhooks/0/clientConfig/caBundle', value: btoa(caBundle) }]),
+        ],
+        contentType: 'application/json-patch+json',
+      });
+    const pass = async (times: number) => {
+      for (let looks = 0; looks < times; looks += 1) await world.pass(5000);
+    };
+
+    it('are written in one patch where nobody calls yet, and put back when somebody changes them', async () => {
+      await create();
+      await serve();
+      expect([await bundle(), await called()]).to.deep.equal([one, [SECRET_PATH]]);
+      expect(patches()).to.have.length(1);
+      await name('/elsewhere', '');
+      await pass(1);
+      expect([await bundle(), await called()]).to.deep.equal([one, [SECRET_PATH]]);
+      expect(problems.concat(pathProblems)).to.deep.equal([]);
+    });
+
+    it('are exchanged only when all replicas know the new path, and those that do not are gone', async () => {
+      await create();
+      await name('/mutate', one);
+      replicas = 'mixed';
+      const paths = await serve();
+      await pass(20);
+      expect(await called()).to.deep.equal(['/mutate']);
+      expect(['/mutate', SECRET_PATH].map(paths.isServed)).to.deep.equal([true, true]);
+      replicas = 'alike';
+      await pass(1);
+      expect(await called()).to.deep.equal([SECRET_PATH]);
+      await pass(1);
+      expect(paths.isServed('/mutate'), 'while some API server may still call it').to.equal(true);
+      await pass(13);
+      expect(['/mutate', '/', SECRET_PATH].map(paths.isServed)).to.deep.equal([false, false, true]);
+    });
+
+    it('wait for replicas that have not read the Secret again', async () => {
+      await create();
+      await name('/mutate', one);
+      await serve();
+      await pass(5);
+      expect(await called()).to.deep.equal(['/mutate']);
+      await pass(2);
+      expect(await called()).to.deep.equal([SECRET_PATH]);
+    });
+
+    it('wait a minute where the leader cannot see the replicas', async () => {
+      await create();
+      await name('/mutate', one);
+      replicas = 'unknown';
+      await serve();
+      await pass(11);
+      expect(await called()).to.deep.equal(['/mutate']);
+      await pass(2);
+      expect(await called()).to.deep.equal([SECRET_PATH]);
+    });
+
+    it('that a policy of an earlier version refuses does not keep the bundle from being written', async () => {
+      await create();
+      allowsPath = false;
+      const paths = await serve();
+      expect([await bundle(), await called()]).to.deep.equal([one, ['/']]);
+      await pass(40);
+      expect(problems).to.have.length(1);
+      expect(problems[0]).to.match(/cannot be kept: PATCH: 422 denied by archaware-guard-webhook/);
+      expect(paths.isServed('/')).to.equal(true);
+    });
+
+    it('that nobody gave is a problem when it lasts, and every path is served by which callers call', async () => {
+      await create();
+      wanted = undefined;
+      const paths = await serve();
+      expect([await bundle(), await called()]).to.deep.equal([one, ['/']]);
+      await pass(12);
+      expect(pathProblems).to.have.length(1);
+      expect(pathProblems[0]).to.match(/there is no secret path, .* set webhook.path/);
+      await name('/mutate');
+      await pass(1);
+      expect(['/mutate', '/', '/other'].map(paths.isServed)).to.deep.equal([true, true, false]);
+    });
+
+    it('that cannot be changed because a rollout does not end is said', async () => {
+      await create();
+      await name('/mutate', one);
+      replicas = 'mixed';
+      await serve();
+      await pass(62);
+      expect(pathProblems).to.have.length(1);
+      expect(pathProblems[0]).to.match(/still names another path: replicas of another version/);
+      replicas = 'alike';
+      await pass(1);
+      expect(pathProblems.slice(1)).to.deep.equal(['none']);
+    });
+  });
+});
