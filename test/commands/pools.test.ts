@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, objects } from '../support/cluster/json.ts';
+import { at, type JsonObject, list, objects, text } from '../support/cluster/json.ts';
 import { type Product, startProduct, taintsOf } from '../support/product.ts';
 
 const POOL = { 'karpenter.sh/nodepool': 'default' };
@@ -166,5 +166,39 @@ describe('clean, where pools set the taint themselves', () => {
     expect(stdout).to.match(/KIND +NAME +TAINTED NODES +SETS THE TAINT\n/);
     expect(stdout).to.match(/NodePool +default +1 +perhaps\n/);
     expect(stdout).to.match(/AKS node pool +workers +1 +perhaps\n/);
+  });
+});
+
+describe('explain, where nodes come from pools', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct({ nodes: [] });
+    const taints = [{ key: 'CriticalAddonsOnly', value: 'true', effect: 'NoSchedule' }];
+    await product.cluster.createNode({ name: 'system', architecture: 'amd64', taints });
+    await product.cluster.createNode({ name: 'arm64-1', architecture: 'arm64', labels: POOL });
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64'])] });
+    await product.eventuallyTolerates('p', 'amd64');
+    await controller.stop();
+  });
+  afterEach(() => product.stop());
+
+  const advice = async () => {
+    const { stdout } = await product.command(['explain', 'p', '--output', 'json']);
+    return list(at(JSON.parse(stdout), 'advice')).map(text);
+  };
+
+  it('names the NodePool that lacks the taint, and the one that could grow, and not the taints of others', async () => {
+    const items = [nodePool('default', 'arm64'), nodePool('amd', 'amd64', 'taints')];
+    product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
+    const steps = await advice();
+    expect(steps).to.have.lengthOf(2);
+    expect(steps[0]).to.match(/^NodePool default lacks the taint supported-arch=arm64:NoSchedule\. /);
+    expect(steps[1]).to.match(/^a node of NodePool amd could take it: /);
+  });
+
+  it('goes on advising to tolerate the taints of others where no pool could grow', async () => {
+    expect((await advice()).join()).to.match(/let the pod tolerate CriticalAddonsOnly=true:NoSchedule/);
   });
 });
