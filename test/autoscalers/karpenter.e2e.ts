@@ -13,7 +13,7 @@ const LONGER_THAN_A_NOMINATION_S = 40;
 const IGNORED = { labels: { 'archaware.dev/ignore': 'true' } };
 const NO_TOLERATION = /did not tolerate taint.*supported-arch/;
 
-describe('archaware beside Karpenter (wrong nodes)', function () {
+describe('archaware beside Karpenter', function () {
   this.timeout(400_000);
   let lab: Lab;
   let webhook: Webhook;
@@ -211,6 +211,8 @@ describe('archaware beside Karpenter (wrong nodes)', function () {
     async function run(mode: 'affinity' | 'both', ...flags: readonly string[]) {
       const controller = await lab.world.run([...webhook.flags, '--placement.mode', mode, ...flags]);
       await eventuallyTrusted(lab.world);
+      // Without a leader no pod is gated.
+      await lab.eventually('it to lead', async () => (await controller.metric('archaware_leader')) === 1);
       return controller;
     }
 
@@ -269,29 +271,31 @@ describe('archaware beside Karpenter (wrong nodes)', function () {
     });
   });
 
-  // The last one: clean takes the policies of the manifest away.
-  it('is undone by clean, which names the NodePools that go on tainting', async () => {
-    await lab.applyPools(two('taints'));
-    await lab.world.run();
-    await create(app('amd', 'amd64', 1));
-    await eventuallyRun('amd', 'amd64');
-    await lab.world.stopControllers();
-    const flags = ['--yes', '--timeout', '1m', '--kubeconfig', lab.world.cluster.kubeconfig];
-    const { code, stdout, stderr } = await runBundle(['clean', '--output', 'json', ...flags]);
-    expect([code, stderr]).to.satisfy(() => code === 0, stderr);
-    const named = listAt(JSON.parse(stdout), 'pools').map((pool) => `${at(pool, 'name')} ${at(pool, 'certain')}`);
-    expect(named.sort()).to.deep.equal(['amd64 true', 'arm64 true']);
-    lab.begin();
-    await scale('amd', 20);
-    await lab.eventually('Karpenter to find no NodePool', async () =>
-      (await lab.told('amd', 'karpenter')).some((text) => NO_TOLERATION.test(text)),
-    );
-    expect(lab.started()).to.deep.equal([]);
-    row(
-      'taints',
-      'one each, with its taint',
-      'amd64, scaled from 1 to 20 after `clean`',
-      'those without room are Pending',
-    );
+  // At the end: clean takes the policies of the manifest away.
+  describe('at the end', () => {
+    it('is undone by clean, which names the NodePools that go on tainting', async () => {
+      await lab.applyPools(two('taints'));
+      await lab.world.run();
+      await create(app('amd', 'amd64', 1));
+      await eventuallyRun('amd', 'amd64');
+      await lab.world.stopControllers();
+      const flags = ['--yes', '--timeout', '1m', '--kubeconfig', lab.world.cluster.kubeconfig];
+      const { code, stdout, stderr } = await runBundle(['clean', '--output', 'json', ...flags]);
+      expect(code, stderr).to.equal(0);
+      const named = listAt(JSON.parse(stdout), 'pools').map((pool) => `${at(pool, 'name')} ${at(pool, 'certain')}`);
+      expect(named.sort()).to.deep.equal(['amd64 true', 'arm64 true']);
+      lab.begin();
+      await scale('amd', 20);
+      await lab.eventually('Karpenter to find no NodePool', async () =>
+        (await lab.told('amd', 'karpenter')).some((text) => NO_TOLERATION.test(text)),
+      );
+      expect(lab.started()).to.deep.equal([]);
+      row(
+        'taints',
+        'one each, with its taint',
+        'amd64, scaled from 1 to 20 after `clean`',
+        'those without room are Pending',
+      );
+    });
   });
 });

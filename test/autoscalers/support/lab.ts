@@ -137,6 +137,8 @@ async function labOf(world: World): Promise<Lab> {
       await world.stopControllers();
       const workloads = 'deployments,daemonsets,replicasets,pods';
       await world.cluster.kubectl(['-n', NAMESPACE, 'delete', workloads, '--all', '--force', '--grace-period=0']);
+      // The provider makes the node of a machine that is on its way, also where nobody waits for it any more.
+      await eventually('every machine to have registered', async () => (await nodeClaims()).every(isRegistered));
       await remove(`${KARPENTER}/nodepools`);
       await eventually('Karpenter to remove its nodes', async () => {
         return (await nodeClaims()).length === 0 && (await list('/api/v1/nodes')).length === 0;
@@ -163,6 +165,11 @@ async function labOf(world: World): Promise<Lab> {
       });
     }
   }
+}
+
+function isRegistered(claim: unknown): boolean {
+  const conditions = listAt(claim, 'status', 'conditions');
+  return conditions.some((one) => at(one, 'type') === 'Registered' && at(one, 'status') === 'True');
 }
 
 /** `3 s c-2x-arm64, 23 s c-2x-arm64`. */
