@@ -75,5 +75,4 @@ export type EventReason =
   | 'JoinedUntainted'
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'
-  | 'WriteRefused'
-  | 'WebhookUnprotected';
+  | 'WriteRefused';

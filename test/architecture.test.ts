@@ -26,7 +26,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'names.ts',
     'watch-files.ts',
   ],
-  controllers: ['placement', 'oci', 'kube', 'names.ts'],
+  controllers: ['kit', 'placement', 'oci', 'kube', 'names.ts'],
   clean: ['placement', 'kube', 'names.ts'],
   webhook: ['placement', 'oci', 'kube', 'names.ts', 'watch-files.ts', 'listen.ts'],
   placement: ['kit', 'names.ts'],

@@ -14,11 +14,11 @@ export type Flood = {
 
 export type FloodWorld = {
   readonly request: Request;
-  /** Of the tenant. */
+  /** The namespace of the tenant. */
   readonly namespace: string;
-  /** Of the registry that everybody uses. */
+  /** Host of the registry that everybody uses. */
   readonly registry: string;
-  /** Of one that takes connections and never answers. */
+  /** Host of a registry that takes connections and never answers. */
   readonly silent: string;
 };
 

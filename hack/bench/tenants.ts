@@ -63,7 +63,7 @@ export async function benchTenants(args: string[]): Promise<void> {
       if (!flood.name.includes(values.only)) continue;
       for (const [version, bundle] of bundles) {
         process.stderr.write(`${flood.name}, ${version}\n`);
-        rows.push([flood.name, version, ...told(await measure(world, flood, `${version}-${index}`, bundle))]);
+        rows.push([flood.name, version, ...cellsOf(await measure(world, flood, `${version}-${index}`, bundle))]);
       }
     }
     process.stdout.write(
@@ -218,7 +218,7 @@ async function untilServed(
   return Number.POSITIVE_INFINITY;
 }
 
-function told({ alone, meanwhile, peak, led }: Measured): string[] {
+function cellsOf({ alone, meanwhile, peak, led }: Measured): string[] {
   const [before, after] = [quantile(alone, 0.5), quantile(meanwhile, 0.5)];
   const worst = Math.max(...meanwhile);
   const time = (value: number) => (Number.isFinite(value) ? `${value.toFixed(0)} ms` : `> ${PATIENCE_MS / 1_000} s`);

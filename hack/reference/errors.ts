@@ -14,7 +14,7 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
   },
   unsupported: {
     meaning:
-      'What is there is no image that we can read: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
+      'What is there cannot be read as an image: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
     next: '`images.overrides` states its architectures.',
   },
   malformed: {
@@ -62,6 +62,7 @@ export function errorsPage(): Page {
     '## Images',
     'In the Event `ImageUnresolvable`, in `inspect` and `explain`, and as `result` of the metric `archaware_image_resolutions_total`. How each situation is configured: [registries](../registries.md).',
     table(['code', 'what it says', 'what to do'], images),
+    'An object with more than 256 different images has `too-many-images` in its Event and in `explain`: no others are asked about ([registries](../registries.md#what-one-tenant-may-take)).',
     '## Exit codes',
     table(['code', ''], exits),
     'What ends a command stands in one line on stderr, with what to do next; a second signal ends it at once, with 130 or 143.',

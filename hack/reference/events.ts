@@ -15,8 +15,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again.',
-    next: 'Mend what the note names. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
+      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: no others are asked about.',
+    next: 'Repair what the note names; for an object of too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {
     about: ['Pod', 'DaemonSet'],
@@ -62,7 +62,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ConfigurationRejected: {
     about: [LEASE, 'Pod', 'DaemonSet'],
     meaning:
-      'The configuration file, as it is now, has a mistake (the last good one holds); or an annotation or a label of the object, or an annotation of its namespace, does (it counts as absent).',
+      'The changed configuration file has a mistake (the last good one holds); or an annotation or a label of the object, or an annotation of its namespace, does (it counts as absent).',
     next: 'The note names key, value and what is allowed; `config validate FILE` does too.',
   },
   CertificateInvalid: {
@@ -70,12 +70,6 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     meaning:
       'The serving certificate of the webhook, or the `caBundle` in its configuration, is not good. Pods pass unreviewed meanwhile.',
     next: 'The note says what is wrong. With `webhook.certificates: self` check the rights to the Secret and to the configuration ([RBAC](rbac.md)).',
-  },
-  WebhookUnprotected: {
-    about: [LEASE],
-    meaning:
-      'The webhook is called at a path that is no secret, so that every client that reaches the port can ask for reviews. Pods are reviewed all the same.',
-    next: 'With certificates of a directory, set `webhook.path`. With self-made ones, check the rights to the Secret and the policy `archaware-guard-webhook`, and whether a rollout hangs ([the path](../admission.md#the-path)).',
   },
   JoinedUntainted: {
     about: ['Node'],

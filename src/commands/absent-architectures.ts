@@ -9,18 +9,18 @@ export function absentNotes(config: Config, nodes: Iterable<Node>): string[] {
   return absentArchitectures(config, cluster).map((absent) => absentNote(absent, cluster));
 }
 
-/** Logs it once for each configuration. It is no error: a pool may have no node now. */
+/** Logs it once for each configuration. That is not an error: a pool may have no node now. */
 export function absentArchitectureLog(log: Pick<Logger, 'warn'>): (config: Config, nodes: Iterable<Node>) => void {
-  let told = '';
+  let last = '';
   return (config, nodes) => {
     const cluster = architecturesOf(nodes);
     const absent = absentArchitectures(config, cluster);
     const id = JSON.stringify(absent);
-    if (id !== told) {
+    if (id !== last) {
       for (const { key, architectures } of absent) {
         log.warn({ key, architectures, nodes: cluster }, 'the configuration names architectures that no node has');
       }
     }
-    told = id;
+    last = id;
   };
 }

@@ -126,7 +126,7 @@ function followConfiguration(parts: AdmissionParts, source: CertificateSource, p
       mayWrite,
       clock,
       onProblem: tellOf(parts, 'configuration', 'CertificateInvalid'),
-      onPathProblem: tellOf(parts, 'path', 'WebhookUnprotected'),
+      onPathProblem: tellOf(parts, 'path', undefined),
       onLooked,
       signal,
     });
@@ -150,18 +150,18 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
 }
 
 /**
- * Logs a problem and says when it is over. It is told in an Event as soon as this replica leads, which may be long after it was
- * found: followers write none.
+ * Logs a problem and says when it is over. Where there is a reason for it, an Event follows as soon as this replica leads, which
+ * may be long after the problem was found: followers write none.
  */
 function tellOf(
   { log, events, regarding, mayWrite, clock, signal }: AdmissionParts,
   what: 'certificate' | 'configuration' | 'path',
-  reason: EventReason,
+  reason: EventReason | undefined,
 ) {
   let current: string | undefined;
   const emitWhenLeading = async (problem: string) => {
     while (!mayWrite() && !signal.aborted) await clock.delay(LEAD_MS, signal);
-    if (current !== problem) return;
+    if (current !== problem || reason === undefined) return;
     events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: problem });
   };
   const tell: OnProblem = (problem) => {

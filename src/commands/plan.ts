@@ -103,7 +103,9 @@ export async function plan(context: Context): Promise<number> {
     const absent = absentNotes(config, watches.nodes.store.values());
     if (output === 'table') process.stdout.write(render(result, within, absent));
     else printValue(result, output);
-    for (const note of absent) process.stderr.write(`${note}\n`);
+    // At a terminal they would stand there twice.
+    const isShown = output === 'table' && process.stdout.isTTY;
+    for (const note of isShown ? [] : absent) process.stderr.write(`${note}\n`);
     tellLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
     for (const { name, severity, note } of pools) process.stderr.write(`${severity}: NodePool ${name} ${note}\n`);

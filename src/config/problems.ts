@@ -1,4 +1,4 @@
-/** So many problems are named; of a file that is no configuration at all there may be thousands. */
+/** So many problems are named; a file of another kind may have thousands. */
 export const MOST_PROBLEMS = 20;
 
 /** What is wrong with a configuration, a line each, the last one counts those that are not named; nothing of it was applied. */

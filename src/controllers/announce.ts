@@ -41,7 +41,7 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
 
 const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 
-/** Of an object's images that cannot be resolved so many have an Event, the others when these are resolved. */
+/** So many of an object's images that cannot be resolved have an Event; the others have one when these are resolved. */
 const MOST_FAILED = 8;
 
 /** Says what an operator should know about a decision. */

@@ -9,7 +9,7 @@ export type Waiting = {
   set(key: string, images: readonly string[]): void;
   /**
    * The lookup of an image has ended: the objects that wait for it. One that waits for many images comes back with the last
-   * of them, and once a second until then: to decide it costs as much as it has images.
+   * answer, and once a second until then: each decision looks at all of its images.
    */
   settled(image: string): readonly Due[];
 };

@@ -1,3 +1,4 @@
+import { createFairKeys, type FairKeys } from '../kit/fair-keys.ts';
 import { backoff, type Clock } from './clock.ts';
 
 /** `urgent`: what waits to be scheduled. `backlog`: everything else, when nothing is urgent. */
@@ -28,9 +29,9 @@ export type Workqueue = {
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 60_000;
 
-/** Creates a queue with two priorities; within one, first come, first served. */
+/** Creates a queue with two priorities; within one, namespaces take turns, and in each it is first come, first served. */
 export function createWorkqueue(clock: Clock): Workqueue {
-  const queues: Record<Priority, Set<string>> = { urgent: new Set(), backlog: new Set() };
+  const queues: Record<Priority, FairKeys> = { urgent: createFairKeys(), backlog: createFairKeys() };
   const working = new Set<string>();
   const again = new Map<string, Priority>();
   const failures = new Map<string, number>();
@@ -62,19 +63,9 @@ export function createWorkqueue(clock: Clock): Workqueue {
     timers.set(key, { at, cancel });
   }
 
-  function shift(): string | undefined {
-    for (const queue of [queues.urgent, queues.backlog]) {
-      for (const key of queue) {
-        queue.delete(key);
-        return key;
-      }
-    }
-    return undefined;
-  }
-
   async function take(): Promise<string | undefined> {
     while (!closed) {
-      const key = shift();
+      const key = queues.urgent.take() ?? queues.backlog.take();
       if (key !== undefined) {
         working.add(key);
         return key;

@@ -84,25 +84,26 @@ export async function explore(root: Manifest, source: Source): Promise<Explored>
 
 /**
  * What an entry without a platform is. A refusal leaves it out as long as another entry has a platform: container
- * runtimes take that one and do not even look at others. What may pass by itself (5xx, a deadline) is no verdict.
+ * runtimes take that one and do not even look at others. What may pass by itself (5xx, a deadline) is not a verdict.
  */
 async function exploreChild(digest: string, source: Source): Promise<Child> {
   try {
     const manifest = contentOf(await source.manifest(digest));
-    if (manifest instanceof ImageError) return { refusal: manifest, isLasting: true };
+    // A malformed one may be a contradiction to how this registry labels it.
+    if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return { index: manifest };
     const body = await source.config(manifest);
     const platform = contentOf(() => parseConfig(body));
     return platform instanceof ImageError ? { refusal: platform, isLasting: true } : { platform };
   } catch (error) {
     if (!(error instanceof ImageError) || !['not-found', 'denied', 'unsupported'].includes(error.code)) throw error;
-    // Of a sparse index a registry holds a part; a mirror may not have it yet.
+    // A registry may hold a part of an index; a mirror may not have it yet.
     if (!source.isSource && error.code !== 'unsupported') throw error;
     return { refusal: error, isLasting: false };
   }
 }
 
-/** What a body holds whose digest is right, or what is wrong with it for ever; our own limits are no property of it. */
+/** What a body holds whose digest is right, or what is wrong with it for ever; our own limits are not a property of it. */
 function contentOf<T>(parse: () => T): T | ImageError {
   try {
     return parse();

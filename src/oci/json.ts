@@ -21,13 +21,11 @@ export function parseObject(body: Uint8Array | string): JsonObject | undefined {
  * matter, null is as good as nothing, and of several the last counts. Undefined where there is none.
  */
 export function fieldOf(object: JsonObject, name: string): unknown {
-  return fieldsOf(object, name).at(-1);
+  return fieldsOf(object, name).findLast((value) => value !== null);
 }
 
-/** All that {@link fieldOf} chooses from: into a map, Go reads one after the other. */
+/** All that {@link fieldOf} chooses from: into a map, Go reads one after the other, and null empties it. */
 export function fieldsOf(object: JsonObject, name: string): readonly unknown[] {
   const lower = name.toLowerCase();
-  return Object.entries(object).flatMap(([key, value]) =>
-    value !== null && key.toLowerCase() === lower ? [value] : [],
-  );
+  return Object.entries(object).flatMap(([key, value]) => (key.toLowerCase() === lower ? [value] : []));
 }

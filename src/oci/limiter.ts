@@ -6,7 +6,7 @@ import type { Askers } from './askers.ts';
 type Bounds = { readonly perNamespace: number; readonly total: number };
 
 export type LimiterOptions = {
-  /** In flight at one host, whoever asks. */
+  /** In flight at one host, on behalf of all namespaces. */
   readonly perHost: number;
   /** At hosts that are known to answer. */
   readonly proven: Bounds;

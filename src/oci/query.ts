@@ -8,7 +8,7 @@ import { createHeadless } from './headless.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from './manifest.ts';
 import { type Credential, type Response, type Send, statusError } from './transport.ts';
 
-/** What a server without HEAD says (RFC 9110, section 15.6.2), which is no outage. */
+/** What a server without HEAD says (RFC 9110, section 15.6.2), which is not an outage. */
 const NOT_IMPLEMENTED = 501;
 /** Milliseconds: longer than a pause of ours, and not for ever, as the tag may be pushed again meanwhile. */
 const UNFINISHED_MS = 900_000;

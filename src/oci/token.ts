@@ -78,7 +78,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   function requestTo(url: URL, { credential: _credential, ...request }: Request): Request {
     const mine = { headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
     if (url.host === request.url.host) return { ...request, url, ...mine };
-    // Credentials of a registry that nobody named go to nobody who is not verified.
+    // The credentials of a registry that the operator did not name go to verified token services alone.
     const mayLead = request.policy === 'configured' || request.trust?.plain === true;
     const other = { ...towards(request, url, mayLead ? options.named : () => undefined), ...mine };
     if (other.policy === 'configured') return other;

@@ -90,7 +90,7 @@ function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullS
   if (failed.length === 0) return [];
   const account = `${namespace.name}/${workload.template.serviceAccountName}`;
   const secrets = pullSecrets.flatMap(({ name, problem }) =>
-    problem === undefined ? [] : `mend the pull secret ${namespace.name}/${name}: ${problem}`,
+    problem === undefined ? [] : `repair the pull secret ${namespace.name}/${name}: ${problem}`,
   );
   const steps = failed.map(({ image, code, registry }) => stepFor(code, image, registry || 'its registry', account));
   const owner = workload.kind === 'Pod' ? 'the pod' : 'the template';
@@ -106,7 +106,7 @@ function stepFor(code: string, image: string, registry: string, account: string)
     case 'denied':
       return `give ${image} a login: an imagePullSecret for ${registry} in the pod or in its service account ${account}, or credentials.* for the whole cluster`;
     case 'not-found':
-      return `push ${image}, or mend its name; some registries say the same of what a login is needed for`;
+      return `push ${image}, or correct its name; some registries say the same of what a login is needed for`;
     case 'rate-limited':
       return `log in at ${registry} (an imagePullSecret or credentials.*), or name a mirror (registries.mirrors)`;
     case 'forbidden-address':
@@ -114,7 +114,7 @@ function stepFor(code: string, image: string, registry: string, account: string)
     case 'malformed':
     case 'unsupported':
     case 'too-large':
-      return `mend the name of ${image}, or push it again: there is no image that can be read`;
+      return `correct the name of ${image}, or push it again: what is there cannot be read as an image`;
     default:
       return `see that ${registry} can be reached from here; registries.mirrors, registries.caFile and registries.insecure say how`;
   }
@@ -138,7 +138,7 @@ function adviseHeld(
 function adviseGated({ pod: { state, gates = [] } }: Told): string[] {
   const others = gates.filter((gate) => gate !== ARCHITECTURE_GATE);
   if (state !== 'gated' || others.length === 0) return [];
-  return [`it is held by ${others.join(', ')} until whoever set that gate removes it`];
+  return [`it is held by ${others.join(', ')} until its owner removes that gate`];
 }
 
 function advisePlaced({ applied, workload }: ExplainInput, { decision, tolerations }: Told): string[] {

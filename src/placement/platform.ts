@@ -1,4 +1,4 @@
-import { nearest } from '../kit/nearest.ts';
+import { editDistance, nearest } from '../kit/nearest.ts';
 
 /**
  * A platform as an OCI image index names it (OCI image-spec, image-index.md, `platform`): GOOS and GOARCH values,
@@ -104,7 +104,10 @@ function meantArchitecture(text: string): string | undefined {
   if (stated !== undefined || lower.length < 3) return stated;
   // Swapped letters are the commonest slip: `amr64` is nearer to arm64 than to amd64.
   const letters = sortedLetters(lower);
-  return ARCHITECTURES.find((name) => sortedLetters(name) === letters) ?? nearest(lower, ARCHITECTURES);
+  const near = nearest(lower, ARCHITECTURES);
+  // The names are short: half of `all` is `arm`.
+  const isNear = near !== undefined && editDistance(lower, near) <= lower.length / 3;
+  return ARCHITECTURES.find((name) => sortedLetters(name) === letters) ?? (isNear ? near : undefined);
 }
 
 function sortedLetters(text: string): string {

@@ -31,7 +31,7 @@ export type Seal = {
 };
 
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;
-/** Of what a signature covers: a later one may cover more. */
+/** The version of what a signature covers: a later one may cover more. */
 const SIGNED_VERSION = 'v1';
 /** As much of anything as is recorded: each is looked for in the whole pod, and the annotation is anybody's. */
 const MOST_GIVEN = 64;

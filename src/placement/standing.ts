@@ -1,7 +1,8 @@
 import { type DaemonSet, type RecordBasis, readRecord } from './daemonset.ts';
 import { type Decision, isGuess, type Placement, standing } from './decide.ts';
-import { answerLocally, onlySchedulable } from './images.ts';
+import { answerLocally, onlySchedulable, statementOf } from './images.ts';
 import { usesTaints } from './placing.ts';
+import { normaliseArchitecture } from './platform.ts';
 import type { Pod, PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 import { asOurs } from './tolerations.ts';
@@ -18,10 +19,10 @@ export function standingArchitectures(
 ): readonly string[] | undefined {
   const { written, gated, tolerations } = pod;
   if (written === undefined || gated !== undefined || !needsRegistry(pod, settings, namesOf)) return undefined;
-  if (!usesTaints(settings)) return written.architectures;
+  if (!usesTaints(settings)) return isMeant(written.architectures ?? []) ? written.architectures : undefined;
   if (!written.tolerations) return undefined;
   const found = (tolerations ?? []).flatMap((toleration) => asOurs(toleration, settings.taints)?.value ?? []);
-  return found.length === 0 ? undefined : found;
+  return isMeant(found) ? found : undefined;
 }
 
 /**
@@ -47,13 +48,19 @@ function needsRegistry(
   settings: Settings,
   namesOf: (image: string) => readonly string[],
 ): boolean {
-  if (statement !== undefined) return false;
+  if (statementOf(statement) !== undefined) return false;
   return images.some((image) => answerLocally(image, namesOf(image.image), settings) === undefined);
 }
 
 /** The architectures of a record, under whatever key: another key says nothing about images. */
 function recordedArchitectures(recorded: string | undefined): readonly string[] {
-  return [...new Set(readRecord(recorded).tolerations.map(({ value }) => value))];
+  const found = [...new Set(readRecord(recorded).tolerations.map(({ value }) => value))];
+  return isMeant(found) ? found : [];
+}
+
+/** An earlier version believed images that state what no node can have (`x64`): what was placed there alone stands nowhere. */
+function isMeant(architectures: readonly string[]): boolean {
+  return architectures.some((name) => normaliseArchitecture(name) !== undefined);
 }
 
 /** What a decision on a template's images is recorded with. */

@@ -5,7 +5,7 @@ import type { Node } from './node.ts';
 /** A demand of a pod that a node's labels or name do not meet. */
 export type Unmet = { readonly key: string; readonly text: string };
 
-/** Labels that the kubelet, the cloud or whoever made the node sets to what is: another value would be a lie. */
+/** Labels that the kubelet, the cloud or the provisioner sets to what the node is: another value would be a lie. */
 const FACTS: readonly RegExp[] = [
   /^(?:beta\.)?kubernetes\.io\/(?:arch|os|hostname|instance-type)$/,
   /^node\.kubernetes\.io\/(?:instance-type|windows-build)$/,

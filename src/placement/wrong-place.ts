@@ -1,5 +1,5 @@
 import type { ImageSet } from './decide.ts';
-import { answerLocally, type ImageAnswer, intersect, narrowingOf, withCompatible } from './images.ts';
+import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from './images.ts';
 import { MOST_IMAGES, type Pod, type PodImage } from './pod.ts';
 import type { Settings } from './settings.ts';
 import type { BrokenContainer } from './start-error.ts';
@@ -64,7 +64,7 @@ export function whatIsKnown(
   const images: KnownImage[] = [];
   const pending: string[] = [];
   const unknown: string[] = [];
-  if (pod.statement !== undefined) return { images, architectures: undefined, pending, unknown };
+  if (statementOf(pod.statement) !== undefined) return { images, architectures: undefined, pending, unknown };
   for (const image of pod.images) {
     const said = narrowingOf(image, pod.os, settings, namesOf(image.image), answerOf);
     if (said.kind === 'pending') pending.push(image.image);
@@ -89,7 +89,8 @@ export function whatWasPulled(
   const images = new Map<BrokenContainer, KnownImage>();
   const pending: string[] = [];
   const unknown: string[] = [];
-  for (const container of pod.statement === undefined ? (pod.broken ?? []).slice(0, MOST_IMAGES) : []) {
+  const broken = statementOf(pod.statement) === undefined ? (pod.broken ?? []) : [];
+  for (const container of broken.slice(0, MOST_IMAGES)) {
     const { image, pulled } = container;
     const stated = answerLocally({ image, pullPolicy: '' }, namesOf(image), settings);
     if (stated !== undefined && stated !== 'not-asked') {

@@ -30,18 +30,23 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
   let held = 0;
   let lastTurn: Promise<void> = Promise.resolve();
 
-  function bytesOf(request: BodySource): Promise<Buffer[]> {
+  function bytesOf(request: BodySource): Promise<{ chunks: Buffer[]; counted: number }> {
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       const scan = createScanner(structure);
       let length = 0;
+      // What is on its way is counted before it is there: what is refused need not be read.
+      let counted = Number(request.headers['content-length'] ?? 0);
+      held += counted;
       const timer = setTimeout(() => end(new RequestError(408, `no whole body within ${time} ms`)), time);
       const onData = (chunk: Buffer) => {
         chunks.push(chunk);
         length += chunk.length;
-        held += chunk.length;
+        const more = Math.max(0, length - counted);
+        counted += more;
+        held += more;
         if (length > size) end(tooLarge());
-        else if (held > total) end(new RequestError(503, 'too many large bodies at once'));
+        else if (held > total) end(tooMany());
         else judge(chunk);
       };
       const judge = (chunk: Buffer) => {
@@ -57,16 +62,18 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       const end = (error?: unknown) => {
         clearTimeout(timer);
         request.off('data', onData).off('end', onEnd).off('close', onClose);
-        if (error === undefined) return resolve(chunks);
-        held -= length;
+        if (error === undefined) return resolve({ chunks, counted });
+        held -= counted;
         reject(error);
       };
       // `close` follows, and says enough.
       request.on('error', () => undefined);
       request.on('data', onData).on('end', onEnd).on('close', onClose);
+      if (held > total) end(tooMany());
     });
   }
 
+  const tooMany = () => new RequestError(503, 'too many large bodies at once');
   const tooLarge = () => new RequestError(413, `the body is larger than ${size} bytes`);
 
   function turn(): Promise<void> {
@@ -77,15 +84,14 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
   return async (request, use) => {
     // What says so itself need not be read; a length that is not true is noticed either way.
     if (Number(request.headers['content-length'] ?? 0) > size) throw tooLarge();
-    const chunks = await bytesOf(request);
-    const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    const { chunks, counted } = await bytesOf(request);
     try {
-      if (length > large) await turn();
+      if (counted > large) await turn();
       const value = parseJson(textOf(chunks));
       if (!isObject(value)) throw new RequestError(400, 'the body is no JSON object');
       return use(value);
     } finally {
-      held -= length;
+      held -= counted;
     }
   };
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 /** How many connections there may be. */
 export type ConnectionLimits = {
   readonly all: number;
-  /** Of those on which nobody has asked at the right path yet. */
+  /** How many of them on which no request has come to the right path yet. */
   readonly unproven: number;
 };
 
@@ -24,7 +24,7 @@ type Connection = { readonly socket: Socket; readonly key: string; readonly addr
 export function createConnections({ all, unproven }: ConnectionLimits): Connections {
   /** The oldest first, by the address and port of the client. */
   const open = new Map<string, Connection>();
-  /** Of the unproven ones, by address, the oldest first. */
+  /** The unproven ones by address, the oldest first. */
   const waiting = new Map<string, Set<Connection>>();
   let waits = 0;
 

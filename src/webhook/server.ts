@@ -49,9 +49,10 @@ export type AdmissionLimits = {
 };
 
 const LIMITS: AdmissionLimits = {
-  // An object and the one before it, up to 3 MiB each as the API server takes them.
-  bodySize: 8 * 1024 * 1024,
-  bodySizes: 24 * 1024 * 1024,
+  // An object and the one before it, up to 3 MiB each as the API server takes them, and what is said about them.
+  bodySize: 7 * 1024 * 1024,
+  // Reading, parsing and reviewing a body takes several times its size.
+  bodySizes: 16 * 1024 * 1024,
   largeBody: 256 * 1024,
   // An object of the largest size that etcd takes has some 100,000. Each may take 200 bytes of memory.
   bodyTokens: 200_000,

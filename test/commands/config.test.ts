@@ -37,13 +37,13 @@ describe('the configuration commands read the standard input', () => {
     });
   });
 
-  it('not for two things at once', async () => {
+  it('but not for two things at once', async () => {
     const { code, stderr } = await runBundle(['explain', '--file', '-', '--config', '-'], { input: '' });
     expect(code).to.equal(3);
     expect(stderr).to.contain('--config -: got the standard input, expected a file');
   });
 
-  it('of which at most 20 problems are told', async () => {
+  it('and print at most 20 problems', async () => {
     const input = Array.from({ length: 50_000 }, (_, index) => `key${index}: 1\n`).join('');
     const { code, stderr } = await runBundle(['config', 'validate', '-'], { input });
     const lines = stderr.trimEnd().split('\n');

@@ -100,7 +100,7 @@ describe('explain', () => {
       value: '7m',
       source: '--images.fallbackAfter',
     });
-    expect(advice(told)).to.contain(`push ${image}, or mend its name`);
+    expect(advice(told)).to.contain(`push ${image}, or correct its name`);
   });
 
   it('tells of a private image that its pull secret is missing, and uses it once it is there', async () => {
@@ -111,7 +111,7 @@ describe('explain', () => {
     const told = await explain('p');
     expect(told.pullSecrets).to.deep.equal([{ name: 'regcred', problem: 'it does not exist' }]);
     expect(at(objects(told.images)[0], 'error', 'code')).to.equal('denied');
-    expect(advice(told)).to.contain('mend the pull secret default/regcred: it does not exist');
+    expect(advice(told)).to.contain('repair the pull secret default/regcred: it does not exist');
 
     const auths = { auths: { [product.registry.host]: { username: 'ops', password: 'horse' } } };
     const data = { '.dockerconfigjson': Buffer.from(JSON.stringify(auths)).toString('base64') };

@@ -125,7 +125,7 @@ describe('the configuration file of run, changed', function () {
     await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
   });
 
-  it('is told once which architectures it names that no node has, at the start and when that changes', async () => {
+  it('brings one warning for architectures that no node has, at the start and when they change', async () => {
     const absent = (controller: RunningController) =>
       controller.logs().flatMap((line) => (line.includes('architectures that no node has') ? [JSON.parse(line)] : []));
     const controller = await run({ architectures: { schedulable: ['amd64', 'riscv64'] } });

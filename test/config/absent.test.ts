@@ -30,12 +30,12 @@ describe('architectures that are configured and that no node has', () => {
   for (const [file, cluster, expected] of rows) {
     it(`${file || 'nothing'}, with nodes of ${cluster.join(', ') || 'none'}: ${expected.join('; ') || 'none'}`, () => {
       const { config } = loadConfig({ file: parseConfig('c.yaml', file), environment: {}, flags: {} });
-      const told = absentArchitectures(config, cluster).map(({ key, architectures }) => `${key}: ${architectures}`);
-      expect(told).to.deep.equal(expected);
+      const found = absentArchitectures(config, cluster).map(({ key, architectures }) => `${key}: ${architectures}`);
+      expect(found).to.deep.equal(expected);
     });
   }
 
-  it('are told with what nodes have', () => {
+  it('are shown with what nodes have', () => {
     expect(absentNote({ key: 'a.b', architectures: ['arm', 's390x'] }, CLUSTER)).to.equal(
       'a.b names arm, s390x, which no node of the cluster has (nodes: amd64, arm64)',
     );

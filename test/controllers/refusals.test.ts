@@ -13,6 +13,17 @@ const ownPolicy = new ApiError(
   { reason: 'Invalid', message: "ValidatingAdmissionPolicy 'archaware-guard-pods' denied request: no", ...CAUSES },
   'patch',
 );
+const tooCostly = new ApiError(
+  422,
+  {
+    reason: 'Invalid',
+    message:
+      "pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'archaware-guard-pods' with binding 'archaware-guard-pods' " +
+      "denied request: expression 'x' resulted in error: operation cancelled: actual cost limit exceeded",
+    ...CAUSES,
+  },
+  'patch',
+);
 const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
 const busy = new ApiError(429, { reason: 'TooManyRequests', message: 'later' }, 'patch');
 const broken = new ApiError(500, { reason: 'InternalError', message: 'etcd' }, 'patch');
@@ -43,6 +54,7 @@ describe('a refused write', () => {
     ['a field that may not be so', invalid, true],
     ['a missing right, as of an API server that starts', forbidden, false],
     ['a policy of our own that does not fit', ownPolicy, false],
+    ['a policy of our own that costs too much for this pod', tooCostly, false],
     ['a server that has too much to do', busy, false],
     ['a server that fails', broken, false],
   ] as const) {

@@ -15,10 +15,11 @@ const requires = (...values: string[]) => JSON.stringify({ nodeAffinity: require
 const ON_ARM = requires('arm64');
 /** What the manifests give the process. */
 const MEMORY_LIMIT_MIB = 256;
-const SIZE = 8 * 1024 * 1024 - 100;
+const SIZE = 7 * 1024 * 1024 - 100;
 
-/** Bodies of 8 MiB whose values would take many times that in memory. */
+/** Bodies as large as they may be, and one that is larger, whose values would take many times that in memory. */
 const BOMBS: readonly [what: string, body: string][] = [
+  ['more than there may be', `[${'{},'.repeat(SIZE / 2)}{}]`],
   ['objects in a list', `[${'{},'.repeat(SIZE / 3 - 2)}{}]`],
   ['lists in a list', `[${'[],'.repeat(SIZE / 3 - 2)}[]]`],
   ['lists in lists', '['.repeat(SIZE / 2) + ']'.repeat(SIZE / 2)],
@@ -27,7 +28,8 @@ const BOMBS: readonly [what: string, body: string][] = [
   ['objects in objects', `${'{"a":'.repeat(SIZE / 6)}1${'}'.repeat(SIZE / 6)}`],
   ['names', `{${Array.from({ length: 500_000 }, (_, index) => `"k${index}":{}`).join()}}`],
   ['numbers', `{"a":[${'1,'.repeat(SIZE / 2 - 6)}1]}`],
-  ['values within the bound', `{"a":[${'{},'.repeat(199_000)}{}],"b":"${'x'.repeat(SIZE - 700_000)}"}`],
+  ['names within the bounds', `{${Array.from({ length: 99_000 }, (_, index) => `"k${index}":{}`).join()}}`],
+  ['values within the bounds', `{"a":[${'{},'.repeat(99_000)}{}],"b":"${'x'.repeat(SIZE - 700_000)}"}`],
 ];
 
 describe('clients that are not the API server, on the real control plane', () => {

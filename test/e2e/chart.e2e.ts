@@ -49,6 +49,8 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a negative number of replicas', { replicas: -1 }, /\/replicas/],
   ['a digest that is none', { image: { digest: 'latest' } }, /\/image\/digest/],
   ['the label by which the Deployment selects', { labels: { 'app.kubernetes.io/name': 'x' } }, /\/labels\/app/],
+  ['an address without its length', { networkPolicy: { apiServerCidrs: ['10.0.0.1'] } }, /apiServerCidrs\/0/],
+  ['a path that the API server does not take', { config: { webhook: { path: 'mutate' } } }, /\/config\/webhook\/path/],
   ['a relative path of a node', { nodePaths: { containerd: 'certs.d' } }, /\/nodePaths\/containerd/],
   ['a domain of labels that is none', { nodeLabels: { rules: { 'Example.com': {} } } }, /\/nodeLabels\/rules/],
   ['a mirror of what is no registry', { config: { registries: { mirrors: { 'a b': {} } } } }, /\/registries\/mirrors/],
@@ -196,6 +198,62 @@ describe('the Helm chart', () => {
     for (const other of [{ taints: { key: 'arch' } }, { systemNamespaces: [] }, { images: { cache: { file: '' } } }]) {
       expect(await sum(other), JSON.stringify(other)).not.to.equal(before);
     }
+  });
+
+  it('lets in the API server and the scraper alone, once it is said from where the API server calls', async () => {
+    const webhook = { config: { webhook: { enabled: true } } };
+    const ingress = async (values: object) => {
+      const policies = (await helm.render({ ...webhook, ...values })).filter(({ kind }) => kind === 'NetworkPolicy');
+      return policies.map((policy) =>
+        listAt(policy, 'spec', 'ingress').map((rule) => [at(listAt(rule, 'ports')[0], 'port'), at(rule, 'from')]),
+      );
+    };
+    const apiServerCidrs = ['10.0.0.10/32', '2001:db8::/64'];
+    const scraper = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }];
+    const test = { podSelector: { matchLabels: { 'app.kubernetes.io/name': 'archaware-controller-test' } } };
+    const blocks = apiServerCidrs.map((cidr) => ({ ipBlock: { cidr } }));
+    expect(await ingress({}), 'nothing is guessed').to.deep.equal([]);
+    expect(await ingress({ networkPolicy: { apiServerCidrs, metricsFrom: scraper } })).to.deep.equal([
+      [
+        [9090, [...scraper, test]],
+        [9443, blocks],
+      ],
+    ]);
+    expect(await ingress({ networkPolicy: { apiServerCidrs, enabled: false } })).to.deep.equal([]);
+    expect(await ingress({ networkPolicy: { enabled: true } })).to.deep.equal([
+      [
+        [9090, undefined],
+        [9443, undefined],
+      ],
+    ]);
+  });
+
+  it("limits V8's heap to five eighths of the memory limit, unless the values say otherwise", async () => {
+    const heap = async (values: object) => {
+      const deployment = find(await helm.render(values), 'Deployment', 'archaware-controller');
+      const [container] = listAt(deployment, 'spec', 'template', 'spec', 'containers');
+      const options = listAt(container, 'env').filter((entry) => at(entry, 'name') === 'NODE_OPTIONS');
+      return options.map((entry) => at(entry, 'value')).join();
+    };
+    const limited = (memory: unknown) => heap({ resources: { limits: { memory } } });
+    expect(await heap({})).to.equal('--max-old-space-size=160');
+    expect(await limited('1Gi')).to.equal('--max-old-space-size=640');
+    expect(await limited('512M')).to.equal('--max-old-space-size=304');
+    expect(await limited(null)).to.equal('');
+    expect(await heap({ env: [{ name: 'NODE_OPTIONS', value: '--inspect' }] })).to.equal('--inspect');
+  });
+
+  it("names no path of the webhook, but the operator's where cert-manager makes the certificates", async () => {
+    const paths = async (certManager: boolean, path: string) => {
+      const config = { placement: { mode: 'both' }, webhook: { enabled: true, path } };
+      const objects = await helm.render({ config, webhook: { certManager: { enabled: certManager } } });
+      const configuration = find(objects, 'MutatingWebhookConfiguration', 'archaware-controller');
+      return listAt(configuration, 'webhooks').map((each) => at(each, 'clientConfig', 'service', 'path'));
+    };
+    expect(await paths(false, '')).to.deep.equal([undefined, undefined]);
+    expect(await paths(false, '/mutate/abc')).to.deep.equal([undefined, undefined]);
+    expect(await paths(true, '/mutate/abc')).to.deep.equal(['/mutate/abc', '/mutate/abc']);
+    expect(await paths(true, '')).to.deep.equal([undefined, undefined]);
   });
 
   it('writes the paths of what it mounts into the configuration', async () => {

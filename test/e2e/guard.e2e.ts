@@ -137,7 +137,7 @@ for (const { form, options, ...nodes } of FORMS) {
       });
     }
 
-    for (const count of [250, 300, 1_000]) {
+    for (const count of [250, 300, 1_000, 4_000]) {
       it(`lets it narrow a pod with ${count} terms of node affinity, by nothing but what is ours`, async () => {
         const terms = Array.from({ length: count }, (_, index) => ({
           matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [`node-${index}`] }],

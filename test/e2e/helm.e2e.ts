@@ -89,6 +89,10 @@ describe('helm, on the real control plane', () => {
     listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks').map((hook) =>
       at(hook, 'clientConfig', 'caBundle'),
     );
+  const paths = async () => {
+    const { body } = await world.cluster.request('GET', WEBHOOKS);
+    return listAt(body, 'webhooks').map((hook) => String(at(hook, 'clientConfig', 'service', 'path')));
+  };
   const helmed = async (args: readonly string[], values?: unknown) => {
     const { code, stdout, stderr } = await helm.run(args, values);
     expect(code, stdout + stderr).to.equal(0);
@@ -156,10 +160,13 @@ describe('helm, on the real control plane', () => {
 
   it('upgrades and leaves alone what the program wrote', async () => {
     const before = await bundles();
+    const path = (await paths())[0];
+    expect(path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
     await helmed(['upgrade', ...RELEASE, CHART_PATH], { ...VALUES, podAnnotations: { 'example.com/new': 'yes' } });
     const deployment = await world.get('Deployment', 'archaware', 'archaware-controller');
     expect(at(deployment, 'spec', 'template', 'metadata', 'annotations', 'example.com/new')).to.equal('yes');
     expect(await bundles()).to.deep.equal(before);
+    expect(new Set(await paths())).to.deep.equal(new Set([path]));
     await world.create(pod(ns, 'later', { images: [world.image('arm64')] }));
     await world.eventuallyTolerates(ns, 'later', ours('arm64'));
   });

@@ -24,6 +24,12 @@ describe('the work queue', () => {
     expect(await takeAll(4)).to.deep.equal(['u1', 'u2', 'b1', 'b2']);
   });
 
+  it('lets namespaces take turns, so that the pods of one never stand behind all of another', async () => {
+    for (let index = 0; index < 5_000; index++) queue.add(`flood/${index}`, 'urgent');
+    for (const key of ['bystander/a', 'bystander/b', 'node']) queue.add(key, 'urgent');
+    expect(await takeAll(6)).to.deep.equal(['flood/0', 'bystander/a', 'node', 'flood/1', 'bystander/b', 'flood/2']);
+  });
+
   it('holds a key once, and moves it up where it becomes urgent, never down', async () => {
     queue.add('other', 'backlog');
     queue.add('k', 'backlog');

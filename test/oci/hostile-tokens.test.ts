@@ -93,6 +93,37 @@ describe('a hostile registry that wants a token', () => {
     });
   });
 
+  describe('of a realm that is named where it has led, after its own challenge was answered', () => {
+    beforeEach(async () => {
+      world = await startHostileWorld();
+    });
+    const realms = [
+      'http://127.0.0.1:CANARY/token',
+      'https://127.0.0.1:CANARY/token',
+      'http://localhost:CANARY/token',
+      'http://canary.test:CANARY/token',
+      'http://[::ffff:127.0.0.1]:CANARY/token',
+      'http://169.254.169.254/latest/meta-data/',
+      'https://[fd00:ec2::254]/',
+      'http://metadata.test/',
+      'http://me:hunter2@bank.test:CANARY/token',
+    ];
+    for (const realm of realms) {
+      it(`as ${realm} is forbidden-address`, async () => {
+        world.names.set('metadata.test', ['169.254.169.254']);
+        const named = realm.replaceAll('CANARY', String(world.canary.port));
+        const wanted = says(401, [['WWW-Authenticate', 'Basic realm="evil"']], BODY);
+        const led = says(307, [['Location', `http://${world.hosts.bank}/v2/app/manifests/v1`]]);
+        world.evil.on('*', (socket, asked) => (asked.headers.has('authorization') ? led : wanted)(socket, asked));
+        world.bank.on('*', says(401, [['WWW-Authenticate', `Bearer realm="${named}"`]], BODY));
+        expect(await world.fails()).to.include({ code: 'forbidden-address', temporary: false });
+        expect(world.bank.asked.length).to.be.greaterThan(0);
+        for (const { headers } of world.bank.asked) expect(headers.has('authorization')).to.equal(false);
+        await world.expectNoHarm();
+      });
+    }
+  });
+
   describe('of a realm at another host', () => {
     beforeEach(async () => {
       world = await startHostileWorld();

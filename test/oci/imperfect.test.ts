@@ -22,13 +22,16 @@ const SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
 describe('an image that is not perfect', () => {
   let server: ScriptedServer;
   let harness: Harness;
+  /** A second registry, where there is one. */
+  let other: ScriptedServer | undefined;
   beforeEach(async () => {
+    other = undefined;
     server = await startServer();
     harness = startResolver([server.host]);
   });
   afterEach(async () => {
     harness.stop();
-    await server.stop();
+    await Promise.all([server.stop(), other?.stop()]);
   });
 
   const resolve = (rest = 'app:v1') => harness.resolver.resolve(`${server.host}/${rest}`, ANYONE, never);
@@ -101,8 +104,8 @@ describe('an image that is not perfect', () => {
       /the config blob names no architecture/,
       'malformed',
     ],
-    ['whose config is no JSON', () => putConfigured('nope'), /the config blob is no JSON/, 'malformed'],
-    ['that is no JSON', () => putBody('nope'), /the manifest is no JSON object/, 'malformed'],
+    ['whose config is not JSON', () => putConfigured('nope'), /the config blob is no JSON/, 'malformed'],
+    ['that is not JSON', () => putBody('nope'), /the manifest is no JSON object/, 'malformed'],
     [
       'that is an artifact of a draft',
       () => putBody({ mediaType: 'application/vnd.oci.artifact.manifest.v1+json', blobs: [] }),
@@ -133,7 +136,7 @@ describe('an image that is not perfect', () => {
     ['meets the limit of requests', 429, 'rate-limited'],
   ];
   for (const [what, status, code] of passing) {
-    it(`because of an entry that ${what} is asked again: that is no verdict`, async () => {
+    it(`because of an entry that ${what} is asked again: that is not a verdict`, async () => {
       put(putAnswer(status), good);
       expect(await failure()).to.include({ code, temporary: true });
     });
@@ -146,8 +149,34 @@ describe('an image that is not perfect', () => {
     expect(await failure()).to.include({ code: 'malformed' });
   });
 
+  it('because one registry mislabels an entry is not so for another', async () => {
+    const second = await startServer();
+    other = second;
+    const digest = putImage(server, 'app', 'arm64');
+    const entry = { mediaType: IMAGE, digest, size: 1 };
+    const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
+    for (const each of [server, second]) each.put('app', 'manifests', index, { tag: 'v1' });
+    putImage(second, 'app', 'arm64');
+    harness.stop();
+    harness = startResolver([server.host, second.host]);
+    const path = `/v2/app/manifests/${digest}`;
+    const config = server.put('app', 'blobs', { architecture: 'arm64', os: 'linux' });
+    const body = JSON.stringify({
+      schemaVersion: 2,
+      mediaType: IMAGE,
+      config: { mediaType: CONFIG, digest: config, size: 1 },
+      layers: [],
+    });
+    expect(sha256(body)).to.equal(digest);
+    server.on(path, reply(200, { 'content-type': INDEX }, body));
+    expect((await resolve()).platforms).to.have.length(1);
+    const { platforms } = await harness.resolver.resolve(`${second.host}/app:v1`, ANYONE, never);
+    expect(platforms).to.have.length(2);
+  });
+
   it('because a mirror refuses an entry is asked for at the source', async () => {
     const mirror = await startServer();
+    other = mirror;
     const entry = { mediaType: IMAGE, digest: putImage(server, 'app', 'arm64'), size: 1 };
     const index = { schemaVersion: 2, mediaType: INDEX, manifests: [entry, good] };
     for (const each of [mirror, server]) each.put('app', 'manifests', index, { tag: 'v1' });
@@ -161,7 +190,6 @@ describe('an image that is not perfect', () => {
     const { platforms, source } = await resolve();
     expect(platforms).to.have.length(2);
     expect(source).to.equal(server.host);
-    await mirror.stop();
   });
 
   for (const [what, entry] of [

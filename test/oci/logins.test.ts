@@ -126,7 +126,7 @@ describe('several logins for one image', () => {
     for (let turn = 1; turn <= 4; turn += 1) {
       const before = server.asked.length;
       expect(await failure()).to.include({ code: 'unavailable' });
-      expect(server.asked.length - before, `look-up ${turn}`).to.be.greaterThan(1);
+      expect(server.asked.length - before, `lookup ${turn}`).to.be.greaterThan(1);
     }
   });
 });

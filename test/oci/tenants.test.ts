@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../src/oci/errors.ts';
 import type { Send } from '../../src/oci/transport.ts';
 import { type Harness, INDEX, indexOf, sha256, startResolver, until } from './server.ts';
 
@@ -17,6 +18,10 @@ describe('a flood of lookups of one tenant', () => {
       const [, repository = ''] = /^\/v2\/(.*)\/manifests\//.exec(request.url.pathname) ?? [];
       const body = Buffer.from(JSON.stringify(indexOf('linux/amd64')));
       const headers = { 'content-type': INDEX, 'docker-content-digest': sha256(String(body)) };
+      if (request.url.host === 'fails.example.com') {
+        reject(new ImageError('it fails', { code: 'unavailable', temporary: true }));
+        return;
+      }
       const name = `${request.url.host}/${repository}`;
       sent.set(name, () => {
         sent.delete(name);
@@ -51,9 +56,9 @@ describe('a flood of lookups of one tenant', () => {
   }
 
   for (const [what, count, namespaces] of [
-    ['of a pod with 5,000 images', 5_000, 1],
-    ['of 200 refused pods with 64 images each', 12_800, 1],
-    ['of ten namespaces', 5_000, 10],
+    ['for a pod with 5,000 images', 5_000, 1],
+    ['for 200 refused pods with 64 images each', 12_800, 1],
+    ['for ten namespaces', 5_000, 10],
   ] as const) {
     it(`${what} lets a bystander have its turn`, async () => {
       for (let index = 0; index < count; index += 1) ask(`${HUB}/flood${index}`, `tenant${index % namespaces}`);
@@ -77,6 +82,12 @@ describe('a flood of lookups of one tenant', () => {
       await until(() => harness.resolver.known(`${host}/wanted`, of('tenant')) !== undefined);
     }
     expect([...sent.keys()]).to.deep.equal(['hangs.example.com/app0', 'hangs.example.com/app1']);
+  });
+
+  it('at a registry that fails ends soon: what waited is not asked where five have failed', async () => {
+    for (let index = 0; index < 60; index += 1) ask(`fails.example.com/app${index}`, 'tenant');
+    await until(() => harness.results.length === 61);
+    expect(harness.requests.filter((request) => request === 'GET unavailable')).to.have.length(6);
   });
 
   it('at registries that never answer takes no place of a registry that answers', async () => {

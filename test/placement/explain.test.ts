@@ -442,7 +442,10 @@ describe('the advice', () => {
     [
       'an image that is not found',
       { images: { a: '!not-found' } },
-      [/^push a, or mend its name/, /images\.overrides, or the annotation archaware.dev\/architectures .* on the pod$/],
+      [
+        /^push a, or correct its name/,
+        /images\.overrides, or the annotation archaware.dev\/architectures .* on the pod$/,
+      ],
     ],
     [
       'an image without a login',
@@ -452,7 +455,7 @@ describe('the advice', () => {
     [
       'a secret that is of no use',
       { images: { a: '!denied' }, secrets: [{ name: 's', problem: 'it does not exist' }, { name: 't' }] },
-      ['mend the pull secret shop/s: it does not exist', /^give a a login/, /^or say/],
+      ['repair the pull secret shop/s: it does not exist', /^give a a login/, /^or say/],
     ],
     ['a registry that says not now', { images: { a: '!rate-limited' } }, [/registries\.mirrors/, /^or say/]],
     [
@@ -465,7 +468,7 @@ describe('the advice', () => {
       { images: { a: '!forbidden-address' } },
       [/registries\.addresses\.allow/, /^or say/],
     ],
-    ['an image that is none', { images: { a: '!malformed' } }, [/^mend the name of a/, /^or say/]],
+    ['an image that is none', { images: { a: '!malformed' } }, [/^correct the name of a/, /^or say/]],
     [
       'nodes that are cordoned',
       {
@@ -880,7 +883,7 @@ describe('explain where the mode has affinity', () => {
     ]);
     const both = { schedulingGates: [...GATES.schedulingGates, { name: 'example.com/quota' }] };
     const { advice } = explained({ images, settings: { mode: 'affinity' }, spec: both });
-    expect(advice[0]).to.equal('it is held by example.com/quota until whoever set that gate removes it');
+    expect(advice[0]).to.equal('it is held by example.com/quota until its owner removes that gate');
   });
 
   it('says of a pod that waits without affinity that it is too late', () => {

@@ -15,6 +15,7 @@ import { input, known, settings, template, toleration } from './objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
 const ARM = toleration('supported-arch=arm64:NoSchedule');
+const STRANGE = toleration('supported-arch=x64:NoSchedule');
 const GATE = { name: 'archaware.dev/architecture' };
 
 /** `metadata.managedFields`: who set what, and when in seconds. */
@@ -49,6 +50,24 @@ describe('what archaware wrote to a pod', () => {
       { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
       'taints',
       ['amd64', 'arm64'],
+    ],
+    [
+      'tolerations for what no node can have, which an earlier version took from an image',
+      {
+        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
+        spec: { tolerations: [STRANGE] },
+      },
+      'taints',
+      undefined,
+    ],
+    [
+      'such a toleration beside another',
+      {
+        managed: [author, wrote('archaware-controller', TOLERATIONS, 1)],
+        spec: { tolerations: [AMD, STRANGE] },
+      },
+      'taints',
+      ['amd64', 'x64'],
     ],
     [
       'tolerations of the same form by the author',
@@ -173,6 +192,20 @@ describe('what archaware wrote to a template', () => {
     ['a record of an earlier version, without images', ['a'], JSON.stringify([AMD]), ['amd64']],
     ['a record of a guess', ['a'], JSON.stringify({ ...GUESSED, tolerations: [AMD] }), undefined],
     ['a record under another key', ['a'], record(['a']), ['amd64'], { taints: { ...settings().taints, key: 'other' } }],
+    [
+      'a record of what no node can have, which an earlier version took from an image',
+      ['a'],
+      JSON.stringify({ ...basisOf(template(['a']), settings()), tolerations: [STRANGE] }),
+      undefined,
+    ],
+    [
+      'a template whose statement cannot be read, and counts as absent',
+      ['a'],
+      record(['a']),
+      ['amd64'],
+      {},
+      { annotations: { 'archaware.dev/architectures': 'x64' } },
+    ],
     [
       'a template that states its architectures',
       ['a'],

@@ -152,6 +152,11 @@ describe('a pod on a node of arm64', () => {
       'app exec-format-error unproved',
     ],
     [
+      'that died of the format, and whose statement cannot be read',
+      { ...one('format', AMD, AMD), statement: 'x64' },
+      'app exec-format-error does-not-run',
+    ],
+    [
       'that died of the format, and is never pulled',
       { ...one('format', AMD, AMD), pullPolicy: 'Never' },
       'app exec-format-error unproved',

@@ -1,10 +1,11 @@
+import { createFairKeys } from '../../kit/fair-keys.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/pod.ts';
 
 /**
  * Bound pods that lack what archaware writes: they run, so their images are asked about last and slowly, whatever their
- * number. New pods are never behind them.
+ * number. New pods are never behind them, and namespaces take turns.
  */
 export type Backlog = {
   /**
@@ -26,7 +27,7 @@ const PER_IMAGE_MS = 200;
 
 /** Creates it. `onTurn` is to reconcile the pod; it is called until `end`. */
 export function createBacklog(clock: Clock, onTurn: (key: string) => void): Backlog {
-  const queue = new Set<string>();
+  const queue = createFairKeys();
   /** Whose turn it is, until they are reconciled. */
   const granted = new Set<string>();
   let isPumping = false;
@@ -38,9 +39,8 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
     cancel = clock.after(Math.max(1, asked) * PER_IMAGE_MS, () => {
       asked = 0;
       isPumping = false;
-      const [next] = queue;
+      const next = queue.take();
       if (next === undefined) return;
-      queue.delete(next);
       granted.add(next);
       pump();
       onTurn(next);
@@ -74,7 +74,6 @@ export function createBacklog(clock: Clock, onTurn: (key: string) => void): Back
     },
     end() {
       cancel();
-      queue.clear();
     },
   };
 }

@@ -101,8 +101,9 @@ function entriesOf(config: JsonObject, field: string): [string, unknown][] {
 function merged(maps: readonly unknown[], problem: () => Error): [string, unknown][] {
   const all = new Map<string, unknown>();
   for (const map of maps) {
-    if (!isObject(map)) throw problem();
-    for (const [key, value] of Object.entries(map)) all.set(key, value);
+    if (map === null) all.clear();
+    else if (!isObject(map)) throw problem();
+    else for (const [key, value] of Object.entries(map)) all.set(key, value);
   }
   return [...all];
 }

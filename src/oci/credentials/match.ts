@@ -32,7 +32,7 @@ export function isPattern(text: string): boolean {
 }
 
 /**
- * A pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined for what is no URL. The
+ * A pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined for what is not a URL. The
  * host is in lower case, as it is in images' names.
  */
 function parseKey(pattern: string): Key | undefined {

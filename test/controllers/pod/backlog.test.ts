@@ -33,6 +33,13 @@ describe('the images of bound pods', () => {
     expect(asked).to.deep.equal(['p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9']);
   });
 
+  it('are asked about in turns of their namespaces', async () => {
+    const { clock, asked, reconcile } = pods((key) => [key]);
+    for (const key of ['flood/1', 'flood/2', 'flood/3', 'bystander/1']) reconcile(key);
+    for (let step = 0; step < 4; step++) await clock.advance(200);
+    expect(asked).to.deep.equal(['flood/1', 'bystander/1', 'flood/2', 'flood/3']);
+  });
+
   it('count one by one: a pod of five images takes the time of five', async () => {
     const { clock, asked, reconcile } = pods((key) => (key === 'many' ? ['a', 'b', 'c', 'd', 'e'] : [key]));
     for (const key of ['many', 'next']) reconcile(key);

@@ -19,7 +19,7 @@ export const NEITHER: readonly Behaviour[] = [
   ),
   ours(
     'schema 1',
-    'told of by name; its pods go when the limit is over',
+    'named as such, signed or not; its pods go when the limit is over',
     here('an image of schema 1 is told of by name, and its pods go when images.fallbackAfter is over'),
     ['oci/imperfect.test.ts', 'is named as such by its tag, sent as application/json'],
     ['oci/imperfect.test.ts', 'is named as such by its digest, sent as application/json'],
@@ -27,9 +27,9 @@ export const NEITHER: readonly Behaviour[] = [
   ours(
     'a bad entry in an index',
     'it is left out while another has a platform, as by containerd; one that fails for the moment is asked again',
-    ['oci/imperfect.test.ts', 'because of an entry whose config is no JSON runs on what its other entries say'],
+    ['oci/imperfect.test.ts', 'because of an entry whose config is not JSON runs on what its other entries say'],
     ['oci/imperfect.test.ts', 'because of an entry that is refused runs on what its other entries say'],
-    ['oci/imperfect.test.ts', 'because of an entry that is answered with 503 is asked again: that is no verdict'],
+    ['oci/imperfect.test.ts', 'because of an entry that is answered with 503 is asked again: that is not a verdict'],
   ),
   ours(
     'registry that redirects to another one, both with tokens',

@@ -58,6 +58,7 @@ describe('a pull secret', () => {
       modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: { 'a.b': null } }),
       [],
     ],
+    ['auths twice, of which null is the last', modern({ auths: { 'a.b': { auth: base64('me:x') } }, Auths: null }), []],
     ['an entry of null of the old type', legacy({ 'x.y': null, 'a.b': { Auth: base64('me:s3:cret') } }), [login]],
   ];
   for (const [what, secret, expected] of accepted) {
