@@ -198,7 +198,7 @@ describe('archaware beside Karpenter', function () {
         'taints',
         'one each; the taint is added',
         'amd64 and both, running',
-        'run; every node was replaced once (drift)',
+        'run; their nodes are replaced (drift)',
       );
     });
   });
