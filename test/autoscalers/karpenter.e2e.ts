@@ -194,12 +194,7 @@ describe('archaware beside Karpenter', function () {
       await eventuallyRun('amd', 'amd64');
       expect(await controller.metric('archaware_nodes_joined_untainted_total')).to.equal(0);
       expect(replaced).to.be.lessThan(4);
-      row(
-        'taints',
-        'one each; the taint is added',
-        'amd64 and both, running',
-        'run; their nodes are replaced (drift)',
-      );
+      row('taints', 'one each; the taint is added', 'amd64 and both, running', 'run; their nodes are replaced (drift)');
     });
   });
 
