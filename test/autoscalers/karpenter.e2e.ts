@@ -52,7 +52,7 @@ describe('archaware beside Karpenter', function () {
     });
   const eventuallyRefused = (name: string) =>
     lab.eventually(`Karpenter to find no NodePool for ${name}`, async () =>
-      (await lab.told(name, 'karpenter')).some(
+      (await lab.messages(name, 'karpenter')).some(
         (text) => text.startsWith('FailedScheduling') && NO_TOLERATION.test(text),
       ),
     );
@@ -282,7 +282,7 @@ describe('archaware beside Karpenter', function () {
       lab.begin();
       await scale('amd', 20);
       await lab.eventually('Karpenter to find no NodePool', async () =>
-        (await lab.told('amd', 'karpenter')).some((text) => NO_TOLERATION.test(text)),
+        (await lab.messages('amd', 'karpenter')).some((text) => NO_TOLERATION.test(text)),
       );
       expect(lab.started()).to.deep.equal([]);
       row(

@@ -32,7 +32,7 @@ export type Lab = {
   started(): readonly Started[];
   placed(app: string): Promise<Placed>;
   /** Pods that wait, and what the scheduler or Karpenter last said about one of them. */
-  told(app: string, by: 'karpenter' | 'default-scheduler'): Promise<string[]>;
+  messages(app: string, by: 'karpenter' | 'default-scheduler'): Promise<string[]>;
   nodes(): Promise<readonly unknown[]>;
   /** What there is, for a case that failed. */
   state(): Promise<string>;
@@ -115,7 +115,7 @@ async function labOf(world: World): Promise<Lab> {
       const on = new Set(pods.filter(runs).map((pod) => String(architectures.get(scheduledOn(pod) ?? ''))));
       return { all: pods.length, running: pods.filter(runs).length, on: [...on].sort() };
     },
-    async told(app, by) {
+    async messages(app, by) {
       const events = await world.list('Event', NAMESPACE);
       const said = (event: unknown) =>
         at(event, 'reportingController') === by || at(event, 'deprecatedSource', 'component') === by;
