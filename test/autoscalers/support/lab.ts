@@ -31,7 +31,7 @@ export type Lab = {
   /** The nodes that were started since, in order. */
   started(): readonly Started[];
   placed(app: string): Promise<Placed>;
-  /** Pods that wait, and what the scheduler or Karpenter last said about one of them. */
+  /** What the scheduler or Karpenter said in Events about the pods of a workload. */
   messages(app: string, by: 'karpenter' | 'default-scheduler'): Promise<string[]>;
   nodes(): Promise<readonly unknown[]>;
   /** What there is, for a case that failed. */
