@@ -3,7 +3,7 @@
 # the real node: without it the tests on that node are skipped, which counts as a failure where CI is set.
 #
 #   hack/verify.sh        what CI runs
-#   hack/verify.sh --all  and what takes too long for each change: 20 rolling restarts instead of 3, and test/long
+#   hack/verify.sh --all  and what takes too long for each change: 20 rolling restarts instead of 3, test/long, and Karpenter
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=
@@ -54,4 +54,7 @@ ARCHAWARE_RESTARTS=${all:+20} npm run test:e2e
 if [[ -n $all ]]; then
   step "what takes long, on a real node"
   npm run test:long
+  step "Karpenter, on the real control plane"
+  hack/cluster/build-karpenter.sh
+  WRITE_TABLE=1 npm run test:autoscalers
 fi

@@ -13,6 +13,7 @@ binaries=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwo
 
 hash() { if command -v sha256sum > /dev/null; then sha256sum; else shasum -a 256; fi | cut -d ' ' -f 1; }
 
+# The node and Karpenter have builds of their own.
 wanted=$({ cat "$here"/tools/{helm,kubernetes,kwok,prometheus,registry}/go.{mod,sum} "$here/build.sh"; echo "$assets"; } | hash)
 
 up_to_date() {
