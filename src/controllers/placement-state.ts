@@ -29,7 +29,11 @@ export const HELD_AGAIN_MS = 10 * 60_000;
 export function imagesAwaited(decision: Decision): readonly string[] {
   if (decision.kind === 'hold') return [];
   const surplus = decision.failed.find(({ code }) => code === TOO_MANY_IMAGES)?.image;
-  return imagesUnknown(decision).filter((image) => image !== surplus);
+  const unknown = imagesUnknown(decision);
+  if (surplus === undefined) return unknown;
+  // Once: the same image with another pull policy may be among those that are asked about.
+  const at = unknown.indexOf(surplus);
+  return unknown.filter((_, index) => index !== at);
 }
 
 /** The images that a decision was made without. */

@@ -2,6 +2,7 @@ import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
 import type { AffinityIntent, Requirement } from './affinity.ts';
 import type { Placement } from './decide.ts';
 import type { Namespace } from './eligibility.ts';
+import { isReserved } from './platform.ts';
 import type { PodTemplate } from './pod.ts';
 import { preferencesFor } from './preference.ts';
 import type { Settings } from './settings.ts';
@@ -23,12 +24,13 @@ export function usesAffinity({ mode }: Pick<Settings, 'mode'>): boolean {
   return mode !== 'taints';
 }
 
-/** The tolerations for these architectures, where the mode has any. */
+/** The tolerations for those of these architectures that a node can have, where the mode has any. */
 export function wantedTolerations(
   settings: Pick<Settings, 'mode' | 'taints'>,
   architectures: readonly string[],
 ): Toleration[] {
-  return usesTaints(settings) ? tolerationsFor(settings.taints, architectures) : [];
+  const possible = architectures.filter((name) => !isReserved(name));
+  return usesTaints(settings) ? tolerationsFor(settings.taints, possible) : [];
 }
 
 /** What is decided of a DaemonSet's template where the mode has no taints: it needs nothing, and what it has of ours goes. */

@@ -83,6 +83,11 @@ export function readArchitecture(text: string): string | undefined {
   return text.trim().toLowerCase() !== AMBIGUOUS && ARCHITECTURES.includes(name) ? name : undefined;
 }
 
+/** Whether an architecture's name is one that Go keeps, and that no node has. */
+export function isReserved(name: string): boolean {
+  return RESERVED.includes(name);
+}
+
 function canonical(text: string): string {
   const lower = text.trim().toLowerCase();
   return ALIASES.get(lower) ?? lower;

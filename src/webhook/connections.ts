@@ -15,23 +15,35 @@ export type Connections = {
   prove(address: string, port: number): void;
 };
 
-type Connection = { readonly socket: Socket; readonly key: string; readonly address: string; isProven: boolean };
+type Connection = {
+  readonly socket: Socket;
+  readonly key: string;
+  readonly address: string;
+  readonly since: number;
+  isProven: boolean;
+};
+
+/** The API server opens a connection when it has something to ask, and waits two seconds for the answer. */
+const ASKED_BY_MS = 3_000;
 
 /**
- * Bounds the connections. Where there are too many, one of a client that has not proven to know the path is closed: the oldest one
- * of the address that has the most of them, so that a client that opens many closes its own. One that is proven is never closed.
+ * Bounds the connections. Where there are too many, one of a client that has not proven to know the path is closed: one that should
+ * have asked by now, the oldest first, else the oldest of the address that has the most of them. So many addresses with a few idle
+ * ones do not close those of the API server, and a client that opens many closes its own. One that is proven is never closed.
+ * `now`: monotonic, in milliseconds.
  */
-export function createConnections({ all, unproven }: ConnectionLimits): Connections {
+export function createConnections({ all, unproven }: ConnectionLimits, now: () => number): Connections {
   /** The oldest first, by the address and port of the client. */
   const open = new Map<string, Connection>();
   /** The unproven ones by address, the oldest first. */
   const waiting = new Map<string, Set<Connection>>();
-  let waits = 0;
+  /** All of them, the oldest first. */
+  const unasked = new Set<Connection>();
 
   function settle(connection: Connection): void {
     const same = waiting.get(connection.address);
     if (!same?.delete(connection)) return;
-    waits -= 1;
+    unasked.delete(connection);
     if (same.size === 0) waiting.delete(connection.address);
   }
   function close(connection: Connection): void {
@@ -40,21 +52,28 @@ export function createConnections({ all, unproven }: ConnectionLimits): Connecti
     connection.socket.destroy();
   }
   function closeOne(): void {
+    const [first] = unasked;
+    const isLate = first !== undefined && now() - first.since > ASKED_BY_MS;
+    // The new one itself where there is no other.
+    const chosen = isLate ? first : oldestOfMost();
+    if (chosen !== undefined) close(chosen);
+  }
+  function oldestOfMost(): Connection | undefined {
     let most: Set<Connection> | undefined;
     for (const same of waiting.values()) if (same.size > (most?.size ?? 0)) most = same;
-    // The new one itself where there is no other.
     const [oldest] = most ?? [];
-    if (oldest !== undefined) close(oldest);
+    return oldest;
   }
   return {
     add(socket) {
       const { remoteAddress: address = '', remotePort } = socket;
-      const connection: Connection = { socket, key: keyOf(address, remotePort), address, isProven: false };
+      const key = keyOf(address, remotePort);
+      const connection: Connection = { socket, key, address, since: now(), isProven: false };
       open.set(connection.key, connection);
       waiting.set(address, (waiting.get(address) ?? new Set()).add(connection));
-      waits += 1;
+      unasked.add(connection);
       socket.once('close', () => close(connection));
-      if (waits > unproven || open.size > all) closeOne();
+      if (unasked.size > unproven || open.size > all) closeOne();
     },
     prove(address, port) {
       const connection = open.get(keyOf(address, port));

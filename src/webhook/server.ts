@@ -91,7 +91,7 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
     depth: limits.bodyDepth,
     time: limits.time,
   });
-  const connections = createConnections(limits.connections);
+  const connections = createConnections(limits.connections, () => performance.now());
   /** Whose requests are counted where they are answered. */
   const answering = new WeakSet<Duplex>();
   const server = createServer({

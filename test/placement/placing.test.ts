@@ -67,6 +67,12 @@ describe('what each mode gives a pod', () => {
       placed({ a: BOTH }, { mode: 'both', preferred }),
       'tolerates amd64,arm64; requires kubernetes.io/arch=amd64,arm64; prefers arm64=75',
     ],
+    // The guard policies refuse a toleration of it, and with it all others of the write.
+    [
+      'an image that states a port that Go does not have',
+      placed({ a: known('linux/amd64,linux/s390') }, { mode: 'both' }),
+      'tolerates amd64; requires kubernetes.io/arch=amd64,s390',
+    ],
   ]);
 });
 

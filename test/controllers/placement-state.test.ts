@@ -1,0 +1,17 @@
+import { expect } from 'chai';
+import { imagesAwaited } from '../../src/controllers/placement-state.ts';
+import { decide } from '../../src/placement/decide.ts';
+import { readPod } from '../../src/placement/pod.ts';
+import { input } from '../placement/objects.ts';
+
+describe('the images that an object waits for', () => {
+  it('are all that are asked about, also where the first that is not is one of them with another pull policy', () => {
+    const containers = [
+      ...Array.from({ length: 256 }, (_, index) => ({ image: `i${index}`, imagePullPolicy: 'IfNotPresent' })),
+      { image: 'i7', imagePullPolicy: 'Always' },
+    ];
+    const template = readPod({ metadata: { name: 'p', namespace: 'shop' }, spec: { containers } });
+    const decision = decide({ ...input({}), template, answerOf: () => ({ kind: 'pending' }) });
+    expect(imagesAwaited(decision)).to.deep.equal(containers.slice(0, 256).map(({ image }) => image));
+  });
+});
