@@ -171,7 +171,7 @@ export function createResolver(options: ResolverOptions): Resolver {
           // What ends because everything ends is no failure of the image.
           if (ended.signal.aborted) throw ended.signal.reason;
           const known = error instanceof ImageError ? error : unexpected(error);
-          failures.add(key, known, options.ttl.failure);
+          failures.add(key, known, options.ttl.failure, access.namespace);
           // It was asked with what is not in force any more.
           if (asOf !== generation) failures.forgive(key);
           options.onResolution?.(known.code);

@@ -44,7 +44,7 @@ export function createModelRegistry(world: World): ModelRegistry {
 
       function end(image: string, error: ImageError | undefined): void {
         asking.delete(image);
-        if (error !== undefined) failures.add(image, error, FAILURE_TTL_MS);
+        if (error !== undefined) failures.add(image, error, FAILURE_TTL_MS, '');
         else {
           failures.remove(image);
           known.set(image, { platforms: platformsOf(image), at: clock.steady() });
