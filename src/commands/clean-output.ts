@@ -16,7 +16,7 @@ export function printOutcome(
 ): void {
   const { removed, left } = outcome;
   if (output !== 'table') {
-    printValue({ removed, left, pools }, output);
+    printValue({ removed, left, ...(pools.length > 0 ? { pools } : {}) }, output);
     return;
   }
   process.stdout.write(table(RESULT_HEADER, resultRows(outcome, kept)));

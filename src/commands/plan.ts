@@ -102,7 +102,7 @@ export async function plan(context: Context): Promise<number> {
     const result: Plan = { changes, ...summary, pools };
     const absent = absentNotes(config, watches.nodes.store.values());
     if (output === 'table') process.stdout.write(render(result, within, absent));
-    else printValue(result, output);
+    else printValue({ changes, ...summary, ...(pools.length > 0 ? { pools } : {}) }, output);
     // At a terminal they would stand there twice.
     const isShown = output === 'table' && process.stdout.isTTY;
     for (const note of isShown ? [] : absent) process.stderr.write(`${note}\n`);
