@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Shared } from './shared.ts';
+import type { Shared } from './secrets.ts';
 
 /** What the webhook serves with, wherever it comes from. */
 export type ServingCertificate = {

@@ -9,7 +9,7 @@ import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept
 import { type Pair, timeProblem } from './pair.ts';
 import { rotate } from './rotate.ts';
 import { planRotation } from './rotation.ts';
-import { makeShared, readShared, type Shared, sharedEntries } from './shared.ts';
+import { makeShared, readShared, type Shared, sharedEntries } from './secrets.ts';
 
 export type SelfSignedOptions = {
   readonly client: ApiClient;
