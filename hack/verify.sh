@@ -1,7 +1,20 @@
 #!/usr/bin/env bash
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
+#
+#   hack/verify.sh        what CI runs
+#   hack/verify.sh --all  and the real node, with 20 rolling restarts and test/long, and Karpenter. The real node needs root: without
+#                         it its tests are skipped, which counts as a failure where CI is set
 set -euo pipefail
 cd "$(dirname "$0")/.."
+all=
+case ${1:-} in
+  '') ;;
+  --all) all=yes ;;
+  *)
+    sed -n 's/^#   //p' "$0" >&2
+    exit 3
+    ;;
+esac
 
 step() { printf '\n=== %s\n' "$*"; }
 
@@ -31,3 +44,13 @@ npm run --silent demo
 echo 'demo: 1 passed, 0 failed, 0 skipped'
 step "contract and end to end, on the real control plane"
 npm run test:e2e
+if [[ -n $all ]]; then
+  step "a real node"
+  hack/cluster/build-node.sh || [[ -z ${CI:-} ]]
+  ARCHAWARE_RESTARTS=20 npm run test:node
+  step "what takes long, on a real node"
+  npm run test:long
+  step "Karpenter, on the real control plane"
+  hack/cluster/build-karpenter.sh
+  WRITE_TABLE=1 npm run test:autoscalers
+fi

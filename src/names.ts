@@ -27,6 +27,20 @@ export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 export const OS_LABEL = 'kubernetes.io/os';
 /** Its name before Kubernetes 1.14, which pods still ask for. */
 export const OLD_OS_LABEL = 'beta.kubernetes.io/os';
+/** Label of a node that Karpenter made: the name of its NodePool. */
+export const KARPENTER_POOL = 'karpenter.sh/nodepool';
+/** Labels by which a node names the pool that it belongs to, the first that a node has counts. */
+export const POOL_LABELS = {
+  [KARPENTER_POOL]: 'NodePool',
+  'eks.amazonaws.com/nodegroup': 'EKS node group',
+  'cloud.google.com/gke-nodepool': 'GKE node pool',
+  'kubernetes.azure.com/agentpool': 'AKS node pool',
+  agentpool: 'AKS node pool',
+} as const;
+/** Karpenter sets it to `true` when a node has joined; until then nothing is scheduled there. */
+export const KARPENTER_REGISTERED = 'karpenter.sh/registered';
+/** Karpenter sets it to `true` when a node is Ready and its startup taints are gone. */
+export const KARPENTER_INITIALIZED = 'karpenter.sh/initialized';
 
 /** `fieldManager` of every write, `reportingController` of every Event. */
 export const FIELD_MANAGER = 'archaware-controller';

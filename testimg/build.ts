@@ -10,6 +10,7 @@ export const MEDIA_TYPES = {
   ociManifest: 'application/vnd.oci.image.manifest.v1+json',
   ociConfig: 'application/vnd.oci.image.config.v1+json',
   ociLayer: 'application/vnd.oci.image.layer.v1.tar+gzip',
+  ociTar: 'application/vnd.oci.image.layer.v1.tar',
   ociEmpty: 'application/vnd.oci.empty.v1+json',
   dockerList: 'application/vnd.docker.distribution.manifest.list.v2+json',
   dockerManifest: 'application/vnd.docker.distribution.manifest.v2+json',
@@ -65,20 +66,23 @@ export function descriptorOf(of: Content, extra: Pick<Descriptor, 'platform' | '
 }
 
 /** A ustar archive with one empty file, `nothing`, of the year 1970. */
-function tarOfNothing(): Buffer {
+const tarOfNothing = () => tarOf('nothing', Buffer.alloc(0), '0000444');
+
+/** A ustar archive with one file of the year 1970. */
+function tarOf(name: string, bytes: Buffer, mode: string): Buffer {
   const header = Buffer.alloc(512);
-  header.write('nothing', 0);
-  header.write('0000444\0', 100);
+  header.write(name, 0);
+  header.write(`${mode}\0`, 100);
   header.write('0000000\0', 108);
   header.write('0000000\0', 116);
-  header.write('00000000000\0', 124);
+  header.write(`${bytes.length.toString(8).padStart(11, '0')}\0`, 124);
   header.write('00000000000\0', 136);
   header.write(' '.repeat(8), 148); // the checksum counts its own field as spaces
   header.write('0', 156);
   header.write('ustar\u000000', 257);
   const sum = header.reduce((total, byte) => total + byte, 0);
   header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
-  return Buffer.concat([header, Buffer.alloc(1024)]);
+  return Buffer.concat([header, bytes, Buffer.alloc((512 - (bytes.length % 512)) % 512), Buffer.alloc(1024)]);
 }
 
 /** gzip with one stored block: zlib's own output differs between versions and names the operating system. */
@@ -122,6 +126,20 @@ export function image(platform: FixturePlatform | Record<string, never>, options
     config: descriptorOf(config),
     layers: [descriptorOf(layer)],
   });
+  return { root, manifests: [root], blobs: [config, layer] };
+}
+
+/** A single-platform image that runs an executable which needs no other file. */
+export function programImage(platform: FixturePlatform, program: Buffer): ImageFixture {
+  const layer = content(MEDIA_TYPES.ociTar, tarOf('program', program, '0000755'));
+  const config = json(MEDIA_TYPES.ociConfig, {
+    ...platform,
+    config: { Entrypoint: ['/program'] },
+    rootfs: { type: 'layers', diff_ids: [layer.digest] },
+  });
+  const mediaType = MEDIA_TYPES.ociManifest;
+  const parts = { config: descriptorOf(config), layers: [descriptorOf(layer)] };
+  const root = json(mediaType, { schemaVersion: 2, mediaType, ...parts });
   return { root, manifests: [root], blobs: [config, layer] };
 }
 

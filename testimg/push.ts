@@ -5,7 +5,7 @@ import { type Answer, openSession, type Session, type Target } from './session.t
 
 export type PushOptions = Target & {
   /** Default: all of them. */
-  readonly fixtures?: readonly Fixture[];
+  readonly fixtures?: readonly Pick<Fixture, 'tag' | 'build' | 'refusable'>[];
   /** Called as each tag is done. */
   readonly onTag?: (outcome: TagOutcome) => void;
 };

@@ -13,7 +13,8 @@ binaries=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwo
 
 hash() { if command -v sha256sum > /dev/null; then sha256sum; else shasum -a 256; fi | cut -d ' ' -f 1; }
 
-wanted=$({ cat "$here"/tools/*/go.mod "$here"/tools/*/go.sum "$here/build.sh"; echo "$assets"; } | hash)
+# The node and Karpenter have builds of their own.
+wanted=$({ cat "$here"/tools/{helm,kubernetes,kwok,prometheus,registry}/go.{mod,sum} "$here/build.sh"; echo "$assets"; } | hash)
 
 up_to_date() {
   [[ -f $bin/.stamp && $(< "$bin/.stamp") == "$wanted" && -f $bin/kwok-stages.yaml ]] || return 1

@@ -8,9 +8,24 @@ import { emptyDirectory } from './directory.ts';
 import { textAt } from './json.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { type KubectlResult, runKubectl } from './kubectl.ts';
-import { startKwok } from './kwok.ts';
+import { playedByKwok, startKwok } from './kwok.ts';
+import { nodeAddresses } from './node-config.ts';
+import { nodeObjects } from './node-objects.ts';
 import { createNode, type NodeOptions, setNodeArchitecture } from './nodes.ts';
 import { freePorts } from './ports.ts';
+import {
+  type Common,
+  cutPower,
+  makeNodePlace,
+  type NodePlace,
+  nodeName,
+  nodeServes,
+  type RealNode,
+  startContainerd,
+  startKubelet,
+  startProxy,
+  startRuntime,
+} from './real-node.ts';
 import { type Component, startComponent } from './spawn.ts';
 import { waitFor } from './wait.ts';
 
@@ -24,6 +39,8 @@ export interface ClusterOptions {
   readonly apiServerArgs?: readonly string[];
   /** Namespaces whose service accounts' requests are recorded; see `auditedRequests`. */
   readonly auditNamespaces?: readonly string[];
+  /** `real`: a node with a kubelet and a container runtime; everything runs in its namespaces. Default: no node. */
+  readonly node?: 'real';
   /** Nodes become Ready and bound pods Running. Default true. */
   readonly kwok?: boolean;
   /** Default true. */
@@ -41,7 +58,9 @@ export interface Cluster {
   /** Path of the certificate authority, PEM. */
   readonly caFile: string;
   readonly directory: string;
-  /** By name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok. */
+  /** Only with `node: 'real'`. */
+  readonly node?: RealNode;
+  /** By name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok; containerd, kubelet, kube-proxy. */
   component(name: string): Component;
   kubectl(args: readonly string[], options?: { input?: string; kubeconfig?: string }): Promise<KubectlResult>;
   /** `kubectl apply` as admin; throws when something was refused. */
@@ -58,6 +77,10 @@ export interface Cluster {
   stopApiServer(): Promise<void>;
   /** Starts it on the same port and data. */
   startApiServer(): Promise<void>;
+  /** What a power cut of the real node leaves: nothing of it runs, and its disk stays. The control plane goes on. */
+  cutNodePower(): Promise<void>;
+  /** Starts the node again after that. Resolves when its daemons run, which is before it is Ready. */
+  startNode(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -71,10 +94,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const plan = await planFor(directory.path, options);
   const components = new Map<string, Component>();
   const client = createClient(plan.server, plan.adminToken, plan.authority);
+  let place: NodePlace | undefined;
   const stopAll = async () => {
     // With all of them gone at once, none waits for another. The data is not used again.
     await Promise.all([...components.values()].map((component) => component.stop()));
-    await client.close();
+    await Promise.all([client.close(), place?.remove()]);
     await directory.remove();
   };
   let stopped: Promise<void> | undefined;
@@ -83,48 +107,91 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     return stopped;
   };
   try {
-    await startAll(plan, options, components, client.request);
+    if (plan.node) place = await makeNodePlace(directory.path);
+    await startAll(plan, options, components, client.request, place);
   } catch (error) {
     // The error shows the end of the log; a directory of the caller's keeps all of it.
     await stop();
     throw error;
   }
   options.signal?.addEventListener('abort', () => void stop(), { once: true });
-  return clusterOf(plan, options, components, client, stop);
+  return clusterOf(plan, options, components, client, stop, place);
 }
 
 async function planFor(directory: string, options: ClusterOptions): Promise<Plan> {
   const [apiServer = 0, etcd = 0, etcdPeer = 0] = await freePorts(3);
   const { featureGates = {}, apiServerArgs = [], auditNamespaces = [] } = options;
   const ports = { apiServer, etcd, ...options.ports, etcdPeer };
-  return prepare({ directory, ports, featureGates, apiServerArgs, auditNamespaces });
+  const node = options.node && { name: nodeName, address: nodeAddresses.node };
+  return prepare({ directory, ports, featureGates, apiServerArgs, auditNamespaces, ...(node ? { node } : {}) });
 }
 
 type Components = Map<string, Component>;
 
-async function startAll(plan: Plan, options: ClusterOptions, components: Components, request: Request): Promise<void> {
-  const { directory } = plan;
+async function startAll(
+  plan: Plan,
+  options: ClusterOptions,
+  components: Components,
+  request: Request,
+  node?: RealNode,
+): Promise<void> {
   const add = (component: Component) => components.set(component.name, component);
-  const common = { directory, ...(options.signal ? { signal: options.signal } : {}) };
+  const common = commonOf(plan, options, node);
   const etcdReady = async () => (await send(`${plan.etcd}/readyz`)).statusCode === 200;
+  await Promise.all([plan.etcd, plan.server].map((url) => node?.expose(Number(new URL(url).port))));
+  const runtime = node && startRuntime(node, common).then(add);
+  // What fails first is what is told; the other one ends with the rest.
+  runtime?.catch(() => undefined);
   add(await startComponent({ ...common, name: 'etcd', args: etcdArgs(plan), ready: etcdReady }));
-  add(await startApiServer(plan, request, options.signal));
+  add(await startApiServer(plan, common, request));
   if (options.schedulerAndManager ?? true) {
     add(await startComponent({ ...common, name: 'kube-scheduler', args: schedulerArgs(plan) }));
     add(await startComponent({ ...common, name: 'kube-controller-manager', args: controllerManagerArgs(plan) }));
   }
-  if (options.kwok ?? true) add(await startKwok(plan.kubeconfig('kwok'), directory, options.signal));
+  if (options.kwok ?? true) add(await startKwok(plan.kubeconfig('kwok'), common, node ? 'annotated' : 'all'));
   if (options.schedulerAndManager ?? true) await defaultServiceAccount(components, request, options.signal);
+  if (!node) return;
+  await runtime;
+  await applyTo(
+    plan,
+    nodeObjects(node.name)
+      .map((object) => JSON.stringify(object))
+      .join('\n---\n'),
+  );
+  for (const component of await Promise.all([startKubelet(node, plan, common), startProxy(node, plan, common)])) {
+    add(component);
+  }
+  await nodeServes(node, request, options.signal);
 }
 
-const startApiServer = (plan: Plan, request: Request, signal?: AbortSignal) =>
+async function startKubeletAndProxy(node: RealNode, plan: Plan, common: Common, components: Components): Promise<void> {
+  const started = await Promise.all([startKubelet(node, plan, common), startProxy(node, plan, common)]);
+  for (const component of started) components.set(component.name, component);
+}
+
+const commonOf = ({ directory }: Plan, { signal }: ClusterOptions, node?: RealNode): Common => ({
+  directory,
+  ...(signal ? { signal } : {}),
+  ...(node ? { enter: node.enter } : {}),
+});
+
+const startApiServer = (plan: Plan, common: Common, request: Request) =>
   startComponent({
+    ...common,
     name: 'kube-apiserver',
-    directory: plan.directory,
     args: apiServerArgs(plan),
     ready: async () => (await request('GET', '/readyz')).status === 200,
-    ...(signal ? { signal } : {}),
   });
+
+const kubectlOf = (plan: Plan): Cluster['kubectl'] => {
+  const common = { kubeconfig: plan.kubeconfig('admin'), cacheDirectory: join(plan.directory, 'kubectl-cache') };
+  return (args, given) => runKubectl(args, { ...common, ...given });
+};
+
+async function applyTo(plan: Plan, yaml: string): Promise<void> {
+  const { code, stderr } = await kubectlOf(plan)(['apply', '-f', '-'], { input: yaml });
+  if (code !== 0) throw new Error(`kubectl apply: ${stderr.trim()}`);
+}
 
 /** Without its namespace's `default` account a pod is refused; the controller manager creates it. */
 async function defaultServiceAccount(components: Components, request: Request, signal?: AbortSignal): Promise<void> {
@@ -144,37 +211,46 @@ function clusterOf(
   components: Components,
   { request }: Client,
   stop: () => Promise<void>,
+  node?: RealNode,
 ): Cluster {
   const { server, directory, adminToken } = plan;
-  const kubeconfig = plan.kubeconfig('admin');
-  const cacheDirectory = join(directory, 'kubectl-cache');
-  const kubectl: Cluster['kubectl'] = (args, given) => runKubectl(args, { kubeconfig, cacheDirectory, ...given });
   const component = (name: string) => {
     const found = components.get(name);
     if (!found) throw new Error(`this cluster has no ${name}, only ${[...components.keys()].join(', ')}`);
     return found;
   };
+  const realNode = () => {
+    if (node) return node;
+    throw new Error("this cluster has no real node: startCluster({ node: 'real' })");
+  };
   return {
     server,
-    kubeconfig,
+    kubeconfig: plan.kubeconfig('admin'),
     adminToken,
     caFile: join(directory, 'ca.crt'),
     directory,
+    ...(node ? { node } : {}),
     request,
     waitFor,
-    kubectl,
+    kubectl: kubectlOf(plan),
     component,
-    async apply(yaml) {
-      const { code, stderr } = await kubectl(['apply', '-f', '-'], { input: yaml });
-      if (code !== 0) throw new Error(`kubectl apply: ${stderr.trim()}`);
-    },
+    apply: (yaml) => applyTo(plan, yaml),
     serviceAccountKubeconfig: (namespace, name) => serviceAccountKubeconfig(plan, request, namespace, name),
-    createNode: (node) => createNode(request, node),
+    createNode: (created) => createNode(request, node ? { ...created, annotations: playedByKwok } : created),
     setNodeArchitecture: (name, architecture) => setNodeArchitecture(request, name, architecture),
     auditedRequests: async () => parseAuditLog(await readFile(join(directory, 'audit.log'), 'utf8').catch(() => '')),
     stopApiServer: () => component('kube-apiserver').stop(graceMs),
     async startApiServer() {
-      components.set('kube-apiserver', await startApiServer(plan, request, options.signal));
+      components.set('kube-apiserver', await startApiServer(plan, commonOf(plan, options, node), request));
+    },
+    async cutNodePower() {
+      await Promise.all(['kubelet', 'kube-proxy', 'containerd'].map((name) => component(name).stop()));
+      await cutPower(realNode());
+    },
+    async startNode() {
+      const common = commonOf(plan, options, realNode());
+      components.set('containerd', await startContainerd(realNode(), common));
+      await startKubeletAndProxy(realNode(), plan, common, components);
     },
     stop,
   };

@@ -10,7 +10,9 @@ import { writeKubeconfig } from './kubeconfig.ts';
  * all are masters, because the rights of the components are not what is tested.
  */
 const users = ['admin', 'system:kube-scheduler', 'system:kube-controller-manager', 'kwok'] as const;
-type User = (typeof users)[number];
+/** Those of a real node have its rights, and no others. */
+const nodeUsers = ['kubelet', 'kube-proxy'] as const;
+type User = (typeof users)[number] | (typeof nodeUsers)[number];
 
 /** What the components share: files in `directory`, and the addresses. */
 export interface Plan {
@@ -24,10 +26,12 @@ export interface Plan {
   readonly apiServerArgs: readonly string[];
   /** Namespaces whose service accounts' requests are recorded. */
   readonly auditNamespaces: readonly string[];
+  /** The real node beside which the components run. */
+  readonly node?: { readonly name: string; readonly address: string };
   kubeconfig(user: User): string;
 }
 
-export type PlanOptions = Pick<Plan, 'directory' | 'featureGates' | 'apiServerArgs' | 'auditNamespaces'> & {
+export type PlanOptions = Pick<Plan, 'directory' | 'featureGates' | 'apiServerArgs' | 'auditNamespaces' | 'node'> & {
   readonly ports: { readonly apiServer: number; readonly etcd: number; readonly etcdPeer: number };
 };
 
@@ -38,7 +42,9 @@ export async function prepare({ ports, ...options }: PlanOptions): Promise<Plan>
   const authority = createAuthority('archaware test authority');
   const serving = authority.issue('kube-apiserver', ['127.0.0.1', 'localhost', 'kubernetes.default.svc', '10.96.0.1']);
   const accounts = generateKey();
-  const tokens = users.map((user) => ({ user, token: randomBytes(16).toString('hex') }));
+  const kubelet = authority.issueClient(kubeletClient);
+  const known = [...users, ...(options.node ? nodeUsers : [])];
+  const tokens = known.map((user) => ({ user, token: randomBytes(16).toString('hex') }));
   const kubeconfig = (user: User) => file(`${user.replace('system:', '')}.kubeconfig`);
   await Promise.all([
     writeFile(file('ca.crt'), authority.certificate),
@@ -46,7 +52,11 @@ export async function prepare({ ports, ...options }: PlanOptions): Promise<Plan>
     writeFile(file('serving.key'), serving.key, { mode: 0o600 }),
     writeFile(file('accounts.pub'), accounts.publicKey.export({ type: 'spki', format: 'pem' })),
     writeFile(file('accounts.key'), privatePem(accounts.privateKey), { mode: 0o600 }),
-    writeFile(file('tokens.csv'), tokens.map(tokenLine).join(''), { mode: 0o600 }),
+    writeFile(file('kubelet-client.crt'), kubelet.certificate),
+    writeFile(file('kubelet-client.key'), kubelet.key, { mode: 0o600 }),
+    writeFile(file('tokens.csv'), tokens.map((token) => tokenLine(token, options.node?.name)).join(''), {
+      mode: 0o600,
+    }),
     writeFile(file('audit.yaml'), stringify(auditPolicy(options.auditNamespaces))),
     ...tokens.map(({ user, token }) =>
       writeKubeconfig(kubeconfig(user), { server, authority: authority.certificate, token, user }),
@@ -63,7 +73,14 @@ export async function prepare({ ports, ...options }: PlanOptions): Promise<Plan>
   };
 }
 
-const tokenLine = ({ user, token }: { user: User; token: string }) => `${token},${user},${user},system:masters\n`;
+/** As whom the API server shows itself to the kubelet; a binding gives that name its rights. */
+export const kubeletClient = 'kube-apiserver-kubelet-client';
+
+function tokenLine({ user, token }: { user: User; token: string }, node = ''): string {
+  if (user === 'kubelet') return `${token},system:node:${node},${user},system:nodes\n`;
+  if (user === 'kube-proxy') return `${token},system:kube-proxy,${user}\n`;
+  return `${token},${user},${user},system:masters\n`;
+}
 
 function auditPolicy(namespaces: readonly string[]) {
   const groups = namespaces.map((namespace) => `system:serviceaccounts:${namespace}`);
@@ -86,7 +103,7 @@ export const etcdArgs = ({ directory, etcd, etcdPeer }: Plan): string[] => [
 ];
 
 export const apiServerArgs = (plan: Plan): string[] => [
-  '--bind-address=127.0.0.1',
+  ...(plan.node ? besideNodeArgs(plan.directory, plan.node.address) : loopbackArgs),
   `--secure-port=${new URL(plan.server).port}`,
   `--etcd-servers=${plan.etcd}`,
   `--tls-cert-file=${join(plan.directory, 'serving.crt')}`,
@@ -99,11 +116,22 @@ export const apiServerArgs = (plan: Plan): string[] => [
   '--service-cluster-ip-range=10.96.0.0/16',
   '--allow-privileged=true',
   '--enable-admission-plugins=NodeRestriction',
-  // A loopback address is refused as an endpoint of the `kubernetes` Service, over and over.
-  '--endpoint-reconciler-type=none',
   ...(plan.auditNamespaces.length > 0 ? auditArgs(plan) : []),
   ...gates(plan),
   ...plan.apiServerArgs,
+];
+
+// A loopback address is refused as an endpoint of the `kubernetes` Service, over and over.
+const loopbackArgs = ['--bind-address=127.0.0.1', '--endpoint-reconciler-type=none'];
+
+/** Pods reach the API server by the `kubernetes` Service, and it reaches the kubelet. */
+const besideNodeArgs = (directory: string, address: string) => [
+  '--bind-address=0.0.0.0',
+  `--advertise-address=${address}`,
+  `--client-ca-file=${join(directory, 'ca.crt')}`,
+  `--kubelet-client-certificate=${join(directory, 'kubelet-client.crt')}`,
+  `--kubelet-client-key=${join(directory, 'kubelet-client.key')}`,
+  '--kubelet-preferred-address-types=InternalIP',
 ];
 
 const auditArgs = ({ directory }: Plan) => [

@@ -16,15 +16,20 @@ const home = process.env.ARCHAWARE_CLUSTER ?? join(homedir(), '.cache', 'archawa
 const stateFile = join(home, 'state.json');
 const startTimeoutMs = 120_000;
 
+const isReal = process.argv.slice(3).join(' ') === '--node real';
+
 async function serve(): Promise<void> {
   const quit = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => quit.abort());
-  const cluster = await startCluster({ directory: join(home, 'cluster'), signal: quit.signal });
-  const registry = await startRegistry({ directory: join(home, 'registry') });
-  await cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
-  await cluster.createNode({ name: 'arm64-1', architecture: 'arm64' });
-  const { server, kubeconfig } = cluster;
-  await writeFile(stateFile, JSON.stringify({ pid: process.pid, server, kubeconfig, registry: registry.host }));
+  const real = isReal ? ({ node: 'real' } as const) : {};
+  const cluster = await startCluster({ directory: join(home, 'cluster'), signal: quit.signal, ...real });
+  const { server, kubeconfig, node } = cluster;
+  const registry = await startRegistry(node ? { node } : { directory: join(home, 'registry') });
+  for (const architecture of ['amd64', 'arm64'].filter((one) => one !== node?.architecture)) {
+    await cluster.createNode({ name: `${architecture}-1`, architecture });
+  }
+  const host = [registry.host, ...(registry.nodeHost ? [`on the node ${registry.nodeHost}`] : [])].join(', ');
+  await writeFile(stateFile, JSON.stringify({ pid: process.pid, server, kubeconfig, registry: host }));
   // The children alone keep a process alive only while they run; this one is to stay until it is told to go.
   const alive = setInterval(() => undefined, 2 ** 30);
   if (!quit.signal.aborted) await once(quit.signal, 'abort');
@@ -41,7 +46,7 @@ async function start(): Promise<void> {
   await rm(stateFile, { force: true });
   const log = openSync(join(home, 'serve.log'), 'w');
   const script = fileURLToPath(import.meta.url);
-  const child = spawn(process.execPath, [...process.execArgv, script, 'serve'], {
+  const child = spawn(process.execPath, [...process.execArgv, script, 'serve', ...process.argv.slice(3)], {
     detached: true,
     stdio: ['ignore', log, log],
   });
@@ -108,6 +113,6 @@ if (command) {
     process.exit(1);
   });
 } else {
-  console.error('usage: npx tsx hack/cluster/main.ts start|stop|status');
+  console.error('usage: npx tsx hack/cluster/main.ts start [--node real]|stop|status');
   process.exitCode = 2;
 }

@@ -9,6 +9,7 @@ export interface NodeOptions {
   /** By Go's names; default linux. */
   readonly os?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
   /** Default 64. */
   readonly cpu?: string;
@@ -20,8 +21,8 @@ export interface NodeOptions {
 
 /** Registers a node as a kubelet does, which brings its status along. */
 export async function createNode(request: Request, options: NodeOptions): Promise<void> {
-  const { name, taints = [], waitUntilReady = true } = options;
-  const metadata = { name, labels: labelsOf(options) };
+  const { name, annotations, taints = [], waitUntilReady = true } = options;
+  const metadata = { name, labels: labelsOf(options), ...(annotations ? { annotations } : {}) };
   const node = { apiVersion: 'v1', kind: 'Node', metadata, spec: { taints }, status: statusOf(options) };
   expectSuccess(`node ${name}`, await request('POST', '/api/v1/nodes', node));
   if (waitUntilReady) await waitFor(`node ${name} to take pods`, () => takesPods(request, name));
@@ -45,7 +46,7 @@ function statusOf({ architecture, os = 'linux', cpu = '64', pods = 1000 }: NodeO
 }
 
 /** Admission puts `not-ready` on every new node; the node-lifecycle controller takes it away. */
-async function takesPods(request: Request, name: string): Promise<boolean> {
+export async function takesPods(request: Request, name: string): Promise<boolean> {
   const { status, body } = await request('GET', `/api/v1/nodes/${name}`);
   return status === 200 && !JSON.stringify(listAt(body, 'spec', 'taints')).includes('node.kubernetes.io/not-ready');
 }

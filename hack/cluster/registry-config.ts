@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { htpasswd } from './account.ts';
 import { createAuthority } from './certificates.ts';
+import type { RealNode } from './real-node.ts';
 import type { TokenServer, TokenServerOptions } from './token-server.ts';
 
 export interface RegistryOptions {
@@ -24,6 +25,8 @@ export interface RegistryOptions {
   readonly contentsOf?: { readonly directory: string };
   /** Default: a free one. */
   readonly port?: number;
+  /** Runs beside that node, which pulls from it by plain http under the name of `nodeHost`. */
+  readonly node?: RealNode;
   /** For data and logs; what an earlier registry left there is removed. Default: a temporary one. */
   readonly directory?: string;
 }
@@ -78,7 +81,10 @@ function configuration(files: Files, host: string, options: RegistryOptions, tok
       delete: { enabled: true },
       maintenance: { uploadpurging: { enabled: false } },
     },
-    http: { addr: host, ...(options.tls ? { tls: { ...files.serving, ...clients } } : {}) },
+    http: {
+      addr: options.node ? host.replace(/^.*:/, '0.0.0.0:') : host,
+      ...(options.tls ? { tls: { ...files.serving, ...clients } } : {}),
+    },
     ...(options.mirrorOf ? { proxy: proxyTo(options.mirrorOf) } : {}),
     ...(tokens ? { auth: { token: tokens.registryOptions(files.keySet) } } : {}),
     ...(options.htpasswd && !tokens ? { auth: basic } : {}),

@@ -13,6 +13,8 @@ import { startTokenServer, type TokenServer } from './token-server.ts';
 export interface Registry {
   /** 127.0.0.1:PORT, as it stands in image references. */
   readonly host: string;
+  /** The same registry, as pods and the container runtime of `node` call it. */
+  readonly nodeHost?: string;
   /** With the scheme. */
   readonly url: string;
   /** Path of the certificate authority, PEM; only with `tls`. */
@@ -39,9 +41,11 @@ export interface Registry {
 const probeAgent = 'archaware-readiness-probe';
 
 export async function startRegistry(options: RegistryOptions = {}): Promise<Registry> {
-  const directory = await emptyDirectory('registry', options.directory);
+  const besideNode = options.node && join(options.node.directory, 'registry');
+  const directory = await emptyDirectory('registry', options.directory ?? besideNode);
   const [freePort = 0] = await freePorts(1);
-  const host = `127.0.0.1:${options.port ?? freePort}`;
+  const port = options.port ?? freePort;
+  const host = `127.0.0.1:${port}`;
   const url = `${options.tls ? 'https' : 'http'}://${host}`;
   const tokenServer = options.tokenAuth
     ? await startTokenServer(options.tokenAuth === true ? {} : options.tokenAuth)
@@ -54,7 +58,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
   const log = () => readFile(join(directory.path, 'registry.out.log'), 'utf8');
   const entries = async () => parseAccessLog(await log()).filter(({ userAgent }) => userAgent !== probeAgent);
   const start = async () => {
-    if (!component?.running) component = await run(directory.path, url, options.tls === 'mutual');
+    if (!component?.running) component = await run(directory.path, url, options);
   };
   const stop = async () => {
     await component?.stop();
@@ -63,14 +67,18 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
     await Promise.all([stop(), tokenServer?.stop()]);
     await directory.remove();
   };
+  let nodeHost: string | undefined;
   try {
+    await options.node?.expose(port);
     await start();
+    nodeHost = await options.node?.pullFrom(port);
   } catch (error) {
     await remove();
     throw error;
   }
   return {
     host,
+    ...(nodeHost ? { nodeHost } : {}),
     url,
     account,
     directory: directory.path,
@@ -88,9 +96,9 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
   };
 }
 
-async function run(directory: string, url: string, isMutual: boolean): Promise<Component> {
+async function run(directory: string, url: string, { tls, node }: RegistryOptions): Promise<Component> {
   const { client, configuration } = registryFiles(directory);
-  const shown = isMutual ? { cert: await readFile(client.certificate), key: await readFile(client.key) } : {};
+  const shown = tls === 'mutual' ? { cert: await readFile(client.certificate), key: await readFile(client.key) } : {};
   // Whether it listens is asked, not who it is; the clients under test do check the certificate.
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false, ...shown } });
   const headers = { 'user-agent': probeAgent };
@@ -98,6 +106,7 @@ async function run(directory: string, url: string, isMutual: boolean): Promise<C
     return await startComponent({
       name: 'registry',
       directory,
+      ...(node ? { enter: node.enter } : {}),
       args: ['serve', configuration],
       // It would try to export traces, for ever.
       env: { OTEL_TRACES_EXPORTER: 'none' },

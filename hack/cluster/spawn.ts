@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { constants, homedir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,8 @@ export const binaries = (): string => process.env.ARCHAWARE_BIN ?? join(homedir(
 export interface ComponentOptions {
   /** The binary's name, and that of its log. */
   readonly name: string;
+  /** A command that runs what follows it as its child, in other namespaces. */
+  readonly enter?: readonly string[];
   readonly args: readonly string[];
   /** Where `NAME.log` (standard error) and `NAME.out.log` (standard output) are appended to. */
   readonly directory: string;
@@ -36,12 +38,8 @@ const logLinesShown = 15;
 
 /** Starts a binary and waits until it is ready. Throws with its name and the end of its log if it does not get there. */
 export async function startComponent(options: ComponentOptions): Promise<Component> {
-  const command = join(binaries(), options.name);
-  if (!existsSync(command)) {
-    throw new Error(`${options.name} is not in ${binaries()}: run hack/cluster/build.sh, or set ARCHAWARE_BIN`);
-  }
-  const child = await spawnLogged(command, options);
-  const component = componentOf(options.name, child);
+  const child = await spawnLogged(binary(options.name), options);
+  const component = componentOf(options.name, child, options.enter !== undefined);
   try {
     await becomeReady(component, options);
     return component;
@@ -52,13 +50,22 @@ export async function startComponent(options: ComponentOptions): Promise<Compone
   }
 }
 
-async function spawnLogged(command: string, { name, args, directory, env }: ComponentOptions): Promise<ChildProcess> {
+/** The path of a binary of build.sh or build-node.sh. */
+function binary(name: string): string {
+  const found = [name, join('node', name)].map((path) => join(binaries(), path)).find(existsSync);
+  if (found) return found;
+  throw new Error(`${name} is not in ${binaries()}: run hack/cluster/build.sh, or set ARCHAWARE_BIN`);
+}
+
+async function spawnLogged(command: string, options: ComponentOptions): Promise<ChildProcess> {
+  const { name, args, directory, env, enter = [] } = options;
+  const [program = command, ...rest] = [...enter, command, ...args];
   const [out, err] = await Promise.all([
     open(join(directory, `${name}.out.log`), 'a'),
     open(logFile(directory, name), 'a'),
   ]);
   try {
-    const child = spawn(command, args, { stdio: ['ignore', out.fd, err.fd], env: { ...process.env, ...env } });
+    const child = spawn(program, rest, { stdio: ['ignore', out.fd, err.fd], env: { ...process.env, ...env } });
     // A failed spawn shows as a process without id; the listener keeps it from being an unhandled error.
     child.on('error', () => undefined);
     if (child.pid === undefined) throw new Error(`${command} cannot be started`);
@@ -72,25 +79,52 @@ async function spawnLogged(command: string, { name, args, directory, env }: Comp
 const logFile = (directory: string, name: string) => join(directory, `${name}.log`);
 const isRunning = (child: ChildProcess) => child.exitCode === null && child.signalCode === null;
 
-function componentOf(name: string, child: ChildProcess): Component {
+/** The process itself: where it runs in other namespaces, what was spawned only waits for it. */
+function pidOf(child: ChildProcess, entered: boolean): number {
+  const pid = child.pid ?? 0;
+  if (!entered || !isRunning(child)) return pid;
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]) || pid;
+  } catch {
+    return pid;
+  }
+}
+
+function componentOf(name: string, child: ChildProcess, entered: boolean): Component {
   const gone = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
   });
+  const kill = (signal: NodeJS.Signals) => {
+    const pid = pidOf(child, entered);
+    // What waits for a stopped process is stopped as well, and would not see it go on, or end.
+    if (pid === child.pid || signal === 'SIGKILL' || signal === 'SIGCONT') child.kill(signal);
+    if (pid !== child.pid) send(pid, signal);
+  };
   return {
     name,
-    pid: child.pid ?? 0,
+    get pid() {
+      return pidOf(child, entered);
+    },
     get running() {
       return isRunning(child);
     },
-    kill: (signal) => void child.kill(signal),
+    kill,
     async stop(graceMs = 0) {
       if (!isRunning(child)) return;
-      if (graceMs > 0) child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      if (graceMs > 0) kill('SIGTERM');
+      const timer = setTimeout(() => kill('SIGKILL'), graceMs);
       await gone;
       clearTimeout(timer);
     },
   };
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has just ended.
+  }
 }
 
 async function becomeReady(component: Component, { name, ready, signal }: ComponentOptions): Promise<void> {

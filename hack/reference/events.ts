@@ -75,7 +75,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     about: ['Node'],
     meaning:
       'A node of an autoscaled pool joined without our taint. The controller taints it, but the autoscaler plans with a template that lacks the taint, and may start nodes that pending pods cannot use.',
-    next: 'Add the taint that the note names to the template of the pool (NodePool, node group, `--register-with-taints`).',
+    next: 'Add the taint that the note names to the template of the pool (NodePool, node group, `--register-with-taints`): [autoscalers](../autoscalers.md).',
   },
   UnmanagedTaint: {
     about: ['Node'],
@@ -86,8 +86,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   NodeNotInitialized: {
     about: ['Node'],
     meaning:
-      'Karpenter waits for our taint to go, because it stands in `startupTaints` of the NodePool. It never goes, so the node never counts as initialized.',
-    next: 'Move the taint from `startupTaints` to `taints` in the NodePool.',
+      'Karpenter has not initialized the node for five minutes, and the taint of archaware is the only one that is left: it seems to stand in `startupTaints` of the NodePool. It never goes, so Karpenter waits for ever.',
+    next: 'Move the taint from `startupTaints` to `taints` in the NodePool ([runbook](../runbooks/uninitialized-nodes.md)).',
   },
   WriteRefused: {
     about: ['Pod', 'Node', 'DaemonSet'],

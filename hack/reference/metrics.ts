@@ -17,6 +17,7 @@ const LABELS: Readonly<Record<string, string>> = {
   node_version: 'of Node.js',
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
+  pool: 'the name of the NodePool, node group or node pool; the first 100, then `other`',
   reason: '`platforms` (an image lacks the architecture), `exec-format-error` (a container died of it)',
   registry:
     'the host: the configured ones always, of the others 100 at a time, else `other`. A host that answers goes before names that never did, and before one that was not asked for an hour',
@@ -31,6 +32,7 @@ const LABELS: Readonly<Record<string, string>> = {
 function exercise(metrics: Metrics): void {
   metrics.reconciled('', '', 0);
   metrics.wrongNodeFound('', '');
+  metrics.nodeJoinedUntainted('');
   metrics.reviewed('', 0);
   metrics.imageResolved('');
   metrics.cacheAnswered('');
@@ -57,6 +59,7 @@ export async function metricsPage(): Promise<Page> {
     unmanagedTaints: () => 0,
     contestedObjects: () => 0,
     wrongNodePods: () => 0,
+    uninitializedNodes: () => 0,
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));

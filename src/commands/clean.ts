@@ -23,11 +23,14 @@ import { cleanerIdentity } from '../kube/lease.ts';
 import { createRetryingClient } from '../kube/retry.ts';
 import { createWriter } from '../kube/writer.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
+import { taintKind } from '../placement/node.ts';
+import { type TaintingPool, taintingPoolNotes, taintingPools } from '../placement/tainting-pools.ts';
 import { ask, isTerminal } from './ask.ts';
 import { printOutcome } from './clean-output.ts';
 import { ClusterError, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { keepHeapSmall } from './memory.ts';
+import { readNodePools } from './node-pools.ts';
 import { table } from './output.ts';
 import { toSettings } from './settings.ts';
 
@@ -74,6 +77,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   let leases: HeldLeases | undefined;
   let began = false;
   let kept = 0;
+  let pools: readonly TaintingPool[] = [];
   try {
     const controllers = await find(() => findControllers(client, leaseName, over), flags.dryRun);
     const wanted = wantedOnes(controllers);
@@ -96,7 +100,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
         say(flags.stop ? `--stop would end it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
         if (!flags.stop) ledger.left('controllers', item, `clean refuses beside it: ${reason}`);
       }
-      printOutcome(ledger.outcome('dry run'), kept, output);
+      printOutcome(ledger.outcome('dry run'), kept, pools, output);
       return EXIT.done;
     }
     if (!flags.yes) {
@@ -135,12 +139,12 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       before,
     );
     const outcome = ledger.outcome('not reached; run clean again');
-    printOutcome(outcome, kept, output);
+    printOutcome(outcome, kept, pools, output);
     // Who stops the controller uninstalls it: nobody is there to take the lease again.
     if (flags.stop && outcome.left.length === 0) await leases?.remove(over);
     return outcome.left.length === 0 ? EXIT.done : EXIT.found;
   } catch (error) {
-    if (began) printOutcome(ledger.outcome('not reached; run clean again'), kept, output);
+    if (began) printOutcome(ledger.outcome('not reached; run clean again'), kept, pools, output);
     if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
     if (over.aborted)
       throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
@@ -156,6 +160,8 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   async function showPlan(look: LookOptions): Promise<ReadonlySet<string>> {
     const inventory = await takeInventory(look);
     say(table(PLAN_HEADER, planRows(inventory, how)).trimEnd());
+    pools = taintingPools(inventory.nodes, await readNodePools(connection.client, over), taints);
+    for (const note of taintingPoolNotes(pools, taintKind(taints))) say(note);
     if (flags.dryRun) {
       for (const [row, items] of rowsOf(inventory, taints, how)) ledger.found(row, items);
       kept = how === 'keep' ? inventory.pods.length : 0;

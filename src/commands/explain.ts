@@ -20,6 +20,7 @@ import { readWorkload, WORKLOAD_KINDS, type Workload } from '../placement/worklo
 import { ClusterError, connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { describeExplanation } from './explain-report.ts';
+import { readNodePools } from './node-pools.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue } from './output.ts';
 import { resolverFor } from './resolver.ts';
@@ -69,6 +70,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
       namespace: await namespaceOf(client, namespace, over),
       settings: toSettings(config),
       nodes: client === undefined ? [] : (await listAll(client, '/api/v1/nodes', over)).map(readSchedulableNode),
+      nodePools: client === undefined ? undefined : await readNodePools(client, over),
       namesOf,
     };
     const pullSecrets = await pullSecretsOf(client, workload, namespace, given === undefined, over);

@@ -1,17 +1,19 @@
 import { createBootstrap } from '../controllers/bootstrap.ts';
 import { createDaemonSetController } from '../controllers/daemonset.ts';
 import type { ImageSource } from '../controllers/images.ts';
+import { createLiveTaints } from '../controllers/live-taints.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
 import { createNodeController } from '../controllers/node.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { createPodController } from '../controllers/pod/controller.ts';
+import { createPoolNodes, type PoolNodesOptions } from '../controllers/pool-nodes.ts';
 import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/unmanaged-taints.ts';
 import type { Clock } from '../kube/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/label-rules.ts';
-import { architecturesOf, type Node, nodeArchitecture, taintKinds } from '../placement/node.ts';
+import { architecturesOf, type Node, nodeArchitecture } from '../placement/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -43,6 +45,8 @@ export type LoopsOptions = {
   readonly onBootstrapped?: (open: number) => void;
   /** Absent: taints that nobody manages are not looked for. */
   readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
+  /** Absent: how nodes of pools join is not looked at. */
+  readonly onJoinedUntainted?: PoolNodesOptions['onJoinedUntainted'];
   /** The API server refused a write of this controller. */
   readonly onRefused?: (controller: string) => void;
   /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
@@ -67,6 +71,8 @@ export type Loops = {
   contested(): number;
   /** Pods on wrong nodes now. */
   onWrongNodes(): number;
+  /** Nodes that Karpenter does not initialize because of a taint of archaware. */
+  uninitializedNodes(): number;
 };
 
 /** Wires the controllers to the watches. Nothing runs before `run`. */
@@ -76,8 +82,7 @@ export function createLoops(options: LoopsOptions): Loops {
   const runs = (loop: string) => options.loops.includes(loop);
 
   let architectures: readonly string[] = architecturesOf(nodes.values());
-  /** How many nodes carry each taint, by `key:effect`. */
-  const liveTaints = new Map<string, number>();
+  const liveTaints = createLiveTaints();
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
@@ -107,7 +112,7 @@ export function createLoops(options: LoopsOptions): Loops {
     ...common,
     daemonSets,
     clusterArchitectures: () => architectures,
-    liveTaints: () => new Set(liveTaints.keys()),
+    liveTaints: liveTaints.all,
     serviceAccountSecrets: options.serviceAccountSecrets,
     onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
@@ -151,6 +156,9 @@ export function createLoops(options: LoopsOptions): Loops {
       managesNodes: runs('nodes'),
       onChange: options.onUnmanagedTaints,
     });
+  const poolNodes =
+    options.onJoinedUntainted &&
+    createPoolNodes({ ...common, managesNodes: runs('nodes'), onJoinedUntainted: options.onJoinedUntainted });
   const wrongNodes =
     options.wrongNode &&
     createWrongNodes(
@@ -195,18 +203,6 @@ export function createLoops(options: LoopsOptions): Loops {
     }
   }
 
-  /** Counts a node's taints in or out; true where one appeared in the cluster or went from it. */
-  function countTaints(subject: Node | undefined, step: 1 | -1): boolean {
-    let changed = false;
-    for (const name of subject === undefined ? [] : taintKinds(subject)) {
-      const before = liveTaints.get(name) ?? 0;
-      if (before + step > 0) liveTaints.set(name, before + step);
-      else liveTaints.delete(name);
-      changed ||= before === 0 || before + step === 0;
-    }
-    return changed;
-  }
-
   function listen(): void {
     watches.listeners.pod = ({ key, now, before }) => {
       if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
@@ -219,12 +215,13 @@ export function createLoops(options: LoopsOptions): Loops {
     watches.listeners.node = ({ key, now, before }) => {
       nodeLoop.enqueue(key);
       unmanaged?.changed();
+      poolNodes?.changed({ now, before });
       const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
       const isOther = architecture(now) !== architecture(before);
       if (isOther) nodesChanged();
       if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
-      const appeared = countTaints(now, 1);
-      const went = countTaints(before, -1);
+      const appeared = liveTaints.count(now, 1);
+      const went = liveTaints.count(before, -1);
       if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
     };
     watches.listeners.namespace = (change) => {
@@ -253,6 +250,7 @@ export function createLoops(options: LoopsOptions): Loops {
     },
     labelRulesChanged: enqueueNodes,
     onWrongNodes: () => wrongNodes?.count() ?? 0,
+    uninitializedNodes: () => poolNodes?.uninitialized() ?? 0,
     contested: () => pod.contested() + daemonSet.contested() + node.contested(),
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
@@ -260,11 +258,12 @@ export function createLoops(options: LoopsOptions): Loops {
       listen();
       wrongNodes?.begin();
       nodesChanged();
-      for (const subject of nodes.values()) countTaints(subject, 1);
+      for (const subject of nodes.values()) liveTaints.count(subject, 1);
       for (const name of nodes.keys()) existing.add(name);
       enqueueWorkloads();
       enqueueNodes();
       unmanaged?.look();
+      poolNodes?.begin(nodes.values());
       const turns = [
         ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
@@ -273,6 +272,7 @@ export function createLoops(options: LoopsOptions): Loops {
       // Without any of these loops there is nothing to do, until there is an end to it.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       unmanaged?.end();
+      poolNodes?.end();
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
       pod.end();
     },

@@ -8,7 +8,9 @@ import { ARCHITECTURE_GATE } from '../names.ts';
 import type { FailedImage, ImageSet } from '../placement/decide.ts';
 import { isObject } from '../placement/json.ts';
 import { findLeftovers, leftoverNote } from '../placement/leftovers.ts';
+import { type NodePoolProblem, nodePoolProblems } from '../placement/node-pools.ts';
 import type { Operation } from '../placement/patch.ts';
+import { untaintedPoolsNote } from '../placement/pools.ts';
 import { describeSets, withinText } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { absentNotes } from './absent-architectures.ts';
@@ -16,6 +18,7 @@ import { connect } from './connect.ts';
 import { type Context, EXIT } from './context.ts';
 import { openLabelRules } from './label-rules.ts';
 import { createLoops } from './loops.ts';
+import { readNodePools } from './node-pools.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
 import { resolverFor } from './resolver.ts';
@@ -33,6 +36,8 @@ export type Plan = {
   readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
   readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
   readonly unresolved: readonly FailedImage[];
+  /** What NodePools of Karpenter lack; empty where they cannot be read. */
+  readonly pools: readonly (Named & NodePoolProblem)[];
 };
 
 /** Prints what `run` would write now: its controllers with a writer that records. Exit code 2 where there are changes. */
@@ -90,15 +95,23 @@ export async function plan(context: Context): Promise<number> {
 
     const changes = [...recorded.values()];
     const { within, ...summary } = summarise(loops.podStates, loops.daemonSetStates);
-    const result: Plan = { changes, ...summary };
+    const nodePools = await readNodePools(client, signal);
+    const pools = (nodePools ?? []).flatMap((pool) =>
+      nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
+    );
+    const result: Plan = { changes, ...summary, pools };
     const absent = absentNotes(config, watches.nodes.store.values());
     if (output === 'table') process.stdout.write(render(result, within, absent));
-    else printValue(result, output);
+    else printValue({ changes, ...summary, ...(pools.length > 0 ? { pools } : {}) }, output);
     // At a terminal they would stand there twice.
     const isShown = output === 'table' && process.stdout.isTTY;
     for (const note of isShown ? [] : absent) process.stderr.write(`${note}\n`);
     tellLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
+    for (const { name, severity, note } of pools) process.stderr.write(`${severity}: NodePool ${name} ${note}\n`);
+    const untainted =
+      runs('nodes') && untaintedPoolsNote(watches.nodes.store.values(), settings, nodePools !== undefined);
+    if (untainted) process.stderr.write(`${untainted}\n`);
     // Those that run leaves alone keep what they have, whatever runs.
     const served = [...watches.daemonSets.store.values()].filter(
       ({ namespace, name }) => loops.daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
@@ -115,7 +128,7 @@ export async function plan(context: Context): Promise<number> {
 function summarise(
   pods: ReadonlyMap<string, PlacementState>,
   daemonSets: ReadonlyMap<string, PlacementState>,
-): Omit<Plan, 'changes'> & { readonly within: Within } {
+): Omit<Plan, 'changes' | 'pools'> & { readonly within: Within } {
   const within = new Map<Plan['held'][number], string>();
   const waiting: (Named & { images: readonly string[] })[] = [];
   const held: (Named & { images: readonly ImageSet[] })[] = [];
@@ -148,7 +161,11 @@ function heldText({ schedulable, policy }: Settings): string {
   return `Held: their images have no architecture in common${withinText(schedulable)}${by}.`;
 }
 
-function render({ changes, waiting, held, unresolved }: Plan, within: Within, absent: readonly string[]): string {
+function render(
+  { changes, waiting, held, unresolved, pools }: Plan,
+  within: Within,
+  absent: readonly string[],
+): string {
   const headings = [...new Set(within.values())];
   const named = ({ kind, namespace, name }: Named) => [kind, namespace ?? '', name];
   const sections = [
@@ -176,6 +193,11 @@ function render({ changes, waiting, held, unresolved }: Plan, within: Within, ab
       'Not resolved.',
       ['IMAGE', 'CODE', 'MESSAGE'],
       unresolved.map(({ image, code, message }) => [image, code, message]),
+    ),
+    section(
+      'NodePools that do not fit.',
+      ['NODEPOOL', 'SEVERITY', 'PROBLEM'],
+      pools.map(({ name, severity, problem }) => [name, severity, problem]),
     ),
     absent.length === 0 ? '' : `Configured, but without a node.\n${absent.map((note) => `${note}\n`).join('')}`,
   ];

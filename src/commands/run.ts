@@ -223,6 +223,7 @@ async function runToTheEnd(context: Context): Promise<number> {
       onPlaced: metrics.podPlaced,
       onRefused: metrics.writeRefused,
       onUnmanagedTaints: unmanagedTaintLog(log),
+      onJoinedUntainted: metrics.nodeJoinedUntainted,
       onBootstrapped(open) {
         if (!config.loops.includes('nodes') || !settings.taints.manage) return;
         log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on');

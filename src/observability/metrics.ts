@@ -19,6 +19,8 @@ export type Observed = {
   readonly contestedObjects: () => number;
   /** Pods that are on a node that does not run them, as of now. */
   readonly wrongNodePods: () => number;
+  /** Nodes that Karpenter does not initialize because of a taint of archaware. */
+  readonly uninitializedNodes: () => number;
   /** Seconds until the serving certificate expires; undefined where there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
@@ -30,6 +32,8 @@ const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 /** Authors of pods name hosts: more labels than this would fill the memory of what scrapes. */
 const MAX_REGISTRIES = 100;
+/** Nodes name pools. */
+const MAX_POOLS = 100;
 const REGISTRY_IDLE_MS = 60 * 60_000;
 
 /** Creates the metrics. `now`: milliseconds of a clock that never goes back. */
@@ -96,6 +100,15 @@ export function createMetrics(version: string, now: () => number) {
     'unmanaged_taints',
     'Taints of archaware on nodes that this configuration does not manage.',
   );
+  const joinedUntainted = counter(
+    'nodes_joined_untainted_total',
+    'Nodes of a pool that joined without the taint of archaware.',
+    ['pool'],
+  );
+  const uninitializedNodes = gauge(
+    'uninitialized_nodes',
+    'Nodes that Karpenter has not initialized for five minutes, with a taint of archaware as the only one that is left.',
+  );
   const contestedObjects = gauge(
     'contested_objects',
     'Objects that are left alone for a while, as another writer keeps undoing our writes.',
@@ -135,12 +148,14 @@ export function createMetrics(version: string, now: () => number) {
       for (const metric of [registrySeconds, rateLimit, rateLimitRemaining]) metric.remove({ registry: label });
     },
   });
+  const poolLabel = createPoolLabels();
 
   return {
     reconciled(controller: string, result: string, seconds: number) {
       reconciles.inc({ controller, result });
       reconcileSeconds.observe({ controller }, seconds);
     },
+    nodeJoinedUntainted: (pool: string) => joinedUntainted.inc({ pool: poolLabel(pool) }),
     wrongNodeFound: (reason: string, action: string) => wrongNodePods.inc({ reason, action }),
     reviewed(outcome: string, seconds: number) {
       admissions.inc({ outcome });
@@ -182,6 +197,7 @@ export function createMetrics(version: string, now: () => number) {
       unmanagedTaints.set(observed.unmanagedTaints());
       contestedObjects.set(observed.contestedObjects());
       wrongNodePodsNow.set(observed.wrongNodePods());
+      uninitializedNodes.set(observed.uninitializedNodes());
       for (const [outcome, count] of Object.entries(observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());
@@ -191,6 +207,17 @@ export function createMetrics(version: string, now: () => number) {
       certificateExpiry.set(observed.certificateExpirySeconds() ?? Number.NaN);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
+  };
+}
+
+/** The first names of pools as they are, all later ones as `other`. */
+function createPoolLabels(): (name: string) => string {
+  const known = new Set<string>();
+  return (name) => {
+    if (known.has(name)) return name;
+    if (known.size >= MAX_POOLS) return 'other';
+    known.add(name);
+    return name;
   };
 }
 

@@ -1,6 +1,7 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { SkipReason } from './eligibility.ts';
 import { whatLies } from './eviction.ts';
+import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './explain-pools.ts';
 import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './explanation.ts';
 import type { Demands, Obstacle } from './fit.ts';
 import { intersect } from './images.ts';
@@ -43,7 +44,7 @@ function adviseBound(input: ExplainInput, told: Told, evidence: Evidence): strin
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
   // Another one would be no better off: it comes back, or fits nowhere.
-  const instead = adviseNodes(input, told, evidence);
+  const instead = poolsFor(input, told, evidence).canGrow ? [] : adviseNodes(input, told, evidence);
   const step = instead.length > 0 ? instead.join(', ') : again;
   if (wrongPlace !== undefined) return [noteOf(wrongPlace, { name, architecture }, step)];
   const runsOn = intersect(setsOf(narrowed).map(({ architectures }) => architectures));
@@ -166,16 +167,16 @@ function adviseNodes(input: ExplainInput, told: Told, evidence: Evidence): strin
   if (told.nodes.length === 0 || (told.decision.kind !== 'place' && told.decision.kind !== 'skip')) return [];
   const groups = told.nodes.map((group, index) => ({ group, left: obstacles[index] ?? [] }));
   const able = groups.filter(({ group }) => isIn(group, told));
+  const pools = poolsFor(input, told, evidence);
   if (able.length === 0) {
-    return alternatives([
-      `add a node of ${told.decision.architectures?.join(' or ')}`,
-      ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable),
-    ]);
+    const add = pools.canGrow ? [] : [`add a node of ${told.decision.architectures?.join(' or ')}`];
+    const ways = waysTo(clusterArchitectures, input, narrowed, settings.schedulable);
+    return [...pools.steps, ...alternatives([...add, ...ways])];
   }
   if (able.some(({ left }) => left.length === 0)) return [];
   const easiest = Math.min(...able.map(({ left }) => left.length));
   const around = able
-    .filter(({ left }) => left.length === easiest)
+    .filter(({ left }) => left.length === easiest && !(pools.canGrow && isKeptOffByOthers(left, settings)))
     .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
   // It asks for nodes that would take it, were it not for its images.
   const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
@@ -187,7 +188,11 @@ function adviseNodes(input: ExplainInput, told: Told, evidence: Evidence): strin
     narrowed,
     settings.schedulable,
   );
-  return alternatives([...around, ...builds]);
+  return [...pools.steps, ...alternatives([...around, ...builds])];
+}
+
+function poolsFor({ nodes, nodePools }: ExplainInput, { decision }: Told, { settings }: Evidence): PoolAdvice {
+  return adviseOnPools(nodes, nodePools, decision.architectures, settings);
 }
 
 /** Whether a group of nodes is of the architectures that were decided on. */

@@ -4,6 +4,7 @@ import type { Namespace, SkipReason } from './eligibility.ts';
 import type { ExplainedAffinity } from './explain-affinity.ts';
 import type { Demands, Obstacle, SchedulableNode } from './fit.ts';
 import type { Narrowing } from './images.ts';
+import type { NodePool } from './node-pools.ts';
 import type { Platform } from './platform.ts';
 import type { PodImage } from './pod.ts';
 import type { Settings } from './settings.ts';
@@ -31,6 +32,8 @@ export type ExplainInput = {
   /** The global ones; a policy's are found here. */
   readonly settings: Settings;
   readonly nodes: readonly SchedulableNode[];
+  /** Those of Karpenter; absent where they could not be read. */
+  readonly nodePools?: readonly NodePool[] | undefined;
   /** The normalised names of an image, as `decide` takes them. */
   readonly namesOf: (image: string) => readonly string[];
 };

@@ -40,7 +40,7 @@ describe('the alerts', () => {
   }
 
   it('are rules that Prometheus takes', async () => {
-    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/4 rules found/);
+    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/6 rules found/);
   });
 
   it('fire when they should, and only then', async () => {
@@ -69,6 +69,9 @@ describe('the alerts', () => {
       product = await startProduct();
       const controller = await product.run();
       await product.eventuallyTainted();
+      const joining = { name: 'arm64-2', architecture: 'arm64', labels: { 'karpenter.sh/nodepool': 'default' } };
+      await product.cluster.createNode(joining);
+      await product.eventuallyTainted();
       metrics = (await controller.get('/metrics')).text;
     });
 
@@ -81,6 +84,8 @@ describe('the alerts', () => {
         'archaware_oldest_waiting_pod_seconds',
         'archaware_gated_pods',
         'archaware_unmanaged_taints',
+        'archaware_nodes_joined_untainted_total',
+        'archaware_uninitialized_nodes',
       ]);
       const sampled = new Set(metrics.split('\n').map((line) => /^[a-z_]+/.exec(line)?.[0]));
       expect(named.filter((name) => !sampled.has(name))).to.deep.equal([]);

@@ -13,6 +13,7 @@ const NOTHING = {
   unmanagedTaints: () => 0,
   contestedObjects: () => 0,
   wrongNodePods: () => 0,
+  uninitializedNodes: () => 0,
   certificateExpirySeconds: () => undefined,
 };
 
@@ -29,6 +30,16 @@ describe('the metrics', () => {
       'timeout 1',
       'other 3',
     ]);
+  });
+
+  it('tell the first hundred pools apart, and count all others as one', async () => {
+    const metrics = createMetrics('test', () => 0);
+    for (let index = 0; index < 103; index += 1) metrics.nodeJoinedUntainted(`pool-${index}`);
+    metrics.nodeJoinedUntainted('pool-7');
+    const { text } = await metrics.render(NOTHING);
+    const series = [...text.matchAll(/^archaware_nodes_joined_untainted_total\{pool="(.*)"\} (\d+)$/gm)];
+    const counts = new Map(series.map(([, pool, count]) => [pool, count]));
+    expect([counts.size, counts.get('pool-7'), counts.get('other')]).to.deep.equal([101, '2', '3']);
   });
 
   it('give up every series of a registry whose label goes to another, and none of one that is used', async () => {

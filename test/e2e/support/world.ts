@@ -25,7 +25,7 @@ export type WorldOptions = {
   readonly nodes?: readonly NodeOptions[];
   readonly cluster?: ClusterOptions;
   readonly registry?: RegistryOptions;
-  /** Applied in the place of our manifest. */
+  /** Applied in the place of our manifest. An empty one: nothing is installed, and what runs here has all rights. */
   readonly manifest?: string;
   /** What the policies of the manifest let through, where it is not as it says: for other keys, and for labels. */
   readonly guard?: Guard;
@@ -35,7 +35,7 @@ export type WorldOptions = {
 export type World = {
   readonly cluster: Cluster;
   readonly registry: Registry;
-  /** Of the service account of our manifest. */
+  /** Of the service account of our manifest, where there is one. */
   readonly kubeconfig: string;
   /** The fixtures that the registry took. */
   readonly tags: readonly string[];
@@ -109,15 +109,18 @@ export function pathOf(kind: Kind, namespace: string, name = ''): string {
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const cluster = await startCluster({ auditNamespaces: ['archaware'], ...options.cluster });
   try {
-    const registry = await startRegistry(options.registry);
+    const registry = await startRegistry({ ...(cluster.node ? { node: cluster.node } : {}), ...options.registry });
     try {
       const tags = await fill(registry);
       const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
-        cluster.apply(options.manifest ?? (await manifestWithoutDeployment(options.guard))),
+        options.manifest !== '' && cluster.apply(options.manifest ?? (await manifestWithoutDeployment(options.guard))),
       ]);
-      const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
+      const kubeconfig =
+        options.manifest === ''
+          ? cluster.kubeconfig
+          : await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
       return worldOf(cluster, registry, tags, kubeconfig);
     } catch (error) {
       await registry.remove();
@@ -163,7 +166,7 @@ function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], 
     registry,
     tags,
     kubeconfig,
-    image: (tag) => `${registry.host}/${TESTIMG_REPOSITORY}:${tag}`,
+    image: (tag) => `${registry.nodeHost ?? registry.host}/${TESTIMG_REPOSITORY}:${tag}`,
     async fill(other) {
       await fill(other);
       insecure.add(other.host);

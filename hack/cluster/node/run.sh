@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# run.sh COMMAND...: runs a command as PID 1 of namespaces of its own, in a sub-tree of every cgroup hierarchy that is named
+# after this process, and takes the sub-tree away afterwards. The command is to end when its standard input does: that is when the process ends that
+# started this one, however it ended.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/cgroups.sh"
+name=$prefix.$$
+
+remove_trees_of_the_dead
+make_tree "$name"
+# The parent's death ends unshare, unshare's death ends PID 1, and that one's ends everything.
+(
+  join_tree "$name"
+  exec setpriv --pdeathsig KILL unshare --mount --net --pid --uts --ipc --cgroup --fork --kill-child --propagation private "$@"
+) <&0 &
+child=$!
+trap 'kill -KILL $child 2> /dev/null || true' TERM
+trap '' INT HUP
+status=0
+wait "$child" || status=$?
+exec 0< /dev/null
+remove_tree "$name"
+exit "$status"

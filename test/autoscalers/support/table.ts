@@ -1,0 +1,33 @@
+import { readFile, writeFile } from 'node:fs/promises';
+
+const DOCUMENT = new URL('../../../docs/autoscalers.md', import.meta.url);
+const BEGIN = '<!-- cases: begin -->';
+const END = '<!-- cases: end -->';
+
+/** A case as docs/autoscalers.md shows it. */
+export type Row = {
+  readonly mode: string;
+  readonly pools: string;
+  readonly pods: string;
+  /** `3 s c-2x-arm64, 4 s c-1x-amd64`. */
+  readonly started: string;
+  readonly placed: string;
+};
+
+const HEADER = ['mode', 'NodePools', 'pods', 'nodes started', 'what became of the pods'];
+
+/** The table in Markdown. */
+export function tableOf(rows: readonly Row[]): string {
+  const lines = rows.map(({ mode, pools, pods, started, placed }) => [mode, pools, pods, started || 'none', placed]);
+  const all = [HEADER, HEADER.map(() => '---'), ...lines];
+  return all.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** Puts the table between the markers of the document. Throws where they are not there. */
+export async function writeTable(rows: readonly Row[]): Promise<void> {
+  const text = await readFile(DOCUMENT, 'utf8');
+  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
+  if (begin < 0 || end < begin) throw new Error(`docs/autoscalers.md has no ${BEGIN} before ${END}`);
+  const before = text.slice(0, begin + BEGIN.length);
+  await writeFile(DOCUMENT, `${before}\n${tableOf(rows)}\n${text.slice(end)}`);
+}

@@ -1,0 +1,204 @@
+import { expect } from 'chai';
+import { at, type JsonObject, list, objects, text } from '../support/cluster/json.ts';
+import { type Product, startProduct, taintsOf } from '../support/product.ts';
+
+const POOL = { 'karpenter.sh/nodepool': 'default' };
+
+const NODE_POOLS = /^\/apis\/karpenter\.sh\/v1\/nodepools/;
+
+/** A NodePool for this architecture, with these taints in this list of its template. */
+const nodePool = (name: string, architecture: string, list?: 'taints' | 'startupTaints') => ({
+  metadata: { name },
+  spec: {
+    template: {
+      spec: {
+        requirements: [{ key: 'kubernetes.io/arch', operator: 'In', values: [architecture] }],
+        ...(list ? { [list]: [{ key: 'supported-arch', value: architecture, effect: 'NoSchedule' }] } : {}),
+      },
+    },
+  },
+});
+
+describe('run, where nodes come from pools', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  const join = (name: string, labels: Record<string, string>, taints: { key: string; value: string }[] = []) =>
+    product.cluster.createNode({
+      name,
+      architecture: 'arm64',
+      labels,
+      taints: taints.map((taint) => ({ ...taint, effect: 'NoSchedule' })),
+    });
+
+  it('reports each node that joins without the taint, by Event and metric, and taints it', async () => {
+    await join('arm64-before', POOL);
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    const count = (pool = 'default') => controller.metric('archaware_nodes_joined_untainted_total', { pool });
+    expect(await count()).to.equal(0);
+    await join('arm64-joined', POOL);
+    await join('arm64-tainted', POOL, [{ key: 'supported-arch', value: 'arm64' }]);
+    await join('arm64-alone', {});
+    await join('arm64-group', { 'eks.amazonaws.com/nodegroup': 'workers' });
+    await product.eventuallyTainted();
+    await product.eventuallyTold('JoinedUntainted', /joined EKS node group workers without/);
+    const note = await product.eventuallyTold('JoinedUntainted', /NodePool default without .* supported-arch=arm64:/);
+    expect(note).to.include('docs/autoscalers.md');
+    expect([await count(), await count('workers')]).to.deep.equal([1, 1]);
+    const events = await product.list('/apis/events.k8s.io/v1/namespaces/default/events');
+    const about = events.filter(({ reason }) => reason === 'JoinedUntainted');
+    expect(about.map(({ regarding }) => regarding)).to.have.lengthOf(2);
+  });
+
+  it('says nothing where the taints are the work of others', async () => {
+    const controller = await product.run(['--taints.manage=false']);
+    await join('arm64-joined', POOL);
+    await product.eventually('the node to be seen', async () => (await controller.metric('archaware_nodes')) === 3);
+    expect(await controller.metric('archaware_nodes_joined_untainted_total')).to.equal(0);
+    expect(await controller.metric('archaware_uninitialized_nodes')).to.equal(0);
+  });
+});
+
+describe('plan, where nodes come from pools', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  const serve = (...items: readonly JsonObject[]) =>
+    product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
+  const join = (name: string, labels: Record<string, string>) =>
+    product.cluster.createNode({ name, architecture: 'arm64', labels });
+
+  it('says what each NodePool lacks, on standard error and in its output', async () => {
+    serve(nodePool('bare', 'amd64'), nodePool('right', 'arm64', 'taints'), nodePool('late', 'arm64', 'startupTaints'));
+    const { code, stdout, stderr } = await product.command(['plan', '--output', 'json']);
+    expect(code).to.equal(2);
+    expect(stderr).to.match(/^warning: NodePool bare lacks the taint supported-arch=amd64:NoSchedule\. /m);
+    expect(stderr).to.match(/^error: NodePool late has supported-arch=arm64:NoSchedule in startupTaints\. /m);
+    expect(stderr).not.to.include('NodePool right');
+    const pools = objects(at(JSON.parse(stdout), 'pools'));
+    expect(pools.map(({ kind, name, severity, problem }) => ({ kind, name, severity, problem }))).to.deep.equal([
+      { kind: 'NodePool', name: 'bare', severity: 'warning', problem: 'taint-missing' },
+      { kind: 'NodePool', name: 'late', severity: 'error', problem: 'startup-taint' },
+      { kind: 'NodePool', name: 'late', severity: 'warning', problem: 'taint-missing' },
+    ]);
+    const people = await product.command(['plan']);
+    expect(people.stdout).to.match(
+      /NodePools that do not fit\.\nNODEPOOL +SEVERITY +PROBLEM\nbare +warning +taint-missing\n/,
+    );
+    expect(product.cluster.writes()).to.deep.equal([]);
+  });
+
+  it('says nothing of NodePools that fit', async () => {
+    serve(nodePool('right', 'arm64', 'taints'));
+    const { stdout, stderr } = await product.command(['plan']);
+    expect(stdout + stderr).not.to.match(/NodePool/);
+  });
+
+  for (const status of [403, 404]) {
+    it(`goes by the labels of nodes where reading NodePools is answered ${status}`, async () => {
+      await join('arm64-2', POOL);
+      product.cluster.faults.inject({ path: NODE_POOLS, status });
+      const { code, stdout, stderr } = await product.command(['plan', '--output', 'json']);
+      expect(code).to.equal(2);
+      expect(at(JSON.parse(stdout), 'pools')).to.deep.equal([]);
+      expect(stderr.trim().split('\n')).to.have.lengthOf(1);
+      expect(stderr).to.match(
+        /^nodes without the taint supported-arch:NoSchedule belong to pools: NodePool default \(1 node\)\./,
+      );
+    });
+  }
+
+  it('does not fail where NodePools cannot be read for another reason', async () => {
+    product.cluster.faults.inject({ path: NODE_POOLS, status: 500 });
+    const { code, stderr } = await product.command(['plan', '--output', 'json']);
+    expect(code).to.equal(2);
+    expect(stderr).to.match(/^NodePools could not be read: .*500/);
+  });
+});
+
+describe('clean, where pools set the taint themselves', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct({ nodes: [] });
+    const taints = [{ key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' }];
+    for (const [name, labels] of [
+      ['made', POOL],
+      ['group', { agentpool: 'workers' }],
+    ] as const) {
+      await product.cluster.createNode({ name, architecture: 'arm64', labels, taints });
+    }
+  });
+  afterEach(() => product.stop());
+
+  const serve = (...items: readonly JsonObject[]) =>
+    product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
+  const workers = { kind: 'AKS node pool', name: 'workers', nodes: 1, certain: false };
+
+  for (const step of ['--dry-run', '--yes']) {
+    it(`names them with ${step}, and takes the taint of the nodes for its own all the same`, async () => {
+      serve(nodePool('default', 'arm64', 'taints'), nodePool('bare', 'arm64'));
+      const { code, stdout, stderr } = await product.command(['clean', step, '--output', 'json']);
+      expect(code).to.equal(0);
+      expect(stderr).to.match(
+        /^NodePool default \(1 node\): the template sets the taint supported-arch:NoSchedule itself\./m,
+      );
+      expect(stderr).to.match(/^AKS node pool workers \(1 node\): these nodes carry the taint/m);
+      const certain = { kind: 'NodePool', name: 'default', nodes: 1, certain: true };
+      expect(at(JSON.parse(stdout), 'pools')).to.deep.equal([certain, workers]);
+      const nodes = await product.list('/api/v1/nodes');
+      expect(nodes.map((node) => taintsOf(node).join())).to.deep.equal(
+        step === '--yes' ? ['', ''] : ['arm64', 'arm64'],
+      );
+    });
+  }
+
+  it('goes by the labels of nodes where NodePools cannot be read', async () => {
+    product.cluster.faults.inject({ path: NODE_POOLS, status: 403 });
+    const { code, stdout } = await product.command(['clean', '--dry-run']);
+    expect(code).to.equal(0);
+    expect(stdout).to.match(/KIND +NAME +TAINTED NODES +SETS THE TAINT\n/);
+    expect(stdout).to.match(/NodePool +default +1 +perhaps\n/);
+    expect(stdout).to.match(/AKS node pool +workers +1 +perhaps\n/);
+  });
+});
+
+describe('explain, where nodes come from pools', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct({ nodes: [] });
+    const taints = [{ key: 'CriticalAddonsOnly', value: 'true', effect: 'NoSchedule' }];
+    await product.cluster.createNode({ name: 'system', architecture: 'amd64', taints });
+    await product.cluster.createNode({ name: 'arm64-1', architecture: 'arm64', labels: POOL });
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64'])] });
+    await product.eventuallyTolerates('p', 'amd64');
+    await controller.stop();
+  });
+  afterEach(() => product.stop());
+
+  const advice = async () => {
+    const { stdout } = await product.command(['explain', 'p', '--output', 'json']);
+    return list(at(JSON.parse(stdout), 'advice')).map(text);
+  };
+
+  it('names the NodePool that lacks the taint, and the one that could grow, and not the taints of others', async () => {
+    const items = [nodePool('default', 'arm64'), nodePool('amd', 'amd64', 'taints')];
+    product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
+    const steps = await advice();
+    expect(steps).to.have.lengthOf(2);
+    expect(steps[0]).to.match(/^NodePool default lacks the taint supported-arch=arm64:NoSchedule\. /);
+    expect(steps[1]).to.match(/^a node of NodePool amd could take it: /);
+  });
+
+  it('goes on advising to tolerate the taints of others where no pool could grow', async () => {
+    expect((await advice()).join()).to.match(/let the pod tolerate CriticalAddonsOnly=true:NoSchedule/);
+  });
+});

@@ -1,0 +1,347 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, listAt, textAt } from '../../hack/cluster/json.ts';
+import { nodeAddresses } from '../../hack/cluster/node-config.ts';
+import { nodeImages } from '../../hack/cluster/node-images.ts';
+import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
+import { isGoing, nameOf, ours, scheduledOn, taints, tolerations } from './support/objects.ts';
+import { isReviewed, streamPods } from './support/pod-stream.ts';
+import { imageBuilders } from './support/project-image.ts';
+import { needsRealNode } from './support/real-node.ts';
+import {
+  configurationEdit,
+  editConfiguration,
+  installManifest,
+  otherArchitecture,
+  type RealWorld,
+  startRealWorld,
+} from './support/real-world.ts';
+import { deployment, type KubernetesObject, pod } from './support/workloads.ts';
+import type { World } from './support/world.ts';
+
+const DEPLOYMENT = 'archaware-controller';
+const RELEASE = ['archaware', '--namespace', 'archaware'];
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+/** `hack/verify.sh --all` asks for more. */
+const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 3);
+const PODS_PER_SECOND = 30;
+
+/** In this order: each part goes on with what the one before has left. */
+describe('a real node', function () {
+  this.timeout(300_000);
+  let real: RealWorld;
+  let world: World;
+  let own: string;
+  let other: string;
+  let onNode: { readonly nodeSelector: Readonly<Record<string, string>> };
+
+  before(async function () {
+    needsRealNode(this, ...imageBuilders);
+    real = await startRealWorld();
+    ({ world } = real);
+    own = real.node.architecture;
+    other = otherArchitecture(real.node);
+    onNode = { nodeSelector: { 'kubernetes.io/hostname': real.node.name } };
+  });
+  after(() => real?.stop());
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.log(await whatIsThere());
+  });
+
+  /** For whoever reads of a failure. */
+  async function whatIsThere(): Promise<string> {
+    const parts = [
+      ['get', 'nodes,pods', '-A', '-o', 'wide'],
+      ['get', 'events', '-A', '--sort-by=.lastTimestamp'],
+      ['-n', 'archaware', 'logs', '-l', `app.kubernetes.io/name=${DEPLOYMENT}`, '--tail=20', '--prefix'],
+    ];
+    const shown = await Promise.all(parts.map((args) => world.cluster.kubectl(args)));
+    return shown.map(({ stdout, stderr }) => stdout.split('\n').slice(-60).join('\n') + stderr).join('\n');
+  }
+
+  describe('itself', () => {
+    const ns = 'plain';
+    const exec = (...args: string[]) => real.kubectl('-n', ns, 'exec', 'client', '--', '/program', ...args);
+
+    before(async () => {
+      await world.namespace(ns);
+      const serving = { ...onNode, containers: [{ name: 'main', image: nodeImages.pod, args: ['serve', ':8080'] }] };
+      await world.create(
+        pod(ns, 'client', { images: [nodeImages.pod], spec: onNode }),
+        pod(ns, 'server', { images: [], spec: serving }),
+      );
+      await real.kubectl('-n', ns, 'expose', 'pod', 'server', '--port=80', '--target-port=8080');
+      await real.kubectl('-n', ns, 'wait', 'pod', '--all', '--for=condition=Ready', '--timeout=60s');
+    });
+    after(() => real?.kubectl('delete', 'namespace', ns, '--wait=false'));
+
+    it('is Ready, with the versions that were built', async () => {
+      const node = await world.node(real.node.name);
+      const info = at(node, 'status', 'nodeInfo');
+      expect(at(info, 'kubeletVersion')).to.match(/^v1\.36\./);
+      expect(at(info, 'containerRuntimeVersion')).to.match(/^containerd:\/\/2\./);
+      expect(at(info, 'architecture')).to.equal(own);
+    });
+
+    it('answers names: a Service, the registry, and nothing else', async () => {
+      expect(await exec('lookup', 'kubernetes.default')).to.equal('10.96.0.1\n');
+      expect(await exec('lookup', 'registry.test')).to.equal(`${nodeAddresses.node}\n`);
+      const { stderr } = await world.cluster.kubectl([
+        '-n',
+        ns,
+        'exec',
+        'client',
+        '--',
+        '/program',
+        'lookup',
+        'x.test',
+      ]);
+      expect(stderr).to.include('no such host');
+    });
+
+    it('reaches a ClusterIP from a pod, from the pod behind it, and from the API server', async () => {
+      const url = `http://server.${ns}`;
+      expect(await exec('get', url)).to.equal('hello from server\n');
+      const itself = ['-n', ns, 'exec', 'server', '--', '/program', 'get', url];
+      expect(await real.kubectl(...itself)).to.equal('hello from server\n');
+      const address = (
+        await real.kubectl('-n', ns, 'get', 'service', 'server', '-o', 'jsonpath={.spec.clusterIP}')
+      ).trim();
+      expect(await real.node.run(`pod-${own}`, 'get', `http://${address}`)).to.equal('hello from server\n');
+    });
+
+    it('gives logs, and runs commands in pods', async () => {
+      expect(await real.kubectl('-n', ns, 'logs', 'client')).to.equal(`hello from linux ${own}\n`);
+      const { code, stderr } = await world.cluster.kubectl(['-n', ns, 'exec', 'client', '--', '/program', 'nonsense']);
+      expect(code).to.equal(1);
+      expect(stderr).to.include('unknown arguments: nonsense');
+    });
+  });
+
+  describe('with the single manifest', () => {
+    const ns = 'shop';
+    const images = new Map<string, string>();
+
+    it('runs the image that hack/build.sh builds, installed as docs/install.md says', async () => {
+      const { repository, digest } = await installManifest(real);
+      const pods = (await world.list('Pod', 'archaware')).filter((one) => !isGoing(one));
+      expect(pods.map(scheduledOn)).to.deep.equal([real.node.name, real.node.name]);
+      for (const one of pods)
+        expect(at(one, 'status', 'containerStatuses', 0, 'imageID')).to.equal(`${repository}@${digest}`);
+    });
+
+    it('taints every node, as docs/install.md says', async () => {
+      await real.block('docs/install.md', 'kubectl wait node --all');
+      expect(taints(await world.node(real.node.name))).to.deep.equal(ours(own));
+      expect(taints(await world.node(real.fake))).to.deep.equal(ours(other));
+    });
+
+    it('reads a changed configuration without a restart, and places pods by their images', async () => {
+      await editConfiguration(real, `registries: {insecure: ["${world.registry.nodeHost}"]}`);
+      for (const tag of [`program-${own}`, `index-${other}`, 'index-both']) images.set(tag, world.image(tag));
+      await world.namespace(ns);
+      await world.create(...[...images].map(([tag, image]) => deployment(ns, tag, { images: [image] })));
+      const toleratedBy = {
+        [`program-${own}`]: ours(own),
+        [`index-${other}`]: ours(other),
+        'index-both': ours(own, other),
+      };
+      for (const [tag, wanted] of Object.entries(toleratedBy)) {
+        await eventually(`${tag} to run, tolerating ${wanted}`, async () => {
+          const [found] = await world.pods(ns, tag);
+          return at(found, 'status', 'phase') === 'Running' && tolerations(found).join() === wanted.join();
+        });
+      }
+      const nodeOf = async (tag: string) => scheduledOn((await world.pods(ns, tag))[0]);
+      expect(await nodeOf(`program-${own}`)).to.equal(real.node.name);
+      expect(await nodeOf(`index-${other}`)).to.equal(real.fake);
+    });
+
+    /** A pod that was bound past the scheduler. */
+    const bound = (name: string, tag: string): KubernetesObject => {
+      const container = { name: 'main', image: world.image(tag), terminationMessagePolicy: 'FallbackToLogsOnError' };
+      return pod(ns, name, { images: [], spec: { nodeName: real.node.name, containers: [container] } });
+    };
+    const where = () => `node ${real.node.name} (${own})`;
+
+    it('knows a pod on a wrong node by what the runtime says of an index without its platform', async () => {
+      await world.create(bound('no-platform', `index-${other}`));
+      const note = await eventuallyTold(ns, 'WrongNode', /no match for platform/);
+      expect(note).to.include(`container main has nothing to run on ${where()}: no match for platform in manifest`);
+      expect(note).to.include(`linux/${other}`);
+    });
+
+    it('knows it by the exec format error of an image without an index', async () => {
+      await world.create(bound('wrong-program', `program-${other}`));
+      const note = await eventuallyTold(ns, 'WrongNode', /exec format error/);
+      expect(note).to.include(`container main died with an exec format error on ${where()}`);
+      expect(note).to.include(`linux/${other}`);
+    });
+
+    it('says of an image that lies that it claims the node’s architecture', async () => {
+      const before = await world.events(ns, 'WrongNode');
+      await world.create(bound('lies', 'lies'));
+      const note = await eventually('an Event about the pod', async () =>
+        (await world.events(ns, 'WrongNode')).find((text) => !before.includes(text) && text.includes(':lies')),
+      );
+      expect(note).to.include(`died with an exec format error on ${where()}`);
+      expect(note).to.include(`linux/${own}`);
+      await real.kubectl('-n', ns, 'delete', 'pod', 'no-platform', 'wrong-program', 'lies', '--grace-period=1');
+    });
+
+    it('turns the webhook on within 30 s, as docs/changing-modes.md says', async () => {
+      const lines = [
+        `registries: {insecure: ["${world.registry.nodeHost}"]}`,
+        'webhook: {enabled: true}',
+        'placement: {mode: both}',
+      ];
+      const limit = { '--timeout=2m': '--timeout=30s' };
+      await real.block(
+        'docs/changing-modes.md',
+        'kubectl apply -f manifests/webhook.yaml',
+        limit,
+        configurationEdit(...lines),
+      );
+      await eventually('every webhook to have a caBundle', isTrusted);
+      await eventually('a new pod to be reviewed', async () => {
+        const seen = await real.kubectl(
+          '-n',
+          ns,
+          'run',
+          'probe',
+          `--image=${images.get('index-both')}`,
+          '--dry-run=server',
+          '-o',
+          'json',
+        );
+        return isReviewed(JSON.parse(seen));
+      });
+    });
+
+    it(`lets no pod pass unreviewed in ${RESTARTS} rolling restarts, at ${PODS_PER_SECOND} pods a second`, async () => {
+      const passed = await passedUnreviewed();
+      const stream = streamPods(world, ns, images.get(`index-${other}`) ?? '', PODS_PER_SECOND);
+      const restarting = restart(RESTARTS);
+      await restarting.catch(() => undefined);
+      const { created, unreviewed } = await stream.stop();
+      await restarting;
+      console.log(`        ${RESTARTS} restarts, ${created} pods, ${unreviewed.length} unreviewed`);
+      expect((await passedUnreviewed()).slice(passed.length)).to.deep.equal([]);
+      expect(unreviewed).to.deep.equal([]);
+    }).timeout(60_000 + RESTARTS * 120_000);
+
+    async function restart(times: number): Promise<void> {
+      for (let count = 0; count < times; count += 1) {
+        await real.kubectl('-n', 'archaware', 'rollout', 'restart', `deployment/${DEPLOYMENT}`);
+        await real.kubectl('-n', 'archaware', 'rollout', 'status', `deployment/${DEPLOYMENT}`, '--timeout=2m');
+        const old = async () => (await world.list('Pod', 'archaware')).filter(isGoing);
+        await eventually('the old replicas to be gone', async () => (await old()).length === 0);
+      }
+    }
+
+    it('is uninstalled as the documents say, and leaves nothing', async () => {
+      await real.block('docs/admission.md', 'node dist/main.js clean', { 'main.js clean': 'main.js clean --yes' });
+      await nothingIsLeft();
+      await real.kubectl('delete', 'namespace', ns);
+    }).timeout(300_000);
+  });
+
+  describe('with the chart', () => {
+    let helm: Helm;
+    let values: Readonly<Record<string, unknown>>;
+
+    before(async () => {
+      helm = await arrangeHelm(world.cluster.kubeconfig);
+      values = {
+        image: await real.image(),
+        config: {
+          placement: { mode: 'both' },
+          webhook: { enabled: true },
+          registries: { insecure: [world.registry.nodeHost] },
+        },
+        cleanBeforeUninstall: { enabled: true },
+      };
+      await eventually('the namespace to be gone', async () => {
+        return (await world.cluster.request('GET', '/api/v1/namespaces/archaware')).status === 404;
+      });
+    });
+    after(() => helm?.remove());
+
+    const helmed = async (args: readonly string[], given?: unknown) => {
+      const { code, stdout, stderr } = await helm.run(args, given);
+      expect(code, stdout + stderr).to.equal(0);
+      return stdout;
+    };
+    const waiting = ['--wait', '--timeout', '2m'];
+
+    it('is installed, with the webhook on from the start', async () => {
+      await helmed(['install', ...RELEASE, CHART_PATH, '--create-namespace', ...waiting], values);
+      await eventually('every webhook to have a caBundle', isTrusted);
+    });
+
+    it('passes helm test', async () => {
+      expect(await helmed(['test', ...RELEASE, '--timeout', '1m'])).to.match(/Phase:\s+Succeeded/);
+    });
+
+    it('is upgraded, and rolled back', async () => {
+      const annotation = async () => {
+        const found = await world.get('Deployment', 'archaware', DEPLOYMENT);
+        return at(found, 'spec', 'template', 'metadata', 'annotations', 'example.com/new');
+      };
+      await helmed(['upgrade', ...RELEASE, CHART_PATH, ...waiting], {
+        ...values,
+        podAnnotations: { 'example.com/new': 'yes' },
+      });
+      expect(await annotation()).to.equal('yes');
+      await helmed(['rollback', 'archaware', '1', '--namespace', 'archaware', ...waiting]);
+      expect(await annotation()).to.equal(undefined);
+      await eventually('every node to have its taint', async () => {
+        const nodes = await world.list('Node', '');
+        return nodes.every((node) => taints(node).length === 1);
+      });
+    });
+
+    it('is uninstalled: the hook cleans first, and nothing is left', async () => {
+      await helmed(['uninstall', ...RELEASE, '--wait', '--timeout', '3m']);
+      await nothingIsLeft();
+      await eventually('nothing to be left in the namespace but what every namespace has', async () => {
+        const left = await real.kubectl('-n', 'archaware', 'get', 'all,configmaps,secrets,leases', '-o', 'name');
+        if (left === 'configmap/kube-root-ca.crt\n') return true;
+        throw new Error(left);
+      });
+    });
+  });
+
+  /** Real containers take longer than what kwok plays, on a machine that others share. */
+  const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>
+    world.cluster.waitFor(what, condition, 120_000);
+  const eventuallyTold = (namespace: string, reason: string, note: RegExp) =>
+    eventually(`an Event ${reason} like ${note}`, async () =>
+      (await world.events(namespace, reason)).find((text) => note.test(text)),
+    );
+
+  async function isTrusted(): Promise<boolean> {
+    const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
+    return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
+  }
+
+  /** What the API server's log says of webhooks that it could not ask. */
+  async function passedUnreviewed(): Promise<string[]> {
+    const log = await readFile(join(world.cluster.directory, 'kube-apiserver.log'), 'utf8');
+    return log.split('\n').filter((line) => /failing open .*archaware/i.test(line));
+  }
+
+  /** No taint, no toleration, no gate, and no configuration of admission. */
+  async function nothingIsLeft(): Promise<void> {
+    for (const node of await world.list('Node', '')) expect(taints(node), nameOf(node)).to.deep.equal([]);
+    const pods = listAt((await world.cluster.request('GET', '/api/v1/pods')).body, 'items');
+    // Its own may still be ending, and tolerate the taint by their own manifest.
+    const others = pods.filter((one) => at(one, 'metadata', 'namespace') !== 'archaware');
+    const marked = others.filter((one) =>
+      /archaware[.]dev|supported-arch/.test(JSON.stringify([at(one, 'metadata'), at(one, 'spec')])),
+    );
+    expect(marked.map((one) => `${textAt(one, 'metadata', 'namespace')}/${nameOf(one)}`)).to.deep.equal([]);
+    expect((await world.cluster.request('GET', WEBHOOKS)).status).to.equal(404);
+  }
+});
