@@ -59,7 +59,6 @@ export async function metricsPage(): Promise<Page> {
     unmanagedTaints: () => 0,
     contestedObjects: () => 0,
     wrongNodePods: () => 0,
-    uninitializedNodes: () => 0,
     certificateExpirySeconds: () => undefined,
   });
   const found = readMetrics(text).sort((one, other) => (one.name < other.name ? -1 : 1));

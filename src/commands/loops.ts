@@ -71,8 +71,6 @@ export type Loops = {
   contested(): number;
   /** Pods on wrong nodes now. */
   onWrongNodes(): number;
-  /** Nodes that Karpenter does not initialize because of a taint of archaware. */
-  uninitializedNodes(): number;
 };
 
 /** Wires the controllers to the watches. Nothing runs before `run`. */
@@ -250,7 +248,6 @@ export function createLoops(options: LoopsOptions): Loops {
     },
     labelRulesChanged: enqueueNodes,
     onWrongNodes: () => wrongNodes?.count() ?? 0,
-    uninitializedNodes: () => poolNodes?.uninitialized() ?? 0,
     contested: () => pod.contested() + daemonSet.contested() + node.contested(),
     idle: () => controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),

@@ -3,7 +3,7 @@ import { ApiError } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { type NodePool, readNodePool } from '../placement/node-pools.ts';
 
-const NODE_POOLS = '/apis/karpenter.sh/v1/nodepools';
+const KARPENTER = '/apis/karpenter.sh/v1';
 /** Karpenter is not there, or these credentials may not read its objects. */
 const NOT_THERE: ReadonlySet<number> = new Set([403, 404]);
 
@@ -13,7 +13,9 @@ const NOT_THERE: ReadonlySet<number> = new Set([403, 404]);
  */
 export async function readNodePools(client: ApiClient, signal: AbortSignal): Promise<NodePool[] | undefined> {
   try {
-    return await readAll(client, NODE_POOLS, readNodePool, signal);
+    // Everybody may ask whether the kind is there. Where it is not, no request is made that could be refused.
+    await client.request('get', KARPENTER, { signal });
+    return await readAll(client, `${KARPENTER}/nodepools`, readNodePool, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ApiError && NOT_THERE.has(error.status)) return undefined;

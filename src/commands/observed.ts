@@ -51,7 +51,6 @@ export function observeState(parts: {
     // These have no source yet.
     contestedObjects: () => loops()?.contested() ?? 0,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
-    uninitializedNodes: () => loops()?.uninitializedNodes() ?? 0,
     pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
       for (const state of loops()?.podStates.values() ?? []) counts[outcomeOf(state)]++;

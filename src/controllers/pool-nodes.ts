@@ -27,8 +27,6 @@ export type PoolNodes = {
   /** These nodes are there when the term begins: how they joined cannot be seen any more. */
   begin(nodes: Iterable<Node>): void;
   changed(change: Pick<Change<Node>, 'now' | 'before'>): void;
-  /** Nodes that Karpenter does not initialize, as the taint of archaware seems to be in the way. */
-  uninitialized(): number;
   /** Looks no more. */
   end(): void;
 };
@@ -90,11 +88,6 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
         warn(now, 'JoinedUntainted', joinedUntaintedNote(joined.pool, joined.taint, settings()));
       }
       follow(now);
-    },
-    uninitialized() {
-      let count = 0;
-      for (const { isStuck } of waiting.values()) if (isStuck) count++;
-      return count;
     },
     end() {
       for (const { cancel } of waiting.values()) cancel();

@@ -19,8 +19,6 @@ export type Observed = {
   readonly contestedObjects: () => number;
   /** Pods that are on a node that does not run them, as of now. */
   readonly wrongNodePods: () => number;
-  /** Nodes that Karpenter does not initialize because of a taint of archaware. */
-  readonly uninitializedNodes: () => number;
   /** Seconds until the serving certificate expires; undefined where there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
@@ -104,10 +102,6 @@ export function createMetrics(version: string, now: () => number) {
     'nodes_joined_untainted_total',
     'Nodes of a pool that joined without the taint of archaware.',
     ['pool'],
-  );
-  const uninitializedNodes = gauge(
-    'uninitialized_nodes',
-    'Nodes that Karpenter has not initialized for five minutes, with a taint of archaware as the only one that is left.',
   );
   const contestedObjects = gauge(
     'contested_objects',
@@ -197,7 +191,6 @@ export function createMetrics(version: string, now: () => number) {
       unmanagedTaints.set(observed.unmanagedTaints());
       contestedObjects.set(observed.contestedObjects());
       wrongNodePodsNow.set(observed.wrongNodePods());
-      uninitializedNodes.set(observed.uninitializedNodes());
       for (const [outcome, count] of Object.entries(observed.pods())) pods.set({ outcome }, count);
       oldestWaiting.set(observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());

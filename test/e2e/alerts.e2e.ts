@@ -85,7 +85,6 @@ describe('the alerts', () => {
         'archaware_gated_pods',
         'archaware_unmanaged_taints',
         'archaware_nodes_joined_untainted_total',
-        'archaware_uninitialized_nodes',
       ]);
       const sampled = new Set(metrics.split('\n').map((line) => /^[a-z_]+/.exec(line)?.[0]));
       expect(named.filter((name) => !sampled.has(name))).to.deep.equal([]);

@@ -42,7 +42,6 @@ const METRICS = [
   'registry_requests_total',
   'resolver_cache_total',
   'tainted_nodes',
-  'uninitialized_nodes',
   'unmanaged_taints',
   'unresolvable_images',
   'watch_restarts_total',

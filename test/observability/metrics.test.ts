@@ -13,7 +13,6 @@ const NOTHING = {
   unmanagedTaints: () => 0,
   contestedObjects: () => 0,
   wrongNodePods: () => 0,
-  uninitializedNodes: () => 0,
   certificateExpirySeconds: () => undefined,
 };
 
