@@ -42,7 +42,7 @@ export const schema = z.strictObject({
     mode: choice(
       ['taints', 'affinity', 'both'],
       'taints',
-      'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both.',
+      'How pods are placed: by taints and tolerations, by node affinity at admission (with the webhook), or by both. Where an autoscaler starts nodes: affinity, or the taint in every one of its pools.',
     ),
     noCommonArchitecture: decisive.noCommonArchitecture,
   }),
