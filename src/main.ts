@@ -1,7 +1,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import type { Context } from './commands/context.ts';
-import { VERSION } from './commands/version.ts';
+import type { Context } from './app/context.ts';
+import { VERSION } from './app/version.ts';
 import { type ConfigFile, readConfigFile, STANDARD_INPUT } from './config/file.ts';
 import { allKeys } from './config/keys.ts';
 import { loadConfig, unknownFlag } from './config/load.ts';
@@ -31,11 +31,11 @@ async function main(): Promise<number> {
   if (command === 'config' && operands[0] === 'validate') {
     if (operands.length !== 2)
       throw new ConfigurationError(['config validate: expected one FILE, or a directory of label rules']);
-    return (await import('./commands/config.ts')).validateConfig(operands[1] ?? '');
+    return (await import('./cli/config.ts')).validateConfig(operands[1] ?? '');
   }
   const from = argv.from === undefined ? undefined : String(argv.from);
   if (command === 'config' && operands[0] === 'convert') {
-    return (await import('./commands/convert.ts')).convertConfig(from, operands.slice(1), form);
+    return (await import('./cli/convert.ts')).convertConfig(from, operands.slice(1), form);
   }
   if (from !== undefined) throw new ConfigurationError(['--from: expected with config convert only']);
   const name = argv.config === undefined ? undefined : String(argv.config);
@@ -62,13 +62,13 @@ async function main(): Promise<number> {
   switch (command) {
     case 'run':
       noOperands(command, operands);
-      return (await import('./commands/run.ts')).run(context);
+      return (await import('./cli/run.ts')).run(context);
     case 'plan':
       noOperands(command, operands);
-      return (await import('./commands/plan.ts')).plan(context);
+      return (await import('./cli/plan.ts')).plan(context);
     case 'clean':
       noOperands(command, operands);
-      return (await import('./commands/clean.ts')).clean(context, {
+      return (await import('./cli/clean.ts')).clean(context, {
         yes: argv.yes === true,
         dryRun: argv['dry-run'] === true,
         pods: String(argv.pods ?? 'evict'),
@@ -78,9 +78,9 @@ async function main(): Promise<number> {
       });
     case 'inspect':
       if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
-      return (await import('./commands/inspect.ts')).inspect(context, operands);
+      return (await import('./cli/inspect.ts')).inspect(context, operands);
     case 'config': {
-      const { printConfig, printSchema } = await import('./commands/config.ts');
+      const { printConfig, printSchema } = await import('./cli/config.ts');
       if (operands[0] === 'print' && operands.length === 1) return printConfig(context);
       if (operands[0] === 'schema' && operands.length === 1) return printSchema(context);
       throw new ConfigurationError([
@@ -88,7 +88,7 @@ async function main(): Promise<number> {
       ]);
     }
     case 'explain': {
-      const { explain, explainTarget } = await import('./commands/explain.ts');
+      const { explain, explainTarget } = await import('./cli/explain.ts');
       return explain(context, explainTarget(operands, argv.file === undefined ? undefined : String(argv.file)));
     }
     default:

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { chartFiles } from '../hack/chart/files.ts';
 import { valuesSchema } from '../hack/chart/values-schema.ts';
 import { jsonSchema } from '../src/config/json-schema.ts';
-import { isObject } from '../src/placement/json.ts';
+import { isObject } from '../src/kit/json.ts';
 
 describe('the Helm chart', () => {
   it('has what the sources say (else: npx tsx hack/chart.ts)', async () => {

@@ -1,5 +1,5 @@
 import { jsonSchema } from '../../src/config/json-schema.ts';
-import { isObject } from '../../src/placement/json.ts';
+import { isObject } from '../../src/kit/json.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 

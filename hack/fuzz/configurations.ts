@@ -4,7 +4,7 @@ import { PullSecretError, parseDockerConfig, parsePullSecret } from '../../src/o
 import { parseGoDuration, parseProviderConfig } from '../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../src/oci/credentials/source-error.ts';
 import { parseTomlLogin } from '../../src/oci/credentials/toml.ts';
-import { parseHostsToml } from '../../src/oci/hosts-toml.ts';
+import { parseHostsToml } from '../../src/oci/endpoints/hosts-toml.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
 
 const quote = (text: string): string => JSON.stringify(text);

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import { acceptRealm, parseChallenges } from '../../src/oci/challenge.ts';
+import { acceptRealm, parseChallenges } from '../../src/oci/http/challenge.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { createProxySelector } from '../../src/oci/proxy.ts';
-import { parseRateLimit } from '../../src/oci/rate-limit.ts';
-import { parseRetryAfter } from '../../src/oci/transport.ts';
+import { createProxySelector } from '../../src/oci/http/proxy.ts';
+import { parseRateLimit } from '../../src/oci/http/rate-limit.ts';
+import { parseRetryAfter } from '../../src/oci/http/transport.ts';
 import { must, refusing, type Target } from './target.ts';
 
 const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,10}$/);

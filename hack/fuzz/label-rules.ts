@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { isLabelKey, isLabelValue } from '../../src/placement/label-names.ts';
-import { parseRule, readRules } from '../../src/placement/label-rules.ts';
-import { decideLabels } from '../../src/placement/labels.ts';
+import { isLabelKey, isLabelValue } from '../../src/placement/nodes/label-names.ts';
+import { parseRule, readRules } from '../../src/placement/nodes/label-rules.ts';
+import { decideLabels } from '../../src/placement/nodes/labels.ts';
 import { must, type Target } from './target.ts';
 
 const name = fc.oneof(

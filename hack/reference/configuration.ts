@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { allKeys, type Key, variableName } from '../../src/config/keys.ts';
 import { appliesAtOnce } from '../../src/config/reload.ts';
-import { isObject } from '../../src/placement/json.ts';
+import { isObject } from '../../src/kit/json.ts';
 import { code, heading, join, type Page, table } from './markdown.ts';
 
 const INTRODUCTION = `Each key is a path in the file of \`--config\` (YAML), a variable, and a flag: \`--\` and the key, as \`--taints.key\`. A flag wins over a

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
-import { isObject } from '../../src/placement/json.ts';
+import { isObject } from '../../src/kit/json.ts';
 import { at, list, objects, text } from '../../test/support/cluster/json.ts';
 
 /** One object of the API that a part of the manifests grants verbs on. */

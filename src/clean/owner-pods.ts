@@ -1,7 +1,7 @@
 import type { ApiClient } from '../kube/client.ts';
 import { readAll } from '../kube/list.ts';
-import { type JsonObject, listAt, objectAt, stringAt } from '../placement/json.ts';
-import { readOwner } from '../placement/pod.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { readOwner } from '../placement/objects/pod.ts';
 import type { OwnersPods } from '../placement/turns.ts';
 
 /** A pod, as far as the turn of its owner needs it. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../kube/clock.ts';
-import { type Node, readManaged, undoNode } from '../placement/node.ts';
+import type { Clock } from '../kit/clock.ts';
+import { type Node, readManaged, undoNode } from '../placement/nodes/node.ts';
 import { findControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Row } from './ledger.ts';

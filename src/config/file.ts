@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isMap, isScalar, LineCounter, parseAllDocuments } from 'yaml';
-import { isObject, objectAt, stringAt } from '../placement/json.ts';
+import { isObject, objectAt, stringAt } from '../kit/json.ts';
 import { ConfigurationError, shown } from './problems.ts';
 
 /** A configuration file, read: its value, and where each key stands. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { isObject } from '../placement/json.ts';
+import { isObject } from '../kit/json.ts';
 import { schema } from './schema.ts';
 
 /** One key of the configuration, as a flag, a variable and a path in the file name it. */

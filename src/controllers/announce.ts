@@ -1,11 +1,11 @@
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
 import type { Decision, FailedImage } from '../placement/decide.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
 import { type Placing, usesTaints } from '../placement/placing.ts';
-import type { PodTemplate } from '../placement/pod.ts';
+import type { PodTemplate } from '../placement/objects/pod.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';

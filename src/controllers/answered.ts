@@ -1,5 +1,5 @@
-import type { Clock } from '../kube/clock.ts';
-import { isOlder, type Store, type Stored } from '../kube/store.ts';
+import type { Clock } from '../kit/clock.ts';
+import { isOlder, type Store, type Stored } from '../kube/watch/store.ts';
 
 /**
  * The versions that writes of this process made, until the watch shows them: until then the store is behind, and a decision

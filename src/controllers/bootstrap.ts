@@ -1,4 +1,4 @@
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 
 /**
  * Whether existing nodes may be tainted: every pod and DaemonSet of the first list has had its turn, or the time is

@@ -1,4 +1,4 @@
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 
 /** Notices when another writer keeps undoing what we write, and stops before a quarrel becomes an outage. */
 export type Contention = {

@@ -1,4 +1,4 @@
-import type { Change } from '../kube/reflector.ts';
+import type { Change } from '../kube/watch/reflector.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 
 /** Whether a change of a namespace may change what becomes of the pods and DaemonSets in it. */

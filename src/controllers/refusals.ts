@@ -1,4 +1,4 @@
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { type ApiError, concernsObject } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
 import type { Announcer } from './announce.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 
 /** An object to look at again, in so many milliseconds; 0: now. */
 export type Due = { readonly key: string; readonly inMs: number };

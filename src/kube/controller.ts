@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { ApiError, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 

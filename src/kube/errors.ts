@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../placement/json.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 
 /** An answer of the API server that is no success: its `Status` object, read. */
 export class ApiError extends Error {

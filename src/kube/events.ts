@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { onAbort } from '../kit/abort.ts';
-import { createFairQueue } from '../kit/fair-queue.ts';
+import { createFairQueue } from '../kit/fairness/fair-queue.ts';
 import { type EventReason, FIELD_MANAGER } from '../names.ts';
 import { NOTE_BYTES, printable } from '../placement/reasons.ts';
 import type { ApiClient } from './client.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { isGone } from './errors.ts';
 import { microTime } from './lease.ts';
 

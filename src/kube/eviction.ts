@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../placement/json.ts';
+import { isObject, type JsonObject } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
 import { ApiError, isGone, LeaseLostError } from './errors.ts';
 import { pathOf } from './writer.ts';

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../placement/json.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
 import { isExpired } from './errors.ts';
 

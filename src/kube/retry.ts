@@ -1,5 +1,5 @@
 import type { ApiClient, ApiVerb } from './client.ts';
-import { backoff, type Clock } from './clock.ts';
+import { backoff, type Clock } from '../kit/clock.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 
 export type RetryOptions = {

@@ -1,4 +1,4 @@
-import { normaliseArchitecture, type Platform } from '../placement/platform.ts';
+import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
 import { isDigest } from './digest.ts';
 import { ImageError, printable } from './errors.ts';
 import { isObject, type JsonObject, parseObject } from './json.ts';

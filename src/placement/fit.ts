@@ -1,6 +1,6 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from './json.ts';
-import { type Node, nodeArchitecture, readNode } from './node.ts';
-import { type Taint, tolerates } from './tolerations.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
+import { type Node, nodeArchitecture, readNode } from './nodes/node.ts';
+import { type Taint, tolerates } from './patch/tolerations.ts';
 
 /**
  * What of a pod decides, apart from resources, ports, volumes and other pods, where the scheduler may put it. Read from the

@@ -1,4 +1,4 @@
-import { matchesGlob } from './glob.ts';
+import { matchesGlob } from '../kit/glob.ts';
 
 /** Docker Hub's other names; in images' names it is `docker.io`. */
 const HUB_ALIAS = /^(?:index|registry-1)\.docker\.io(?=\/)/;

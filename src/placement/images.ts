@@ -1,7 +1,7 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { matchesGlob } from './glob.ts';
-import { didYouMean, type Platform, readArchitecture } from './platform.ts';
-import { MOST_IMAGES, type PodImage, type PodTemplate } from './pod.ts';
+import { matchesGlob } from '../kit/glob.ts';
+import { didYouMean, type Platform, readArchitecture } from '../kit/platform.ts';
+import { MOST_IMAGES, type PodImage, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
 /** What is known of an image at the moment of a decision. */

@@ -1,5 +1,5 @@
-import { matchesAnyGlob } from './glob.ts';
-import { matchesSelector } from './selector.ts';
+import { matchesAnyGlob } from '../kit/glob.ts';
+import { matchesSelector } from '../kit/selector.ts';
 import type { Policy, Settings } from './settings.ts';
 
 /** What policies look at: the namespace, and the labels of the pod or the template. */

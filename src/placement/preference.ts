@@ -1,7 +1,7 @@
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Namespace } from './eligibility.ts';
-import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from './platform.ts';
-import type { PodTemplate } from './pod.ts';
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../kit/platform.ts';
+import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
 /** A weight, 1 to 100, that nodes of an architecture get in scheduling. */

@@ -2,8 +2,8 @@ import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { TOO_MANY_IMAGES } from './images.ts';
-import type { JsonObject } from './json.ts';
-import { asOurs, type Toleration } from './tolerations.ts';
+import type { JsonObject } from '../kit/json.ts';
+import { asOurs, type Toleration } from './patch/tolerations.ts';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;

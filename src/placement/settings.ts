@@ -1,4 +1,4 @@
-import type { Selector } from './selector.ts';
+import type { Selector } from '../kit/selector.ts';
 
 /** What the operator decided, as the pure functions read it. Built from the configuration by `commands`. */
 export type Settings = {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { isObject, type JsonObject, parseJson } from '../placement/json.ts';
+import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
 import { RequestError } from './reviewed.ts';
 import { createScanner, type Structure } from './scan.ts';
 

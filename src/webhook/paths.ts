@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { JsonObject } from '../placement/json.ts';
+import type { JsonObject } from '../kit/json.ts';
 import { calledPaths } from './configuration.ts';
 
 /** The paths at which a replica answers. */

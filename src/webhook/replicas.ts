@@ -1,5 +1,5 @@
 import { APP_LABEL, DEPLOYMENT } from '../names.ts';
-import type { Pod } from '../placement/pod.ts';
+import type { Pod } from '../placement/objects/pod.ts';
 import type { Replicas } from './paths.ts';
 
 /** What a Deployment's ReplicaSets tell their pods apart by: pods of one template have the same. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../placement/json.ts';
+import type { JsonObject } from '../kit/json.ts';
 
 /** What became of a review, and the AdmissionReview that says so. */
 export type Reviewed = {

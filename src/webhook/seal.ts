@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Seal } from '../placement/pod-managed.ts';
-import type { ServingCertificate } from './certificates.ts';
+import type { Seal } from '../placement/admission/record.ts';
+import type { ServingCertificate } from './certificates/source.ts';
 
 /** Apart from what else a key is used for. */
 const PURPOSE = 'archaware.dev/managed';

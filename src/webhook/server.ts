@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { type Duplex, finished } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { listen } from '../listen.ts';
-import { type JsonObject, objectAt, stringAt } from '../placement/json.ts';
+import { listen } from '../kit/listen.ts';
+import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import { type BodyReader, createBodyReader } from './body.ts';
-import type { ServingCertificate } from './certificates.ts';
+import type { ServingCertificate } from './certificates/source.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { jsonSchema } from '../../src/config/json-schema.ts';
 import { allKeys } from '../../src/config/keys.ts';
-import { isObject, type JsonObject, objectAt, stringAt } from '../../src/placement/json.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../../src/kit/json.ts';
 
 /** The part of the JSON Schema for a path of the configuration. */
 function partAt(path: string): JsonObject {

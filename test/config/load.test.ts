@@ -5,7 +5,7 @@ import { type Loaded, loadConfig, unknownFlag } from '../../src/config/load.ts';
 import { ConfigurationError } from '../../src/config/problems.ts';
 import { compareConfig } from '../../src/config/reload.ts';
 import { schema } from '../../src/config/schema.ts';
-import { isObject } from '../../src/placement/json.ts';
+import { isObject } from '../../src/kit/json.ts';
 
 type Given = { file?: string; environment?: Record<string, string>; flags?: Record<string, string> };
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/kube/clock.ts';
+import type { Clock } from '../../src/kit/clock.ts';
 
 /** A clock that stands still until it is moved. */
 export type HandClock = Clock & {

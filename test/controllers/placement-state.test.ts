@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { imagesAwaited } from '../../src/controllers/placement-state.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { readPod } from '../../src/placement/pod.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
 import { input } from '../placement/objects.ts';
 
 describe('the images that an object waits for', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { readRecorded } from '../../src/placement/daemonset.ts';
+import { readRecorded } from '../../src/placement/objects/daemonset.ts';
 import type { RunningController } from '../support/controller-process.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { daemonSet, pod } from './support/workloads.ts';

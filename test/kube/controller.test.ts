@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/kube/clock.ts';
+import { systemClock } from '../../src/kit/clock.ts';
 import { createController, type Outcome, type Reconciler } from '../../src/kube/controller.ts';
 import { LeaseLostError } from '../../src/kube/errors.ts';
 

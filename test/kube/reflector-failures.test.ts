@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { ApiClient, RequestOptions } from '../../src/kube/client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
-import { createReflector, type Reflector } from '../../src/kube/reflector.ts';
-import { type Pod, readPod } from '../../src/placement/pod.ts';
+import { createReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
+import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
 import { createSetClock, type SetClock } from './cluster.ts';
 
 /** What a watch does: fails to begin, or gives these lines and then ends, breaks or stays open. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { backoff, systemClock } from '../../src/kube/clock.ts';
+import { backoff, systemClock } from '../../src/kit/clock.ts';
 import { createWorkqueue, type Workqueue } from '../../src/kube/workqueue.ts';
 
 describe('the work queue', () => {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createImageCache } from '../../src/oci/cache.ts';
-import { createRoutes } from '../../src/oci/mirrors.ts';
+import { createImageCache } from '../../src/oci/cache/cache.ts';
+import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { createResolver, type Resolver, type ResolverOptions } from '../../src/oci/resolver.ts';
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Request, Response, Send } from '../../src/oci/transport.ts';
+import type { Request, Response, Send } from '../../src/oci/http/transport.ts';
 import { type Harness, INDEX, indexOf, sha256, startResolver } from './server.ts';
 
 const never = new AbortController().signal;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Send } from '../../src/oci/transport.ts';
+import type { Send } from '../../src/oci/http/transport.ts';
 import { type Harness, INDEX, indexOf, sha256, startResolver, until } from './server.ts';
 
 const HUB = 'hub.example.com';

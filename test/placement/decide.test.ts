@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Decision, type DecisionInput, decide } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import type { PodTemplate } from '../../src/placement/pod.ts';
+import type { PodTemplate } from '../../src/placement/objects/pod.ts';
 import { unresolvableNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { failed, input, known, pending, template } from './objects.ts';

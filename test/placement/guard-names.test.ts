@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import { ARCHITECTURES } from '../../src/placement/platform.ts';
+import { ARCHITECTURES } from '../../src/kit/platform.ts';
 
 describe('the architectures that the guard policies take for ours', () => {
   for (const kind of ['pods', 'daemonsets']) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { decide } from '../../src/placement/decide.ts';
-import type { JsonObject } from '../../src/placement/json.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
 import {
   NOTE_BYTES,
   noCommonArchitectureNote,

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../src/placement/json.ts';
-import { type Operation, releasePatch } from '../../src/placement/patch.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { type Operation, releasePatch } from '../../src/placement/patch/patch.ts';
 import type { Placing } from '../../src/placement/placing.ts';
-import { readPod } from '../../src/placement/pod.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
 import { preference, requirement, requires, term } from './affinities.ts';
 import { toleration } from './objects.ts';
 

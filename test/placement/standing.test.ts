@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { readDaemonSet } from '../../src/placement/daemonset.ts';
+import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { type Basis, decide, type Placement, standing } from '../../src/placement/decide.ts';
-import type { JsonObject } from '../../src/placement/json.ts';
-import { readPod } from '../../src/placement/pod.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
 import {
   basisOf,
   GUESSED,

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { readLabelRules } from '../../src/commands/label-rule-files.ts';
+import { readLabelRules } from '../../src/app/label-rules/files.ts';
 import { mount } from '../support/mounted.ts';
 
 // k8s-auto-labeller (2020) took the folders behind a mounted ConfigMap for namespaces of labels: `..data/edgetpu`.

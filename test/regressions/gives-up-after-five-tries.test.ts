@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/kube/clock.ts';
+import { systemClock } from '../../src/kit/clock.ts';
 import { createController } from '../../src/kube/controller.ts';
 import { indexOf, reply, startResolver, startServer } from '../oci/server.ts';
 

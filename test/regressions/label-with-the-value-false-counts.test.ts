@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readRules } from '../../src/placement/label-rules.ts';
-import { decideLabels } from '../../src/placement/labels.ts';
+import { readRules } from '../../src/placement/nodes/label-rules.ts';
+import { decideLabels } from '../../src/placement/nodes/labels.ts';
 
 // k8s-auto-labeller (2020) looked at keys alone: a node said to be without the hardware was labelled as having it.
 describe('a label with the value false does not count', () => {

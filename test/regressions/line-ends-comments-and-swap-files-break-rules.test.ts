@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { readLabelRules } from '../../src/commands/label-rule-files.ts';
+import { readLabelRules } from '../../src/app/label-rules/files.ts';
 
 // k8s-auto-labeller (2020) took a CR for a part of the key, a comment for a key, a swap file for a label, and cut one
 // character too much from every name where the directory was given with a slash at its end.

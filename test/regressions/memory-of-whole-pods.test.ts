@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../src/placement/json.ts';
-import { readPod } from '../../src/placement/pod.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
 
 // archaware-controller (2022) kept every object whole: 158 MB. Ours keeps of a pod what it reads; `npm run bench` weighs it.
 describe('what is kept of a pod', () => {

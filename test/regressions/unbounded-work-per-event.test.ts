@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { systemClock } from '../../src/kube/clock.ts';
+import { systemClock } from '../../src/kit/clock.ts';
 import { createController } from '../../src/kube/controller.ts';
 
 // archaware-controller (2022) started a goroutine for each event: a burst of events was a burst of everything else.

@@ -4,7 +4,7 @@ import { takeInventory } from '../../src/clean/inventory.ts';
 import { holdLeases } from '../../src/clean/leases.ts';
 import { createLedger, type Outcome } from '../../src/clean/ledger.ts';
 import { undoAll } from '../../src/clean/steps.ts';
-import { toSettings } from '../../src/commands/settings.ts';
+import { toSettings } from '../../src/config/settings.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
 import { createWriter } from '../../src/kube/writer.ts';

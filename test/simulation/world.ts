@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/kube/clock.ts';
+import type { Clock } from '../../src/kit/clock.ts';
 
 /** Something that is under way between two parties, and that happens when the history says so. */
 export type Pending = {

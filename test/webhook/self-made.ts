@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import type { ApiClient } from '../../src/kube/client.ts';
-import type { Clock } from '../../src/kube/clock.ts';
-import { readAuthorities } from '../../src/oci/trust.ts';
-import { isObject, type JsonObject, objectAt } from '../../src/placement/json.ts';
-import type { CertificateSource } from '../../src/webhook/certificates.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import { readAuthorities } from '../../src/oci/http/trust.ts';
+import { isObject, type JsonObject, objectAt } from '../../src/kit/json.ts';
+import type { CertificateSource } from '../../src/webhook/certificates/source.ts';
 import { servingNames, trusts, trustsAny } from '../../src/webhook/configuration.ts';
 import {
   type KeepConfigurationOptions,
@@ -11,7 +11,7 @@ import {
   readConfiguration,
 } from '../../src/webhook/keep-configuration.ts';
 import { createPaths } from '../../src/webhook/paths.ts';
-import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/self-signed.ts';
+import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 
 export const NAMESPACE = 'archaware';

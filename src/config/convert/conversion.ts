@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
-import type { JsonObject } from '../../placement/json.ts';
-import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../placement/platform.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
 import { printable } from '../../placement/reasons.ts';
 import { allKeys, assign } from '../keys.ts';
 import { ConfigurationError, shown } from '../problems.ts';

@@ -1,5 +1,5 @@
 import { parseAllDocuments } from 'yaml';
-import { isObject, type JsonObject, listAt, stringAt } from '../../placement/json.ts';
+import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { ConfigurationError } from '../problems.ts';
 
 /** The values of a YAML (or JSON) file, a document each. Throws {@link ConfigurationError} where it is none. */

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, objectAt, stringAt } from '../../placement/json.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import { ConfigurationError } from '../problems.ts';
 import { type Conversion, createDraft, type Draft } from './conversion.ts';
 import { flattenLists, readDocuments } from './documents.ts';

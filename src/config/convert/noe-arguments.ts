@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../placement/json.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ConfigurationError } from '../problems.ts';
 import type { Draft } from './conversion.ts';
 import { flattenLists, readDocuments } from './documents.ts';

@@ -1,5 +1,5 @@
 import { parse, TomlError } from 'smol-toml';
-import { isObject, type JsonObject } from '../../placement/json.ts';
+import { isObject, type JsonObject } from '../../kit/json.ts';
 import { ConfigurationError } from '../problems.ts';
 import { type Conversion, createDraft, type Draft } from './conversion.ts';
 

@@ -1,7 +1,7 @@
-import { createFairKeys } from '../../kit/fair-keys.ts';
-import type { Clock } from '../../kube/clock.ts';
+import { createFairKeys } from '../../kit/fairness/fair-keys.ts';
+import type { Clock } from '../../kit/clock.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
-import type { PodImage } from '../../placement/pod.ts';
+import type { PodImage } from '../../placement/objects/pod.ts';
 
 /**
  * Bound pods that lack what archaware writes: they run, so their images are asked about last and slowly, whatever their

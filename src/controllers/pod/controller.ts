@@ -1,12 +1,12 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
-import type { Store } from '../../kube/store.ts';
+import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { type Decision, decide, type Placement, standing } from '../../placement/decide.ts';
 import { type Namespace, skipPod } from '../../placement/eligibility.ts';
 import { type Placing, placingFor, usesAffinity, usesTaints } from '../../placement/placing.ts';
-import { type Pod, podAfter } from '../../placement/pod.ts';
+import { type Pod, podAfter } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../kube/clock.ts';
-import type { Pod } from '../../placement/pod.ts';
-import type { Toleration } from '../../placement/tolerations.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
+import type { Toleration } from '../../placement/patch/tolerations.ts';
 import type { Announcer } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import type { PlacementState } from '../placement-state.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { createFlights } from '../flights.ts';
+import { createFlights } from '../../kit/flights.ts';
 import { fieldOf, parseObject } from '../json.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';

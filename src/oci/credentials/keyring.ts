@@ -1,8 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ImageError } from '../errors.ts';
-import { createFlights } from '../flights.ts';
-import type { Credential } from '../transport.ts';
+import { createFlights } from '../../kit/flights.ts';
+import type { Credential } from '../http/transport.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
 

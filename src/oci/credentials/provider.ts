@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { LRUCache } from 'lru-cache';
-import { createFlights } from '../flights.ts';
+import { createFlights } from '../../kit/flights.ts';
 import { isObject, parseObject } from '../json.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { convertMto } from '../../../src/config/convert/mto.ts';
-import { isObject } from '../../../src/placement/json.ts';
+import { isObject } from '../../../src/kit/json.ts';
 import { configOf, convertAndLoad, notesOf, problemsOf } from './outcome.ts';
 
 const CLUSTER = {

@@ -4,7 +4,7 @@ import { createRefusals } from '../../../src/controllers/refusals.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { Occurrence } from '../../../src/kube/events.ts';
 import type { Placing } from '../../../src/placement/placing.ts';
-import { readPod } from '../../../src/placement/pod.ts';
+import { readPod } from '../../../src/placement/objects/pod.ts';
 import { toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createUndone } from '../../../src/controllers/pod/undone.ts';
 import type { Occurrence } from '../../../src/kube/events.ts';
 import { standing } from '../../../src/placement/decide.ts';
-import { readPod } from '../../../src/placement/pod.ts';
+import { readPod } from '../../../src/placement/objects/pod.ts';
 import { settings, toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 

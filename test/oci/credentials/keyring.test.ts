@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
 import { createKeyring, type ReadSecret } from '../../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
-import { withDeadline } from '../../../src/oci/transport.ts';
+import { withDeadline } from '../../../src/oci/http/transport.ts';
 
 describe('the keyring', () => {
   const access = (...pullSecrets: string[]) => ({ namespace: 'ns', pullSecrets, always: false });

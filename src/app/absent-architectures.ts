@@ -1,0 +1,26 @@
+import { absentArchitectures, absentNote } from '../config/absent.ts';
+import type { Config } from '../config/schema.ts';
+import type { Logger } from '../observability/log.ts';
+import { architecturesOf, type Node } from '../placement/nodes/node.ts';
+
+/** What a configuration names and no node has, a line for each key. */
+export function absentNotes(config: Config, nodes: Iterable<Node>): string[] {
+  const cluster = architecturesOf(nodes);
+  return absentArchitectures(config, cluster).map((absent) => absentNote(absent, cluster));
+}
+
+/** Logs it once for each configuration. That is not an error: a pool may have no node now. */
+export function absentArchitectureLog(log: Pick<Logger, 'warn'>): (config: Config, nodes: Iterable<Node>) => void {
+  let last = '';
+  return (config, nodes) => {
+    const cluster = architecturesOf(nodes);
+    const absent = absentArchitectures(config, cluster);
+    const id = JSON.stringify(absent);
+    if (id !== last) {
+      for (const { key, architectures } of absent) {
+        log.warn({ key, architectures, nodes: cluster }, 'the configuration names architectures that no node has');
+      }
+    }
+    last = id;
+  };
+}

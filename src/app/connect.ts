@@ -1,0 +1,91 @@
+import { findCluster } from '../kube/access.ts';
+import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts';
+import { systemClock } from '../kit/clock.ts';
+import { isGone } from '../kube/errors.ts';
+import { DEFAULT_NAMESPACE } from '../names.ts';
+import { isObject, stringAt } from '../kit/json.ts';
+import type { Context } from './context.ts';
+import { USER_AGENT } from './version.ts';
+
+/** A connected cluster. */
+export type Connection = {
+  readonly client: ApiClient;
+  /** For the Lease alone, over connections and a login of its own: it must be renewed whatever else waits. */
+  readonly leaseClient: ApiClient;
+  readonly leaseNamespace: string;
+  /** Of the kubeconfig's context or of our service account, else `default`. */
+  readonly namespace: string;
+  /** Ends both clients and what they wait for. */
+  close(): Promise<void>;
+};
+
+/** The cluster cannot be served; the message says why. */
+export class ClusterError extends Error {
+  override readonly name = 'ClusterError';
+}
+
+const LEAST_MINOR = 30;
+/** Watches, Events and reads beside the workers' writes. */
+const SPARE_CONNECTIONS = 12;
+/** A request for the Lease that hangs must not keep the next one waiting. */
+const LEASE_CONNECTIONS = 2;
+
+/**
+ * Connects to the cluster that flags and surroundings name. Throws where there is no kubeconfig, no answer, or a
+ * Kubernetes before 1.30.
+ */
+export async function connect(
+  { config, kubeconfig, context, signal }: Context,
+  onRequest?: (request: ApiRequest) => void,
+): Promise<Connection> {
+  const access = findCluster({ kubeconfig, context });
+  const common = {
+    access,
+    userAgent: USER_AGENT,
+    now: systemClock.monotonic,
+    // A name may have several addresses, and each client finds its own.
+    addresses: new Set<string>(),
+    ...(onRequest ? { onRequest } : {}),
+  };
+  const client = createClient({ ...common, connections: config.workers * 2 + SPARE_CONNECTIONS });
+  const leaseClient = createClient({ ...common, connections: LEASE_CONNECTIONS });
+  try {
+    await checkVersion(client, signal);
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+  const own = config.leaderElection.namespace;
+  return {
+    client,
+    leaseClient,
+    leaseNamespace: own || (access.inCluster ? access.namespace : undefined) || DEFAULT_NAMESPACE,
+    namespace: access.namespace || 'default',
+    async close() {
+      await Promise.all([client.close(), leaseClient.close()]);
+    },
+  };
+}
+
+async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<void> {
+  const version = await client.request('get', '/version', { signal });
+  const text = isObject(version) ? (stringAt(version, 'gitVersion') ?? '') : '';
+  const [, major = '', minor = ''] = /^v?([0-9]+)\.([0-9]+)/.exec(text) ?? [];
+  if (major === '') throw new ClusterError(`${client.host} does not say which version of Kubernetes it is`);
+  if (Number(major) === 1 && Number(minor) < LEAST_MINOR) {
+    throw new ClusterError(`${client.host} is Kubernetes ${text}; 1.${LEAST_MINOR} or later is needed`);
+  }
+}
+
+/** Makes sure that the namespace of the Lease exists; otherwise no replica could ever lead. */
+export async function checkLeaseNamespace(client: ApiClient, namespace: string, signal: AbortSignal): Promise<void> {
+  try {
+    await client.request('get', `/api/v1/namespaces/${namespace}`, { signal });
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    throw new ClusterError(
+      `namespace "${namespace}" of the Lease does not exist: apply manifests/archaware-controller.yaml, ` +
+        'name another with --leaderElection.namespace, or switch it off with --leaderElection.enabled=false',
+    );
+  }
+}

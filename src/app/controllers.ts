@@ -1,0 +1,285 @@
+import { createBootstrap } from '../controllers/bootstrap.ts';
+import { createDaemonSetController } from '../controllers/daemonset/controller.ts';
+import type { ImageSource } from '../controllers/images.ts';
+import { createLiveTaints } from '../controllers/node/live-taints.ts';
+import { changesPlacement } from '../controllers/namespace.ts';
+import { createNodeController } from '../controllers/node/controller.ts';
+import type { PlacementState } from '../controllers/placement-state.ts';
+import { createPodController } from '../controllers/pod/controller.ts';
+import { createPoolNodes, type PoolNodesOptions } from '../controllers/node/pool-nodes.ts';
+import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/node/unmanaged-taints.ts';
+import type { Clock } from '../kit/clock.ts';
+import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Writer } from '../kube/writer.ts';
+import type { LabelRules } from '../placement/nodes/label-rules.ts';
+import { architecturesOf, type Node, nodeArchitecture } from '../placement/nodes/node.ts';
+import type { Settings } from '../placement/settings.ts';
+import type { Watches } from './watches.ts';
+import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
+
+export type LoopsOptions = {
+  readonly watches: Watches;
+  /** As of now; `settingsChanged` is to be called when they are others. */
+  readonly settings: () => Settings;
+  /** As of now; `labelRulesChanged` is to be called when they are others. */
+  readonly labelRules: () => LabelRules;
+  readonly loops: readonly string[];
+  readonly workers: number;
+  /** Undefined: existing nodes are tainted without waiting for pods, as `plan` shows it. */
+  readonly bootstrapMs: number | undefined;
+  readonly images: ImageSource;
+  readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
+  readonly fetchNode: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  readonly onOutcome: (
+    controller: string,
+    key: string,
+    outcome: Outcome | 'error',
+    seconds: number,
+    error?: unknown,
+  ) => void;
+  readonly onPlaced?: (seconds: number) => void;
+  readonly onBootstrapped?: (open: number) => void;
+  /** Absent: taints that nobody manages are not looked for. */
+  readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
+  /** Absent: how nodes of pools join is not looked at. */
+  readonly onJoinedUntainted?: PoolNodesOptions['onJoinedUntainted'];
+  /** The API server refused a write of this controller. */
+  readonly onRefused?: (controller: string) => void;
+  /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
+  readonly wrongNode?: WrongNodeParts;
+};
+
+/** The controllers of one term of leadership, over watches that outlive it. */
+export type Loops = {
+  /** Works until `signal` aborts, then ends what is under way; `kill` ends that too. */
+  run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
+  /** The look-up of an image has ended. */
+  imageSettled(canonical: string): void;
+  /** Looks at everything again that is placed by settings, or by who is asked for images. */
+  settingsChanged(): void;
+  /** Looks at every node again. */
+  labelRulesChanged(): void;
+  idle(): boolean;
+  queueDepths(): Record<string, number>;
+  readonly podStates: ReadonlyMap<string, PlacementState>;
+  readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
+  /** Objects whose writes another writer keeps undoing. */
+  contested(): number;
+  /** Pods on wrong nodes now. */
+  onWrongNodes(): number;
+};
+
+/** Wires the controllers to the watches. Nothing runs before `run`. */
+export function createLoops(options: LoopsOptions): Loops {
+  const { watches, settings, clock, images, write, events, workers } = options;
+  const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
+  const runs = (loop: string) => options.loops.includes(loop);
+
+  let architectures: readonly string[] = architecturesOf(nodes.values());
+  const liveTaints = createLiveTaints();
+  const bootstrap = createBootstrap({
+    timeoutMs: options.bootstrapMs ?? 0,
+    clock,
+    // A taint before its template tolerates would take a running daemon off its nodes at its next restart.
+    isInLine: (key) => daemonSet.waitingToRoll().some((name) => key === `daemonset ${name}`),
+    onOver(open) {
+      options.onBootstrapped?.(open);
+      enqueueNodes();
+    },
+  });
+
+  const common = { settings, images, write, events, clock, namespaces: watches.namespaces.store };
+  const pod = createPodController({
+    ...common,
+    pods,
+    clusterArchitectures: () => architectures,
+    isPaced: options.bootstrapMs !== undefined,
+    onTurn: (key) => podLoop.enqueue(key),
+    onRefused: () => options.onRefused?.('pod'),
+    onDecided(key) {
+      bootstrap.decided(`pod ${key}`);
+      wrongNodes?.podChanged(key);
+    },
+    ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
+  });
+  const daemonSet = createDaemonSetController({
+    ...common,
+    daemonSets,
+    clusterArchitectures: () => architectures,
+    liveTaints: liveTaints.all,
+    serviceAccountSecrets: options.serviceAccountSecrets,
+    onRefused: () => options.onRefused?.('daemonset'),
+    onDecided(key) {
+      bootstrap.decided(`daemonset ${key}`);
+      wrongNodes?.daemonSetDecided(key);
+    },
+  });
+  /** Nodes that were there when the term began: a taint could lock out what has had no turn yet. Later ones are empty. */
+  const existing = new Set<string>();
+  const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
+  // A taint is none of what may change while we run.
+  const taints = runs('nodes') ? settings().taints : undefined;
+  const node = createNodeController({
+    nodes,
+    rules: () => ({ taints, labels: runs('labels') ? options.labelRules() : undefined }),
+    bootstrapped,
+    fetch: options.fetchNode,
+    write,
+    events,
+    clock,
+    onRefused: () => options.onRefused?.('node'),
+  });
+
+  const loop = (name: string, reconcile: Reconciler, urgent: (key: string) => boolean, most = workers): Controller =>
+    createController({
+      name,
+      workers: most,
+      reconcile,
+      clock,
+      priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
+      onOutcome: (key, outcome, seconds, error) => options.onOutcome(name, key, outcome, seconds, error),
+    });
+  const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
+  const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);
+  const nodeLoop = loop('node', node.reconcile, () => true);
+  const unmanaged =
+    options.onUnmanagedTaints &&
+    createUnmanagedTaints({
+      ...common,
+      nodes,
+      managesNodes: runs('nodes'),
+      onChange: options.onUnmanagedTaints,
+    });
+  const poolNodes =
+    options.onJoinedUntainted &&
+    createPoolNodes({ ...common, managesNodes: runs('nodes'), onJoinedUntainted: options.onJoinedUntainted });
+  const wrongNodes =
+    options.wrongNode &&
+    createWrongNodes(
+      {
+        ...common,
+        ...options.wrongNode,
+        pods,
+        nodes,
+        clusterArchitectures: () => architectures,
+        daemonSets,
+      },
+      (reconcile) => loop('wrong-node', reconcile, () => false, 1),
+    );
+  const controllers = [
+    ...(runs('pods') ? [podLoop, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
+    ...(runs('daemonsets') ? [daemonSetLoop] : []),
+    ...(runs('nodes') || runs('labels') ? [nodeLoop] : []),
+  ];
+
+  function enqueueWorkloads(): void {
+    // Who has waited longest has its images looked up first.
+    const gated = [...pods.values()].filter((pod) => pod.gated !== undefined);
+    gated.sort((one, other) => one.createdAt - other.createdAt);
+    for (const { namespace, name } of gated) podLoop.enqueue(`${namespace}/${name}`);
+    for (const key of pods.keys()) podLoop.enqueue(key);
+    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+  }
+
+  function enqueueNodes(): void {
+    for (const name of nodes.keys()) nodeLoop.enqueue(name);
+  }
+
+  function nodesChanged(): void {
+    const now = architecturesOf(nodes.values());
+    if (now.join() !== architectures.join()) {
+      architectures = now;
+      for (const key of pod.followers()) {
+        pod.invalidate(key);
+        podLoop.enqueue(key);
+      }
+      for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+    }
+  }
+
+  function listen(): void {
+    watches.listeners.pod = ({ key, now, before }) => {
+      if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
+      if (now?.nodeName !== before?.nodeName || now?.broken !== before?.broken) wrongNodes?.podChanged(key);
+    };
+    watches.listeners.daemonSet = ({ key }) => {
+      daemonSetLoop.enqueue(key);
+      for (const other of daemonSet.waitingToRoll()) daemonSetLoop.enqueue(other);
+    };
+    watches.listeners.node = ({ key, now, before }) => {
+      nodeLoop.enqueue(key);
+      unmanaged?.changed();
+      poolNodes?.changed({ now, before });
+      const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
+      const isOther = architecture(now) !== architecture(before);
+      if (isOther) nodesChanged();
+      if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
+      const appeared = liveTaints.count(now, 1);
+      const went = liveTaints.count(before, -1);
+      if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
+    };
+    watches.listeners.namespace = (change) => {
+      if (!changesPlacement(change)) return;
+      const prefix = `${change.key}/`;
+      for (const key of pods.keys()) {
+        if (!key.startsWith(prefix)) continue;
+        pod.invalidate(key);
+        podLoop.enqueue(key);
+      }
+      for (const key of daemonSets.keys()) if (key.startsWith(prefix)) daemonSetLoop.enqueue(key);
+    };
+  }
+
+  return {
+    podStates: pod.states,
+    daemonSetStates: daemonSet.states,
+    imageSettled(canonical) {
+      for (const { key, inMs } of pod.imageSettled(canonical)) podLoop.enqueueAfter(key, inMs);
+      for (const { key, inMs } of daemonSet.imageSettled(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
+      wrongNodes?.imageSettled(canonical);
+    },
+    settingsChanged() {
+      enqueueWorkloads();
+      wrongNodes?.settingsChanged();
+    },
+    labelRulesChanged: enqueueNodes,
+    onWrongNodes: () => wrongNodes?.count() ?? 0,
+    contested: () => pod.contested() + daemonSet.contested() + node.contested(),
+    idle: () => controllers.every((controller) => controller.idle()),
+    queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
+    async run(signal, kill) {
+      listen();
+      wrongNodes?.begin();
+      nodesChanged();
+      for (const subject of nodes.values()) liveTaints.count(subject, 1);
+      for (const name of nodes.keys()) existing.add(name);
+      enqueueWorkloads();
+      enqueueNodes();
+      unmanaged?.look();
+      poolNodes?.begin(nodes.values());
+      const turns = [
+        ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
+        ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
+      ];
+      bootstrap.begin(turns, signal);
+      // Without any of these loops there is nothing to do, until there is an end to it.
+      await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
+      unmanaged?.end();
+      poolNodes?.end();
+      for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
+      pod.end();
+    },
+  };
+}
+
+/** Resolves when the signal aborts. */
+export function until(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

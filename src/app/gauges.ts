@@ -1,0 +1,93 @@
+import type { PlacementState } from '../controllers/placement-state.ts';
+import type { Observed } from '../observability/metrics.ts';
+import type { Resolver } from '../oci/resolver.ts';
+import { carriesOurTaint, type Node, nodeArchitecture } from '../placement/nodes/node.ts';
+import type { Settings } from '../placement/settings.ts';
+import { unmanagedTaints } from '../placement/nodes/unmanaged-taints.ts';
+import type { Loops } from './controllers.ts';
+import type { Watches } from './watches.ts';
+
+/** What a pod counts as in `archaware_pods`. */
+type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';
+
+/** Reads the state of a running process for its gauges; nothing is counted twice to keep them. */
+export function observeState(parts: {
+  readonly watches: Watches;
+  readonly resolver: Resolver;
+  readonly loops: () => Loops | undefined;
+  readonly leader: () => boolean;
+  /** When the serving certificate expires, in milliseconds since the epoch. */
+  readonly certificateExpiry: () => number | undefined;
+  readonly now: () => number;
+  readonly settings: () => Pick<Settings, 'mode' | 'taints'>;
+  /** Whether the loop for nodes runs. */
+  readonly managesNodes: boolean;
+  /** Pods with the gate that were found without a watch on pods. */
+  readonly gatedElsewhere: () => number;
+}): Observed {
+  const { watches, resolver, loops, leader, now, certificateExpiry } = parts;
+  return {
+    leader,
+    queueDepths: () => loops()?.queueDepths() ?? {},
+    gatedPods() {
+      let count = parts.gatedElsewhere();
+      for (const { gated } of watches.pods.store.values()) if (gated !== undefined) count++;
+      return count;
+    },
+    certificateExpirySeconds() {
+      const expiry = certificateExpiry();
+      return expiry === undefined ? undefined : (expiry - now()) / 1000;
+    },
+    unresolvableImages: () => resolver.failing(),
+    nodes: () => countByArchitecture(watches.nodes.store.values(), () => true),
+    taintedNodes: () => countByArchitecture(watches.nodes.store.values(), carriesOurTaint),
+    unmanagedTaints() {
+      let count = 0;
+      for (const node of watches.nodes.store.values()) {
+        count += unmanagedTaints(node, parts.settings(), parts.managesNodes).length;
+      }
+      return count;
+    },
+    // These have no source yet.
+    contestedObjects: () => loops()?.contested() ?? 0,
+    wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
+    pods() {
+      const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
+      for (const state of loops()?.podStates.values() ?? []) counts[outcomeOf(state)]++;
+      return counts;
+    },
+    oldestWaitingPodSeconds() {
+      let oldest = 0;
+      for (const [key, { decision }] of loops()?.podStates ?? []) {
+        const pod = decision.kind === 'wait' ? watches.pods.store.get(key) : undefined;
+        if (pod !== undefined && pod.nodeName === undefined) oldest = Math.max(oldest, (now() - pod.createdAt) / 1000);
+      }
+      return oldest;
+    },
+  };
+}
+
+function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) => boolean): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const node of nodes) {
+    if (!counts(node)) continue;
+    const architecture = nodeArchitecture(node) ?? 'unknown';
+    found[architecture] = (found[architecture] ?? 0) + 1;
+  }
+  return found;
+}
+
+function outcomeOf({ decision }: PlacementState): PodOutcome {
+  switch (decision.kind) {
+    case 'wait':
+      return 'waiting';
+    case 'hold':
+      return 'held';
+    case 'skip':
+      return 'ignored';
+    case 'place':
+      return decision.unknown.length > 0 || decision.basis === 'released' ? 'open' : 'placed';
+    default:
+      return decision satisfies never;
+  }
+}

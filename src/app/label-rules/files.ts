@@ -1,0 +1,115 @@
+import { constants, type Stats } from 'node:fs';
+import { open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
+import { type LabelRules, type RuleFile, readRules } from '../../placement/nodes/label-rules.ts';
+import { printable } from '../../placement/reasons.ts';
+
+/** Bytes of a file at most. */
+const MAX_FILE = 64 * 1024;
+/** How often the directory is read anew because something in it went meanwhile, as when a mount is swapped. */
+const ATTEMPTS = 5;
+/** What editors leave beside a file; vim tries with `4913` whether it may create one. Hidden files are left out too. */
+const TEMPORARY = /^\.|~$|^#.*#$|^4913$/;
+const SHOWN_BYTES = 300;
+
+/** What a directory holds. */
+export type ReadLabelRules = {
+  readonly rules: LabelRules;
+  /** A line each, beginning with the file: what is refused. */
+  readonly problems: readonly string[];
+};
+
+type Found = { readonly files: RuleFile[]; readonly problems: string[]; vanished: boolean };
+
+/**
+ * Reads the files `<namespace>/<label>` of a directory, mounted or not: `..data` and the like are hidden files, and links
+ * are followed. What goes while it is read counts as not there.
+ *
+ * @throws Error where the directory, or one of its directories, cannot be read
+ */
+export async function readLabelRules(directory: string): Promise<ReadLabelRules> {
+  for (let attempt = 1; ; attempt++) {
+    const found = await look(directory);
+    if (found.vanished && attempt < ATTEMPTS) continue;
+    const { rules, problems } = readRules(found.files);
+    return { rules, problems: [...found.problems, ...problems] };
+  }
+}
+
+async function look(directory: string): Promise<Found> {
+  const found: Found = { files: [], problems: [], vanished: false };
+  for (const namespace of await namesIn(directory)) {
+    const path = join(directory, namespace);
+    try {
+      if (!(await stat(path)).isDirectory()) refuse(found, path, 'is no directory; expected <namespace>/<label>');
+      else if (!isLabelNamespace(namespace)) refuse(found, path, 'expected the name of a domain, as example.com');
+      else if (isReservedKey(`${namespace}/`))
+        refuse(found, path, 'is reserved for Kubernetes; expected another domain');
+      else await lookInto(path, namespace, found);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw new Error(`${shownPath(path)}: cannot be read (${codeOf(error)})`);
+      found.vanished = true;
+    }
+  }
+  return found;
+}
+
+async function lookInto(directory: string, namespace: string, found: Found): Promise<void> {
+  for (const name of (await readdir(directory)).sort()) {
+    if (TEMPORARY.test(name)) continue;
+    const path = join(directory, name);
+    if (!isLabelName(name)) {
+      refuse(found, path, 'expected the name of a label: letters, digits, "-", "_" and "." (63 at most)');
+      continue;
+    }
+    const read = await readFile(path);
+    if (read === undefined) found.vanished = true;
+    else found.files.push({ label: `${namespace}/${name}`, file: shownPath(path), ...read });
+  }
+}
+
+async function readFile(path: string): Promise<{ text: string } | { problem: string } | undefined> {
+  try {
+    const stats = await stat(path);
+    // A pipe would be waited for.
+    if (!stats.isFile()) return { problem: kindOf(stats) };
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    for await (const chunk of handle.createReadStream({ end: MAX_FILE })) {
+      const part = Buffer.from(chunk);
+      bytes += part.length;
+      chunks.push(part);
+    }
+    if (bytes > MAX_FILE) return { problem: `is larger than ${MAX_FILE} bytes` };
+    return { text: Buffer.concat(chunks).toString('utf8') };
+  } catch (error) {
+    return codeOf(error) === 'ENOENT' ? undefined : { problem: `cannot be read (${codeOf(error)})` };
+  }
+}
+
+/** The root's own absence is told; below it, what goes is gone. */
+async function namesIn(directory: string): Promise<string[]> {
+  try {
+    return (await readdir(directory)).filter((name) => !TEMPORARY.test(name)).sort();
+  } catch (error) {
+    throw new Error(`${shownPath(directory)}: cannot be read (${codeOf(error)})`);
+  }
+}
+
+function refuse(found: Found, path: string, problem: string): void {
+  found.problems.push(`${shownPath(path)}: ${problem}`);
+}
+
+function kindOf(stats: Stats): string {
+  return stats.isDirectory() ? 'is a directory; expected <namespace>/<label>, no deeper' : 'is no file';
+}
+
+function shownPath(path: string): string {
+  return printable(path, SHOWN_BYTES);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}

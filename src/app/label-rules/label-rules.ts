@@ -1,0 +1,131 @@
+import { ConfigurationError } from '../../config/problems.ts';
+import type { Config } from '../../config/schema.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { Logger } from '../../observability/log.ts';
+import { type LabelRules, NO_RULES } from '../../placement/nodes/label-rules.ts';
+import { watchFiles } from '../../kit/watch-files.ts';
+import { type ReadLabelRules, readLabelRules } from './files.ts';
+
+/** How often a directory that cannot be read is tried again. */
+const AGAIN_MS = 2_000;
+const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
+
+/** The rules of `nodeLabels.directory`, as of its last good contents. */
+export type LabelRuleSource = {
+  rules(): LabelRules;
+  /** What is refused at the moment, a line each. */
+  problems(): readonly string[];
+  /** Reads the directory again whenever it changes, and whenever it could not be read. */
+  watch(signal: AbortSignal, onRead: () => void): Promise<void>;
+};
+
+/**
+ * Reads the rules. Without a directory there are none, and without the loop nobody asks.
+ *
+ * @throws ConfigurationError where the directory cannot be read: no rules are known then, and labels would be lost
+ */
+export async function openLabelRules(
+  { nodeLabels: { directory }, loops }: Pick<Config, 'nodeLabels' | 'loops'>,
+  clock: Clock,
+): Promise<LabelRuleSource> {
+  const isUsed = directory !== '' && loops.includes('labels');
+  let current = isUsed ? await readOrRefuse(directory) : NOTHING;
+  let running: Promise<unknown> = Promise.resolve();
+
+  /** Whether it could be read; the rules from before hold where not. */
+  async function reload(onRead: () => void): Promise<boolean> {
+    let next: ReadLabelRules;
+    let isReadable = true;
+    try {
+      next = await readLabelRules(directory);
+    } catch (error) {
+      isReadable = false;
+      next = { rules: current.rules, problems: [`${messageOf(error)}; the last good rules hold`] };
+    }
+    const isOther = textOf(next) !== textOf(current);
+    current = next;
+    if (isOther) onRead();
+    return isReadable;
+  }
+
+  return {
+    rules: () => current.rules,
+    problems: () => current.problems.map(named),
+    async watch(signal, onRead) {
+      if (!isUsed) return;
+      const untilRead = async () => {
+        while (!(await reload(onRead)) && !signal.aborted) await clock.delay(AGAIN_MS, signal);
+      };
+      const inTurn = () => {
+        running = running.then(untilRead);
+        return running.then(() => undefined);
+      };
+      await watchFiles(() => [directory], inTurn, { signal });
+      // Once more: what changed since it was read, and before it was watched, would be told to nobody.
+      void inTurn();
+    },
+  };
+}
+
+/**
+ * Reads a directory once.
+ *
+ * @throws ConfigurationError where it cannot be read
+ */
+export async function readOrRefuse(directory: string): Promise<ReadLabelRules> {
+  try {
+    return await readLabelRules(directory);
+  } catch (error) {
+    throw new ConfigurationError([named(messageOf(error))]);
+  }
+}
+
+/** What `run` does with the rules: keeps them as the directory says, and tells of what is refused. */
+export async function followLabelRules(
+  source: LabelRuleSource,
+  options: {
+    readonly log: Logger;
+    readonly events: Pick<EventRecorder, 'emit'>;
+    /** What an Event of rules that are refused is about. */
+    readonly regarding: Regarding;
+    readonly signal: AbortSignal;
+    readonly onChange: () => void;
+  },
+): Promise<{
+  /** Tells of what is refused, as an Event: only who leads writes any, so at the beginning of each term. */
+  tell(): void;
+}> {
+  const { log, events, regarding, signal, onChange } = options;
+  const tell = () => {
+    const problems = source.problems();
+    if (problems.length === 0) return;
+    const note = `every other label rule holds: ${problems.join('; ')}`;
+    events.emit({ regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Labelling', note });
+  };
+  const logProblems = () => {
+    if (source.problems().length > 0)
+      log.error({ problems: source.problems() }, 'label rules refused; every other holds');
+  };
+  logProblems();
+  await source.watch(signal, () => {
+    if (signal.aborted) return;
+    log.info({ rules: source.rules().rules.length }, 'label rules read again');
+    logProblems();
+    tell();
+    onChange();
+  });
+  return { tell };
+}
+
+function named(problem: string): string {
+  return `nodeLabels.directory: ${problem}`;
+}
+
+function textOf({ rules: { rules, refused }, problems }: ReadLabelRules): string {
+  return JSON.stringify([rules, [...refused], problems]);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

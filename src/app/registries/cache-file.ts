@@ -1,0 +1,25 @@
+import { systemClock as clock } from '../../kit/clock.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { ImageCache } from '../../oci/cache/cache.ts';
+import { createCacheFile } from '../../oci/cache/file.ts';
+import type { Context } from '../context.ts';
+
+/** Fills the cache from its file, where one is configured, and keeps the file as it is from then on. */
+export async function openCacheFile({ images }: Context['config'], cache: ImageCache, log: Logger) {
+  const { file, maxEntries } = images.cache;
+  if (file === '') return undefined;
+  const cacheFile = createCacheFile({
+    file,
+    cache,
+    maxEntries,
+    now: clock.steady,
+    onProblem(problem) {
+      if (problem === undefined) log.info({ file }, 'the file of known images is written again');
+      else log.warn({ file, problem }, 'the file of known images is of no use; going on without it');
+    },
+  });
+  const { digests, tags } = await cacheFile.load();
+  cache.onChange(cacheFile.changed);
+  log.info({ file, digests, tags }, 'images known from before');
+  return cacheFile;
+}

@@ -1,0 +1,94 @@
+import type { Config } from '../../config/schema.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { ImageCache } from '../../oci/cache/cache.ts';
+import { newFingerprintKey } from '../../oci/credentials/keyring.ts';
+import { createFailures } from '../../oci/cache/failures.ts';
+import type { Resolver } from '../../oci/resolver.ts';
+import { type OperatorFiles, openOperatorFiles, registryNames } from './operator-files.ts';
+import { type ResolverParts, resolverFor } from './resolver.ts';
+
+/** Who is asked for images, as the configuration says at the moment. */
+export type Registries = {
+  /** Stays the same whichever resolver answers behind it. */
+  readonly resolver: Resolver;
+  /**
+   * Asks as this configuration says from now on, with what is known and what failed so far. Look-ups under way end
+   * without being told: whoever waits for an image has to ask again.
+   *
+   * @throws ConfigurationError with every file that cannot be read; everything is then as it was
+   */
+  replace(config: Config): Promise<void>;
+};
+
+export type RegistriesOptions = Omit<ResolverParts, 'cache' | 'failures' | 'fingerprintKey' | 'pullSecrets'> & {
+  readonly cache: ImageCache;
+  readonly readPullSecrets: ResolverParts['pullSecrets'];
+  /** Told the registries that a configuration names, when it comes into force. */
+  readonly onNamed: (registries: readonly string[]) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** Opens the operator's files. Throws ConfigurationError with each that cannot be read. */
+export function openFiles(config: Config, clock: Clock, log: Logger): Promise<OperatorFiles> {
+  return openOperatorFiles(config, clock, (source, problem) => log.warn({ source, problem }, 'passed over'));
+}
+
+/** Creates the resolver over files that were opened, and reads them again whenever they change. */
+export async function createRegistries(
+  config: Config,
+  files: OperatorFiles,
+  { readPullSecrets, onNamed, clock, log, signal, ...parts }: RegistriesOptions,
+): Promise<Registries> {
+  const listeners: ((canonical: string) => void)[] = [];
+  const failures = createFailures({
+    maxEntries: config.images.cache.maxEntries,
+    now: clock.steady,
+    random: clock.random,
+  });
+  const fingerprintKey = newFingerprintKey();
+  let current = await open(config, files);
+
+  async function open(wanted: Config, opened: OperatorFiles) {
+    onNamed(registryNames(wanted, opened));
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    const resolver = resolverFor(wanted, clock, opened, {
+      ...parts,
+      failures,
+      fingerprintKey,
+      pullSecrets: wanted.credentials.pullSecrets ? readPullSecrets : async () => [],
+      signal: either,
+    });
+    resolver.onSettled((canonical) => {
+      for (const listener of listeners) listener(canonical);
+    });
+    await opened.watch(either, (problems) => {
+      if (problems.length === 0) log.info('files of registries and credentials read again');
+      else log.error({ problems }, 'files of registries and credentials read again; what is wrong stays as it was');
+      resolver.forgive();
+    });
+    return { resolver, end: () => over.abort() };
+  }
+
+  return {
+    resolver: {
+      known: (image, access) => current.resolver.known(image, access),
+      isStale: (image, access) => current.resolver.isStale(image, access),
+      failure: (image, access) => current.resolver.failure(image, access),
+      request: (image, access, mayStart) => current.resolver.request(image, access, mayStart),
+      onSettled: (listener) => void listeners.push(listener),
+      resolve: (image, access, until) => current.resolver.resolve(image, access, until),
+      pending: () => current.resolver.pending(),
+      failing: () => current.resolver.failing(),
+      forgive: () => current.resolver.forgive(),
+    },
+    async replace(wanted) {
+      const before = current;
+      current = await open(wanted, await openFiles(wanted, clock, log));
+      before.end();
+      current.resolver.forgive();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { ConfigurationError } from '../config/problems.ts';
+import { compareConfig } from '../config/reload.ts';
+import type { Config } from '../config/schema.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { watchFiles } from '../kit/watch-files.ts';
+import type { Context } from './context.ts';
+
+export type ReloadingOptions = {
+  /** Makes the changed keys hold. Throws where they cannot, and has then changed nothing. */
+  readonly apply: (config: Config, changed: readonly string[]) => Promise<void>;
+  readonly log: Logger;
+  readonly metrics: Pick<Metrics, 'configReloaded'>;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  /** What an Event of a configuration that is refused is about. */
+  readonly regarding: Regarding;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Applies the configuration file whenever it changes, for as long as the signal lasts. One that is invalid, or cannot be
+ * applied, is refused as a whole: the last good one holds. Without a file there is nothing to do.
+ */
+export async function reloadOnChange({ config, file }: Context, options: ReloadingOptions): Promise<void> {
+  if (file !== undefined) await watchFile(file, config, options);
+}
+
+async function watchFile(
+  file: NonNullable<Context['file']>,
+  config: Config,
+  { apply, log, metrics, events, regarding, signal }: ReloadingOptions,
+): Promise<void> {
+  let inForce = config;
+
+  async function reload(isChanged: boolean): Promise<void> {
+    try {
+      const { config: next, applies, needsRestart } = compareConfig(inForce, file.load());
+      if (applies.length > 0) await apply(next, applies);
+      inForce = next;
+      metrics.configReloaded(true);
+      if (isChanged || applies.length > 0) log.info({ file: file.name, keys: applies }, 'configuration read again');
+      if (needsRestart.length > 0) {
+        log.warn({ file: file.name, keys: needsRestart }, 'changed, but needs a restart: the values from before hold');
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      const message = error instanceof Error ? error.message : String(error);
+      reject(error instanceof ConfigurationError ? error.problems : [message]);
+    }
+  }
+
+  function reject(problems: readonly string[]): void {
+    metrics.configReloaded(false);
+    log.error({ problems }, 'configuration refused; the last good one holds');
+    events.emit({
+      regarding,
+      type: 'Warning',
+      reason: 'ConfigurationRejected',
+      action: 'Reloading',
+      note: `the last good configuration holds: ${problems.join('; ')}`,
+    });
+  }
+
+  let running = Promise.resolve();
+  const inTurn = (isChanged: boolean) => {
+    running = running.then(() => reload(isChanged));
+    return running;
+  };
+  await watchFiles(
+    () => [file.name],
+    () => inTurn(true),
+    { signal },
+  );
+  // Once more: what changed since it was read, and before it was watched, would be told to nobody.
+  await inTurn(false);
+}

@@ -1,0 +1,35 @@
+import type { Logger } from '../observability/log.ts';
+import { taintText } from '../placement/nodes/node.ts';
+import type { LoopsOptions } from './controllers.ts';
+
+/** No message names more objects than these. */
+const EXAMPLES = 5;
+
+/** Logs which nodes carry taints of archaware's that this configuration does not manage. */
+export function unmanagedTaintLog(log: Logger): NonNullable<LoopsOptions['onUnmanagedTaints']> {
+  return (found) => {
+    if (found.length === 0) {
+      log.info('no node carries a taint of archaware that this configuration does not manage any more');
+      return;
+    }
+    const taints = [...new Set(found.flatMap((each) => each.taints.map(taintText)))].slice(0, EXAMPLES);
+    const nodes = found.slice(0, EXAMPLES).map(({ node }) => node.name);
+    log.warn(
+      { count: found.length, nodes, taints },
+      'nodes carry taints of archaware that this configuration does not manage: new pods may stay Pending (docs/changing-modes.md)',
+    );
+  };
+}
+
+/** Logs which pods hold the scheduling gate of archaware where no loop releases them. */
+export function gatedPodLog(log: Logger): (keys: readonly string[]) => void {
+  return (keys) => {
+    if (keys.length === 0) log.info('no pod holds the scheduling gate of archaware any more');
+    else {
+      log.warn(
+        { count: keys.length, pods: keys.slice(0, EXAMPLES) },
+        'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them (docs/runbooks/gates.md)',
+      );
+    }
+  };
+}

@@ -1,0 +1,139 @@
+import type { Config } from '../config/schema.ts';
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kit/clock.ts';
+import { isGone } from '../kube/errors.ts';
+import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
+import type { Attempt } from '../kube/watch/trouble.ts';
+import { pathOf } from '../kube/writer.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import { type Namespace, readNamespace } from '../placement/eligibility.ts';
+import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
+import { type Node, readNode } from '../placement/nodes/node.ts';
+import { type Pod, readPod } from '../placement/objects/pod.ts';
+
+/** What is watched, and who is told of changes; the listeners may be exchanged. */
+export type Watches = {
+  readonly pods: Reflector<Pod>;
+  readonly nodes: Reflector<Node>;
+  readonly namespaces: Reflector<Namespace>;
+  readonly daemonSets: Reflector<DaemonSet>;
+  readonly listeners: Listeners;
+  /** Kinds whose first list is not complete. */
+  notSynced(): string[];
+  whenSynced(): Promise<void>;
+  /** Since when each kind is not kept in step, in milliseconds on the monotonic clock; undefined where it is. */
+  health(): { readonly kind: string; readonly brokenSinceMs: number | undefined }[];
+  /** Lists and watches until the signal aborts; rejects where the first list of a kind is refused. */
+  run(signal: AbortSignal): Promise<void>;
+};
+
+export type Listeners = {
+  pod?: ((change: Change<Pod>) => void) | undefined;
+  node?: ((change: Change<Node>) => void) | undefined;
+  namespace?: ((change: Change<Namespace>) => void) | undefined;
+  daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
+};
+
+/** The kinds of objects that are watched. */
+type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
+
+/** Creates the four reflectors; only those of `kinds` run, the others count as synced and stay empty. */
+export function createWatches(options: {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly kinds: Watched;
+  readonly onRestart: (kind: string, reason: string) => void;
+  /** Lists or watches of a kind fail: once for each kind of failure, until they work again. */
+  readonly onTrouble?: (kind: string, attempt: Attempt, reason: string) => void;
+  readonly onWorking?: (kind: string) => void;
+  /** Something came over a watch. */
+  readonly onHeard?: () => void;
+  /** Milliseconds for which a first list that is refused is tried again; default: half a minute. */
+  readonly refusedMs?: number;
+}): Watches {
+  const { client, clock, kinds, onRestart, onTrouble, onWorking, onHeard, refusedMs } = options;
+  const listeners: Listeners = {};
+  const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
+    kind: string,
+    path: string,
+    read: (object: JsonObject) => T,
+    keyOf: (object: T) => string,
+    onChange: (change: Change<T>) => void,
+  ) =>
+    createReflector({
+      client,
+      path,
+      read,
+      keyOf,
+      onChange,
+      clock,
+      onRestart: (reason) => onRestart(kind, reason),
+      onTrouble: (attempt, reason) => onTrouble?.(kind, attempt, reason),
+      onWorking: () => onWorking?.(kind),
+      ...(onHeard === undefined ? {} : { onHeard }),
+      ...(refusedMs === undefined ? {} : { refusedMs }),
+    });
+
+  const namespaced = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
+  const named = ({ name }: { name: string }) => name;
+  const lastRead = (pod: JsonObject): Pod | undefined => {
+    const { namespace, name } = objectAt(pod, 'metadata');
+    return pods.store.get(`${namespace}/${name}`);
+  };
+  const pods: Reflector<Pod> = reflect<Pod>(
+    'pods',
+    '/api/v1/pods',
+    (pod) => readPod(pod, lastRead(pod)),
+    namespaced,
+    (change) => listeners.pod?.(change),
+  );
+  const nodes = reflect('nodes', '/api/v1/nodes', readNode, named, (change) => listeners.node?.(change));
+  const namespaces = reflect('namespaces', '/api/v1/namespaces', readNamespace, named, (change) =>
+    listeners.namespace?.(change),
+  );
+  const daemonSets = reflect('daemonsets', '/apis/apps/v1/daemonsets', readDaemonSet, namespaced, (change) =>
+    listeners.daemonSet?.(change),
+  );
+  const all = { pods, nodes, namespaces, daemonsets: daemonSets } as const;
+  const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));
+
+  return {
+    pods,
+    nodes,
+    namespaces,
+    daemonSets,
+    listeners,
+    notSynced: () => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
+    health: () => running.map(([kind, reflector]) => ({ kind, ...reflector.health() })),
+    async whenSynced() {
+      await Promise.all(running.map(([, reflector]) => reflector.whenSynced));
+    },
+    async run(signal) {
+      await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
+    },
+  };
+}
+
+/** The kinds that a process reads: architectures of nodes always, namespaces for whatever lives in one. */
+export function kindsFor({ loops, webhook }: Pick<Config, 'loops' | 'webhook'>): Watched {
+  const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
+  return new Set([
+    'nodes',
+    ...(pods ? (['pods'] as const) : []),
+    ...(daemonsets ? (['daemonsets'] as const) : []),
+    ...(pods || daemonsets || webhook.enabled ? (['namespaces'] as const) : []),
+  ]);
+}
+
+/** Reads one node past the watch, for a write that met another writer. */
+export function createNodeFetcher(client: ApiClient) {
+  return async (name: string, signal: AbortSignal): Promise<Node | undefined> => {
+    try {
+      const object = await client.request('get', pathOf({ kind: 'Node', name }), { signal });
+      return isObject(object) ? readNode(object) : undefined;
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,186 @@
+import { hostname } from 'node:os';
+import type { Config } from '../config/schema.ts';
+import type { ImageSource } from '../controllers/images.ts';
+import { createAllowance } from '../kit/fairness/allowance.ts';
+import type { ApiClient } from '../kube/client.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { EventRecorder, Regarding } from '../kube/events.ts';
+import type { EventReason } from '../names.ts';
+import type { Logger } from '../observability/log.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { architecturesOf, taintKinds } from '../placement/nodes/node.ts';
+import type { Settings } from '../placement/settings.ts';
+import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
+import type { CertificateSource, OnProblem } from '../webhook/certificates/source.ts';
+import { servingNames, trusts, trustsAny } from '../webhook/configuration.ts';
+import { keepConfiguration, readConfiguration } from '../webhook/keep-configuration.ts';
+import { createPaths, type Paths } from '../webhook/paths.ts';
+import { replicasAlike } from '../webhook/replicas.ts';
+import { createReviewer } from '../webhook/review.ts';
+import { createSeal } from '../webhook/seal.ts';
+import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
+import { serveAdmission } from '../webhook/server.ts';
+import { cannotListen } from './cannot-listen.ts';
+import { until } from './controllers.ts';
+import type { Watches } from './watches.ts';
+
+export type AdmissionParts = {
+  readonly config: Config;
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Pick<Metrics, 'reviewed'>;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  /** What an Event of a bad certificate is about. */
+  readonly regarding: Regarding;
+  readonly ownNamespace: string;
+  /** Whether we lead. */
+  readonly mayWrite: () => boolean;
+  /** Whether a leader is there, we or another. */
+  readonly hasLeader: () => boolean;
+  readonly watches: Watches;
+  readonly settings: () => Settings;
+  readonly images: ImageSource;
+  /** The process is about to end: answers go on, and each ends its connection. */
+  readonly leaving: AbortSignal;
+  /** Ends the webhook, and what keeps its certificate. */
+  readonly signal: AbortSignal;
+};
+
+/** The webhook of a replica: all answer, whoever leads. */
+export type Admission = {
+  /** Serves from now on; to be called when the watches are filled. Throws where it cannot listen. */
+  serve(): Promise<void>;
+  /** Whether there is a certificate to serve with. */
+  ready(): boolean;
+  /** When it expires, in milliseconds since the epoch. */
+  expiry(): number | undefined;
+  /** Resolves when the webhook has stopped listening and the last answer is out; at once where it never listened. */
+  closed(): Promise<void>;
+};
+
+/** How long what was read from all nodes is used. */
+const NODES_MS = 1_000;
+/**
+ * The lookups that reviews may start on behalf of a namespace. A quota refuses objects after their review, so nothing else
+ * bounds them. Beyond it an object is gated as always, and its loop asks once the object is there.
+ */
+const LOOKUPS = { burst: 64, perSecond: 2 };
+/** Between two looks whether we lead. */
+const LEAD_MS = 1_000;
+
+/** Begins to look for certificates, and to see to it that the API server trusts them, until the signal aborts. */
+export function startAdmission(parts: AdmissionParts): Admission {
+  const { config, clock, log, metrics, images, watches, signal } = parts;
+  const certificate = createCertificates(parts, tellOf(parts, 'certificate', 'CertificateInvalid'));
+  const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
+  void certificate.run(signal);
+  const looked = followConfiguration(parts, certificate, paths);
+  const nodes = watches.nodes.store;
+  const review = createReviewer({
+    settings: parts.settings,
+    namespaceOf: (name) => watches.namespaces.store.get(name),
+    clusterArchitectures: memorise(clock, () => architecturesOf(nodes.values())),
+    // Of DaemonSets alone, which are few, and reads an annotation of every node.
+    liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
+    namesOf: images.namesOf,
+    answerOf: images.answer,
+    mayLookUp: createAllowance({ ...LOOKUPS, now: clock.monotonic }),
+    mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
+    ownNamespace: parts.ownNamespace,
+    seal: createSeal(certificate.current),
+  });
+  let closed = Promise.resolve();
+  return {
+    ready: () => certificate.current() !== undefined,
+    closed: () => closed,
+    expiry: () => certificate.current()?.notAfter,
+    async serve() {
+      const { address } = config.webhook;
+      // By which path the API server calls is known from the first review on.
+      await Promise.race([looked, until(signal)]);
+      const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
+      try {
+        const { leaving } = parts;
+        const { isServed } = paths;
+        const options = { address, certificate, isServed, review, onReviewed: metrics.reviewed, onError, leaving };
+        const server = await serveAdmission(options, signal);
+        closed = server.closed;
+        log.info({ port: server.port }, 'serving admission reviews');
+      } catch (error) {
+        throw cannotListen('webhook.address', address, error);
+      }
+    },
+  };
+}
+
+/** Follows the configuration by which the API server calls. Resolves after the first look at it. */
+function followConfiguration(parts: AdmissionParts, source: CertificateSource, paths: Paths): Promise<void> {
+  const { client, clock, mayWrite, watches, ownNamespace, signal } = parts;
+  return new Promise((onLooked) => {
+    void keepConfiguration({
+      client,
+      source,
+      paths,
+      replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
+      mayWrite,
+      clock,
+      onProblem: tellOf(parts, 'configuration', 'CertificateInvalid'),
+      onPathProblem: tellOf(parts, 'path', undefined),
+      onLooked,
+      signal,
+    });
+  });
+}
+
+function createCertificates(parts: AdmissionParts, onProblem: OnProblem): CertificateSource {
+  const { config, client, clock, mayWrite, ownNamespace: namespace, signal } = parts;
+  const { certificates } = config.webhook;
+  if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
+  return createSelfSigned({
+    client,
+    namespace,
+    names: async () => servingNames(await readConfiguration(client, signal), namespace),
+    trusts: async (authority) => trusts(await readConfiguration(client, signal), authority),
+    trustsAny: async () => trustsAny(await readConfiguration(client, signal)),
+    mayWrite,
+    clock,
+    onProblem,
+  });
+}
+
+/**
+ * Logs a problem and says when it is over. Where there is a reason for it, an Event follows as soon as this replica leads, which
+ * may be long after the problem was found: followers write none.
+ */
+function tellOf(
+  { log, events, regarding, mayWrite, clock, signal }: AdmissionParts,
+  what: 'certificate' | 'configuration' | 'path',
+  reason: EventReason | undefined,
+) {
+  let current: string | undefined;
+  const emitWhenLeading = async (problem: string) => {
+    while (!mayWrite() && !signal.aborted) await clock.delay(LEAD_MS, signal);
+    if (current !== problem || reason === undefined) return;
+    events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: problem });
+  };
+  const tell: OnProblem = (problem) => {
+    current = problem;
+    if (problem === undefined) {
+      log.info(`the webhook's ${what} is good`);
+      return;
+    }
+    log.error({ problem }, `the webhook's ${what}`);
+    void emitWhenLeading(problem);
+  };
+  return tell;
+}
+
+function memorise<T>(clock: Clock, read: () => T): () => T {
+  let known: { readonly value: T; readonly at: number } | undefined;
+  return () => {
+    const at = clock.monotonic();
+    if (known === undefined || at - known.at >= NODES_MS) known = { value: read(), at };
+    return known.value;
+  };
+}

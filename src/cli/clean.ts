@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import {
+  findControllers,
+  leadText,
+  liveLeases,
+  type OwnControllers,
+  RefusedError,
+  stopAdvice,
+  stopDeployments,
+  wantedOnes,
+  wantText,
+} from '../clean/controllers.ts';
+import { type LookOptions, takeInventory } from '../clean/inventory.ts';
+import { type HeldLeases, holdLeases, type Place, placesToHold } from '../clean/leases.ts';
+import { createLedger, type Item } from '../clean/ledger.ts';
+import { PLAN_HEADER, planRows, podQuestion } from '../clean/report.ts';
+import { rowsOf, undoAll } from '../clean/steps.ts';
+import { milliseconds, parseDuration } from '../kit/duration.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import { systemClock as clock } from '../kit/clock.ts';
+import { cleanerIdentity } from '../kube/lease.ts';
+import { createRetryingClient } from '../kube/retry.ts';
+import { createWriter } from '../kube/writer.ts';
+import { DEFAULT_NAMESPACE } from '../names.ts';
+import { taintKind } from '../placement/nodes/node.ts';
+import { type TaintingPool, taintingPoolNotes, taintingPools } from '../placement/nodes/tainting-pools.ts';
+import { ask, isTerminal } from './ask.ts';
+import { printOutcome } from './clean-output.ts';
+import { ClusterError, connect } from '../app/connect.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { keepHeapSmall } from '../app/heap.ts';
+import { readNodePools } from '../app/node-pools.ts';
+import { table } from './output.ts';
+import { toSettings } from '../config/settings.ts';
+
+/** The flags of `clean`, as they were given. */
+export type CleanFlags = {
+  readonly yes: boolean;
+  readonly dryRun: boolean;
+  readonly pods: string;
+  readonly timeout: string;
+  readonly allPods: boolean;
+  readonly stop: boolean;
+};
+
+/** A controller of ours that clean refuses beside. */
+type Refusal = { readonly item: Item; readonly reason: string };
+
+/** How long a replica that is to end may take; the manifests give it half a minute. */
+const FAREWELL_MS = 60_000;
+/** How long the holder of a Lease is watched before a terminal is asked: a live one renews it every two seconds. */
+const GLANCE_MS = 5_000;
+
+/**
+ * Undoes what `run` did, in the order in which nothing is lost on the way. Exit code 0 when nothing of ours is left, 2
+ * when something is. Throws beside a controller of ours that lives or is wanted, and what keeps it from starting or ends it.
+ */
+export async function clean(context: Context, flags: CleanFlags): Promise<number> {
+  const how = podsFlag(flags.pods);
+  const timeoutMs = parseDuration(flags.timeout);
+  if (timeoutMs === undefined) {
+    throw new ConfigurationError([`--timeout: got "${flags.timeout}", expected a duration, as 30s or 10m`]);
+  }
+  const { config, signal, output } = context;
+  const connection = await connect(context);
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  const client = createRetryingClient(connection.client, {
+    clock,
+    signal: over,
+    onRetry: (error, inMs) => say(`${messageOf(error)}; tried again in ${(inMs / 1000).toFixed(1)} s`),
+  });
+  const ledger = createLedger();
+  const leaseName = config.leaderElection.name;
+  const { taints } = toSettings(config);
+  let leases: HeldLeases | undefined;
+  let began = false;
+  let kept = 0;
+  let pools: readonly TaintingPool[] = [];
+  try {
+    const controllers = await find(() => findControllers(client, leaseName, over), flags.dryRun);
+    const wanted = wantedOnes(controllers);
+    const unattended = !flags.yes && !isTerminal();
+    if (!flags.dryRun && !flags.stop && !unattended) refuseWanted(wanted);
+    const namespaces = [...controllers.deployments, ...controllers.leases].map(({ namespace }) => namespace);
+    const look: LookOptions = {
+      client,
+      taints,
+      webhook: config.webhook.enabled,
+      ownCertificates: config.webhook.enabled && config.webhook.certificates === 'self',
+      namespaces: [...new Set([connection.leaseNamespace, ...namespaces])],
+      allPods: flags.allPods,
+      signal: over,
+    };
+    keepHeapSmall();
+    const nodesBefore = await showPlan(look);
+    if (flags.dryRun) {
+      for (const { item, reason } of await refusals(controllers, Number.POSITIVE_INFINITY)) {
+        say(flags.stop ? `--stop would end it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
+        if (!flags.stop) ledger.left('controllers', item, `clean refuses beside it: ${reason}`);
+      }
+      printOutcome(ledger.outcome('dry run'), kept, pools, output);
+      return EXIT.done;
+    }
+    if (!flags.yes) {
+      if (unattended) {
+        throw new ConfigurationError(['--yes: expected, as there is no terminal to ask on; nothing was done']);
+      }
+      const [refusal] = flags.stop ? [] : await refusals(controllers, GLANCE_MS);
+      if (refusal !== undefined) throw new RefusedError(refusal.reason);
+      if (!(await ask('Undo all of this?', signal))) {
+        say('nothing was done');
+        return EXIT.failed;
+      }
+    }
+    if (flags.stop) await stopDeployments(client, wanted, { say, signal: over });
+    else refuseWanted(wanted);
+    if (config.leaderElection.enabled) leases = await hold(controllers, flags.stop && wanted.length > 0);
+    // A replica that comes back meanwhile would wait for the Leases, and do everything again when clean gives them up.
+    refuseWanted(wantedOnes(await findControllers(client, leaseName, over)));
+    const mayWrite = () => leases?.fresh() ?? true;
+    // Looked at again now that nothing else writes: a leader may have gone on until a moment ago.
+    const before = await takeInventory(look);
+    began = true;
+    kept = how === 'keep' ? before.pods.length : 0;
+    await undoAll(
+      {
+        steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: over },
+        look,
+        clock,
+        how,
+        timeoutMs,
+        nodesBefore,
+        leaseName,
+        mayReplace: async (pods) => flags.yes || ask(podQuestion(pods, how), signal),
+        say,
+      },
+      before,
+    );
+    const outcome = ledger.outcome('not reached; run clean again');
+    printOutcome(outcome, kept, pools, output);
+    // Who stops the controller uninstalls it: nobody is there to take the lease again.
+    if (flags.stop && outcome.left.length === 0) await leases?.remove(over);
+    return outcome.left.length === 0 ? EXIT.done : EXIT.found;
+  } catch (error) {
+    if (began) printOutcome(ledger.outcome('not reached; run clean again'), kept, pools, output);
+    if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
+    if (over.aborted)
+      throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
+    throw error;
+  } finally {
+    end.abort();
+    // Not with the signal that may have ended us: the next leader should not have to wait.
+    await leases?.release(AbortSignal.timeout(5_000));
+    await connection.close();
+  }
+
+  /** Prints what there is to do; gives the nodes that there are. The rest of that look is not kept: it may be big. */
+  async function showPlan(look: LookOptions): Promise<ReadonlySet<string>> {
+    const inventory = await takeInventory(look);
+    say(table(PLAN_HEADER, planRows(inventory, how)).trimEnd());
+    pools = taintingPools(inventory.nodes, await readNodePools(connection.client, over), taints);
+    for (const note of taintingPoolNotes(pools, taintKind(taints))) say(note);
+    if (flags.dryRun) {
+      for (const [row, items] of rowsOf(inventory, taints, how)) ledger.found(row, items);
+      kept = how === 'keep' ? inventory.pods.length : 0;
+    }
+    return inventory.nodeUids;
+  }
+
+  async function hold(controllers: OwnControllers, stopped: boolean): Promise<HeldLeases> {
+    const { namespace } = config.leaderElection;
+    const stated = namespace !== '' || connection.leaseNamespace !== DEFAULT_NAMESPACE;
+    const places = placesToHold(controllers, { namespace: connection.leaseNamespace, name: leaseName, stated });
+    const options = {
+      client: connection.leaseClient,
+      clock,
+      identity: cleanerIdentity(`${hostname()}-${randomUUID()}`),
+      durationMs: milliseconds(config.leaderElection.leaseDuration),
+      waitMs: stopped ? FAREWELL_MS : 0,
+      stopping: flags.stop,
+      say,
+      signal: over,
+    };
+    return holdLeases(places, options, () => end.abort());
+  }
+
+  /** What clean would refuse beside now, and why. */
+  async function refusals(controllers: OwnControllers, atMostMs: number): Promise<Refusal[]> {
+    const live = await liveLeases(client, controllers.leases, { clock, atMostMs, signal: over });
+    const refusal = (kind: string, { namespace, name }: Place, reason: string) => ({
+      item: { kind, namespace, name },
+      reason,
+    });
+    return [
+      ...wantedOnes(controllers).map((deployment) => {
+        const { namespace, name } = deployment;
+        return refusal('Deployment', deployment, `${wantText(deployment)}: ${stopAdvice(namespace, name)}`);
+      }),
+      ...live.map((lease) => refusal('Lease', lease, `${leadText(lease)}: ${stopAdvice(lease.namespace)}`)),
+    ];
+  }
+}
+
+/** The controllers that there are; a dry run goes on where these credentials may not look. */
+async function find(look: () => Promise<OwnControllers>, dryRun: boolean): Promise<OwnControllers> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!dryRun || !(error instanceof RefusedError)) throw error;
+    say(`without --dry-run, clean refuses: ${error.message}`);
+    return { deployments: [], leases: [] };
+  }
+}
+
+function refuseWanted(wanted: ReturnType<typeof wantedOnes>): void {
+  const [first] = wanted;
+  if (first === undefined) return;
+  throw new RefusedError(`${wanted.map(wantText).join('; ')}: ${stopAdvice(first.namespace, first.name)}`);
+}
+
+function podsFlag(text: string): 'evict' | 'delete' | 'keep' {
+  if (text === 'evict' || text === 'delete' || text === 'keep') return text;
+  throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, delete, keep`]);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

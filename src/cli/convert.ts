@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { type Conversion, noteLine, renderConversion } from '../config/convert/conversion.ts';
+import { convertMto } from '../config/convert/mto.ts';
+import { convertNoe } from '../config/convert/noe.ts';
+import { convertTolerable } from '../config/convert/tolerable.ts';
+import { parseConfig } from '../config/file.ts';
+import { loadConfig } from '../config/load.ts';
+import { ConfigurationError, shown } from '../config/problems.ts';
+import { checkRoutes } from './config.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { printValue } from './output.ts';
+
+/** Where settings may come from. */
+const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversion>> = {
+  tolerable: convertTolerable,
+  noe: convertNoe,
+  mto: convertMto,
+};
+
+/**
+ * Prints another system's settings as our configuration file; what has no counterpart stands in comments at its end, and on
+ * stderr. Throws {@link ConfigurationError} where the file cannot be read or is malformed, and where our own
+ * `config validate` would refuse what became of it.
+ */
+export function convertConfig(
+  from: string | undefined,
+  operands: readonly string[],
+  output: Context['output'],
+): number {
+  const convert = from !== undefined && Object.hasOwn(SYSTEMS, from) ? SYSTEMS[from] : undefined;
+  if (convert === undefined) {
+    const got = from === undefined ? 'nothing' : shown(from);
+    throw new ConfigurationError([`--from: got ${got}, expected one of ${Object.keys(SYSTEMS).join(', ')}`]);
+  }
+  const [name = '', ...others] = operands;
+  if (name === '' || others.length > 0) throw new ConfigurationError(['config convert: expected one FILE']);
+  const file = name === '-' ? 'standard input' : name;
+  const conversion = convert(file, readText(name, file));
+  const text = renderConversion(conversion);
+  checkRoutes(loadConfig({ file: parseConfig(`${file}, converted`, text), environment: {}, flags: {} }));
+  if (output === 'json') printValue(conversion, output);
+  else process.stdout.write(text);
+  for (const note of conversion.notes) process.stderr.write(`${file}: ${noteLine(note)}\n`);
+  return EXIT.done;
+}
+
+function readText(name: string, file: string): string {
+  try {
+    return readFileSync(name === '-' ? 0 : name, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new ConfigurationError([`${file} cannot be read (${code})`]);
+  }
+}

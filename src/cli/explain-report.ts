@@ -1,0 +1,121 @@
+import type { ExplainedDecision, ExplainedImage, ExplainedNodes, Explanation } from '../placement/explain/explanation.ts';
+import type { Platform } from '../kit/platform.ts';
+import { table } from './output.ts';
+
+/** Names of nodes that a line holds before it says "and 3 more". */
+const MOST_NAMES = 5;
+
+/** An explanation for people: a line for each thing, its kind in front of the first. */
+export function describeExplanation(explanation: Explanation): string {
+  const { images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
+  const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [
+    ['pod', [describePod(pod)]],
+    ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
+    ['images', images.map(describeImage)],
+    ['left out', images.flatMap((image) => image.skipped.map((entry) => `${image.image}: ${describeSkipped(entry)}`))],
+    ['pull secrets', pullSecrets.map(({ name, problem }) => (problem === undefined ? name : `${name}: ${problem}`))],
+    ['set', intersection.map(({ by, architectures, common }, index) => describeStep(by, architectures, common, index))],
+    ['policy', policy === undefined ? [] : [policy]],
+    ['settings', settings.map(({ key, value, source }) => `${key}: ${valueText(value)} (${source})`)],
+    ['decision', describeDecision(explanation.decision, settings)],
+    ['tolerations', tolerations.map(describeToleration)],
+    ['affinity', describeAffinity(explanation.affinity)],
+    ['nodes', nodes.map((group) => describeNodes(group, pod.state === 'not-applied' || pod.state === 'gated'))],
+    ['next', advice],
+  ];
+  const rows = sections.flatMap(([label, lines]) => lines.map((line, index) => [index === 0 ? label : '', line]));
+  const [first = [], ...others] = rows;
+  return table(first, others);
+}
+
+function describePod({ kind, namespace, name, state, node, gates = [] }: Explanation['pod']): string {
+  const states: Readonly<Record<typeof state, string>> = {
+    'not-applied': 'not applied yet',
+    gated: `held by the scheduling gate ${gates.join(', ')}`,
+    pending: 'waits to be scheduled',
+    bound: `bound to ${node}`,
+    finished: 'has finished',
+    deleting: 'is being deleted',
+  };
+  return `${kind} ${namespace}/${name}: ${states[state]}`;
+}
+
+function describeImage({ image, notAsked, digest, source, platforms, error }: ExplainedImage): string {
+  if (error !== undefined) return `${image}: ${error.code} at ${error.registry || 'no registry'}: ${error.message}`;
+  const found = platforms.map(platformText).join(' ') || 'no platform';
+  switch (notAsked) {
+    case 'never-pulled':
+      return `${image}: not asked, as imagePullPolicy is Never; it does not narrow`;
+    case 'override':
+      return `${image}: not asked, as images.overrides says ${found}`;
+    case 'statement':
+      return `${image}: not asked, as the pod states its architectures`;
+    case 'left-alone':
+      return `${image}: not asked`;
+    case undefined:
+      return `${image}: ${found}${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
+    default:
+      return notAsked satisfies never;
+  }
+}
+
+function platformText({ os, architecture, variant }: Platform): string {
+  return [os, architecture, ...(variant === undefined ? [] : [variant])].join('/');
+}
+
+function describeSkipped({ digest, reason }: ExplainedImage['skipped'][number]): string {
+  return `${reason}${digest === undefined ? '' : ` (${digest})`}`;
+}
+
+function describeStep(by: string, architectures: readonly string[], common: readonly string[], index: number): string {
+  const said = `${by}: ${architectures.join(', ') || 'none'}`;
+  return index === 0 ? said : `${said}; in common: ${common.join(', ') || 'none'}`;
+}
+
+function describeDecision(decision: ExplainedDecision, settings: Explanation['settings']): string[] {
+  const patience = settings.find(({ key }) => key === 'images.fallbackAfter')?.value;
+  const { afterwards, blocked } = decision;
+  return [
+    `${decision.kind}: ${decision.reason}${blocked === undefined ? '' : `, but ${blocked}`}`,
+    ...(afterwards === undefined ? [] : [`after ${valueText(patience)}: ${afterwards.kind}: ${afterwards.reason}`]),
+  ];
+}
+
+function describeToleration({ key, value, effect, present, stale }: Explanation['tolerations'][number]): string {
+  const state = stale ? 'has it, and should not' : present ? 'has it' : 'lacks it';
+  return `${key}=${value}:${effect} (${state})`;
+}
+
+function describeAffinity(affinity: Explanation['affinity']): string[] {
+  const own = (present: boolean) => (present ? ' (the pod says itself)' : '');
+  return [
+    ...(affinity?.required ?? []).map(
+      ({ key, values, present }) => `requires ${key} in (${values.join(', ')})${own(present)}`,
+    ),
+    ...(affinity?.preferred ?? []).map(
+      ({ architecture, weight, present }) => `prefers ${architecture}, weight ${weight}${own(present)}`,
+    ),
+  ];
+}
+
+function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean): string {
+  const more = names.length - MOST_NAMES;
+  const shown = names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const cannot = runs === false ? 'not all of its images run there' : '';
+  return `${architecture ?? 'unknown architecture'} (${shown}): ${verdict(fit, isNew, cannot)}`;
+}
+
+function verdict(
+  { fits, reasons, placed }: Pick<ExplainedNodes, 'fits' | 'reasons' | 'placed'>,
+  isNew: boolean,
+  cannot: string,
+) {
+  if (isNew ? placed.fits : fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
+  if (placed.fits) return `fits with the tolerations that it lacks; now: ${reasons.join('; ')}`;
+  const why = (isNew ? placed.reasons : reasons).join('; ');
+  return `does not fit: ${why}${cannot === '' ? '' : ` (${cannot})`}`;
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,205 @@
+import { readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
+import { valueAt } from '../config/keys.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import { accessFor, createImageSource } from '../controllers/images.ts';
+import { KubeconfigError } from '../kube/access.ts';
+import type { ApiClient } from '../kube/client.ts';
+import { systemClock as clock } from '../kit/clock.ts';
+import { ConnectionError, isGone } from '../kube/errors.ts';
+import { listAll } from '../kube/list.ts';
+import { pathOf } from '../kube/writer.ts';
+import { ImageError } from '../oci/errors.ts';
+import { readNamespace } from '../placement/eligibility.ts';
+import { explain as explainPlacement, imagesToAsk } from '../placement/explain/explain.ts';
+import type { ExplainInput, Findings, Lookup } from '../placement/explain/explanation.ts';
+import { readSchedulableNode } from '../placement/fit.ts';
+import { isObject, type JsonObject } from '../kit/json.ts';
+import type { PodImage } from '../placement/objects/pod.ts';
+import { readWorkload, WORKLOAD_KINDS, type Workload } from '../placement/objects/workload.ts';
+import { ClusterError, connect } from '../app/connect.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { describeExplanation } from './explain-report.ts';
+import { readNodePools } from '../app/node-pools.ts';
+import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { printValue } from './output.ts';
+import { resolverFor } from '../app/registries/resolver.ts';
+import { createPullSecretReader, createServiceAccountReader } from '../app/registries/pull-secrets.ts';
+import { toSettings } from '../config/settings.ts';
+
+/** What is to be explained: a pod of the cluster, or what a file holds (`-`: the standard input). */
+export type ExplainTarget = { readonly kind: 'pod' | 'file'; readonly name: string };
+
+/** Reads the operands of the command line. Throws {@link ConfigurationError} for what is neither a pod nor a file. */
+export function explainTarget(operands: readonly string[], file: string | undefined): ExplainTarget {
+  const [pod = ''] = operands;
+  if (file && operands.length === 0) return { kind: 'file', name: file };
+  if (file !== undefined || operands.length !== 1 || !/^([^/]+\/)?[^/]+$/.test(pod)) {
+    throw new ConfigurationError([
+      `explain: got ${JSON.stringify(operands.join(' '))}, expected one [NAMESPACE/]POD, or -f FILE and nothing else`,
+    ]);
+  }
+  return { kind: 'pod', name: pod };
+}
+
+/** Prints why a pod is placed as it is, from what `run` would decide by now. */
+export async function explain(context: Context, target: ExplainTarget): Promise<number> {
+  const { config, signal, output } = context;
+  const given = target.kind === 'file' ? readFile(target.name) : undefined;
+  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const cluster = await connectFor(context, given !== undefined);
+  const client = cluster?.client;
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  try {
+    const home = cluster?.namespace ?? 'default';
+    const workload = given ?? (await readPod(client, target.name, home, over));
+    const namespace = workload.namespace || home;
+    const problems = new Map<string, string>();
+    const resolver = resolverFor(config, clock, files, {
+      pullSecrets:
+        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
+      onUnusableSecret: ({ name, reason }) => void problems.set(name, reason),
+      ...(client === undefined ? {} : { apiServer: client }),
+      signal: over,
+    });
+    const { namesOf } = createImageSource(resolver, clock, () => undefined);
+    const input: ExplainInput = {
+      workload,
+      applied: given === undefined,
+      namespace: await namespaceOf(client, namespace, over),
+      settings: toSettings(config),
+      nodes: client === undefined ? [] : (await listAll(client, '/api/v1/nodes', over)).map(readSchedulableNode),
+      nodePools: client === undefined ? undefined : await readNodePools(client, over),
+      namesOf,
+    };
+    const pullSecrets = await pullSecretsOf(client, workload, namespace, given === undefined, over);
+    const lookUp = async (podImage: PodImage): Promise<Lookup> => {
+      const { image } = podImage;
+      try {
+        const access = accessFor(podImage, namespace, pullSecrets);
+        const { digest, source, platforms, skipped } = await resolver.resolve(image, access, over);
+        return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), platforms, skipped };
+      } catch (error) {
+        if (!(error instanceof ImageError)) throw error;
+        const registry = error.endpoint ?? namesOf(image)[0]?.split('/', 1)[0] ?? '';
+        return { error: { code: error.code, message: error.message, registry } };
+      }
+    };
+    const asked = imagesToAsk(input);
+    const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
+    const findings: Findings = {
+      lookupOf: (image) => found.get(image),
+      pullSecrets: pullSecrets.map((name) => {
+        const problem = problems.get(name);
+        return { name, ...(problem === undefined ? {} : { problem }) };
+      }),
+      sourceOf: sourceIn(context),
+    };
+    const explanation = explainPlacement(input, findings);
+    if (output === 'table') process.stdout.write(describeExplanation(explanation));
+    else printValue(explanation, output);
+    return EXIT.done;
+  } finally {
+    end.abort();
+    await client?.close();
+  }
+}
+
+/** A file can be explained without a cluster, unless somebody named one. */
+async function connectFor(context: Context, isOptional: boolean) {
+  try {
+    return await connect(context);
+  } catch (error) {
+    const isNamed = context.kubeconfig !== undefined || context.context !== undefined;
+    const isAway = error instanceof KubeconfigError || error instanceof ConnectionError;
+    if (!isOptional || isNamed || !isAway) throw error;
+    process.stderr.write(`without a cluster, so without nodes, namespaces and pull secrets: ${error.message}\n`);
+    return undefined;
+  }
+}
+
+async function readPod(
+  client: ApiClient | undefined,
+  pod: string,
+  home: string,
+  signal: AbortSignal,
+): Promise<Workload> {
+  const [name = '', namespace = home] = pod.split('/').reverse();
+  const path = pathOf({ kind: 'Pod', namespace: encodeURIComponent(namespace), name: encodeURIComponent(name) });
+  const object = await getOrNothing(client, path, signal);
+  const workload = object && readWorkload({ ...object, kind: 'Pod' });
+  if (workload === undefined) throw new ClusterError(`pod ${namespace}/${name} does not exist`);
+  return workload;
+}
+
+/** A namespace that does not exist yet counts as one without labels. */
+async function namespaceOf(client: ApiClient | undefined, name: string, signal: AbortSignal) {
+  const object = await getOrNothing(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
+  return { ...readNamespace(object ?? {}), name };
+}
+
+async function getOrNothing(
+  client: ApiClient | undefined,
+  path: string,
+  signal: AbortSignal,
+): Promise<JsonObject | undefined> {
+  try {
+    const object = await client?.request('get', path, { signal });
+    return isObject(object) ? object : undefined;
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** What is not in the cluster yet gets its account's secrets from admission, unless it names its own. */
+async function pullSecretsOf(
+  client: ApiClient | undefined,
+  { template }: Workload,
+  namespace: string,
+  applied: boolean,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (applied || template.pullSecrets.length > 0 || client === undefined) return template.pullSecrets;
+  return createServiceAccountReader(client, clock)(namespace, template.serviceAccountName, signal);
+}
+
+/** The one pod or workload that a file holds. Throws {@link ConfigurationError} for anything else. */
+function readFile(name: string): Workload {
+  const found = readObjects(name).flatMap((object) => readWorkload(object) ?? []);
+  const [workload] = found;
+  if (workload !== undefined && found.length === 1) return workload;
+  const held = found.map((each) => `${each.kind} ${each.name}`).join(', ') || 'none';
+  throw new ConfigurationError([`-f ${name}: got ${held}, expected exactly one of ${WORKLOAD_KINDS.join(', ')}`]);
+}
+
+function readObjects(name: string): JsonObject[] {
+  try {
+    const documents = parseAllDocuments(readFileSync(name === '-' ? 0 : name, 'utf8'), { prettyErrors: false });
+    return [...documents]
+      .map((document): unknown => {
+        const [error] = document.errors;
+        if (error !== undefined) throw error;
+        return document.toJS({ maxAliasCount: 100 });
+      })
+      .filter(isObject);
+  } catch (error) {
+    throw new ConfigurationError([`-f ${name}: ${error instanceof Error ? error.message.split('\n')[0] : error}`]);
+  }
+}
+
+/** Where a key's value comes from; what a policy says goes over the global keys. */
+function sourceIn({ config, sources }: Context): Findings['sourceOf'] {
+  return (key, policy) => {
+    const said = config.policies.find(({ name }) => name === policy);
+    const own: Readonly<Record<string, unknown>> = {
+      'architectures.schedulable': said?.schedulable,
+      'architectures.fallback': said?.fallback,
+      'images.unresolvable': said?.unresolvable,
+      'placement.noCommonArchitecture': said?.noCommonArchitecture,
+    };
+    if (own[key] !== undefined) return { value: own[key], source: `policy ${policy}, ${sources.get('policies')}` };
+    return { value: valueAt(config, key), source: sources.get(key) ?? 'default' };
+  };
+}

@@ -1,0 +1,83 @@
+import { createImageSource } from '../controllers/images.ts';
+import { systemClock as clock } from '../kit/clock.ts';
+import { ImageError } from '../oci/errors.ts';
+import type { Resolution, Resolver } from '../oci/resolver.ts';
+import { answerLocally } from '../placement/images.ts';
+import type { Platform } from '../kit/platform.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { printValue, table } from './output.ts';
+import { resolverFor } from '../app/registries/resolver.ts';
+import { toSettings } from '../config/settings.ts';
+
+/** What `inspect` prints for an image. */
+type Inspected = {
+  readonly image: string;
+  readonly digest?: string;
+  readonly platforms: readonly Platform[];
+  readonly skipped: Resolution['skipped'];
+  readonly source?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+};
+
+/** Prints the platforms of images as their registries tell them. Exit code 2 where one could not be resolved. */
+export async function inspect({ config, output, signal }: Context, images: readonly string[]): Promise<number> {
+  const end = new AbortController();
+  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const resolver = resolverFor(config, clock, files, {
+    pullSecrets: async () => [],
+    signal: AbortSignal.any([signal, end.signal]),
+  });
+  const { namesOf } = createImageSource(resolver, clock, () => undefined);
+  const settings = toSettings(config);
+  try {
+    const results = await Promise.all(
+      images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
+    );
+    if (output === 'table') process.stdout.write(render(results));
+    else printValue(results, output);
+    return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
+  } finally {
+    end.abort();
+  }
+}
+
+/** What `images.overrides` says of an image; nobody is asked then. */
+function overridden(
+  image: string,
+  names: readonly string[],
+  settings: Parameters<typeof answerLocally>[2],
+): Inspected | undefined {
+  const answer = answerLocally({ image, pullPolicy: '' }, names, settings);
+  if (answer === undefined || answer === 'not-asked') return undefined;
+  return { image, platforms: answer.map((architecture) => ({ os: 'linux', architecture })), skipped: [] };
+}
+
+async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {
+  try {
+    const access = { namespace: '', pullSecrets: [], always: false };
+    const { digest, platforms, skipped, source } = await resolver.resolve(image, access, signal);
+    return { image, ...(digest ? { digest } : {}), platforms, skipped, ...(source ? { source } : {}) };
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    return { image, platforms: [], skipped: [], error: { code: error.code, message: error.message } };
+  }
+}
+
+function render(results: readonly Inspected[]): string {
+  const rows = results.map(({ image, digest, platforms, source, error }) => [
+    image,
+    error ? `error: ${error.code}` : platforms.map(platformText).join(' ') || 'none',
+    source ?? '',
+    error ? error.message : (digest ?? ''),
+  ]);
+  const skipped = results.flatMap((result) =>
+    result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
+  );
+  const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped)}`;
+  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + left;
+}
+
+function platformText({ os, architecture, variant }: Platform): string {
+  return [os, architecture, ...(variant ? [variant] : [])].join('/');
+}

@@ -1,0 +1,54 @@
+import { milliseconds } from '../kit/duration.ts';
+import type { Config } from './schema.ts';
+import { spellings } from '../placement/image-patterns.ts';
+import { parseSelector } from '../kit/selector.ts';
+import type { Settings } from '../placement/settings.ts';
+
+/** The part of the configuration that decides, in the form in which the pure functions read it. */
+export function toSettings(config: Config): Settings {
+  const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
+  const global: Settings = {
+    // Without them nodes carry none of ours, and what others have under the same key is theirs.
+    taints: {
+      ...taints,
+      manage: taints.manage && placement.mode !== 'affinity',
+      nodeSelector: parseSelector(taints.nodeSelector),
+    },
+    mode: placement.mode,
+    schedulable: architectures.schedulable,
+    compatible: architectures.compatible,
+    preferred: architectures.preferred,
+    fallback: architectures.fallback,
+    noCommonArchitecture: placement.noCommonArchitecture,
+    excludeNamespaces: pods.excludeNamespaces,
+    namespaceSelector: parseSelector(pods.namespaceSelector),
+    systemNamespaces,
+    matchNodeLabels: pods.matchNodeLabels,
+    daemonSets: pods.daemonSets,
+    onWrongNode: pods.onWrongNode,
+    unresolvable: images.unresolvable,
+    fallbackAfterMs: milliseconds(images.fallbackAfter),
+    overrides: images.overrides.flatMap(({ pattern, architectures: names }) =>
+      spellings(pattern).map((spelling) => ({ pattern: spelling, architectures: names })),
+    ),
+    policies: [],
+  };
+  return {
+    ...global,
+    policies: policies.map(({ name, namespaces, namespaceSelector, podSelector, ...own }) => ({
+      name,
+      namespaces,
+      namespaceSelector: parseSelector(namespaceSelector),
+      podSelector: parseSelector(podSelector),
+      settings: {
+        ...global,
+        policy: name,
+        schedulable: own.schedulable ?? global.schedulable,
+        preferred: own.preferred ?? global.preferred,
+        fallback: own.fallback ?? global.fallback,
+        unresolvable: own.unresolvable ?? global.unresolvable,
+        noCommonArchitecture: own.noCommonArchitecture ?? global.noCommonArchitecture,
+      },
+    })),
+  };
+}

@@ -1,0 +1,109 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { Reconciler, Result } from '../../kube/controller.ts';
+import { isRefusal } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import type { Writer } from '../../kube/writer.ts';
+import { labelConflictNote } from '../../placement/nodes/labels.ts';
+import { decideNode, type Node, type NodeRules } from '../../placement/nodes/node.ts';
+import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
+import { createAnnouncer } from '../announce.ts';
+import { createContention } from '../contention.ts';
+import { createRefusals } from '../refusals.ts';
+
+export type NodeControllerOptions = {
+  readonly nodes: Store<Node>;
+  /** As of now. */
+  readonly rules: () => NodeRules;
+  /** Whether this node may be tainted yet. */
+  readonly bootstrapped: (name: string) => boolean;
+  /** The node as it is on the server now; undefined where it is gone. */
+  readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
+  readonly write: Writer;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  /** The API server refused a write. */
+  readonly onRefused?: () => void;
+};
+
+/** Decides and writes what becomes of nodes; keys are their names. */
+export type NodeController = {
+  readonly reconcile: Reconciler;
+  /** Nodes whose taints or labels another writer keeps undoing. */
+  contested(): number;
+};
+
+/** How often a write is tried anew on the node as it is then, before the queue takes over. */
+const ATTEMPTS = 5;
+
+/** Creates the node's half of a controller. */
+export function createNodeController(options: NodeControllerOptions): NodeController {
+  const { nodes, rules, bootstrapped, write, clock } = options;
+  const contention = createContention(clock);
+  const announcer = createAnnouncer(options.events, clock);
+  const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
+
+  async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
+    const decision = decideNode(node, rules(), bootstrapped(node.name));
+    const regarding = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid };
+    for (const conflict of decision.conflicts) {
+      const note = labelConflictNote(conflict);
+      announcer.tell(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
+    }
+    switch (decision.kind) {
+      case 'settled':
+      case 'skip':
+        return { outcome: 'unchanged' };
+      case 'wait':
+        return { outcome: 'waiting' };
+      case 'set':
+        break;
+      default:
+        return decision satisfies never;
+    }
+    const intent = `${node.uid} ${decision.managed}`;
+    const { waitMs, began } = contention.check(key, intent);
+    if (began) {
+      announcer.tell(key, {
+        regarding,
+        type: 'Warning',
+        reason: 'WriteContested',
+        action: 'Tainting',
+        note: `another writer undid ${decision.managed ?? 'the removal of what is ours'} three times in ten minutes`,
+      });
+    }
+    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
+    const action = nodeAction(node, decision);
+    const target = { kind: 'Node', name: node.name, action } as const;
+    const written = await write(target, nodePatch(node, decision), signal).catch((error: unknown) => {
+      if (isRefusal(error)) refusals.note(key, regarding, error);
+      throw error;
+    });
+    refusals.forget(key);
+    if (written.kind === 'conflict') return { outcome: 'conflict' };
+    if (written.kind === 'gone') return { outcome: 'unchanged' };
+    // The store follows by the event of this write, as its listeners compare what was with what is.
+    if (written.kind === 'written') contention.wrote(key, intent);
+    return { outcome: 'written' };
+  }
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    let node = nodes.get(key);
+    if (node === undefined) {
+      contention.forget(key);
+      announcer.forget(key);
+      refusals.forget(key);
+      return { outcome: 'unchanged' };
+    }
+    // A node that joins gets and loses taints within milliseconds, and until ours is there any pod may land on it: a
+    // conflict is not left to the queue.
+    for (let attempt = 1; ; attempt++) {
+      const result = await reconcileOnce(key, node, signal);
+      if (result.outcome !== 'conflict' || result.againInMs !== undefined || attempt === ATTEMPTS) return result;
+      node = await options.fetch(key, signal);
+      if (node === undefined) return { outcome: 'unchanged' };
+    }
+  }
+
+  return { reconcile, contested: contention.count };
+}

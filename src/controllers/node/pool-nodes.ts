@@ -1,0 +1,96 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { EventRecorder, Regarding } from '../../kube/events.ts';
+import type { Change } from '../../kube/watch/reflector.ts';
+import type { EventReason } from '../../names.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import {
+  blocksInitialization,
+  joinedUntainted,
+  joinedUntaintedNote,
+  notInitializedNote,
+  type PoolSettings,
+} from '../../placement/nodes/pools.ts';
+import { createAnnouncer } from '../announce.ts';
+
+export type PoolNodesOptions = {
+  readonly settings: () => PoolSettings;
+  /** Whether the loop for nodes runs: else nobody sets the taint that a node lacks. */
+  readonly managesNodes: boolean;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  /** A node of this pool joined without the taint of archaware. */
+  readonly onJoinedUntainted: (pool: string) => void;
+};
+
+/** Watches how nodes of pools join, for the length of a term. It writes nothing but Events. */
+export type PoolNodes = {
+  /** These nodes are there when the term begins: how they joined cannot be seen any more. */
+  begin(nodes: Iterable<Node>): void;
+  changed(change: Pick<Change<Node>, 'now' | 'before'>): void;
+  /** Looks no more. */
+  end(): void;
+};
+
+/** A node with a startup taint that goes is initialized within seconds; one with slow devices may take minutes. */
+const STUCK_MINUTES = 5;
+
+/** Creates it. */
+export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
+  const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
+  const announcer = createAnnouncer(events, clock);
+  /** Nodes that wait for the taint to go, by uid. */
+  const waiting = new Map<string, { node: Node; isStuck: boolean; readonly cancel: () => void }>();
+
+  function warn({ name, uid }: Node, reason: EventReason, note: string): void {
+    const regarding: Regarding = { apiVersion: 'v1', kind: 'Node', name, uid };
+    announcer.tell(uid, { regarding, type: 'Warning', reason, action: 'Tainting', note });
+  }
+
+  function sayStuck(node: Node): void {
+    const taint = blocksInitialization(node, settings());
+    if (taint !== undefined) warn(node, 'NodeNotInitialized', notInitializedNote(node, taint, STUCK_MINUTES));
+  }
+
+  function follow(node: Node): void {
+    const known = waiting.get(node.uid);
+    if (blocksInitialization(node, settings()) === undefined) {
+      known?.cancel();
+      waiting.delete(node.uid);
+    } else if (known === undefined) {
+      const entry = { node, isStuck: false, cancel: clock.after(STUCK_MINUTES * 60_000, stuck) };
+      waiting.set(node.uid, entry);
+      function stuck(): void {
+        entry.isStuck = true;
+        sayStuck(entry.node);
+      }
+    } else {
+      known.node = node;
+      if (known.isStuck) sayStuck(node);
+    }
+  }
+
+  function forget(uid: string): void {
+    waiting.get(uid)?.cancel();
+    waiting.delete(uid);
+    announcer.forget(uid);
+  }
+
+  return {
+    begin(nodes) {
+      for (const node of nodes) follow(node);
+    },
+    changed({ now, before }) {
+      if (before !== undefined && before.uid !== now?.uid) forget(before.uid);
+      if (now === undefined) return;
+      const joined = before?.uid !== now.uid && managesNodes ? joinedUntainted(now, settings()) : undefined;
+      if (joined !== undefined) {
+        onJoinedUntainted(joined.pool.name);
+        warn(now, 'JoinedUntainted', joinedUntaintedNote(joined.pool, joined.taint, settings()));
+      }
+      follow(now);
+    },
+    end() {
+      for (const { cancel } of waiting.values()) cancel();
+    },
+  };
+}

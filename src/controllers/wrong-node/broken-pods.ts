@@ -1,0 +1,38 @@
+import type { Pod } from '../../placement/objects/pod.ts';
+
+/** The bound pods of which a container does not run, by their nodes: few, so that nothing has to scan all pods for them. */
+export type BrokenPods = {
+  /** The pod changed, or is gone. */
+  changed(key: string, pod: Pick<Pod, 'broken' | 'nodeName'> | undefined): void;
+  /** Those on one node. */
+  on(node: string): Iterable<string>;
+  keys(): Iterable<string>;
+};
+
+/** Creates an empty index. */
+export function createBrokenPods(): BrokenPods {
+  const nodeOf = new Map<string, string>();
+  const byNode = new Map<string, Set<string>>();
+
+  function remove(key: string, node: string): void {
+    nodeOf.delete(key);
+    const keys = byNode.get(node);
+    keys?.delete(key);
+    if (keys?.size === 0) byNode.delete(node);
+  }
+
+  return {
+    changed(key, pod) {
+      const before = nodeOf.get(key);
+      const now = pod?.broken === undefined ? undefined : pod.nodeName;
+      if (before === now) return;
+      if (before !== undefined) remove(key, before);
+      if (now === undefined) return;
+      nodeOf.set(key, now);
+      const keys = byNode.get(now) ?? new Set();
+      byNode.set(now, keys.add(key));
+    },
+    on: (node) => byNode.get(node) ?? [],
+    keys: () => nodeOf.keys(),
+  };
+}

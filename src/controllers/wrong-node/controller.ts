@@ -1,0 +1,245 @@
+import { backoff, type Clock } from '../../kit/clock.ts';
+import type { Reconciler, Result } from '../../kube/controller.ts';
+import type { EventRecorder, Occurrence } from '../../kube/events.ts';
+import type { Evictor } from '../../kube/eviction.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import { type Namespace, skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
+import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/eviction.ts';
+import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { type Pod, type PodImage, readPod } from '../../placement/objects/pod.ts';
+import { settingsFor } from '../../placement/policy.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
+import {
+  failsByItself,
+  type WrongPlace,
+  type WrongReason,
+  whatIsKnown,
+  whatWasPulled,
+  wrongPlace,
+} from '../../placement/wrong-node/verdict.ts';
+import { createAnnouncer } from '../announce.ts';
+import { createBrokenPods } from './broken-pods.ts';
+import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
+import type { ImageSource } from '../images.ts';
+import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../placement-state.ts';
+import { createWaiting, type Due } from '../waiting.ts';
+
+/** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
+export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';
+
+export type WrongNodeOptions = {
+  readonly pods: Store<Pod>;
+  readonly nodes: Store<Node>;
+  readonly daemonSets: Pick<Store<DaemonSet>, 'get'>;
+  readonly namespaces: Store<Namespace>;
+  readonly settings: () => Settings;
+  readonly clusterArchitectures: () => readonly string[];
+  readonly images: Pick<ImageSource, 'answer' | 'isStale' | 'namesOf' | 'canonicalOf'>;
+  readonly evictor: Evictor;
+  readonly events: Pick<EventRecorder, 'emit'>;
+  readonly clock: Clock;
+  /** Once for each pod, reason and action. */
+  readonly onWrongNode: (reason: WrongReason, action: WrongNodeAction) => void;
+};
+
+/** Finds pods that do not run on their nodes, says so in Events, and evicts those that come back elsewhere. */
+export type WrongNodeController = {
+  readonly reconcile: Reconciler;
+  /** The pod changed, is gone, or something about it was decided: whether it is worth a reconciliation, for which no image is asked. */
+  suspects(key: string): boolean;
+  /** The pods that were found and are still there; those on one node. */
+  found(node?: string): readonly string[];
+  /** How many pods are on wrong nodes now, as far as they were found. */
+  count(): number;
+  /** The pods on a node of which a container does not run. */
+  podsOn(node: string): readonly string[];
+  /** Those of a DaemonSet. */
+  podsOf(daemonSet: string): readonly string[];
+  /** The lookup of an image, by its canonical name, has ended: the pods to look at again, and when. */
+  imageSettled(image: string): readonly Due[];
+};
+
+/** A pod in the wrong place: what was counted of it, and how often its eviction was blocked. */
+type Found = { readonly uid: string; readonly counted: Set<string>; blocked: number };
+
+const BLOCKED_BASE_MS = 10_000;
+const BLOCKED_CAP_MS = 5 * 60_000;
+
+/** Creates the controller; its queue needs one worker, as evictions are few. */
+export function createWrongNodeController(options: WrongNodeOptions): WrongNodeController {
+  const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
+  const announcer = createAnnouncer(options.events, clock);
+  const limits = createEvictionLimits(clock);
+  const waiting = createWaiting(clock);
+  const found = new Map<string, Found>();
+  const broken = createBrokenPods();
+
+  function forget(key: string): void {
+    waiting.set(key, []);
+    if (found.delete(key)) announcer.forget(key);
+  }
+
+  /** `pending`: an answer about one of its images is on the way. `unknown`: nothing is shown, and a look-up failed. */
+  function placeOf(
+    key: string,
+    pod: Pod,
+    architecture: string,
+    settings: Settings,
+  ): WrongPlace | 'pending' | 'unknown' | undefined {
+    const { namespace, pullSecrets } = pod;
+    const answerOf = (image: PodImage) => images.answer(image, namespace, pullSecrets);
+    const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
+    const awaited = (more: readonly string[] = []) =>
+      waiting.set(key, [...pulled.pending, ...pulled.unknown, ...more].map(images.canonicalOf));
+    awaited();
+    if (pulled.pending.length > 0) return 'pending';
+    if (failsByItself(pod, architecture, pulled)) return undefined;
+    const isStale = (image: PodImage) => images.isStale(image, namespace, pullSecrets);
+    const known = whatIsKnown(pod, settings, images.namesOf, answerOf, isStale);
+    awaited([...known.pending, ...known.unknown]);
+    if (known.pending.length > 0) return 'pending';
+    const isUnknown = pulled.unknown.length + known.unknown.length > 0;
+    return wrongPlace(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
+  }
+
+  const daemonSetOf = ({ owner, namespace }: Pod): DaemonSet | undefined => {
+    const daemonSet = owner?.kind === 'DaemonSet' ? daemonSets.get(`${namespace}/${owner.name}`) : undefined;
+    return daemonSet?.uid === owner?.uid ? daemonSet : undefined;
+  };
+
+  function isLeftAlone(pod: Pod, namespace: Namespace, settings: Settings): boolean {
+    const skipped = skipPod(pod, namespace, settings);
+    if (skipped !== 'daemon-pod') return skipped !== undefined;
+    const daemonSet = daemonSetOf(pod);
+    return daemonSet !== undefined && skipDaemonSet(daemonSet, namespace, settings) !== undefined;
+  }
+
+  async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const pod = pods.get(key);
+    const node = nodes.get(pod?.nodeName ?? '');
+    const architecture = node && nodeArchitecture(node);
+    const namespace = namespaces.get(pod?.namespace ?? '');
+    // Without a node or its architecture there is an event to come.
+    if (pod?.broken === undefined || node === undefined || architecture === undefined || namespace === undefined) {
+      forget(key);
+      return { outcome: 'unchanged' };
+    }
+    const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
+    if (isLeftAlone(pod, namespace, settings)) {
+      forget(key);
+      return { outcome: 'unchanged' };
+    }
+    const place = placeOf(key, pod, architecture, settings);
+    if (place === 'pending') return { outcome: 'unchanged' };
+    if (place === undefined || place === 'unknown') {
+      if (found.delete(key)) announcer.forget(key);
+      // A look-up that failed is due again only for those who ask.
+      return { outcome: 'unchanged', againInMs: place && OPEN_AGAIN_MS };
+    }
+    if (found.get(key)?.uid !== pod.uid) {
+      announcer.forget(key);
+      found.set(key, { uid: pod.uid, counted: new Set(), blocked: 0 });
+    }
+    return act(key, pod, place, { ...node, architecture }, settings, signal);
+  }
+
+  async function act(
+    key: string,
+    pod: Pod,
+    place: WrongPlace,
+    node: Node & { readonly architecture: string },
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const tell = (action: WrongNodeAction, outcome: string) => {
+      const { uid, namespace, name } = pod;
+      const occurrence: Occurrence = {
+        regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+        type: 'Warning',
+        reason: 'WrongNode',
+        action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
+        note: wrongNodeNote(place, node, outcome),
+      };
+      // There is nothing to remember of a pod that goes.
+      if (action === 'evicted') options.events.emit(occurrence);
+      else announcer.tell(key, occurrence);
+      const counted = found.get(key)?.counted;
+      const id = `${place.reason} ${action}`;
+      if (counted?.has(id)) return;
+      counted?.add(id);
+      options.onWrongNode(place.reason, action);
+    };
+    const warn = (why: string, againInMs = HELD_AGAIN_MS): Result => {
+      tell('warned', `not evicted: ${why}`);
+      return { outcome: 'held', againInMs };
+    };
+    const obstacle = (whole?: Whole) => {
+      const daemonSet = daemonSetOf(pod);
+      const surroundings: Surroundings = {
+        architectures: options.clusterArchitectures(),
+        nodes: nodes.values(),
+        daemonTolerations: daemonSet && (daemonSet.template.tolerations ?? []),
+      };
+      return whyNotEvicted(pod, place, node, surroundings, settings, whole);
+    };
+
+    const why = obstacle();
+    if (why !== undefined) return warn(why);
+    const owner = pod.owner?.uid ?? '';
+    const limit = limits.check(owner);
+    if (limit?.of === 'all') return { outcome: 'waiting', againInMs: limit.waitMs };
+    if (limit !== undefined) {
+      return warn(
+        `${MOST_OF_OWNER} pods of its ${pod.owner?.kind} were evicted within 10 minutes, another eviction would not help`,
+        limit.waitMs,
+      );
+    }
+    const object = await evictor.fetch(pod, signal);
+    if (object === undefined) return { outcome: 'unchanged' };
+    // Its event is on the way: it started meanwhile, or is another one of its name.
+    const now = readPod(object, pod);
+    if (now.uid !== pod.uid || now.broken !== pod.broken) return { outcome: 'unchanged' };
+    const whyStill = obstacle(readWhole(object));
+    if (whyStill !== undefined) return warn(whyStill);
+    const eviction = await evictor.evict(pod, signal);
+    switch (eviction.kind) {
+      case 'gone':
+        return { outcome: 'unchanged' };
+      case 'evicted':
+        limits.evicted(owner);
+        tell('evicted', 'evicted');
+        return { outcome: 'written' };
+      case 'blocked': {
+        tell('blocked', `its eviction is blocked and will be tried again: ${eviction.reason}`);
+        const attempt = found.get(key);
+        const againInMs = backoff(attempt?.blocked ?? 0, BLOCKED_BASE_MS, BLOCKED_CAP_MS, clock.random);
+        if (attempt !== undefined) attempt.blocked++;
+        return { outcome: 'waiting', againInMs };
+      }
+      default:
+        return eviction satisfies never;
+    }
+  }
+
+  return {
+    reconcile,
+    suspects(key) {
+      const pod = pods.get(key);
+      broken.changed(key, pod);
+      if (pod?.broken !== undefined && nodes.get(pod.nodeName ?? '') !== undefined) return true;
+      forget(key);
+      return false;
+    },
+    found: (node) => (node === undefined ? [...found.keys()] : [...broken.on(node)].filter((key) => found.has(key))),
+    count: () => found.size,
+    podsOn: (node) => [...broken.on(node)],
+    podsOf: (daemonSet) =>
+      [...broken.keys()].filter((key) => {
+        const pod = pods.get(key);
+        return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
+      }),
+    imageSettled: waiting.settled,
+  };
+}

@@ -1,0 +1,120 @@
+import { editDistance, nearest } from './nearest.ts';
+
+/**
+ * A platform as an OCI image index names it (OCI image-spec, image-index.md, `platform`): GOOS and GOARCH values,
+ * already normalised by {@link normaliseArchitecture}. The variant is reported, never decided on.
+ */
+export type Platform = { readonly os: string; readonly architecture: string; readonly variant?: string };
+
+/** What Go builds for (`go tool dist list`), and so what a kubelet can report: the names that can be configured. */
+export const ARCHITECTURES: readonly string[] = [
+  ...['386', 'amd64', 'arm', 'arm64', 'loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64', 'ppc64le'],
+  ...['riscv64', 's390x', 'wasm'],
+];
+
+/**
+ * Names that Go keeps for ports that it no longer has, or not yet (Go's `internal/syslist`). No node has one; an image may say one
+ * and mean it, and then runs nowhere here.
+ */
+const RESERVED: readonly string[] = [
+  ...['amd64p32', 'arm64be', 'armbe', 'mips64p32', 'mips64p32le', 'ppc', 'riscv', 's390', 'sparc', 'sparc64'],
+];
+
+const KNOWN: ReadonlySet<string> = new Set([...ARCHITECTURES, ...RESERVED]);
+
+/** Other spellings of GOARCH values that registries and users are known to hold. */
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ['x86_64', 'amd64'],
+  ['x86-64', 'amd64'],
+  ['aarch64', 'arm64'],
+  ['armhf', 'arm'],
+  ['armel', 'arm'],
+  ['i386', '386'],
+  ['i686', '386'],
+  ['x86', '386'],
+]);
+/** Of people who write it, most mean 64 bits. */
+const AMBIGUOUS = 'x86';
+
+/** What people mean by names that nothing here understands. Whole names, after those of {@link ALIASES}. */
+const MEANT: readonly (readonly [name: RegExp, meant: string])[] = [
+  [/^x86$/, 'amd64, or 386 for 32 bits'],
+  [/^(?:x64|amd|amd[-_]?64|amd32|intel(?:64)?|em64t|ia32e|x86[-_]?64(?:[-_/]?v[1-4])?|amd64[-_/]?v[1-4])$/, 'amd64'],
+  [/^(?:i[3-6]86|ia32|x32|x86_32)$/, '386'],
+  [/^(?:aarch64.*|arm[-_]64|arm64[-_/]?v[89].*|armv?[89].*|graviton\d?)$/, 'arm64'],
+  [/^(?:arm(?:hf|el|32.*|[-_/]?v[5-7].*|[5-7].*)|aarch32)$/, 'arm'],
+  [/^(?:power(?:pc)?|powerpc64le|ppc64el|ppcle|ppc)$/, 'ppc64le'],
+  [/^powerpc64$/, 'ppc64'],
+  [/^(?:risc-?v|rv64.*|riscv64.+)$/, 'riscv64'],
+  [/^(?:loongarch(?:64)?|loongson)$/, 'loong64'],
+  [/^(?:s390|systemz|ibmz)$/, 's390x'],
+  [/^(?:mips(?:64)?el)$/, 'mips64le'],
+];
+
+/**
+ * Whether a string can be an architecture's name: what may reach a taint's value, a toleration or a label, and ends
+ * therefore in a letter or digit (apimachinery, IsValidLabelValue): one that does not would void a whole patch.
+ */
+export function isArchitectureName(text: string): boolean {
+  return /^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/.test(text);
+}
+
+/**
+ * The GOARCH name for an architecture that an image states: trimmed, lower case, aliases resolved (`x86_64` is `amd64`).
+ * Returns undefined for every name that Go does not have (`x64`, `armv7l`), and so for `unknown`, which attestations use.
+ */
+export function normaliseArchitecture(text: string): string | undefined {
+  const name = canonical(text);
+  return KNOWN.has(name) ? name : undefined;
+}
+
+/** The same for what a node reports: it is a fact, so a name that Go does not have yet counts as well. */
+export function reportedArchitecture(text: string): string | undefined {
+  const name = canonical(text);
+  return name !== 'unknown' && isArchitectureName(name) ? name : undefined;
+}
+
+/**
+ * The same for what people write in an annotation or a label: undefined for everything that no node can have, and for what may
+ * mean two of them (`x86`).
+ */
+export function readArchitecture(text: string): string | undefined {
+  const name = canonical(text);
+  return text.trim().toLowerCase() !== AMBIGUOUS && ARCHITECTURES.includes(name) ? name : undefined;
+}
+
+/** Whether an architecture's name is one that Go keeps, and that no node has. */
+export function isReserved(name: string): boolean {
+  return RESERVED.includes(name);
+}
+
+function canonical(text: string): string {
+  const lower = text.trim().toLowerCase();
+  return ALIASES.get(lower) ?? lower;
+}
+
+/** What is allowed where an architecture is, as it follows "expected". */
+export const ARCHITECTURE_EXPECTED =
+  'an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
+
+/** `; did you mean amd64?` for a name that is not allowed; empty where nothing is near. */
+export function didYouMean(text: string): string {
+  const meant = meantArchitecture(text);
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
+}
+
+function meantArchitecture(text: string): string | undefined {
+  const lower = text.trim().toLowerCase().slice(0, 40);
+  const stated = MEANT.find(([name]) => name.test(lower))?.[1] ?? readArchitecture(lower);
+  if (stated !== undefined || lower.length < 3) return stated;
+  // Swapped letters are the commonest slip: `amr64` is nearer to arm64 than to amd64.
+  const letters = sortedLetters(lower);
+  const near = nearest(lower, ARCHITECTURES);
+  // The names are short: half of `all` is `arm`.
+  const isNear = near !== undefined && editDistance(lower, near) <= lower.length / 3;
+  return ARCHITECTURES.find((name) => sortedLetters(name) === letters) ?? (isNear ? near : undefined);
+}
+
+function sortedLetters(text: string): string {
+  return [...text].sort().join('');
+}

@@ -1,0 +1,82 @@
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import type { ApiClient } from '../client.ts';
+import { isExpired } from '../errors.ts';
+import { isOlder } from './store.ts';
+
+export type ListerOptions = {
+  readonly client: ApiClient;
+  readonly path: string;
+  /** Keeps an object and gives its key. `reset`: whatever is kept of it may be newer than the collection itself. */
+  readonly keep: (object: JsonObject, reset: boolean) => string;
+};
+
+/** Reads a collection page by page. */
+export type Lister = {
+  /**
+   * Reads to the end; gives the version of the collection and the keys in it. Called again after it threw, it goes on with
+   * the page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
+   */
+  read(last: string, signal: AbortSignal): Promise<{ version: string; keys: ReadonlySet<string> }>;
+  /** The version that was read had expired before it could be watched. */
+  expired(): void;
+  /** What was read could be watched. */
+  settled(): void;
+};
+
+type Progress = { token: string; version: string; reset: boolean; readonly keys: Set<string> };
+
+const PAGE = 500;
+/** After the pages expired this often, the collection is read in one piece, as client-go does. */
+const EXPIRIES = 2;
+/** Milliseconds for a collection in one piece. */
+const WHOLE_MS = 10 * 60_000;
+
+/** Creates the lister; nothing is sent before the first `read`. */
+export function createLister({ client, path, keep }: ListerOptions): Lister {
+  let progress: Progress | undefined;
+  let expiries = 0;
+
+  async function readPage({ token }: Progress, signal: AbortSignal): Promise<JsonObject> {
+    const isWhole = token === '' && expiries >= EXPIRIES;
+    const query = isWhole ? '' : `?limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
+    const page = await client.request('list', path + query, {
+      signal,
+      ...(isWhole ? { completeMs: WHOLE_MS } : {}),
+    });
+    if (!isObject(page)) throw new Error(`list ${path}: the answer is not a list`);
+    return page;
+  }
+
+  return {
+    async read(last, signal) {
+      progress ??= { token: '', version: '', reset: false, keys: new Set() };
+      do {
+        let page: JsonObject;
+        try {
+          page = await readPage(progress, signal);
+        } catch (error) {
+          if (isExpired(error)) {
+            expiries += 1;
+            progress = undefined;
+          }
+          throw error;
+        }
+        const metadata = objectAt(page, 'metadata');
+        progress.version = stringAt(metadata, 'resourceVersion') ?? progress.version;
+        // Behind what was seen: etcd was restored from a backup, and every object is as it was then.
+        progress.reset ||= isOlder(progress.version, last);
+        for (const object of listAt(page, 'items') ?? []) progress.keys.add(keep(object, progress.reset));
+        progress.token = stringAt(metadata, 'continue') ?? '';
+      } while (progress.token !== '');
+      const { version, keys } = progress;
+      progress = undefined;
+      return { version, keys };
+    },
+    expired() {
+      expiries += 1;
+    },
+    settled() {
+      expiries = 0;
+    },
+  };
+}

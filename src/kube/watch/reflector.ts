@@ -1,0 +1,268 @@
+import { onAbort } from '../../kit/abort.ts';
+import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import type { ApiClient } from '../client.ts';
+import { backoff, type Clock } from '../../kit/clock.ts';
+import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
+import { createLister } from './lister.ts';
+import { createStore, type Store, type Stored } from './store.ts';
+import { type Attempt, createTrouble } from './trouble.ts';
+
+/** One change of a kept object: `now` is absent where it was deleted, `before` where it is new. */
+export type Change<T> = { readonly key: string; readonly now: T | undefined; readonly before: T | undefined };
+
+export type ReflectorOptions<T> = {
+  readonly client: ApiClient;
+  /** Collection to list and watch: `/api/v1/pods`. */
+  readonly path: string;
+  /** Trims an object to what is read of it; called once for each, as it arrives. */
+  readonly read: (object: JsonObject) => T;
+  readonly keyOf: (object: T) => string;
+  readonly onChange: (change: Change<T>) => void;
+  readonly clock: Clock;
+  /** A watch that ended otherwise than by its own time: why. */
+  readonly onRestart?: (reason: string) => void;
+  /** Lists or watches fail: once for each kind of failure, until {@link onWorking}. */
+  readonly onTrouble?: (attempt: Attempt, reason: string) => void;
+  /** They work again. */
+  readonly onWorking?: () => void;
+  /** Something came over the watch; called for every line. */
+  readonly onHeard?: () => void;
+  /** Milliseconds for which a first list that is refused is tried again; default: half a minute. */
+  readonly refusedMs?: number;
+  /** Milliseconds without a byte, bookmarks included, after which a watch counts as dead. */
+  readonly idleMs?: number;
+};
+
+/** Keeps a store in step with a collection. */
+export type Reflector<T> = {
+  readonly store: Store<T>;
+  /**
+   * Lists and watches until the signal aborts. Rejects only where the first list is refused (401, 403, 404), and still is
+   * after half a minute: an API server that has just started refuses everybody until it has read its roles.
+   */
+  run(signal: AbortSignal): Promise<void>;
+  /** Whether the first list is complete. */
+  synced(): boolean;
+  /** Resolves when the first list is complete. */
+  readonly whenSynced: Promise<void>;
+  /** Since when it is not kept in step (refused, failing, silent), in milliseconds on the monotonic clock. */
+  health(): { readonly brokenSinceMs: number | undefined };
+};
+
+const WATCH_SECONDS = 300;
+const IDLE_MS = 90_000;
+/** After this many watches in a row that gave nothing the version itself may be the fault (a restored etcd): list again. */
+const RELIST_AFTER = 5;
+/** A watch that ends sooner than this counts as failed, so that a server that closes at once is not asked in a loop. */
+const SHORT_MS = 1_000;
+/** A watch that is open for this long works, though nothing may have happened yet. */
+const STEADY_MS = 10_000;
+const RETRY_MS = { base: 250, cap: 30_000 } as const;
+const REFUSED_MS = 30_000;
+/** Between two attempts at a first list that is refused. */
+const REFUSED_CAP_MS = 5_000;
+const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
+
+/** How a watch ended: whether anything came, and why, where it was not by its own time. */
+type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
+type Failure = {
+  readonly error: Error;
+  /**
+   * `version`: the server does not know it any more. `refused`: there was no watch. `fruitless`: the connection failed, or
+   * the watch itself.
+   */
+  readonly cause: 'version' | 'refused' | 'fruitless';
+  readonly isSilent: boolean;
+};
+
+/** Creates a reflector; it starts with `run`. */
+export function createReflector<T extends Stored>(options: ReflectorOptions<T>): Reflector<T> {
+  const { client, path, read, keyOf, onChange, clock, onRestart, idleMs = IDLE_MS, refusedMs = REFUSED_MS } = options;
+  const store = createStore<T>();
+  const trouble = createTrouble(options);
+  const lister = createLister({ client, path, keep });
+  let synced = false;
+  /** The last version of the collection that was seen. */
+  let last = '';
+  let markSynced = () => {};
+  const whenSynced = new Promise<void>((resolve) => {
+    markSynced = resolve;
+  });
+
+  async function list(signal: AbortSignal): Promise<void> {
+    const { version, keys } = await lister.read(last, signal);
+    for (const key of [...store.keys()]) {
+      if (!keys.has(key)) drop(key);
+    }
+    last = version;
+  }
+
+  function keep(object: JsonObject, reset = false): string {
+    const now = read(object);
+    const key = keyOf(now);
+    const put = store.put(key, now, reset);
+    if (put !== 'stale') onChange({ key, now, before: put.before });
+    return key;
+  }
+
+  function drop(key: string): void {
+    const before = store.delete(key);
+    if (before !== undefined) onChange({ key, now: undefined, before });
+  }
+
+  /** Watches from the last version that was seen. `wasSilent`: the watch before gave nothing for too long. */
+  async function watch(wasSilent: boolean, signal: AbortSignal): Promise<Ended> {
+    const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
+    const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${last}`;
+    const over = new AbortController();
+    const forget = onAbort(signal, () => over.abort(signal.reason));
+    let [isSilent, isOpen, heard] = [false, false, false];
+    const fallSilent = (): void => {
+      isSilent = true;
+      over.abort(new Error(`silent for ${idleMs / 1000} s`));
+    };
+    let cancelIdle = clock.after(idleMs, fallSilent);
+    let cancelSteady = () => {};
+    try {
+      const chunks = await client.stream(`${path}?${query}`, over.signal);
+      isOpen = true;
+      // Silence after silence proves nothing.
+      if (trouble.brokenSince() !== undefined && !wasSilent) cancelSteady = clock.after(STEADY_MS, trouble.works);
+      for await (const line of lines(chunks)) {
+        cancelIdle();
+        cancelIdle = clock.after(idleMs, fallSilent);
+        take(line);
+        options.onHeard?.();
+        if (!heard) trouble.works();
+        heard = true;
+      }
+      return { heard, failure: undefined };
+    } catch (thrown) {
+      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      if (isSilent) return { heard, failure: { error: new Error('silent'), cause: 'fruitless', isSilent } };
+      if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version', isSilent } };
+      const cause = error instanceof ApiError && !isOpen ? 'refused' : 'fruitless';
+      return { heard, failure: { error, cause, isSilent } };
+    } finally {
+      cancelIdle();
+      cancelSteady();
+      forget();
+      over.abort();
+    }
+  }
+
+  /** Takes one event of the watch. Throws where the server says that the watch is over. */
+  function take(line: string): void {
+    const event = parseJson(line);
+    if (!isObject(event)) throw new Error('an event of the watch is not JSON');
+    const object = objectAt(event, 'object');
+    if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
+    last = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? last;
+    if (event.type === 'DELETED') drop(keyOf(read(object)));
+    else if (event.type === 'ADDED' || event.type === 'MODIFIED') keep(object);
+  }
+
+  async function run(signal: AbortSignal): Promise<void> {
+    let isListed = false;
+    let refusedSince: number | undefined;
+    /** In a row: failed lists, failed watches, watches that gave nothing although the server let us watch. */
+    let [lists, watches, fruitless] = [0, 0, 0];
+    let wasSilent = false;
+
+    /** Lists once; gives the milliseconds to wait where that failed. */
+    async function tryList(): Promise<number> {
+      try {
+        await list(signal);
+        isListed = true;
+        lists = 0;
+        synced = true;
+        markSynced();
+        return 0;
+      } catch (error) {
+        if (signal.aborted) return 0;
+        const now = clock.monotonic();
+        refusedSince = !synced && isRefusal(error) ? (refusedSince ?? now) : undefined;
+        if (refusedSince !== undefined && now - refusedSince >= refusedMs) throw error;
+        trouble.failed('list', error);
+        onRestart?.(reasonOf(error));
+        return waitMs(error, lists++, refusedSince === undefined ? RETRY_MS.cap : REFUSED_CAP_MS);
+      }
+    }
+
+    /** Watches once; gives the milliseconds to wait before the next list or watch. */
+    async function tryWatch(): Promise<number> {
+      const started = clock.monotonic();
+      const { heard, failure } = await watch(wasSilent, signal);
+      if (signal.aborted) return 0;
+      const now = clock.monotonic();
+      const isShort = now - started < SHORT_MS;
+      if (!isShort && (heard || failure === undefined)) watches = 0;
+      if (heard) {
+        fruitless = 0;
+        lister.settled();
+      }
+      wasSilent = failure?.isSilent === true;
+      if (failure === undefined && !isShort) {
+        trouble.works();
+        return 0;
+      }
+      const { error, cause } = failure ?? { error: new Error('closed at once'), cause: 'fruitless' };
+      if (cause === 'version') {
+        onRestart?.('expired');
+        isListed = false;
+        if (!heard && isExpired(error)) lister.expired();
+        // This is what happens to a watch that was away for too long; it is trouble only where it happens again.
+        if (heard && !isShort) return 0;
+      } else if (failure !== undefined) onRestart?.(reasonOf(error));
+      if (cause === 'fruitless' && !heard) fruitless += 1;
+      if (fruitless >= RELIST_AFTER) {
+        fruitless = 0;
+        isListed = false;
+      }
+      trouble.failed('watch', error, wasSilent ? now - idleMs : now);
+      return waitMs(error, watches++, RETRY_MS.cap);
+    }
+
+    while (!signal.aborted) {
+      const ms = isListed ? await tryWatch() : await tryList();
+      if (ms > 0 && !signal.aborted) await clock.delay(ms, signal);
+    }
+  }
+
+  /** Later after each failure, and not before the server wants to be asked again. */
+  function waitMs(error: unknown, failures: number, cap: number): number {
+    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    return Math.max(asked, backoff(failures, RETRY_MS.base, cap, clock.random));
+  }
+
+  return {
+    store,
+    run,
+    synced: () => synced,
+    whenSynced,
+    health: () => ({ brokenSinceMs: trouble.brokenSince() }),
+  };
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && REFUSALS.has(error.status);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let parts: Buffer[] = [];
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+      const tail = chunk.subarray(start, end);
+      const line = parts.length === 0 ? tail : Buffer.concat([...parts, tail]);
+      parts = [];
+      start = end + 1;
+      if (line.length > 0) yield line.toString('utf8');
+    }
+    if (start < chunk.length) parts.push(chunk.subarray(start));
+  }
+}

@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto';
+import { access, constants, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { ImageCache } from './cache.ts';
+import { CacheFormatError, cacheText, MAX_FILE, parseCache } from './format.ts';
+import { codeOf } from '../errors.ts';
+
+export type CacheFileOptions = {
+  readonly file: string;
+  readonly cache: ImageCache;
+  /** Of each kind. */
+  readonly maxEntries: number;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /**
+   * Each problem once, until the file was written again, which is told with undefined. Never fatal: work goes on, with
+   * what is in memory.
+   */
+  readonly onProblem: (problem: string | undefined) => void;
+  /** Runs something later; returns what calls it off. For tests; else a timer that does not keep the process alive. */
+  readonly schedule?: (milliseconds: number, run: () => void) => () => void;
+};
+
+export type CacheFile = {
+  /** Fills the cache from the file, before the first look-up; says how much of it was in the file. Never throws. */
+  load(): Promise<{ readonly digests: number; readonly tags: number }>;
+  /** To be called after each change of the cache; the file is written within 10 s. */
+  changed(): void;
+  /** Writes what is not written yet, and then no more. Never throws. */
+  close(): Promise<void>;
+};
+
+/** Between a change and its being written, in milliseconds; and after a failure. */
+const INTERVAL = 10_000;
+const RETRY = 60_000;
+/** A temporary file that nobody wrote to for so long, in milliseconds, is of a process that died. */
+const ABANDONED = 60_000;
+/** Entries of a kind that are restored before others have their turn. */
+const AT_ONCE = 5000;
+/** No more entries of a kind than this fit into a file. */
+const MOST = 500_000;
+
+/** Keeps a cache's contents in a file over restarts. Several processes may use one file: the last one wins. */
+export function createCacheFile(options: CacheFileOptions): CacheFile {
+  const { file, cache, now } = options;
+  const schedule = options.schedule ?? later;
+  const most = Math.min(options.maxEntries, MOST);
+  const told = new Set<string>();
+  let callOff: (() => void) | undefined;
+  let running: Promise<void> | undefined;
+  let isDirty = false;
+  let isClosed = false;
+
+  function tell(problem: string): void {
+    if (told.has(problem)) return;
+    told.add(problem);
+    options.onProblem(`images.cache.file: ${problem}`);
+  }
+
+  function tellUnwritable(error: unknown): void {
+    tell(
+      `${file} cannot be written (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. It is tried once a minute`,
+    );
+  }
+
+  /** The file's contents; undefined where there is none, or none that may be touched. */
+  async function read(): Promise<Buffer | undefined> {
+    try {
+      if (!(await isOrdinary(file))) {
+        await access(dirname(file), constants.W_OK).catch(tellUnwritable);
+        return undefined;
+      }
+      const handle = await open(file, 'r');
+      try {
+        const { size } = await handle.stat();
+        if (size > MAX_FILE) throw new CacheFormatError(`larger than ${MAX_FILE} bytes`);
+        return await handle.readFile();
+      } finally {
+        await handle.close();
+      }
+    } catch (error) {
+      if (error instanceof CacheFormatError) throw error;
+      tell(`${file} cannot be read (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}`);
+      return undefined;
+    }
+  }
+
+  async function setAside(problem: string): Promise<void> {
+    const aside = `${file}.corrupt`;
+    try {
+      await rename(file, aside);
+      tell(`${file} is ${problem}; it is now ${aside}, and images are looked up again`);
+    } catch (error) {
+      tell(
+        `${file} is ${problem}, and cannot be renamed to ${aside} (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. ` +
+          'Images are looked up again',
+      );
+    }
+  }
+
+  async function write(): Promise<void> {
+    const temporary = `${file}.${randomBytes(6).toString('hex')}.tmp`;
+    try {
+      await isOrdinary(file);
+      await removeAbandoned(file, now());
+      const digests = cache.sharedDigests(most);
+      await turn();
+      const tags = cache.sharedTags(most);
+      const handle = await open(temporary, 'wx', 0o600);
+      try {
+        for (const piece of cacheText({ digests, tags })) await handle.writeFile(piece);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(temporary, file);
+    } catch (error) {
+      await unlink(temporary).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Writes if there is something to write; says how long to wait for the next time, in milliseconds. */
+  async function save(): Promise<number> {
+    if (!isDirty) return INTERVAL;
+    isDirty = false;
+    const started = now();
+    try {
+      await write();
+      if (told.size > 0) options.onProblem(undefined);
+      told.clear();
+      // Where a disk is slow, a twentieth of the time is spent on it at most.
+      return Math.max(INTERVAL, 20 * (now() - started));
+    } catch (error) {
+      isDirty = true;
+      tellUnwritable(error);
+      return RETRY;
+    }
+  }
+
+  function arrange(wait: number): void {
+    if (callOff !== undefined || running !== undefined || isClosed || !isDirty) return;
+    callOff = schedule(wait, () => {
+      callOff = undefined;
+      running = save().then((next) => {
+        running = undefined;
+        arrange(next);
+      });
+    });
+  }
+
+  return {
+    async load() {
+      try {
+        const body = await read();
+        if (body === undefined) return { digests: 0, tags: 0 };
+        const { digests, tags } = await parseCache(body, options.maxEntries, now());
+        // From the end: what was used last is to be restored last.
+        for (let end = Math.max(digests.length, tags.length); end > 0; end -= AT_ONCE) {
+          const start = Math.max(0, end - AT_ONCE);
+          cache.restore({ digests: digests.slice(start, end), tags: tags.slice(start, end) });
+          await turn();
+        }
+        return { digests: digests.length, tags: tags.length };
+      } catch (error) {
+        if (!(error instanceof CacheFormatError)) throw error;
+        await setAside(error.message);
+        return { digests: 0, tags: 0 };
+      }
+    },
+    changed() {
+      isDirty = true;
+      arrange(INTERVAL);
+    },
+    async close() {
+      isClosed = true;
+      callOff?.();
+      await running;
+      await save();
+    },
+  };
+}
+
+function later(milliseconds: number, run: () => void): () => void {
+  const timer = setTimeout(run, milliseconds);
+  timer.unref();
+  return () => clearTimeout(timer);
+}
+
+/**
+ * Whether there is a file; false where there is nothing.
+ *
+ * @throws what `stat` throws, and an error with the code `EISDIR` or `ENOTFILE` for what is no file: a device would be
+ *   replaced by ours
+ */
+async function isOrdinary(file: string): Promise<boolean> {
+  const found = await stat(file).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (found === undefined || found.isFile()) return found !== undefined;
+  throw Object.assign(new Error('no file'), { code: found.isDirectory() ? 'EISDIR' : 'ENOTFILE' });
+}
+
+/** Removes temporary files that processes left behind which died while they wrote. */
+async function removeAbandoned(file: string, now: number): Promise<void> {
+  const directory = dirname(file);
+  const names = await readdir(directory);
+  for (const name of names) {
+    if (!name.startsWith(`${basename(file)}.`) || !/^\.[0-9a-f]{12}\.tmp$/.test(name.slice(basename(file).length)))
+      continue;
+    const path = join(directory, name);
+    // Another process may be done with it, or remove it, at the same time.
+    const changedAt = await stat(path).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => now,
+    );
+    if (now - changedAt > ABANDONED) await unlink(path).catch(() => undefined);
+  }
+}
+
+/** What an operator can do. */
+function adviceFor(code: string, file: string): string {
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return `create the directory ${dirname(file)}`;
+    case 'EISDIR':
+      return 'this is a directory: name a file in it';
+    case 'ENOTFILE':
+      return 'this is a device, a pipe or a socket: name a file';
+    case 'EACCES':
+    case 'EPERM':
+      return 'let the user of this process read and write its directory';
+    case 'EROFS':
+      return 'the file system is read-only: name a file on a volume that can be written';
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'the disk or its quota is full: free or add some space';
+    case 'EBUSY':
+      return 'mount its directory instead of the file itself: it is replaced as a whole';
+    default:
+      return 'see what its file system says';
+  }
+}

@@ -1,0 +1,180 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Found, SharedEntries, TagEntry } from './cache.ts';
+import { isDigest } from '../digest.ts';
+import { ImageError, printable } from '../errors.ts';
+import { isObject, parseObject } from '../json.ts';
+import { readPlatform, type Skipped } from '../manifest.ts';
+import { parseReference } from '../reference.ts';
+
+/**
+ * The file is one JSON object, `{"version":1,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
+ * used first. It is read by lines, too: 50,000 entries at once would stop everything else for half a second.
+ */
+const HEAD = '{"version":1,"digests":{';
+const MIDDLE = '},"tags":{';
+const END = '}}';
+
+/** Bytes of a file that is read at most. */
+export const MAX_FILE = 64 * 1024 * 1024;
+/** Bytes that are written of each kind; together they stay below {@link MAX_FILE}. */
+const MAX_DIGESTS = 46 * 1024 * 1024;
+const MAX_TAGS = 16 * 1024 * 1024;
+/** Bytes of an entry; a real one has some 500. An image that is made to have more is asked for again. */
+const MAX_ENTRY = 64 * 1024;
+/** Bytes that are written or read at once, before others have their turn; that takes some milliseconds. */
+const PIECE = 256 * 1024;
+const MAX_REASON = 300;
+
+/** A file is not as {@link cacheText} writes it. The message completes a sentence: `it is …`. */
+export class CacheFormatError extends Error {
+  override readonly name = 'CacheFormatError';
+}
+
+/**
+ * The file's text, in pieces of some 256 KiB. A tag is written only with its digest; what does not fit is left out, and
+ * is what was used longest ago.
+ */
+export function* cacheText({ digests, tags }: SharedEntries): Generator<string> {
+  const written = new Set<string>();
+  function* digestsAndTheTags(): Generator<readonly [string, Found]> {
+    yield* digests;
+    // A tag may have outlived its digest in memory, and is of no use without it.
+    for (const [, { digest, found }] of tags) if (!written.has(digest)) yield [digest, found];
+  }
+  function* complete(): Generator<readonly [string, TagEntry]> {
+    for (const tag of tags) if (written.has(tag[1].digest)) yield tag;
+  }
+  yield `${HEAD}\n`;
+  yield* pieces(MAX_DIGESTS, digestsAndTheTags(), ({ platforms, skipped }) => ({ platforms, skipped }), written);
+  yield `\n${MIDDLE}\n`;
+  yield* pieces(MAX_TAGS, complete(), ({ found: _found, ...entry }) => entry, new Set());
+  yield `\n${END}\n`;
+}
+
+function* pieces<T>(
+  most: number,
+  entries: Iterable<readonly [string, T]>,
+  toJson: (value: T) => object,
+  written: Set<string>,
+): Generator<string> {
+  let total = 0;
+  let piece = '';
+  for (const [key, value] of entries) {
+    const line = `${total === 0 ? '' : ',\n'}${JSON.stringify(key)}:${JSON.stringify(toJson(value))}`;
+    const size = Buffer.byteLength(line);
+    if (size > MAX_ENTRY) continue;
+    if (total + size > most) break;
+    total += size;
+    written.add(key);
+    piece += line;
+    if (piece.length < PIECE) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
+}
+
+/**
+ * Reads what {@link cacheText} wrote, and lets others have their turn meanwhile. Nothing in the file is believed: what
+ * is no valid entry is left out.
+ *
+ * @param most entries of each kind
+ * @param now the wall clock's milliseconds; no tag can have been checked later
+ * @throws CacheFormatError for what is no such file, or not all of it
+ */
+export async function parseCache(body: Buffer, most: number, now: number): Promise<SharedEntries> {
+  const digests = new Map<string, Found>();
+  const tags = new Map<string, TagEntry>();
+  let section: 'none' | 'digests' | 'tags' | 'end' = 'none';
+  let pause = PIECE;
+  for (let start = 0, end = 0; start < body.length; start = end + 1) {
+    const newline = body.indexOf(0x0a, start);
+    end = newline < 0 ? body.length : newline;
+    const line = body.toString('utf8', start, end);
+    if (section === 'none') {
+      if (line !== HEAD) throw new CacheFormatError(strange(line));
+      section = 'digests';
+    } else if (section === 'digests' && line === MIDDLE) section = 'tags';
+    else if (section === 'tags' && line === END) section = 'end';
+    else if (line !== '') {
+      if (section === 'end') throw new CacheFormatError('followed by something else');
+      const entry = line.length > MAX_ENTRY ? undefined : parseObject(`{${line.replace(/,$/, '')}}`);
+      if (entry === undefined) throw new CacheFormatError('damaged or cut off');
+      for (const [key, value] of Object.entries(entry)) {
+        if (section === 'digests') setOnce(digests, key, readFound(key, value));
+        else setOnce(tags, key, readTag(key, value, digests, now));
+      }
+    }
+    if (end < pause) continue;
+    pause = end + PIECE;
+    await turn();
+  }
+  if (section !== 'end') throw new CacheFormatError(section === 'none' ? strange('') : 'cut off');
+  const found = [...digests].slice(0, most);
+  await turn();
+  return { digests: found, tags: [...tags].slice(0, most) };
+}
+
+function strange(firstLine: string): string {
+  const version = /^\{\s*"version"\s*:\s*(\d{1,9})\b/.exec(firstLine.slice(0, 100))?.[1] ?? '1';
+  return version === '1' ? 'no cache that this program wrote' : `of version ${version}, which this program cannot read`;
+}
+
+/** The first of several is the one that was used last. */
+function setOnce<T>(map: Map<string, T>, key: string, value: T | undefined): void {
+  if (value !== undefined && !map.has(key)) map.set(key, value);
+}
+
+function readFound(digest: string, value: unknown): Found | undefined {
+  if (!isDigest(digest) || !isObject(value)) return undefined;
+  if (!Array.isArray(value.platforms) || value.platforms.length === 0) return undefined;
+  const platforms = value.platforms.flatMap((platform: unknown) => {
+    const read = isObject(platform) ? readPlatform(platform) : '';
+    return typeof read === 'string' ? [] : [read];
+  });
+  const skipped = readSkipped(value.skipped);
+  // Half of what an image runs on would be wrong for as long as it is remembered.
+  if (platforms.length < value.platforms.length || skipped === undefined) return undefined;
+  return { platforms, skipped };
+}
+
+function readSkipped(value: unknown): Skipped[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return value.flatMap((entry: unknown) => {
+    if (!isObject(entry) || typeof entry.reason !== 'string') return [];
+    const reason = printable(entry.reason, MAX_REASON);
+    return [typeof entry.digest === 'string' && isDigest(entry.digest) ? { digest: entry.digest, reason } : { reason }];
+  });
+}
+
+function readTag(
+  canonical: string,
+  value: unknown,
+  digests: ReadonlyMap<string, Found>,
+  now: number,
+): TagEntry | undefined {
+  if (!isObject(value) || !isTag(canonical)) return undefined;
+  const { digest, checkedAt, source, etag, headless } = value;
+  if (typeof digest !== 'string' || typeof source !== 'string' || typeof checkedAt !== 'number') return undefined;
+  const found = digests.get(digest);
+  if (found === undefined || !/^[\x21-\x7e]{1,1024}$/.test(source) || !(checkedAt >= 0)) return undefined;
+  return {
+    digest,
+    found,
+    checkedAt: Math.min(checkedAt, now),
+    source,
+    ...(typeof etag === 'string' && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),
+    ...(headless === true ? { headless } : {}),
+  };
+}
+
+/** Whether a name is a tag's, in the form under which it is looked up. */
+function isTag(canonical: string): boolean {
+  try {
+    const reference = parseReference(canonical);
+    return reference.canonical === canonical && reference.digest === undefined;
+  } catch (error) {
+    if (error instanceof ImageError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { urlHost } from './endpoint.ts';
+import { codeOf } from '../errors.ts';
+import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
+import { readAuthorities, type Trust } from '../http/trust.ts';
+
+/** A file, or a folder of certificates, that is of no use, or of which something is ignored. */
+export type HostsProblem = { readonly file: string; readonly problem: string };
+
+export type HostsDirectory = {
+  /** What the last good files say of a registry; undefined where no folder is for it. */
+  hosts(registry: string): HostsConfig | undefined;
+  /** host[:port] of the folders, and of the hosts that their files name. */
+  namedHosts(): ReadonlySet<string>;
+  /** Reads everything again. A folder that is of no use now keeps what it last said. */
+  reload(): Promise<readonly HostsProblem[]>;
+  /** What was read or looked for: the directory, its folders, files, and certificates elsewhere. */
+  readonly paths: readonly string[];
+};
+
+/** Bytes of a file at most. */
+const MAX_FILE = 1024 * 1024;
+const DEFAULT = '_default';
+
+type Loaded = { readonly entries: HostsConfig['entries']; readonly file: string; readonly warnings: readonly string[] };
+
+/** What one reload reads, by the path of each file. */
+type Reader = (file: string) => Promise<string | undefined>;
+
+/**
+ * containerd's directory of registries: a folder for each host[:port], `_default` for all others, and in it a `hosts.toml`
+ * or certificates as Docker names them. Empty until the first reload; an empty `directory` stays so.
+ *
+ * @param onIgnored told of what a reload passes over in a file, once as long as it stays so
+ */
+export function createHostsDirectory(options: {
+  readonly directory: string;
+  readonly onIgnored?: (problem: HostsProblem) => void;
+}): HostsDirectory {
+  const { directory } = options;
+  let folders: ReadonlyMap<string, Loaded> = new Map();
+  /** Names of folders, by how they are written in images' names, where hosts are in lower case. */
+  let spelled: ReadonlyMap<string, string> = new Map();
+  let named: ReadonlySet<string> = new Set();
+  let paths: readonly string[] = directory === '' ? [] : [directory];
+  let running: Promise<unknown> = Promise.resolve();
+
+  async function load(): Promise<readonly HostsProblem[]> {
+    const seen = new Set([directory]);
+    const read: Reader = (file) => {
+      seen.add(file);
+      return readText(file);
+    };
+    const problems: HostsProblem[] = [];
+    const next = new Map<string, Loaded>();
+    let names: string[];
+    try {
+      names = (await readdir(directory)).sort();
+    } catch (error) {
+      return [{ file: directory, problem: reason(error) }];
+    }
+    // `..data` and its like are how mounted ConfigMaps and Secrets are swapped; the folders are links into it.
+    for (const name of names.filter((each) => !each.startsWith('..'))) {
+      const folder = join(directory, name);
+      const before = folders.get(name);
+      try {
+        if (!(await isDirectory(folder))) continue;
+        seen.add(folder);
+        next.set(name, await loadFolder(folder, read));
+      } catch (error) {
+        problems.push({ file: folder, problem: reason(error) });
+        if (before !== undefined) next.set(name, before);
+      }
+    }
+    tell(next);
+    folders = next;
+    // A folder that is in lower case already wins over others.
+    const folderNames = [...next.keys()].filter((name) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
+    spelled = new Map([...folderNames, ...folderNames.filter(isLower)].map((name) => [name.toLowerCase(), name]));
+    named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name).toLowerCase(), ...hostsIn(loaded)]));
+    paths = [...seen];
+    return problems;
+  }
+
+  /** Files that did not change stay silent. */
+  function tell(next: ReadonlyMap<string, Loaded>): void {
+    for (const [name, { file, warnings }] of next) {
+      const before = folders.get(name)?.warnings ?? [];
+      for (const problem of warnings) if (!before.includes(problem)) options.onIgnored?.({ file, problem });
+    }
+  }
+
+  return {
+    hosts(registry) {
+      const name = namesOf(registry).flatMap((each) => spelled.get(each) ?? [])[0];
+      const loaded = name === undefined ? undefined : folders.get(name);
+      return loaded === undefined ? undefined : { entries: loaded.entries, isDefault: name === DEFAULT };
+    },
+    namedHosts: () => named,
+    reload() {
+      if (directory === '') return Promise.resolve([]);
+      // One after the other: what was read last counts.
+      const result = running.then(load);
+      running = result.catch(() => undefined);
+      return result;
+    },
+    get paths() {
+      return paths;
+    },
+  };
+}
+
+/** The folders of a registry in containerd's order; `host_5000_` is for file systems without colons. */
+function namesOf(registry: string): string[] {
+  const colon = registry.lastIndexOf(':');
+  const escaped = colon > 0 ? [`${registry.slice(0, colon)}_${registry.slice(colon + 1)}_`] : [];
+  return [...escaped, registry, DEFAULT];
+}
+
+/** The registry that a folder is for, `_default` being no host. */
+function hostOf(name: string): string {
+  return name.replace(/_(\d+)_$/, ':$1');
+}
+
+function isLower(name: string): boolean {
+  return name === name.toLowerCase();
+}
+
+function hostsIn({ entries }: Loaded): string[] {
+  return entries.flatMap(({ address }) => (address === undefined ? [] : [urlHost(address)]));
+}
+
+async function loadFolder(folder: string, read: Reader): Promise<Loaded> {
+  const file = join(folder, 'hosts.toml');
+  const text = (await explained('hosts.toml', () => read(file))) ?? '';
+  const { entries, warnings } =
+    text === ''
+      ? { entries: [await readDockerStyle(folder)], warnings: [] }
+      : await explained('hosts.toml', async (): Promise<HostsFile> => parseHostsToml(text, { directory: folder }));
+  return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, file, read))) };
+}
+
+/** `*.crt` are authorities, `*.cert` and `*.key` clients of the registry itself. */
+async function readDockerStyle(folder: string): Promise<HostEntry<TlsFiles>> {
+  const names = (await readdir(folder)).filter((name) => !name.startsWith('..')).sort();
+  const ending = (end: string): string[] => names.filter((name) => name.endsWith(end));
+  const authorities = ending('.crt').map((name) => join(folder, name));
+  const clients = ending('.cert').map((name) => {
+    const key = name.replace(/\.cert$/, '.key');
+    return { certificate: join(folder, name), key: join(folder, names.includes(key) ? key : name) };
+  });
+  const isEmpty = authorities.length === 0 && clients.length === 0;
+  const tls = isEmpty ? {} : { tls: { verify: true, plain: false, authorities, clients } };
+  return { resolvesTags: true, headers: {}, ...tls };
+}
+
+async function loadEntry(
+  { tls, ...entry }: HostEntry<TlsFiles>,
+  from: string,
+  read: Reader,
+): Promise<HostEntry<Trust>> {
+  if (tls === undefined) return entry;
+  const { verify, plain } = tls;
+  const authorities: string[] = [];
+  for (const file of tls.authorities) {
+    authorities.push(...(await explained(`ca ${file}`, async () => readAuthorities(await needed(read, file)))));
+  }
+  const clients: { certificate: string; key: string }[] = [];
+  for (const { certificate, key } of tls.clients) {
+    clients.push(
+      await explained(`client ${certificate}`, async () => {
+        const pair = { certificate: await needed(read, certificate), key: await needed(read, key) };
+        checkPair(pair);
+        return pair;
+      }),
+    );
+  }
+  const parts = JSON.stringify([verify, plain, authorities, clients]);
+  const id = `hosts.toml ${createHash('sha256').update(parts).digest('hex')}`;
+  return { ...entry, tls: { id, verify, plain, authorities, clients, file: from } };
+}
+
+async function needed(read: Reader, file: string): Promise<string> {
+  const text = await read(file);
+  if (text === undefined) throw new Error('does not exist');
+  return text;
+}
+
+/** OpenSSL's own words may quote what it read. */
+function checkPair({ certificate, key }: { certificate: string; key: string }): void {
+  try {
+    createSecureContext({ cert: certificate, key });
+  } catch {
+    throw new Error('a PEM certificate and its unencrypted key are expected, in one file or two');
+  }
+}
+
+/** Undefined where there is no such file. */
+async function readText(file: string): Promise<string | undefined> {
+  try {
+    const found = await stat(file);
+    // A pipe would never end.
+    if (!found.isFile()) throw new Error('is no file');
+    if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
+    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** False also for a link to nowhere, which a mount has for a moment. */
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function explained<T>(at: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw new Error(`${at}: ${reason(error)}`);
+  }
+}
+
+function reason(error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8';
+  if (code !== '') return `cannot be read (${code})`;
+  return error instanceof Error ? error.message : String(error);
+}

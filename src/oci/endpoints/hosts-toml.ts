@@ -1,0 +1,254 @@
+import { isAbsolute, join } from 'node:path';
+import { parse, TomlError } from 'smol-toml';
+import { isObject, type JsonObject } from '../../kit/json.ts';
+import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
+import { printable } from '../errors.ts';
+import type { Trust } from '../http/trust.ts';
+
+/** One host to ask, and what is configured for it; `Tls` are the paths of files, or what they hold. */
+export type HostEntry<Tls> = {
+  /** Its path is that of the API, as `/v2`. Absent: the registry itself, whose images are looked for. */
+  readonly address?: EndpointAddress;
+  readonly resolvesTags: boolean;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Absent where nothing is said of it. */
+  readonly tls?: Tls;
+};
+
+/** Files of certificates, by absolute path or relative to the working directory as the directory is. */
+export type TlsFiles = {
+  readonly verify: boolean;
+  /** Whether plain http is tried where https finds no TLS. */
+  readonly plain: boolean;
+  readonly authorities: readonly string[];
+  readonly clients: readonly { readonly certificate: string; readonly key: string }[];
+};
+
+export type HostsFile = {
+  /** In the order to be asked; never empty. */
+  readonly entries: readonly HostEntry<TlsFiles>[];
+  /** What is ignored, as containerd ignores it. */
+  readonly warnings: readonly string[];
+};
+
+/** What a directory says of a registry, its certificates loaded. */
+export type HostsConfig = {
+  readonly entries: readonly HostEntry<Trust>[];
+  /** Whether it is `_default`, which names no registry. */
+  readonly isDefault: boolean;
+};
+
+const MAX_TEXT = 1024 * 1024;
+
+const FIELDS = ['capabilities', 'ca', 'client', 'skip_verify', 'header', 'override_path', 'dial_timeout'];
+const CAPABILITIES: readonly unknown[] = ['pull', 'resolve', 'push', 'referrers'];
+
+/** As Go reads them: `1.5s`, `1m30s`. */
+const DURATION = /^(?:0|[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+
+/** RFC 9110, section 5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Those of the connection and of the request itself, which Go's client does not take from anybody either. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(
+  (
+    'accept accept-encoding connection content-length expect host keep-alive ' +
+    'proxy-connection te trailer transfer-encoding upgrade user-agent'
+  ).split(' '),
+);
+
+/** A table with its place in the file, for messages. */
+type Table = { readonly at: string; readonly fields: ReadonlyMap<string, unknown> };
+
+/**
+ * Reads containerd's `hosts.toml`; `directory` is the file's, which its paths are relative to.
+ *
+ * @throws Error naming the key, or the line, and the problem; without values that may be secret
+ */
+export function parseHostsToml(text: string, { directory }: { readonly directory: string }): HostsFile {
+  if (text.length > MAX_TEXT) throw new Error(`the file is longer than ${MAX_TEXT} characters`);
+  const warnings: string[] = [];
+  const document = parseToml(text);
+  // Of this key alone containerd wants the exact spelling.
+  const { host: hosts = {}, ...others } = document;
+  const root = readTable(others, '', [...FIELDS, 'server'], warnings);
+  if (!isTable(hosts)) throw wrong('host', hosts, 'tables as [host."https://mirror.example.com"]');
+
+  const entries: HostEntry<TlsFiles>[] = [];
+  for (const [name, value] of Object.entries(hosts)) {
+    const at = `host."${name.includes('@') ? '…' : printable(name, 120)}"`;
+    if (!isTable(value)) throw wrong(at, value, 'a table');
+    const table = readTable(value, `${at}.`, FIELDS, warnings);
+    const entry = readEntry(table, directory, readAddress(name, at), warnings);
+    if (entry !== undefined) entries.push(entry);
+  }
+
+  const server = root.fields.get('server') ?? '';
+  if (typeof server !== 'string') throw wrong('server', server, 'a host or URL');
+  if (server === '') {
+    for (const field of ['capabilities', 'override_path'].filter((name) => root.fields.has(name))) {
+      warnings.push(`${field}: counts for a server only, and none is given`);
+    }
+  }
+  const address = server === '' ? undefined : readAddress(server, 'server');
+  const last = readEntry(root, directory, address, warnings);
+  if (last !== undefined) entries.push(last);
+  if (entries.length === 0) throw new Error('capabilities: no host is left that may be pulled from');
+  return { entries, warnings };
+}
+
+function parseToml(text: string): JsonObject {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    // What follows the first line quotes the file, which may hold credentials in a header.
+    const [problem = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n');
+    throw new Error(`line ${error.line}, column ${error.column}: ${problem}`);
+  }
+}
+
+/** The fields by lower-case name, as containerd's decoder takes them. */
+function readTable(table: JsonObject, at: string, known: readonly string[], warnings: string[]): Table {
+  const fields = new Map<string, unknown>();
+  for (const [name, value] of Object.entries(table)) {
+    const lower = name.toLowerCase();
+    if (known.includes(lower)) fields.set(lower, value);
+    else
+      warnings.push(
+        `${at}${printable(name, 60)}: unknown, and ignored as by containerd; known are ${known.join(', ')}`,
+      );
+  }
+  return { at, fields };
+}
+
+function readAddress(text: string, at: string): EndpointAddress {
+  try {
+    return parseEndpointAddress(text);
+  } catch (error) {
+    throw new Error(`${at}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Undefined where nothing may be pulled from it. */
+function readEntry(
+  table: Table,
+  directory: string,
+  address: EndpointAddress | undefined,
+  warnings: string[],
+): HostEntry<TlsFiles> | undefined {
+  const capabilities = readCapabilities(table);
+  const overrides = readFlag(table, 'override_path') ?? false;
+  checkDuration(table);
+  const headers = readHeaders(table, warnings);
+  const tls = readTls(table, directory);
+  if (address === undefined) return { resolvesTags: true, headers, ...(tls === undefined ? {} : { tls }) };
+  if (!capabilities.includes('pull')) return undefined;
+  // http with anything about TLS is https first to containerd, unless the port says that it is http.
+  const plain = address.scheme === 'http' && tls !== undefined && !address.host.endsWith(':80');
+  return {
+    address: {
+      scheme: plain ? 'https' : address.scheme,
+      host: address.host,
+      path: overrides || address.path.endsWith('/v2') ? address.path : `${address.path}/v2`,
+    },
+    resolvesTags: capabilities.includes('resolve'),
+    headers,
+    ...(tls === undefined ? {} : { tls: { ...tls, plain } }),
+  };
+}
+
+function readCapabilities({ at, fields }: Table): readonly unknown[] {
+  const value = fields.get('capabilities') ?? [];
+  const names = Array.isArray(value) ? value.map((name) => (typeof name === 'string' ? name.toLowerCase() : name)) : [];
+  if (!Array.isArray(value) || !names.every((name) => CAPABILITIES.includes(name))) {
+    throw new Error(`${at}capabilities: expected a list of ${CAPABILITIES.join(', ')}`);
+  }
+  return names.length === 0 ? CAPABILITIES : names;
+}
+
+function readFlag({ at, fields }: Table, field: string): boolean | undefined {
+  const value = fields.get(field);
+  if (value !== undefined && typeof value !== 'boolean') throw wrong(`${at}${field}`, value, 'true or false');
+  return value;
+}
+
+/** Checked because containerd refuses the file; our own time-outs hold. */
+function checkDuration({ at, fields }: Table): void {
+  const value = fields.get('dial_timeout') ?? '';
+  if (typeof value !== 'string') throw wrong(`${at}dial_timeout`, value, 'a duration as "1s"');
+  if (value !== '' && (value.length > 64 || !DURATION.test(value))) {
+    throw new Error(`${at}dial_timeout: got "${printable(value, 60)}", expected a duration as "1s"`);
+  }
+}
+
+function readHeaders({ at, fields }: Table, warnings: string[]): Record<string, string> {
+  const table = fields.get('header') ?? {};
+  if (!isTable(table)) throw wrong(`${at}header`, table, 'a table');
+  const headers = new Map<string, string>();
+  for (const [name, value] of Object.entries(table)) {
+    const place = `${at}header."${printable(name, 60)}"`;
+    if (!TOKEN.test(name)) throw new Error(`${place}: this is no name of a header`);
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    if (!areTexts(values)) throw wrong(place, value, 'a text or a list of texts');
+    // Never with the value in the message: it may be a credential.
+    if (!values.every((text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
+      throw new Error(`${place}: the value has a line break or another character that no header may have`);
+    }
+    const lower = name.toLowerCase();
+    const before = headers.get(lower);
+    if (OWN_HEADERS.has(lower)) warnings.push(`${place}: ignored, it is not for a configuration to say`);
+    else if (values.length > 0) headers.set(lower, [...(before === undefined ? [] : [before]), ...values].join(', '));
+  }
+  return Object.fromEntries(headers);
+}
+
+function readTls(table: Table, directory: string): TlsFiles | undefined {
+  const { at, fields } = table;
+  const skip = readFlag(table, 'skip_verify');
+  const [ca, client] = [fields.get('ca'), fields.get('client')];
+  if (ca === undefined && client === undefined && skip === undefined) return undefined;
+  const absolute = (path: string): string => (isAbsolute(path) ? path : join(directory, path));
+
+  const authorities = typeof ca === 'string' ? [ca] : (ca ?? []);
+  if (!areTexts(authorities) || authorities.includes('')) throw wrong(`${at}ca`, ca, 'a path or a list of paths');
+  const expected = 'a path, a list of paths, or a list of pairs of paths';
+  const clients: readonly unknown[] | undefined =
+    client === undefined ? [] : typeof client === 'string' ? [client] : Array.isArray(client) ? client : undefined;
+  if (clients === undefined) throw wrong(`${at}client`, client, expected);
+  return {
+    verify: skip !== true,
+    plain: false,
+    authorities: authorities.map(absolute),
+    clients: clients.map((pair) => {
+      const [certificate, key = '', ...others] = typeof pair === 'string' ? [pair] : areTexts(pair) ? pair : [];
+      if (certificate === undefined || certificate === '' || others.length > 0) {
+        throw wrong(`${at}client`, pair, expected);
+      }
+      // Without a path of its own the key is in the same file.
+      return { certificate: absolute(certificate), key: absolute(key === '' ? certificate : key) };
+    }),
+  };
+}
+
+function areTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+/** TOML's dates are objects as well. */
+function isTable(value: unknown): value is JsonObject {
+  return isObject(value) && !(value instanceof Date);
+}
+
+function wrong(at: string, value: unknown, expected: string): Error {
+  const kind = Array.isArray(value)
+    ? 'a list'
+    : value instanceof Date
+      ? 'a date'
+      : isObject(value)
+        ? 'a table'
+        : undefined;
+  return new Error(
+    `${at}: expected ${expected}, got ${kind ?? (value === '' ? 'an empty text' : `a ${typeof value}`)}`,
+  );
+}

@@ -1,0 +1,118 @@
+import { LRUCache } from 'lru-cache';
+import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
+import { createFlights } from '../../kit/flights.ts';
+import { basic, createFetchToken, type TokenOptions } from './token.ts';
+import { type Credential, elsewhere, type Link, type Request, type Response, type Send } from './transport.ts';
+
+/** The value of an `Authorization` header, and what a token in it was asked for. */
+type Answer = { readonly header: string; readonly expiresAt: number; readonly scopes?: readonly string[] };
+
+const MAX_ANSWERS = 10_000;
+/** So often is one host answered for one request: a second time only where it then names a scope that is new. */
+const MAX_ROUNDS = 2;
+
+/**
+ * Answers challenges: anonymous, Basic and Bearer (the distribution project's token specification). A token is kept for
+ * (host, scope, credential) until it expires, and asked for once, however many requests wait for it. A credential moves
+ * only on a 401 from its own host, to that host or to the realm that it names; a 401 of a host that a redirect leads to
+ * is answered anonymously, and says nothing about what the first host was answered with.
+ */
+export function authenticate(options: TokenOptions): Link {
+  const answers = new LRUCache<string, Answer>({ max: MAX_ANSWERS });
+  const flights = createFlights<Answer>();
+  const fetchToken = createFetchToken(options);
+
+  return async (request, next) => {
+    const response = await converse(request, next);
+    if (response.status !== 401 || isFrom(request, response)) return response;
+    // Should the stranger redirect as well and end in a 401 of a third host, that stands.
+    return converse(elsewhere(request, response.url, options.named), next, response);
+  };
+
+  /** Asks the request's own host and answers its challenges; `refusal` is a 401 of that host that is there already. */
+  async function converse(request: Request, next: Send, refusal?: Response): Promise<Response> {
+    const key = keyOf(request);
+    let held = usable(key) ?? (await beforehand(request, next, key));
+    let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
+    for (let round = 1; response.status === 401 && isFrom(request, response); round += 1) {
+      if (answers.get(key) === held) answers.delete(key);
+      const scopes = [...new Set([request.scope, ...scopesOf(response)])];
+      const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
+      if (round > MAX_ROUNDS || !isNew) return response;
+      // While this request was under way, another may have been answered already.
+      const answer = usable(key) ?? (await answerTo(response, request, key, scopes));
+      if (answer === undefined || answer.header === held?.header) return response;
+      answers.set(key, answer);
+      held = answer;
+      response = await next(authorised(request, held));
+    }
+    return response;
+  }
+
+  /** For a request that may not go out without credentials: by the challenge of the API's root, and else Basic. */
+  async function beforehand(request: Request, next: Send, key: string): Promise<Answer | undefined> {
+    const { challengeAt: url, credential, ...rest } = request;
+    if (url === undefined || credential === undefined) return undefined;
+    const root = await next({ ...rest, credential, method: 'GET', url, headers: { accept: '*/*' } });
+    const isItsOwn = root.status === 401 && isFrom(request, root);
+    // The root knows no repository: where it names a scope, that is an example (ghcr.io: `repository:user/image:pull`).
+    const answer =
+      (isItsOwn ? await answerTo(root, request, key, [request.scope]) : undefined) ?? basicAnswer(credential);
+    answers.set(key, answer);
+    return answer;
+  }
+
+  function usable(key: string): Answer | undefined {
+    const held = answers.get(key);
+    return held !== undefined && held.expiresAt > options.now() ? held : undefined;
+  }
+
+  async function answerTo(
+    response: Response,
+    request: Request,
+    key: string,
+    scopes: readonly string[],
+  ): Promise<Answer | undefined> {
+    const bearer = bearerOf(response);
+    if (bearer !== undefined) {
+      return flights.join([key, ...scopes].join(' '), request.signal, async (signal) => {
+        const { text, expiresAt } = await fetchToken(bearer, { ...request, signal }, scopes);
+        return { header: `Bearer ${text}`, expiresAt, scopes };
+      });
+    }
+    const { credential } = request;
+    const challenges = parseChallenges(response.headers['www-authenticate']);
+    if (credential === undefined || !challenges.some(({ scheme }) => scheme === 'basic')) return undefined;
+    // An identity token is good for a token service only.
+    if (credential.identityToken !== undefined && credential.password === '') return undefined;
+    return basicAnswer(credential);
+  }
+}
+
+function basicAnswer(credential: Credential): Answer {
+  return { header: basic(credential), expiresAt: Number.POSITIVE_INFINITY };
+}
+
+function bearerOf(response: Response): Challenge | undefined {
+  const challenges = parseChallenges(response.headers['www-authenticate']);
+  return challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
+}
+
+function scopesOf(response: Response): string[] {
+  const bearer = bearerOf(response);
+  return bearer === undefined ? [] : pullScopes(bearer);
+}
+
+/** Whether a host itself answered, and not one that it redirects to. */
+function isFrom(request: Request, response: Response): boolean {
+  return response.url.host === request.url.host;
+}
+
+/** What was found out over a connection that nobody verifies, or for a named host, is not used over another. */
+function keyOf({ url, scope, policy, trust, credential }: Request): string {
+  return [url.origin, scope, policy, trust?.id ?? '', credential?.fingerprint ?? ''].join(' ');
+}
+
+function authorised(request: Request, answer: Answer | undefined): Request {
+  return answer === undefined ? request : { ...request, headers: { ...request.headers, authorization: answer.header } };
+}

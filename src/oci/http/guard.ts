@@ -1,0 +1,264 @@
+import { X509Certificate } from 'node:crypto';
+import { lookup as systemLookup } from 'node:dns';
+import { setMaxListeners } from 'node:events';
+import { isIP, type LookupFunction } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { LRUCache } from 'lru-cache';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
+import { createDns, libuvThreads } from './dns.ts';
+import { ImageError } from '../errors.ts';
+import { createKeptConnections, type KeptConnections } from './kept.ts';
+import type { ForwardProxy } from './proxy.ts';
+import { type ClientCertificate, createAuthorities, type Trust } from './trust.ts';
+import { createTunnel, proxyHeaders } from './tunnel.ts';
+
+export type GuardOptions = AddressRules & {
+  /** Milliseconds for looking the name up, connecting and the TLS handshake together. */
+  readonly connectTimeoutMs: number;
+  readonly now: () => number;
+  /** PEM of authorities that are trusted besides the built-in ones, as of now. */
+  readonly authorities?: () => readonly string[];
+  /** In place of the system's resolver. */
+  readonly lookup?: LookupFunction;
+};
+
+/** What decides over which connections a request goes. */
+export type Passage = {
+  readonly url: URL;
+  readonly policy: AddressPolicy;
+  readonly trust?: Trust;
+  readonly proxy?: ForwardProxy;
+};
+
+/** Where a request is sent, and with which headers besides its own. */
+export type Route = {
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** Connections that are judged by address where they are made. */
+export type Guard = {
+  /**
+   * A connection made for one policy, trust or proxy is never used for another. To be used at once.
+   *
+   * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for a client certificate that is none
+   */
+  route(passage: Passage): Route;
+  /** Which connections are older than the request that is sent next. */
+  begin: KeptConnections['begin'];
+  /** Whether a host[:port] answered from a public address; true as well for one that is not known. */
+  isPublic(host: string): boolean;
+  /** Ends all connections, and what runs on them. */
+  destroy(): void;
+};
+
+/** Connections of one policy, trust and proxy. `http` differs from `https` where a proxy is between. */
+type Pools = { readonly https: Agent; readonly http: Agent };
+
+const MAX_POOLS = 64;
+const POOL: Agent.Options = {
+  pipelining: 1,
+  // Below the five seconds after which common servers hang up, so that a request does not meet a closing connection.
+  keepAliveTimeout: 4000,
+  maxHeaderSize: 16 * 1024,
+};
+
+/** What a lookup reports when a name leads to an address that may not be dialled. Holds no address. */
+class ForbiddenLookup extends Error {
+  readonly reason: string;
+  constructor(reason: string) {
+    super('forbidden address');
+    this.reason = reason;
+  }
+}
+
+/** @throws Error for a CIDR in the options that is none */
+export function createGuard(options: GuardOptions): Guard {
+  const judge = createAddressJudge(options);
+  const authorities = options.authorities ?? (() => []);
+  const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
+  // Once public stays public: else an attacker's name could turn private between its challenge and the token request.
+  const publicHosts = new LRUCache<string, boolean>({ max: 10_000 });
+  // Destroying an agent leaves a socket that is still connecting to its time-out: the process would wait for it.
+  const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
+  const { signal } = ending;
+  const lookup = createDns({
+    lookup: options.lookup ?? systemLookup,
+    threads: libuvThreads(process.env.UV_THREADPOOL_SIZE),
+    now: options.now,
+    later: (milliseconds, run) => {
+      const timer = setTimeout(run, milliseconds);
+      return () => clearTimeout(timer);
+    },
+    signal,
+  });
+  const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
+  /** What still runs on pools that nobody else will be given. */
+  const retired = new Set<Pools>();
+  const kept = createKeptConnections();
+  let trusted = authorities();
+
+  /** How TLS is spoken under a trust. The context is made once: a `ca` is parsed again for every connection. */
+  function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
+    const ca = authoritiesFor(trust);
+    const clients = usable(trust?.clients ?? []);
+    return {
+      ...(trust?.verify === false ? { rejectUnauthorized: false } : {}),
+      ...(ca === undefined && clients.length === 0
+        ? {}
+        : {
+            secureContext: createSecureContext({
+              ...(ca === undefined ? {} : { ca }),
+              cert: clients.map(({ certificate }) => certificate),
+              key: clients.map(({ key }) => key),
+            }),
+          }),
+    };
+  }
+
+  function connector(more: buildConnector.BuildOptions): buildConnector.connector {
+    return buildConnector({ timeout: options.connectTimeoutMs, signal, autoSelectFamily: true, lookup, ...more });
+  }
+
+  function forbiddenLiteral(hostname: string, policy: AddressPolicy): string | undefined {
+    const literal = hostname.replace(/^\[|\]$/g, '');
+    return isIP(literal) === 0 ? undefined : judge.forbidden(literal, policy);
+  }
+
+  function direct(policy: AddressPolicy, trust: Trust | undefined): Agent {
+    const connect = connector({
+      ...tlsOf(trust),
+      // Literals never come here. Every address is judged: which of them is dialled is not ours to say.
+      lookup: (hostname, lookupOptions, callback) => {
+        lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
+          if (error !== null || typeof addresses === 'string') return callback(error, addresses);
+          const reason = addresses
+            .map(({ address }) => judge.forbidden(address, policy))
+            .find((kind) => kind !== undefined);
+          if (reason !== undefined) return callback(new ForbiddenLookup(reason), []);
+          const [first] = addresses;
+          if (lookupOptions.all === true || first === undefined) return callback(null, addresses);
+          callback(null, first.address, first.family);
+        });
+      },
+    });
+    return new Agent({
+      ...POOL,
+      connect: (target, callback) => {
+        const host = target.host ?? target.hostname;
+        const reason = forbiddenLiteral(target.hostname, policy);
+        if (reason !== undefined) return callback(refusal(host, reason), null);
+        connect(target, (error, socket) => {
+          if (error !== null) {
+            return callback(error instanceof ForbiddenLookup ? refusal(host, error.reason) : error, null);
+          }
+          const address = socket.remoteAddress ?? '';
+          const late = judge.forbidden(address, policy);
+          if (late !== undefined) {
+            socket.destroy();
+            return callback(refusal(host, late), null);
+          }
+          publicHosts.set(host, publicHosts.get(host) === true || judge.isPublic(address));
+          callback(null, socket);
+        });
+      },
+    });
+  }
+
+  function make({ policy, trust, proxy }: Passage): Pools {
+    if (proxy === undefined) {
+      const agent = direct(policy, trust);
+      return { https: agent, http: agent };
+    }
+    // The operator's word is enough for the proxy's own address.
+    const { https, proxy: http } = createTunnel({
+      proxy,
+      connectProxy: connector(tlsOf()),
+      connectThrough: connector(tlsOf(trust)),
+      pool: POOL,
+      timeoutMs: options.connectTimeoutMs,
+      signal,
+    });
+    return { https, http };
+  }
+
+  function retire(old: Pools): void {
+    retired.add(old);
+    // In this order: a request that waits for a tunnel needs the proxy.
+    void old.https
+      .close()
+      .then(() => old.http.close())
+      .catch(() => undefined)
+      .finally(() => retired.delete(old));
+  }
+
+  return {
+    route(passage) {
+      signal.throwIfAborted();
+      const { url, policy, trust, proxy } = passage;
+      // Other names are the proxy's to look up, and what they lead to is the proxy's to judge.
+      const reason =
+        judge.forbiddenName(url.hostname, policy) ??
+        (proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy));
+      if (reason !== undefined) throw refusal(url.host, reason);
+      const current = authorities();
+      if (current.length !== trusted.length || current.some((each, index) => each !== trusted[index])) pools.clear();
+      trusted = current;
+      const key = JSON.stringify([policy, trust?.id, proxy?.variable, proxy?.origin]);
+      let found = pools.get(key);
+      if (found === undefined) {
+        found = make(passage);
+        for (const agent of new Set([found.https, found.http])) kept.watch(agent);
+        pools.set(key, found);
+      }
+      const path = url.pathname + url.search;
+      if (url.protocol === 'https:') return { dispatcher: found.https, origin: url.origin, path, headers: {} };
+      if (proxy === undefined) return { dispatcher: found.http, origin: url.origin, path, headers: {} };
+      const headers = { host: url.host, ...proxyHeaders(proxy) };
+      return { dispatcher: found.http, origin: proxy.origin, path: url.origin + path, headers };
+    },
+    begin: kept.begin,
+    isPublic: (host) => publicHosts.get(host) ?? true,
+    destroy() {
+      ending.abort();
+      for (const { https, http } of [...pools.values(), ...retired]) {
+        for (const agent of [https, http]) void agent.destroy().catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** The first of each type of key: OpenSSL holds one certificate for a type, and the registry tells which types it takes. */
+function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
+  const types = clients.map(({ certificate }) => new X509Certificate(certificate).publicKey.asymmetricKeyType);
+  return clients.filter((_, index) => types.indexOf(types[index]) === index);
+}
+
+/** Says what to do about it; never names the address, which would tell a pod's author about the cluster's network. */
+function refusal(host: string, reason: string): ImageError {
+  const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
+  if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
+    return new ImageError(
+      `${host} is each node's own localhost, which the controller cannot reach; name where it can be reached, with ` +
+        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or what its images run on, with ` +
+        `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, where it is this host's own, ` +
+        `registries.insecure: ["${host}"]`,
+      details,
+    );
+  }
+  const hint =
+    reason === 'loopback'
+      ? `registries.insecure: ["${host}"] allows it`
+      : reason === 'denied'
+        ? 'registries.addresses.deny names it'
+        : reason === 'own'
+          ? `it is the API server; registries.insecure: ["${host}"] allows a registry there`
+          : reason === 'private'
+            ? 'a public registry names a private address'
+            : 'registries.addresses.allow can open it, except for metadata services';
+  return new ImageError(`${host} leads to an address that may not be asked (${reason}): ${hint}`, details);
+}

@@ -1,0 +1,160 @@
+import { LRUCache } from 'lru-cache';
+import { acceptRealm, type Challenge } from './challenge.ts';
+import { ImageError } from '../errors.ts';
+import { parseObject } from '../json.ts';
+import {
+  type Credential,
+  type Named,
+  type Request,
+  type Response,
+  type Send,
+  statusError,
+  towards,
+} from './transport.ts';
+
+export type TokenOptions = {
+  /** Sends a token request, without redirects. */
+  readonly send: Send;
+  readonly named: Named;
+  /** Whether a host[:port] answered from a public address. */
+  readonly isPublic: (host: string) => boolean;
+  readonly now: () => number;
+};
+
+export type Token = { readonly text: string /** As of `now`. */; readonly expiresAt: number };
+
+/**
+ * Asks the token service that a Bearer challenge names, for the request that was challenged and for these scopes.
+ *
+ * @throws ImageError
+ */
+export type FetchToken = (challenge: Challenge, request: Request, scopes: readonly string[]) => Promise<Token>;
+
+const CLIENT = 'archaware-controller';
+const MAX_BODY = 256 * 1024;
+const MAX_TOKEN = 65_536;
+/** Milliseconds; the distribution token specification's default for what names no expiry. */
+const DEFAULT_EXPIRY = 60_000;
+const MAX_EXPIRY = 3_600_000;
+/** What services say to a POST that do not know it: JFrog 401, ACR 400, others 404 and 405. */
+const KNOWS_NO_POST: readonly number[] = [400, 401, 404, 405];
+/** What services say to a GET that do not know it. */
+const KNOWS_NO_GET: readonly number[] = [404, 405];
+
+/** What is asked of which token service. */
+type Asked = { readonly base: Request; readonly service: string; readonly scopes: readonly string[] };
+/** What of a form says who asks (RFC 6749, sections 4.3.2 and 6). */
+type Grant =
+  | { readonly grant_type: 'password'; readonly username: string; readonly password: string }
+  | { readonly grant_type: 'refresh_token'; readonly refresh_token: string };
+
+export function createFetchToken(options: TokenOptions): FetchToken {
+  /** Hosts of realms whose identity tokens go by GET. */
+  const getOnly = new LRUCache<string, true>({ max: 1000 });
+  /** Hosts of realms that take passwords by POST. */
+  const postOnly = new LRUCache<string, true>({ max: 1000 });
+
+  return async ({ parameters }, request, scopes) => {
+    const { host } = request.url;
+    const url = acceptRealm(parameters.get('realm') ?? '', {
+      host,
+      insecure: request.trust?.plain === true || (request.policy === 'configured' && request.url.protocol === 'http:'),
+    });
+    const service = parameters.get('service') ?? '';
+    const asked: Asked = { base: requestTo(url, request), service, scopes: scopes.filter((scope) => scope !== '') };
+    const { credential } = request;
+    if (credential?.identityToken === undefined) return read(await getOrPost(asked, credential), request);
+    const { username, identityToken } = credential;
+    if (!getOnly.has(url.host)) {
+      const answer = await post(asked, { grant_type: 'refresh_token', refresh_token: identityToken });
+      if (!KNOWS_NO_POST.includes(answer.status)) return read(answer, request);
+    }
+    const token = read(await get(asked, { username, password: identityToken }), request);
+    getOnly.set(url.host, true);
+    return token;
+  };
+
+  /** The request for a token: of what holds for the challenged one, its credential is not a part. */
+  function requestTo(url: URL, { credential: _credential, ...request }: Request): Request {
+    const mine = { headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
+    if (url.host === request.url.host) return { ...request, url, ...mine };
+    // The credentials of a registry that the operator did not name go to verified token services alone.
+    const mayLead = request.policy === 'configured' || request.trust?.plain === true;
+    const other = { ...towards(request, url, mayLead ? options.named : () => undefined), ...mine };
+    if (other.policy === 'configured') return other;
+    // A stranger on a public address may lead only to public ones: else the page of an internal service would be handed
+    // to it as a token.
+    const policy = options.isPublic(request.url.host) ? 'public' : 'registry';
+    return { ...other, policy, ...(mayLead ? {} : { ledBy: request.url.host }) };
+  }
+
+  /** Most services know GET; one that does not says so with 404 or 405, and is then asked by POST from the beginning. */
+  async function getOrPost(asked: Asked, login: Credential | undefined): Promise<Response> {
+    const { host } = asked.base.url;
+    if (login === undefined) return get(asked, undefined);
+    const { username, password } = login;
+    if (!postOnly.has(host)) {
+      const answer = await get(asked, login);
+      if (!KNOWS_NO_GET.includes(answer.status)) return answer;
+    }
+    const answer = await post(asked, { grant_type: 'password', username, password });
+    if (answer.status === 200) postOnly.set(host, true);
+    else if (KNOWS_NO_GET.includes(answer.status)) postOnly.delete(host);
+    return answer;
+  }
+
+  function get(
+    { base, service, scopes }: Asked,
+    login: Pick<Credential, 'username' | 'password'> | undefined,
+  ): Promise<Response> {
+    const url = new URL(base.url);
+    if (service !== '') url.searchParams.set('service', service);
+    const [first, ...others] = scopes;
+    if (first !== undefined) url.searchParams.set('scope', first);
+    for (const scope of others) url.searchParams.append('scope', scope);
+    const headers = login === undefined ? base.headers : { ...base.headers, authorization: basic(login) };
+    return options.send({ ...base, method: 'GET', url, headers });
+  }
+
+  /** OAuth 2, as the distribution token specification has it ("oauth"). */
+  function post({ base, service, scopes }: Asked, { grant_type, ...grant }: Grant): Promise<Response> {
+    const form = new URLSearchParams({ grant_type });
+    if (service !== '') form.set('service', service);
+    if (scopes.length > 0) form.set('scope', scopes.join(' '));
+    form.set('client_id', CLIENT);
+    for (const [name, value] of Object.entries(grant)) form.set(name, value);
+    return options.send({
+      ...base,
+      method: 'POST',
+      headers: { ...base.headers, 'content-type': 'application/x-www-form-urlencoded' },
+      body: form.toString(),
+    });
+  }
+
+  function read(answer: Response, { registry }: Request): Token {
+    const fail = (code: 'malformed' | 'denied', problem: string): ImageError =>
+      new ImageError(`the token service of ${registry} ${problem}`, {
+        code,
+        temporary: false,
+        endpoint: registry,
+        byCredential: true,
+      });
+    if (answer.status === 404 || answer.status === 405) throw fail('denied', `answers ${answer.status}`);
+    if (answer.status >= 300 && answer.status < 400) throw fail('denied', 'redirects, which is not followed');
+    if (answer.status !== 200) throw statusError(answer, registry, 'a token', options.now(), true);
+    const body = parseObject(answer.body) ?? {};
+    const text = [body.token, body.access_token].find((value) => typeof value === 'string' && value !== '');
+    if (typeof text !== 'string' || text.length > MAX_TOKEN || !/^[\x21-\x7e]+$/.test(text)) {
+      throw fail('malformed', 'answers without a token');
+    }
+    const seconds = body.expires_in;
+    const expiry = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1000, MAX_EXPIRY) : DEFAULT_EXPIRY;
+    // Given up a little early: it has to last until the registry reads it, on the registry's clock.
+    return { text, expiresAt: options.now() + expiry * 0.9 };
+  }
+}
+
+/** The value of an `Authorization` header (RFC 7617). */
+export function basic({ username, password }: Pick<Credential, 'username' | 'password'>): string {
+  return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
+}

@@ -1,0 +1,255 @@
+import { STATUS_CODES } from 'node:http';
+import { onAbort } from '../../kit/abort.ts';
+import type { AddressPolicy } from './addresses.ts';
+import { ImageError, printable } from '../errors.ts';
+import { forStrangers, type Trust } from './trust.ts';
+import { parseUrl } from './url.ts';
+
+/** A login, and a name for it under which its tokens and answers are kept apart. */
+export type Credential = {
+  readonly username: string;
+  readonly password: string;
+  /** A refresh token for the registry's token service (OAuth 2); the user and password then count for nothing else. */
+  readonly identityToken?: string;
+  readonly fingerprint: string;
+  /** The operator's and not a pod's own: what it finds out answers everybody. */
+  readonly shared: boolean;
+};
+
+/** A request on its way down the chain. */
+export type Request = {
+  readonly method: 'GET' | 'HEAD' | 'POST';
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What a token is asked for: `repository:<name>:pull`. A challenge may add others (decision 031). */
+  readonly scope: string;
+  /** The endpoint's name, for messages and metrics; stays the same over redirects and token requests. */
+  readonly registry: string;
+  readonly policy: AddressPolicy;
+  /** Absent: verified by the built-in authorities and the configured ones. */
+  readonly trust?: Trust;
+  /** host[:port] that has to be named in `registries.insecure`, too, before that holds for the URL's host. */
+  readonly ledBy?: string;
+  /** Headers of the endpoint's own configuration; they go to no other origin. */
+  readonly endpointHeaders?: Readonly<Record<string, string>>;
+  /** Absent: anonymous. */
+  readonly credential?: Credential;
+  /**
+   * Present where the request may never be sent without credentials: the API's root, which is asked for the challenge that
+   * is usually the answer to a first request.
+   */
+  readonly challengeAt?: URL;
+  /** Of a POST. */
+  readonly body?: string;
+  /** What of the body is read at most, in bytes. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+};
+
+export type Response = {
+  readonly status: number;
+  /** Names in lower case; of a repeated header the first value, except for `www-authenticate`, which is joined. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Empty unless the status is 2xx. */
+  readonly body: Uint8Array;
+  /** What answered, after redirects. */
+  readonly url: URL;
+};
+
+export type Send = (request: Request) => Promise<Response>;
+/** One concern of a request: may change it, ask again, or refuse. */
+export type Link = (request: Request, next: Send) => Promise<Response>;
+
+/** One request as it went over the wire, for metrics; `code` is the HTTP status or an ImageError's code. */
+export type RequestRecord = {
+  readonly registry: string;
+  readonly method: string;
+  readonly code: string;
+  readonly seconds: number;
+};
+
+/** The first link sees a request first and its response last. */
+export function chain(links: readonly Link[], send: Send): Send {
+  return links.reduceRight<Send>((next, link) => (request) => link(request, next), send);
+}
+
+/**
+ * Runs work under a deadline of its own and the caller's signal; neither timer nor listener outlives it.
+ *
+ * @throws what the work throws: it is handed a signal whose reason is `expired()` or that of `parent`
+ */
+export async function withDeadline<T>(
+  milliseconds: number,
+  parent: AbortSignal,
+  expired: () => Error,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  parent.throwIfAborted();
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(expired()), milliseconds);
+  const forget = onAbort(parent, () => controller.abort(parent.reason));
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    forget();
+  }
+}
+
+/** A total time for what is below it, redirects and bodies included: undici's own timeouts let a body drip for ever. */
+export function deadline(milliseconds: number): Link {
+  return (request, next) =>
+    withDeadline(
+      milliseconds,
+      request.signal,
+      () =>
+        new ImageError(`${request.registry} did not answer within ${milliseconds / 1000} s`, {
+          code: 'timeout',
+          temporary: true,
+          endpoint: request.registry,
+        }),
+      (signal) => next({ ...request, signal }),
+    );
+}
+
+/** Reports each request that passes. */
+export function measure(report: (record: RequestRecord) => void, now: () => number): Link {
+  return async (request, next) => {
+    const started = now();
+    const done = (code: string): void =>
+      report({ registry: request.registry, method: request.method, code, seconds: (now() - started) / 1000 });
+    try {
+      const response = await next(request);
+      done(String(response.status));
+      return response;
+    } catch (error) {
+      done(error instanceof ImageError ? error.code : 'unavailable');
+      throw error;
+    }
+  };
+}
+
+const MAX_REDIRECTS = 5;
+
+/** What holds for a URL's host[:port] that the operator named; undefined for all others. */
+export type Named = (url: URL) => { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
+
+/**
+ * Follows redirects, without credentials to another origin (scheme, host and port), and from https to http only where
+ * `registries.insecure` names the host.
+ */
+export function followRedirects(named: Named): Link {
+  return async (request, next) => {
+    const refuse = (code: 'malformed' | 'forbidden-address', problem: string): ImageError =>
+      new ImageError(`${request.registry} ${problem}`, {
+        code,
+        temporary: false,
+        endpoint: request.registry,
+        // Pages for logging in are led to in many ways.
+        byCredential: code === 'malformed',
+      });
+    let current = request;
+    for (let hop = 0; ; hop += 1) {
+      const response = await next(current);
+      if (![301, 302, 303, 307, 308].includes(response.status)) return response;
+      if (hop === MAX_REDIRECTS) throw refuse('malformed', `redirects more than ${MAX_REDIRECTS} times`);
+      const { location } = response.headers;
+      const url = location === undefined ? undefined : parseUrl(location, response.url);
+      if (url === undefined) throw refuse('malformed', 'redirects without a valid Location');
+      if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+        throw refuse('forbidden-address', 'redirects to something that is no http');
+      }
+      if (url.protocol === 'http:' && response.url.protocol === 'https:' && named(url)?.trust?.plain !== true) {
+        const host = printable(url.host, 100);
+        throw refuse('forbidden-address', `redirects from https to http; registries.insecure: ["${host}"] allows it`);
+      }
+      if (url.username !== '' || url.password !== '') {
+        throw refuse('forbidden-address', 'redirects to an address with user information');
+      }
+      current = url.origin === response.url.origin ? { ...current, url } : elsewhere(current, url, named);
+    }
+  };
+}
+
+/**
+ * The request, to another origin: without its credential, and without what the configuration says of the first host
+ * (addresses, certificates, headers). What it says of the other host holds there: how TLS is spoken in any case, which
+ * addresses are allowed only where the operator named the first host, too.
+ */
+export function elsewhere(request: Request, url: URL, named: Named): Request {
+  const { credential: _credential, challengeAt: _root, ...rest } = request;
+  const headers = Object.fromEntries(
+    Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
+  );
+  return towards({ ...rest, headers }, url, named);
+}
+
+/** The request, to another host that a registry leads to, for which the configuration may say something of its own. */
+export function towards(request: Request, url: URL, named: Named): Request {
+  const { trust, endpointHeaders: _headers, ...rest } = request;
+  const known = named(url);
+  const applied = known?.trust ?? (trust === undefined ? undefined : forStrangers(trust));
+  // A registry that nobody named may not lead to an address that is allowed for a named host alone.
+  const isNamed = known !== undefined && request.policy === 'configured';
+  const policy = isNamed ? 'configured' : request.policy === 'public' ? 'public' : 'registry';
+  return { ...rest, url, policy, ...(applied === undefined ? {} : { trust: applied }) };
+}
+
+/** Milliseconds; more than this is not waited for, whatever a registry says. */
+const MAX_RETRY_AFTER = 600_000;
+
+/** `Retry-After` (RFC 9110, section 10.2.3) in both its forms, in milliseconds; undefined for what does not parse. */
+export function parseRetryAfter(value: string | undefined, now: number): number | undefined {
+  const text = value?.trim() ?? '';
+  const wait = /^\d{1,9}$/.test(text)
+    ? Number(text) * 1000
+    : /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)
+      ? Date.parse(text) - now
+      : Number.NaN;
+  return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : undefined;
+}
+
+/**
+ * What a status other than 2xx means for a lookup.
+ *
+ * @param what was asked for, as `the manifest`
+ * @param ofTokenService whether that answers, whose failures may depend on the credential
+ */
+export function statusError(
+  response: Response,
+  registry: string,
+  what: string,
+  now: number,
+  ofTokenService = false,
+): ImageError {
+  const { status } = response;
+  const answered = `${registry} answers ${status} ${STATUS_CODES[status] ?? ''}`.trim();
+  const retryAfterMs = parseRetryAfter(response.headers['retry-after'], now);
+  const make = (code: ImageError['code'], temporary: boolean, problem: string): ImageError =>
+    new ImageError(`${answered} for ${what}: ${problem}`, {
+      code,
+      temporary,
+      endpoint: registry,
+      byCredential: ofTokenService || code === 'unsupported',
+      ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
+    });
+  switch (status) {
+    // 400 is what ECR says to the credentials of somebody else.
+    case 400:
+    case 401:
+    case 403:
+    case 451:
+      return make('denied', false, 'a pull secret that may read it is needed, or it does not exist');
+    case 404:
+    case 410:
+      return make('not-found', false, 'it does not exist, or may be read only with a pull secret');
+    case 408:
+      return make('timeout', true, 'it took too long');
+    case 429:
+      return make('rate-limited', true, 'the limit of requests is reached; credentials may raise it');
+    default:
+      return status >= 500
+        ? make('unavailable', true, 'it is asked again')
+        : make('unsupported', false, 'this is no registry that we understand');
+  }
+}

@@ -1,0 +1,95 @@
+import { STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
+import { Agent, type buildConnector } from 'undici';
+import { codeOf } from '../errors.ts';
+import type { ForwardProxy } from './proxy.ts';
+
+/** What went wrong between us and a proxy, or was refused by it. */
+export class ProxyFailure extends Error {
+  /** What the proxy answered, if it did. */
+  readonly status: number | undefined;
+
+  /** @param problem without addresses or logins, as `answers 403 Forbidden` */
+  constructor(problem: string, status?: number) {
+    super(problem);
+    this.status = status;
+  }
+}
+
+export function proxyAnswered(status: number, proxy: ForwardProxy): ProxyFailure {
+  const hint =
+    status !== 407
+      ? ''
+      : proxy.authorization === undefined
+        ? `: ${proxy.variable} needs a user and password`
+        : `: the user or password in ${proxy.variable} is wrong`;
+  return new ProxyFailure(`answers ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd() + hint, status);
+}
+
+export type TunnelOptions = {
+  readonly proxy: ForwardProxy;
+  /** Connects to the proxy. */
+  readonly connectProxy: buildConnector.connector;
+  /** Makes TLS out of a connection that the proxy opened. */
+  readonly connectThrough: buildConnector.connector;
+  /** What holds for each pool. */
+  readonly pool: Agent.Options;
+  /** Milliseconds for the proxy's answer. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+};
+
+// Not undici's ProxyAgent: it cannot be given the connector to the proxy with our look-ups, and tells a refused CONNECT
+// by a sentence only.
+
+/** Pools over a proxy: `https` connects through it (CONNECT), `proxy` asks it in its own name (RFC 9112, section 3.2.2). */
+export function createTunnel(options: TunnelOptions): { readonly https: Agent; readonly proxy: Agent } {
+  const { proxy } = options;
+  const toProxy = new Agent({
+    ...options.pool,
+    headersTimeout: options.timeoutMs,
+    connect: (target, callback) => {
+      // undici takes the name from the Host header, which names the registry.
+      const { servername: _servername, ...rest } = target;
+      options.connectProxy(rest, (error, socket) => {
+        if (error !== null)
+          callback(new ProxyFailure(`could not be reached (${codeOf(error) || 'connection failed'})`), null);
+        else callback(null, socket);
+      });
+    },
+  });
+
+  async function open(authority: string): Promise<Socket> {
+    const { statusCode, socket } = await toProxy.connect({
+      origin: proxy.origin,
+      path: authority,
+      headers: { host: authority, ...proxyHeaders(proxy) },
+      signal: options.signal,
+    });
+    if (statusCode >= 200 && statusCode <= 299 && socket instanceof Socket) return socket;
+    socket.on('error', () => undefined).destroy();
+    throw proxyAnswered(statusCode, proxy);
+  }
+
+  const https = new Agent({
+    ...options.pool,
+    connect: (target, callback) => {
+      const host = target.host ?? target.hostname;
+      open(target.port === '' ? `${host}:443` : host).then(
+        (httpSocket) => options.connectThrough({ ...target, httpSocket }, callback),
+        (error: unknown) =>
+          callback(
+            error instanceof ProxyFailure
+              ? error
+              : new ProxyFailure(`opens no connection (${codeOf(error) || 'connection failed'})`),
+            null,
+          ),
+      );
+    },
+  });
+  return { https, proxy: toProxy };
+}
+
+export function proxyHeaders({ authorization }: ForwardProxy): Record<string, string> {
+  return authorization === undefined ? {} : { 'proxy-authorization': authorization };
+}

@@ -1,0 +1,87 @@
+import { LRUCache } from 'lru-cache';
+import { labelOf, repositoryUrl, type Target } from '../endpoints/endpoint.ts';
+import { ImageError } from '../errors.ts';
+import type { Credential } from '../http/transport.ts';
+
+/** A credential to try, or undefined for an anonymous try. */
+export type Candidate = Credential | undefined;
+
+/**
+ * What came of earlier tries: which credential worked for a repository, which was refused there, and which the endpoint
+ * asked to leave it alone. It reorders and spares tries, and lets nobody use what is not among his own candidates.
+ */
+export type Candidates = {
+  /** The candidates, with the one first that last worked for this repository. */
+  order(target: Target, candidates: readonly Candidate[]): readonly Candidate[];
+  /** Why a candidate is not to be tried now. */
+  refusal(target: Target, candidate: Candidate): ImageError | undefined;
+  worked(target: Target, candidate: Candidate): void;
+  /** `since`: the {@link Candidates.generation} in which it was tried. */
+  failed(target: Target, candidate: Candidate, error: ImageError, since: number): void;
+  /** Forgets who was refused and what worked: credentials have changed. */
+  forgive(): void;
+  /** How often that was. */
+  generation(): number;
+};
+
+export type CandidatesOptions = {
+  /** Milliseconds for which a refused credential is not tried again. */
+  readonly refusedMs: number;
+  readonly now: () => number;
+};
+
+const MAX_ENTRIES = 10_000;
+/** Milliseconds to leave an endpoint alone that says 429 and not for how long. */
+const DEFAULT_PAUSE = 10_000;
+const ANONYMOUS = '';
+
+export function createCandidates({ refusedMs, now }: CandidatesOptions): Candidates {
+  const winners = new LRUCache<string, string>({ max: MAX_ENTRIES });
+  const refused = new LRUCache<string, { error: ImageError; until: number }>({ max: MAX_ENTRIES });
+  const paused = new LRUCache<string, number>({ max: MAX_ENTRIES });
+  let generation = 0;
+
+  const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
+  // No part of a URL and no fingerprint holds a space.
+  const tryOf = (target: Target, candidate: Candidate): string => `${repositoryUrl(target)} ${nameOf(candidate)}`;
+  // Limits of requests count by account, or by address, over all repositories of a host.
+  const accountOf = ({ endpoint }: Target, candidate: Candidate): string => `${endpoint.host} ${nameOf(candidate)}`;
+
+  return {
+    order(target, candidates) {
+      const winner = winners.get(repositoryUrl(target));
+      const first = candidates.filter((candidate) => nameOf(candidate) === winner);
+      return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
+    },
+    refusal(target, candidate) {
+      const wait = (paused.get(accountOf(target, candidate)) ?? 0) - now();
+      if (wait > 0) return pause(target, wait);
+      const before = refused.get(tryOf(target, candidate));
+      return before !== undefined && before.until > now() ? before.error : undefined;
+    },
+    worked: (target, candidate) => void winners.set(repositoryUrl(target), nameOf(candidate)),
+    failed(target, candidate, error, since) {
+      if (error.code === 'denied' && since === generation)
+        refused.set(tryOf(target, candidate), { error, until: now() + refusedMs });
+      if (error.code === 'rate-limited') {
+        paused.set(accountOf(target, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
+      }
+    },
+    forgive() {
+      generation += 1;
+      refused.clear();
+      winners.clear();
+    },
+    generation: () => generation,
+  };
+}
+
+function pause(target: Target, wait: number): ImageError {
+  const label = labelOf(target);
+  return new ImageError(`${label} has reached its limit of requests and is left alone for a while`, {
+    code: 'rate-limited',
+    temporary: true,
+    retryAfterMs: wait,
+    endpoint: label,
+  });
+}

@@ -1,0 +1,201 @@
+import { onAbort } from '../../kit/abort.ts';
+import { createFairQueue, type FairQueue } from '../../kit/fairness/fair-queue.ts';
+import type { Askers } from './askers.ts';
+
+/** What may be in flight on behalf of one namespace, and in all. */
+type Bounds = { readonly perNamespace: number; readonly total: number };
+
+export type LimiterOptions = {
+  /** In flight at one host, on behalf of all namespaces. */
+  readonly perHost: number;
+  /** At hosts that are known to answer. */
+  readonly proven: Bounds;
+  /** At all other hosts, counted apart: a host that hangs takes no place of one that answers. `perHost`: of one namespace. */
+  readonly unproven: Bounds & { readonly perHost: number };
+};
+
+/**
+ * So much is in flight at once, beside the configured limit of a host: 64 lookups in all, 32 of one namespace. Two at a new
+ * host are enough to find out whether it answers.
+ */
+export const BOUNDS: Omit<LimiterOptions, 'perHost'> = {
+  proven: { perNamespace: 24, total: 40 },
+  unproven: { perNamespace: 8, total: 24, perHost: 2 },
+};
+
+/** Who wants to ask whom. */
+export type Claim = {
+  readonly host: string;
+  /** Any of them may have its turn for it; its place counts as one of that namespace. */
+  readonly askers: Askers;
+  /** Whether the host answered when it was last asked, as of now. */
+  readonly isProven: () => boolean;
+};
+
+/**
+ * Bounds what is in flight. Where something is full, namespaces take turns, and within a namespace its hosts do; what one
+ * namespace wants of one host is served in order.
+ */
+export type Limiter = {
+  /**
+   * Resolves with the function that gives the place back, to be called once.
+   *
+   * @throws the signal's reason when that ends the wait
+   */
+  acquire(claim: Claim, signal: AbortSignal): Promise<() => void>;
+};
+
+/** So many places, and the lanes that wait for one of them. */
+type Gate = { used: number; readonly limit: number; readonly parked: FairQueue<Lane> };
+
+type Waiter = { readonly claim: Claim; readonly lanes: Set<Lane>; readonly start: (release: () => void) => void };
+
+/**
+ * What one namespace wants of one host, in order; never empty. It is parked at one gate, which is full. So a place that is
+ * given back wakes those alone that wait for such a place, and costs the same however many wait.
+ */
+type Lane = {
+  readonly host: string;
+  readonly namespace: string;
+  readonly waiters: Set<Waiter>;
+  unpark: () => void;
+};
+
+export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Limiter {
+  /** By kind and name; one that is neither used nor waited at is forgotten. */
+  const gates = new Map<string, Gate>();
+  /** By host. `asUnproven`: one of its lanes was parked when the host was not known to answer. */
+  const hosts = new Map<string, { readonly lanes: Map<string, Lane>; asUnproven: boolean }>();
+
+  /** The gates that a lane has to pass, the widest first: what waits there must not starve behind a narrow one. */
+  function wayOf({ host, namespace }: Lane, isProven: boolean): [key: string, limit: number][] {
+    const [kind, { perNamespace, total }] = isProven ? ['proven', proven] : ['unproven', unproven];
+    return [
+      [kind, total],
+      [`${kind} namespace ${namespace}`, perNamespace],
+      [`host ${host}`, perHost],
+      // One place of a host is left to the other namespaces: paths that hang would take all of them.
+      [`${kind} namespace ${namespace} host ${host}`, isProven ? Math.max(1, perHost - 1) : unproven.perHost],
+    ];
+  }
+
+  function gateOf(key: string, limit: number): Gate {
+    const gate = gates.get(key) ?? { used: 0, limit, parked: createFairQueue<Lane>() };
+    gates.set(key, gate);
+    return gate;
+  }
+
+  function park(lane: Lane, key: string, limit: number): void {
+    lane.unpark = gateOf(key, limit).parked.add(lane.namespace, lane);
+  }
+
+  /** Starts the first of a lane, or parks the lane where it is stopped. Says whether it started one. */
+  function advance(lane: Lane): boolean {
+    const [waiter] = lane.waiters;
+    if (waiter === undefined) return false;
+    const isProven = waiter.claim.isProven();
+    const way = wayOf(lane, isProven);
+    const stop = way.find(([key, limit]) => (gates.get(key)?.used ?? 0) >= limit);
+    if (stop !== undefined) {
+      const host = hosts.get(lane.host);
+      if (host !== undefined && !isProven) host.asUnproven = true;
+      park(lane, ...stop);
+      return false;
+    }
+    for (const [key, limit] of way) gateOf(key, limit).used += 1;
+    for (const each of waiter.lanes) leave(waiter, each);
+    waiter.start(releaseOf(waiter.claim, way));
+    return true;
+  }
+
+  function releaseOf({ host, isProven }: Claim, way: readonly [key: string, limit: number][]): () => void {
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      for (const [key, limit] of way) gateOf(key, limit).used -= 1;
+      const waiting = hosts.get(host);
+      // It has answered since: what waits for it needs other places by now.
+      if (waiting?.asUnproven && isProven()) {
+        waiting.asUnproven = false;
+        again([...waiting.lanes.values()]);
+      }
+      for (const [key] of way) wake(key);
+    };
+  }
+
+  function wake(key: string): void {
+    const gate = gates.get(key);
+    while (gate !== undefined && gate.used < gate.limit) {
+      const lane = gate.parked.take();
+      if (lane === undefined) break;
+      // One that wants more goes to the end of the line.
+      if (advance(lane) && lane.waiters.size > 0) park(lane, key, gate.limit);
+    }
+    if (gate?.used === 0 && gate.parked.size === 0) gates.delete(key);
+  }
+
+  function again(some: readonly Lane[]): void {
+    for (const lane of some) lane.unpark();
+    // One of each, then the next of each.
+    for (let left = some; left.length > 0; ) left = left.filter((lane) => advance(lane) && lane.waiters.size > 0);
+  }
+
+  function enter(waiter: Waiter, namespace: string): void {
+    const { host } = waiter.claim;
+    const ofHost = hosts.get(host) ?? { lanes: new Map<string, Lane>(), asUnproven: false };
+    hosts.set(host, ofHost);
+    const known = ofHost.lanes.get(namespace);
+    const lane = known ?? { host, namespace, waiters: new Set(), unpark: () => {} };
+    ofHost.lanes.set(namespace, lane);
+    lane.waiters.add(waiter);
+    waiter.lanes.add(lane);
+    if (known === undefined) advance(lane);
+  }
+
+  function leave(waiter: Waiter, lane: Lane): void {
+    lane.waiters.delete(waiter);
+    waiter.lanes.delete(lane);
+    if (lane.waiters.size > 0) return;
+    lane.unpark();
+    const ofHost = hosts.get(lane.host);
+    ofHost?.lanes.delete(lane.namespace);
+    if (ofHost?.lanes.size === 0) hosts.delete(lane.host);
+  }
+
+  return {
+    acquire(claim, signal) {
+      if (signal.aborted) return Promise.reject(signal.reason);
+      return new Promise((resolve, reject) => {
+        let forget = (): void => {};
+        let isOver = false;
+        const end = (): void => {
+          isOver = true;
+          forget();
+        };
+        const waiter: Waiter = {
+          claim,
+          lanes: new Set(),
+          start(release) {
+            end();
+            resolve(release);
+          },
+        };
+        const forgetJoin = claim.askers.each((namespace) => {
+          if (!isOver) enter(waiter, namespace);
+        });
+        const forgetAbort = onAbort(signal, () => {
+          for (const lane of waiter.lanes) leave(waiter, lane);
+          end();
+          reject(signal.reason);
+        });
+        forget = () => {
+          forgetJoin();
+          forgetAbort();
+        };
+        // It may have started at once.
+        if (isOver) forget();
+      });
+    },
+  };
+}

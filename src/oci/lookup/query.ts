@@ -1,0 +1,225 @@
+import { LRUCache } from 'lru-cache';
+import type { Found, ImageCache, TagEntry } from '../cache/cache.ts';
+import { digestOf, isDigest, matchesDigest } from '../digest.ts';
+import { type Endpoint, labelOf, repositoryUrl, type Target } from '../endpoints/endpoint.ts';
+import { ImageError } from '../errors.ts';
+import { type Explored, explore, type Source } from './explore.ts';
+import { createHeadless } from './headless.ts';
+import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
+import { type Credential, type Response, type Send, statusError } from '../http/transport.ts';
+
+/** What a server without HEAD says (RFC 9110, section 15.6.2), which is not an outage. */
+const NOT_IMPLEMENTED = 501;
+/** Milliseconds: longer than a pause of ours, and not for ever, as the tag may be pushed again meanwhile. */
+const UNFINISHED_MS = 900_000;
+
+/** One endpoint, asked for one image with one credential. */
+export type Asked = Target & {
+  /** Absent: anonymously. */
+  readonly credential: Credential | undefined;
+  /** Nothing about it may be asked without the credential. */
+  readonly isPrivate: boolean;
+  readonly signal: AbortSignal;
+};
+
+export type Answer = {
+  /** `revalidated`: the tag still stands for what it did. */
+  readonly outcome: 'found' | 'revalidated';
+  readonly entry: TagEntry;
+};
+
+/** A manifest as it was sent, checked against its digest. */
+type Sent = {
+  readonly digest: string;
+  /** Parses it. */
+  readonly manifest: () => Manifest;
+  readonly etag?: string;
+  /** When it was sent, in milliseconds. */
+  readonly at: number;
+};
+
+export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
+
+/**
+ * Asks one endpoint for one image, with as few requests as will do. `previous` is what the tag stood for when it was last
+ * looked at.
+ *
+ * @throws (the returned function) ImageError, or the signal's reason
+ */
+export function createQuery(options: QueryOptions): (asked: Asked, previous: TagEntry | undefined) => Promise<Answer> {
+  const headless = createHeadless(options.now);
+  /** Single-platform images whose config blob met the limit of requests: their manifest need not be counted twice. */
+  const unfinished = new LRUCache<string, Sent>({ max: 10_000 });
+
+  return ask;
+
+  async function ask(asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
+    const { reference } = asked;
+    const target = reference.digest ?? reference.tag ?? 'latest';
+    if (previous === undefined || reference.digest !== undefined) {
+      const before = unfinished.get(nameOf(asked));
+      const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
+      return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
+    }
+    let remember: (() => void) | undefined;
+    if (!headless.holdsFor(asked)) {
+      const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
+      const digest = head.headers['docker-content-digest'] ?? '';
+      const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
+      if (head.status === 401 || head.status === 429 || isOutage) throw failed(head, asked, 'the manifest');
+      if (isSuccess(head) && isDigest(digest)) {
+        if (digest === previous.digest) return revalidated(previous);
+        const known = options.cache.digest(digest);
+        if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
+        return found(await getManifest(asked, digest, digest), asked, previous);
+      }
+      remember = () => (isSuccess(head) ? headless.rememberHost(asked) : headless.rememberRepository(asked));
+    }
+    const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
+    const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
+    const isUnchanged = response.status === 304 && previous.etag !== undefined;
+    if (!isUnchanged && !isSuccess(response)) throw failed(response, asked, 'the manifest');
+    // Only now: a HEAD that fails because the tag is gone says nothing about HEAD.
+    remember?.();
+    if (isUnchanged) return revalidated({ ...previous, headless: true });
+    return found(verified(response, asked, undefined), asked, previous);
+  }
+
+  function revalidated(previous: TagEntry): Answer {
+    return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
+  }
+
+  async function found(sent: Sent, asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
+    const { digest, etag, at } = sent;
+    const entry = (known: Found): TagEntry => ({
+      ...entryOf(digest, known, asked),
+      checkedAt: at,
+      ...(etag === undefined ? {} : { etag }),
+    });
+    if (digest === previous?.digest) return { outcome: 'revalidated', entry: entry(previous.found) };
+    const known = options.cache.digest(digest);
+    if (known !== undefined) return { outcome: 'found', entry: entry(known) };
+    const { isComplete, ...explored } = await finish(sent, asked);
+    // What one registry does not hold of an index, another may: that is no property of the digest.
+    if (isComplete) options.cache.setDigest(digest, explored);
+    return { outcome: 'found', entry: entry(explored) };
+  }
+
+  async function finish(sent: Sent, asked: Asked): Promise<Explored> {
+    const name = nameOf(asked);
+    const manifest = sent.manifest();
+    try {
+      const known = await explore(manifest, sourceOf(asked));
+      unfinished.delete(name);
+      return known;
+    } catch (error) {
+      const isCounted = error instanceof ImageError && error.code === 'rate-limited';
+      if (isCounted && manifest.kind === 'image') unfinished.set(name, { ...sent, manifest: () => manifest });
+      else unfinished.delete(name);
+      throw error;
+    }
+  }
+
+  function entryOf(digest: string, known: Found, asked: Asked): TagEntry {
+    return {
+      digest,
+      found: known,
+      checkedAt: options.now(),
+      source: asked.endpoint.name,
+      ...(headless.holdsFor(asked) ? { headless: true } : {}),
+    };
+  }
+
+  function sourceOf(asked: Asked): Source {
+    return {
+      label: labelOf(asked),
+      isSource: asked.endpoint.isSource,
+      known: (digest) => options.cache.digest(digest),
+      manifest: async (digest) => (await getManifest(asked, digest, digest)).manifest,
+      config: (image) => getConfig(asked, image),
+    };
+  }
+
+  async function getManifest(asked: Asked, target: string, digest: string | undefined): Promise<Sent> {
+    const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, {});
+    if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
+    return verified(response, asked, digest);
+  }
+
+  /** The body is what it is said to be: by us where we asked for a digest, and by the registry's header. */
+  function verified(response: Response, asked: Asked, digest: string | undefined): Sent {
+    const header = response.headers['docker-content-digest'] ?? '';
+    const claimed = isDigest(header) ? header : undefined;
+    for (const expected of [digest, claimed]) {
+      if (expected === undefined || matchesDigest(response.body, expected)) continue;
+      // The digest of a signed one is computed without its signatures, so it never matches.
+      refuseSchema1(response.body, response.headers['content-type']);
+      throw mismatch(asked, 'manifest');
+    }
+    const { etag } = response.headers;
+    return {
+      digest: digest ?? claimed ?? digestOf(response.body),
+      manifest: () => parseManifest(response.body, response.headers['content-type']),
+      at: options.now(),
+      ...(etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),
+    };
+  }
+
+  async function getConfig(asked: Asked, { config }: Extract<Manifest, { kind: 'image' }>): Promise<Uint8Array> {
+    const response = await request(asked, 'GET', `blobs/${config.digest}`, MAX_CONFIG, {});
+    if (!isSuccess(response)) throw failed(response, asked, 'the config blob');
+    if (!matchesDigest(response.body, config.digest)) throw mismatch(asked, 'config blob');
+    return response.body;
+  }
+
+  function request(
+    asked: Asked,
+    method: 'GET' | 'HEAD',
+    path: string,
+    maxBytes: number,
+    headers: Record<string, string>,
+  ): Promise<Response> {
+    const { endpoint, credential, isPrivate, signal } = asked;
+    return options.send({
+      method,
+      url: new URL(`${repositoryUrl(asked)}/${path}${endpoint.query}`),
+      headers: path.startsWith('manifests/') ? { accept: MANIFEST_ACCEPT, ...headers } : { accept: '*/*', ...headers },
+      scope: `repository:${endpoint.repository}:pull`,
+      registry: labelOf(asked),
+      policy: endpoint.policy,
+      ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
+      endpointHeaders: endpoint.headers,
+      ...(credential === undefined ? {} : { credential }),
+      ...(isPrivate ? { challengeAt: rootOf(endpoint) } : {}),
+      maxBytes,
+      signal,
+    });
+  }
+
+  function failed(response: Response, asked: Asked, what: string): ImageError {
+    return statusError(response, labelOf(asked), what, options.now());
+  }
+}
+
+/** `/v2/` of a registry (distribution specification, end-1), wherever an endpoint's path puts it. */
+function rootOf({ base }: Endpoint): URL {
+  return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
+}
+
+/** Of an image at an endpoint, as one credential sees it; no part holds a space. */
+function nameOf({ endpoint, reference, credential }: Asked): string {
+  return `${endpoint.base} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
+}
+
+function isSuccess({ status }: Response): boolean {
+  return status >= 200 && status <= 299;
+}
+
+function mismatch(asked: Asked, what: string): ImageError {
+  const label = labelOf(asked);
+  return new ImageError(`${label} sent a ${what} that is not what its digest says`, {
+    code: 'malformed',
+    temporary: false,
+    endpoint: label,
+  });
+}

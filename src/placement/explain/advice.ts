@@ -1,0 +1,237 @@
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../../names.ts';
+import type { SkipReason } from '../eligibility.ts';
+import { whatLies } from '../wrong-node/eviction.ts';
+import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
+import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './explanation.ts';
+import type { Demands, Obstacle } from '../fit.ts';
+import { intersect } from '../images.ts';
+import { taintText } from '../nodes/node.ts';
+import type { Settings } from '../settings.ts';
+import { isFact, unmetBy } from './unmet.ts';
+import { alternatives, few, setsOf, waysTo } from './ways.ts';
+import { wrongNodeNote } from '../wrong-node/note.ts';
+import type { WrongPlace } from '../wrong-node/verdict.ts';
+
+type Told = Omit<Explanation, 'advice'>;
+
+/** What somebody can do who wants the pod to run: concrete steps, the nearest first. Empty where nothing is wrong. */
+export function advise(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+  const { state } = told.pod;
+  if (state === 'finished' || state === 'deleting') return [];
+  const images = [...adviseUnresolved(input, told), ...adviseHeld(input, told, evidence)];
+  if (state === 'bound') return [...images, ...adviseBound(input, told, evidence)];
+  const lines = [
+    ...adviseSkipped(input, evidence.skipped),
+    ...images,
+    ...adviseGated(told),
+    ...advisePlaced(input, told),
+    ...adviseLate(input, evidence),
+    ...adviseNodes(input, told, evidence),
+  ];
+  return [...new Set(lines)];
+}
+
+function adviseBound(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+  const { skipped, wrongPlace, narrowed } = evidence;
+  const { namespace, node: name = '' } = told.pod;
+  const owner = input.workload.pod?.owner;
+  const { architecture = '' } = told.nodes.find(({ names }) => names.includes(name)) ?? {};
+  if (skipped === 'daemon-pod') {
+    const read = `kubectl -n ${namespace} get daemonset ${owner?.name} -o yaml`;
+    const step = `explain its DaemonSet: ${read} | archaware-controller explain -f -`;
+    return [wrongPlace === undefined ? step : noteOf(wrongPlace, { name, architecture }, step)];
+  }
+  const again =
+    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
+  // Another one would be no better off: it comes back, or fits nowhere.
+  const instead = poolsFor(input, told, evidence).canGrow ? [] : adviseNodes(input, told, evidence);
+  const step = instead.length > 0 ? instead.join(', ') : again;
+  if (wrongPlace !== undefined) return [noteOf(wrongPlace, { name, architecture }, step)];
+  const runsOn = intersect(setsOf(narrowed).map(({ architectures }) => architectures));
+  const isKnown = told.decision.kind === 'place' && told.decision.basis === 'images' && runsOn !== undefined;
+  if (isKnown && architecture !== '' && !runsOn.includes(architecture)) {
+    const set = runsOn.join(', ');
+    return [
+      `bound to node ${name} (${architecture}), but by now its images run on ${set}: its next start there would fail; ${step}`,
+    ];
+  }
+  return told.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
+}
+
+/** What `run` says in its Event, with a step instead of what it did. An image that has the platform is what lies then. */
+function noteOf(
+  place: WrongPlace,
+  node: { readonly name: string; readonly architecture: string },
+  step: string,
+): string {
+  return wrongNodeNote(place, node, place.verdict === 'says-it-runs' ? whatLies(place, node.architecture) : step);
+}
+
+function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefined): string[] {
+  const or = ', or give it tolerations of its own (archaware-controller inspect IMAGE says for what)';
+  switch (skipped) {
+    case 'ignored':
+      return [`take the label ${IGNORE_LABEL} away${or}`];
+    case 'namespace-ignored':
+      return [`take the label away: kubectl label namespace ${namespace.name} ${IGNORE_LABEL}-${or}`];
+    case 'namespace-excluded':
+      return [`take ${namespace.name} out of pods.excludeNamespaces${or}`];
+    case 'namespace-not-selected':
+      return [`label namespace ${namespace.name} so that pods.namespaceSelector matches${or}`];
+    case 'daemonsets-ignored':
+      return [`set pods.daemonSets to patch${or}`];
+    default:
+      return [];
+  }
+}
+
+function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullSecrets }: Told): string[] {
+  const failed = images.flatMap(({ image, error }) => (error ? { image, ...error } : []));
+  if (failed.length === 0) return [];
+  const account = `${namespace.name}/${workload.template.serviceAccountName}`;
+  const secrets = pullSecrets.flatMap(({ name, problem }) =>
+    problem === undefined ? [] : `repair the pull secret ${namespace.name}/${name}: ${problem}`,
+  );
+  const steps = failed.map(({ image, code, registry }) => stepFor(code, image, registry || 'its registry', account));
+  const owner = workload.kind === 'Pod' ? 'the pod' : 'the template';
+  return [
+    ...secrets,
+    ...steps,
+    `or say what it runs on: images.overrides, or the annotation ${ARCHITECTURES_ANNOTATION} (amd64,arm64) on ${owner}`,
+  ];
+}
+
+function stepFor(code: string, image: string, registry: string, account: string): string {
+  switch (code) {
+    case 'denied':
+      return `give ${image} a login: an imagePullSecret for ${registry} in the pod or in its service account ${account}, or credentials.* for the whole cluster`;
+    case 'not-found':
+      return `push ${image}, or correct its name; some registries say the same of what a login is needed for`;
+    case 'rate-limited':
+      return `log in at ${registry} (an imagePullSecret or credentials.*), or name a mirror (registries.mirrors)`;
+    case 'forbidden-address':
+      return `let ${registry} be asked, if that is meant: registries.addresses.allow, or registries.insecure for the loopback`;
+    case 'malformed':
+    case 'unsupported':
+    case 'too-large':
+      return `correct the name of ${image}, or push it again: what is there cannot be read as an image`;
+    default:
+      return `see that ${registry} can be reached from here; registries.mirrors, registries.caFile and registries.insecure say how`;
+  }
+}
+
+function adviseHeld(
+  input: ExplainInput,
+  { decision }: Told,
+  { settings, narrowed, clusterArchitectures }: Evidence,
+): string[] {
+  if (decision.kind !== 'hold' && decision.basis !== 'released') return [];
+  if (narrowed.length === 0) {
+    return [`name an architecture of architectures.schedulable in the annotation ${ARCHITECTURES_ANNOTATION}`];
+  }
+  const common = intersect(setsOf(narrowed).map(({ architectures }) => architectures)) ?? [];
+  const beyond =
+    common.length > 0 ? [`add ${common.join(' or ')}, on which all images run, to architectures.schedulable`] : [];
+  return alternatives([...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
+}
+
+function adviseGated({ pod: { state, gates = [] } }: Told): string[] {
+  const others = gates.filter((gate) => gate !== ARCHITECTURE_GATE);
+  if (state !== 'gated' || others.length === 0) return [];
+  return [`it is held by ${others.join(', ')} until its owner removes that gate`];
+}
+
+function advisePlaced({ applied, workload }: ExplainInput, { decision, tolerations }: Told): string[] {
+  const isUp = 'see that it is up (kubectl -n archaware logs deployment/archaware-controller)';
+  const isGated = applied && workload.pod?.gated !== undefined;
+  if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run takes its gate away: ${isUp}`];
+  if (!applied || decision.kind !== 'place' || tolerations.every(({ present }) => present)) return [];
+  return [`run writes the tolerations that are missing: ${isUp}`];
+}
+
+/** A pod that admission passed over has no affinity, and cannot get any. */
+function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: Evidence): string[] {
+  if (!isLate) return [];
+  const again =
+    pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} makes another`;
+  return [`admission passed it over, and it is too late for affinity: ${again}`];
+}
+
+/** What it takes for one more node to be fit, where none is. */
+function adviseNodes(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+  const { narrowed, settings, clusterArchitectures, obstacles, demands, clash } = evidence;
+  if (clash !== undefined) {
+    const [first = '', ...others] = clash.steps;
+    return [`${clash.what}: ${first}`, ...others];
+  }
+  if (told.nodes.length === 0 || (told.decision.kind !== 'place' && told.decision.kind !== 'skip')) return [];
+  const groups = told.nodes.map((group, index) => ({ group, left: obstacles[index] ?? [] }));
+  const able = groups.filter(({ group }) => isIn(group, told));
+  const pools = poolsFor(input, told, evidence);
+  if (able.length === 0) {
+    const add = pools.canGrow ? [] : [`add a node of ${told.decision.architectures?.join(' or ')}`];
+    const ways = waysTo(clusterArchitectures, input, narrowed, settings.schedulable);
+    return [...pools.steps, ...alternatives([...add, ...ways])];
+  }
+  if (able.some(({ left }) => left.length === 0)) return [];
+  const easiest = Math.min(...able.map(({ left }) => left.length));
+  const around = able
+    .filter(({ left }) => left.length === easiest && !(pools.canGrow && isKeptOffByOthers(left, settings)))
+    .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
+  // It asks for nodes that would take it, were it not for its images.
+  const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
+  const isKeptOff = isOurTaint(settings.taints);
+  const others = groups.filter(({ group, left }) => isPinned && !isIn(group, told) && left.every(isKeptOff));
+  const builds = waysTo(
+    [...new Set(others.flatMap(({ group }) => group.architecture ?? []))],
+    input,
+    narrowed,
+    settings.schedulable,
+  );
+  return [...pools.steps, ...alternatives([...around, ...builds])];
+}
+
+function poolsFor({ nodes, nodePools }: ExplainInput, { decision }: Told, { settings }: Evidence): PoolAdvice {
+  return adviseOnPools(nodes, nodePools, decision.architectures, settings);
+}
+
+/** Whether a group of nodes is of the architectures that were decided on. */
+export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<Told, 'decision'>): boolean {
+  return decision.architectures === undefined || decision.architectures.includes(architecture);
+}
+
+function isOurTaint({ key, effect }: Settings['taints']) {
+  return (obstacle: Obstacle) =>
+    obstacle.kind === 'taint' && obstacle.taint.key === key && obstacle.taint.effect === effect;
+}
+
+function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands): string {
+  const { names } = group;
+  switch (obstacle.kind) {
+    case 'unschedulable':
+      return `kubectl uncordon ${few(names, ' ')}`;
+    case 'node-name':
+      return `take nodeName (${demands.nodeName}) out of the pod`;
+    case 'taint': {
+      const { key } = obstacle.taint;
+      return key.startsWith('node.kubernetes.io/')
+        ? `see why ${few(names)} is ${key.replace('node.kubernetes.io/', '')}`
+        : `let the pod tolerate ${taintText(obstacle.taint)}, or take that taint from ${few(names)}`;
+    }
+    case 'affinity':
+      return stepTowards(demands, group);
+    default:
+      return obstacle satisfies never;
+  }
+}
+
+/** Labels that somebody may set are worth setting; those that state facts are not to be changed, so the pod is. */
+function stepTowards(demands: Demands, { names, labels }: ExplainedNodes): string {
+  const unmet = unmetBy(demands, { labels, name: names[0] ?? '' });
+  const texts = unmet.map(({ text }) => text).join('; ');
+  const facts = unmet.filter(({ key }) => isFact(key));
+  if (facts.length === 0) return `label ${few(names)} as the pod asks (${texts}), or change what it asks for`;
+  const has = facts.flatMap(({ key }) => (Object.hasOwn(labels, key) ? `${key}=${labels[key]}` : []));
+  const is = has.length === 0 ? '' : `, and ${few(names)} has ${has.join(', ')}`;
+  return `change what the pod asks for (${texts}${is}), or add a node that has it`;
+}

@@ -1,0 +1,51 @@
+import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
+import type { ExplainedDecision, ExplainInput, NarrowedImage } from './explanation.ts';
+import { intersect } from '../images.ts';
+import type { Settings } from '../settings.ts';
+import { architectureAsked } from './unmet.ts';
+import { alternatives, setsOf, waysTo } from './ways.ts';
+
+/** A pod that asks for other architectures than its images run on: no node can ever fit it. */
+export type Clash = {
+  /** `the pod asks for arm64`. */
+  readonly wish: string;
+  /** `the pod asks for arm64, its image is amd64 only`. */
+  readonly what: string;
+  readonly steps: readonly string[];
+};
+
+/** Compares what a pod asks for itself with what its decision gives; undefined where some architecture is in both. */
+export function clashOf(
+  input: ExplainInput,
+  { kind, basis, architectures = [] }: Pick<ExplainedDecision, 'kind' | 'basis' | 'architectures'>,
+  narrowed: readonly NarrowedImage[],
+  clusterArchitectures: readonly string[],
+  { schedulable }: Pick<Settings, 'schedulable'>,
+): Clash | undefined {
+  const asked = architectureAsked(input.workload.demands);
+  if (asked === undefined || kind !== 'place' || architectures.length === 0) return undefined;
+  if (architectures.some(asked.allows)) return undefined;
+  const wish = `the pod asks for ${asked.named.join(' or ') || 'another architecture'}`;
+  const remove = `remove the architecture from its ${asked.where}`;
+  if (basis === 'statement') {
+    const what = `${wish}, its annotation ${ARCHITECTURES_ANNOTATION} says ${architectures.join(', ')}`;
+    return { wish, what, steps: alternatives([`change the annotation, if its images run there`, remove]) };
+  }
+  const sets = setsOf(narrowed);
+  const common = intersect(sets.map((set) => set.architectures)) ?? [];
+  const isExcluded = common.some(asked.allows);
+  const only = `${architectures.join(', ')} only`;
+  const images = sets.length === 1 ? `its image is ${only}` : `its images run on ${only}`;
+  const wished = [...new Set([...asked.named, ...clusterArchitectures])].filter(asked.allows);
+  return isExcluded
+    ? {
+        wish,
+        what: `${wish}, architectures.schedulable leaves ${only}`,
+        steps: alternatives([`add ${common.filter(asked.allows).join(' or ')} to architectures.schedulable`, remove]),
+      }
+    : {
+        wish,
+        what: `${wish}, ${images}`,
+        steps: alternatives([...waysTo(wished, input, narrowed, schedulable), remove]),
+      };
+}

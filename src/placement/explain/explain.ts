@@ -1,0 +1,293 @@
+import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
+import { advise, isIn } from './advice.ts';
+import { clashOf } from './clash.ts';
+import { type Decision, type DecisionInput, decide } from '../decide.ts';
+import type { SkipReason } from '../eligibility.ts';
+import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
+import type {
+  Evidence,
+  ExplainedDecision,
+  ExplainedImage,
+  ExplainedNodes,
+  ExplainInput,
+  Explanation,
+  Findings,
+  Lookup,
+  NarrowedImage,
+  PodState,
+  Step,
+} from './explanation.ts';
+import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
+import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
+import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
+import { placingFor, usesTaints } from '../placing.ts';
+import type { Platform } from '../../kit/platform.ts';
+import type { PodImage } from '../objects/pod.ts';
+import { settingsFor } from '../policy.ts';
+import { decisionNote, skipNote, staleUnder } from '../reasons.ts';
+import { keysThatMatter } from './relevance.ts';
+import type { Settings } from '../settings.ts';
+import { lacking } from '../patch/tolerations.ts';
+import { skipWorkload } from '../objects/workload.ts';
+import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wrong-node/verdict.ts';
+
+/** The images that take a registry to be decided on: what to look up before {@link explain}. */
+export function imagesToAsk(input: ExplainInput): PodImage[] {
+  const asked: PodImage[] = [];
+  const settings = settingsOf(input);
+  const skipped = skipWorkload(input.workload, input.namespace, settings);
+  if (!isLookedAt(input, skipped)) return asked;
+  const answerOf = (image: PodImage): ImageAnswer => {
+    asked.push(image);
+    return { kind: 'pending' };
+  };
+  const asking = decisionInput(input, settings, answerOf);
+  if (skipped === undefined) decide(asking);
+  else if (statementOf(asking.template.statement) === undefined) narrow(asking);
+  if (input.applied && input.workload.pod) whatWasPulled(input.workload.pod, settings, asking.namesOf, answerOf);
+  return asked;
+}
+
+/** Tells why a pod is placed as it is. */
+export function explain(input: ExplainInput, findings: Findings): Explanation {
+  const { workload, namespace } = input;
+  const { template } = workload;
+  const settings = settingsOf(input);
+  const asking = (sinceMs: number) =>
+    decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs), sinceMs);
+  const outcome = skipWorkload(workload, namespace, settings) ?? decide(asking(0));
+  const [skipped, decision] = typeof outcome === 'string' ? [outcome, undefined] : [undefined, outcome];
+  const later = decision?.kind === 'wait' ? decide(asking(Number.POSITIVE_INFINITY)) : undefined;
+  const statement = statementOf(template.statement);
+  const narrowed = isLookedAt(input, skipped) && statement === undefined ? narrow(asking(0)) : [];
+  const intersection = skipped === undefined ? stepsOf(statement, narrowed, settings) : [];
+
+  const present = template.tolerations ?? [];
+  const placing = decision?.kind === 'place' ? placingFor(decision, template, namespace, settings) : undefined;
+  const follow = placing?.tolerations ?? [];
+  const missing = lacking(present, follow);
+  const intent = mayBeNarrowed(input) ? placing?.affinity : undefined;
+  const stale =
+    decision !== undefined && input.applied && usesTaints(settings)
+      ? staleUnder(decision, present, settings.taints)
+      : [];
+  const now = demandsOf(input);
+  const then = intent === undefined ? now : narrowedDemands(workload, intent);
+  const demands = { ...then, tolerations: [...now.tolerations, ...missing] };
+  const nodes = nodesOf(input, now, demands, narrowed);
+  const clusterArchitectures = architecturesOf(input.nodes);
+  const decided = explainDecision(outcome, later, template.os, settings);
+  const evidence: Evidence = {
+    settings,
+    skipped,
+    narrowed,
+    clusterArchitectures,
+    clash: clashOf(input, decided, narrowed, clusterArchitectures, settings),
+    wrongPlace: wrongPlaceOf(input, outcome, asking(0)),
+    demands,
+    isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
+    obstacles: nodes.map(({ left }) => left),
+  };
+  const explanation = {
+    pod: podOf(input),
+    images: template.images.map((image) => imageOf(image, narrowed, skipped, findings)),
+    pullSecrets: findings.pullSecrets,
+    intersection,
+    ...(settings.policy === undefined ? {} : { policy: settings.policy }),
+    settings: keysThatMatter(input, evidence, decision).map((key) => ({
+      key,
+      ...findings.sourceOf(key, settings.policy),
+    })),
+    decision: decided,
+    tolerations: [
+      ...follow.map((toleration) => ({ ...toleration, present: !missing.includes(toleration) })),
+      ...stale.map((toleration) => ({ ...toleration, present: true, stale: true as const })),
+    ],
+    ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
+    nodes: nodes.map(({ told }) => told),
+  };
+  const blocked = whyBlocked(explanation, evidence);
+  return {
+    ...explanation,
+    decision: blocked === undefined ? decided : { ...decided, blocked },
+    advice: advise(input, explanation, evidence),
+  };
+}
+
+/** Whether anything about its images is said: a bound pod of a DaemonSet is not decided on, but it may be on a wrong node. */
+function isLookedAt({ workload: { pod } }: ExplainInput, skipped: SkipReason | undefined): boolean {
+  return skipped === undefined || (skipped === 'daemon-pod' && pod?.broken !== undefined);
+}
+
+/** What it asks of nodes. The node of a bound pod is the scheduler's choice: it might be another one next time. */
+function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainInput): Demands {
+  return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
+}
+
+function whyBlocked(told: Omit<Explanation, 'advice'>, { clash, obstacles }: Evidence): string | undefined {
+  if (told.decision.kind !== 'place') return undefined;
+  if (clash !== undefined) return `${clash.wish}: no node fits`;
+  const waits = told.pod.state === 'pending' || told.pod.state === 'gated' || told.pod.state === 'not-applied';
+  if (!waits || told.nodes.length === 0) return undefined;
+  const isFit = told.nodes.some((group, index) => isIn(group, told) && obstacles[index]?.length === 0);
+  return isFit ? undefined : 'no node fits';
+}
+
+function settingsOf({ settings, namespace, workload }: ExplainInput): Settings {
+  return settingsFor(settings, { namespace, labels: workload.template.labels });
+}
+
+function decisionInput(
+  { workload, namespace, nodes, namesOf }: ExplainInput,
+  settings: Settings,
+  answerOf: DecisionInput['answerOf'],
+  waitedMs = 0,
+): DecisionInput {
+  const clusterArchitectures = architecturesOf(nodes);
+  return {
+    template: workload.template,
+    namespace: namespace.name,
+    settings,
+    clusterArchitectures,
+    namesOf,
+    answerOf,
+    waitedMs,
+  };
+}
+
+/** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
+function answerFrom(lookup: Lookup | undefined, sinceMs: number): ImageAnswer {
+  if (lookup === undefined) return { kind: 'pending' };
+  if (!('error' in lookup)) return { kind: 'known', platforms: lookup.platforms };
+  return { kind: 'failed', ...lookup.error, sinceMs, retryInMs: Number.POSITIVE_INFINITY };
+}
+
+function narrow({ template, settings, namesOf, answerOf }: DecisionInput): NarrowedImage[] {
+  return template.images.map((image) => ({
+    image,
+    said: narrowingOf(image, template.os, settings, namesOf(image.image), answerOf),
+  }));
+}
+
+function stepsOf(
+  statement: 'all' | string[] | undefined,
+  narrowed: readonly NarrowedImage[],
+  { schedulable }: Settings,
+): Step[] {
+  const said = [
+    ...(Array.isArray(statement) ? [{ by: ARCHITECTURES_ANNOTATION, architectures: statement }] : []),
+    ...narrowed.flatMap(({ image, said }) =>
+      said.kind === 'set' ? { by: image.image, architectures: said.architectures } : [],
+    ),
+    ...(schedulable.length > 0 ? [{ by: 'architectures.schedulable', architectures: schedulable }] : []),
+  ];
+  return said.map((step, index) => ({
+    ...step,
+    common: intersect(said.slice(0, index + 1).map(({ architectures }) => architectures)) ?? [],
+  }));
+}
+
+/** As the loop for wrong nodes sees it. */
+function wrongPlaceOf(
+  { workload: { pod }, applied, nodes }: ExplainInput,
+  outcome: Decision | SkipReason,
+  { template, settings, namesOf, answerOf }: DecisionInput,
+): WrongPlace | undefined {
+  const node = nodes.find(({ name }) => name === pod?.nodeName);
+  const architecture = node && nodeArchitecture(node);
+  const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
+  if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
+  // Answers are kept by the template's images, not by those that were read once more with the pod.
+  const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
+  return wrongPlace(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
+}
+
+/** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */
+function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
+  const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
+  const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
+  /** What is known already may rule an architecture out; only everything together can let it in. */
+  const runsOn = (architecture: string | undefined) => {
+    if (common === undefined || architecture === undefined) return undefined;
+    return common.includes(architecture) ? isSure || undefined : false;
+  };
+  return groupNodes(nodes, placed).map(({ group, example }) => {
+    const { architecture, taints, ...seen } = group;
+    const reasons = obstaclesTo(demands, example).map(obstacleText);
+    const left = obstaclesTo(placed, example);
+    const runs = runsOn(architecture);
+    const told: ExplainedNodes = {
+      ...(architecture === undefined ? {} : { architecture }),
+      ...seen,
+      taints: taints.map(taintText),
+      ...(runs === undefined ? {} : { runs }),
+      fits: reasons.length === 0,
+      reasons,
+      placed: { fits: left.length === 0, reasons: left.map(obstacleText) },
+    };
+    return { told, left };
+  });
+}
+
+function podOf({ workload, applied, namespace }: ExplainInput): Explanation['pod'] {
+  const { kind, name, template, pod, demands, gates, scheduler } = workload;
+  const state = stateOf(applied ? pod : undefined, gates);
+  return {
+    kind,
+    namespace: namespace.name,
+    name,
+    os: template.os,
+    state,
+    ...(demands.nodeName === undefined ? {} : { node: demands.nodeName }),
+    ...(gates.length === 0 ? {} : { gates }),
+    ...(state === 'pending' && scheduler !== undefined ? { scheduler } : {}),
+  };
+}
+
+function stateOf(pod: ExplainInput['workload']['pod'], gates: readonly string[]): PodState {
+  if (pod === undefined) return 'not-applied';
+  if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'finished';
+  if (pod.deleting) return 'deleting';
+  if (pod.nodeName !== undefined) return 'bound';
+  return gates.length > 0 ? 'gated' : 'pending';
+}
+
+function imageOf(
+  image: PodImage,
+  narrowed: readonly NarrowedImage[],
+  skipped: SkipReason | undefined,
+  { lookupOf }: Findings,
+): ExplainedImage {
+  const told = { image: image.image, platforms: [], skipped: [] };
+  const said = narrowed.find((entry) => entry.image === image)?.said;
+  if (said === undefined) return { ...told, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
+  if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
+  if (said.kind === 'set' && said.by === 'override') {
+    return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+  }
+  if (said.kind === 'failed' && image.isSurplus) {
+    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
+  }
+  return { ...told, ...lookupOf(image) };
+}
+
+function platformOf(text: string): Platform {
+  const [os = '', architecture = ''] = text.split('/');
+  return { os, architecture };
+}
+
+function explainDecision(
+  outcome: Decision | SkipReason,
+  later: Decision | undefined,
+  os: string,
+  { schedulable }: Settings,
+): ExplainedDecision {
+  if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome) };
+  const tell = (decision: Decision): ExplainedDecision => ({
+    kind: decision.kind,
+    reason: decisionNote(decision, os, schedulable),
+    ...(decision.kind === 'place' ? { architectures: decision.architectures, basis: decision.basis } : {}),
+  });
+  // With `images.unresolvable: wait` it never comes to anything else.
+  return { ...tell(outcome), ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: tell(later) }) };
+}

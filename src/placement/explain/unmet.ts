@@ -1,0 +1,66 @@
+import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
+import { type Demands, meetsLabel, meetsTerm, requirementText } from '../fit.ts';
+import type { Node } from '../nodes/node.ts';
+
+/** A demand of a pod that a node's labels or name do not meet. */
+export type Unmet = { readonly key: string; readonly text: string };
+
+/** Labels that the kubelet, the cloud or the provisioner sets to what the node is: another value would be a lie. */
+const FACTS: readonly RegExp[] = [
+  /^(?:beta\.)?kubernetes\.io\/(?:arch|os|hostname|instance-type)$/,
+  /^node\.kubernetes\.io\/(?:instance-type|windows-build)$/,
+  /^topology\./,
+  /^failure-domain\.beta\.kubernetes\.io\//,
+  /^metadata\.name$/,
+];
+
+/** Whether a label of a node states a fact that nobody should change. */
+export function isFact(label: string): boolean {
+  return FACTS.some((fact) => fact.test(label));
+}
+
+/** What of a pod's selector, and of the term that comes nearest, a node does not meet; of the terms that with the fewest facts. */
+export function unmetBy({ nodeSelector, terms }: Demands, node: Pick<Node, 'labels' | 'name'>): Unmet[] {
+  const selected = Object.entries(nodeSelector)
+    .filter(([key, value]) => !Object.hasOwn(node.labels, key) || node.labels[key] !== value)
+    .map(([key, value]) => ({ key, text: `${key}=${value}` }));
+  if (terms === undefined || terms.some((term) => meetsTerm(term, node))) return selected;
+  const unmet = terms.map(({ expressions, fields }) =>
+    [...expressions, ...fields]
+      .filter((requirement) => !meetsTerm({ expressions: [], fields: [], ...alone(requirement) }, node))
+      .map((requirement) => ({ key: requirement.key, text: requirementText(requirement) })),
+  );
+  const cost = (each: readonly Unmet[]) => each.filter(({ key }) => isFact(key)).length * 100 + each.length;
+  const [nearest] = unmet.filter((each) => each.length > 0).sort((one, other) => cost(one) - cost(other));
+  return [...selected, ...(nearest ?? [{ key: '', text: 'an empty term, which no node matches' }])];
+}
+
+function alone(requirement: NonNullable<Demands['terms']>[number]['expressions'][number]) {
+  return requirement.key === 'metadata.name' ? { fields: [requirement] } : { expressions: [requirement] };
+}
+
+/** What a pod itself asks of the architecture of its nodes. */
+export type Asked = {
+  /** Those that it names, as far as they are allowed by everything that it asks. */
+  readonly named: readonly string[];
+  readonly allows: (architecture: string) => boolean;
+  /** Where it does: `nodeSelector`, `node affinity`. */
+  readonly where: string;
+};
+
+const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
+
+/** Reads it; undefined where the pod leaves the architecture open. */
+export function architectureAsked({ nodeSelector, terms }: Demands): Asked | undefined {
+  const selected = LABELS.flatMap((label) => (Object.hasOwn(nodeSelector, label) ? [String(nodeSelector[label])] : []));
+  const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));
+  const isBound = spoken.length > 0 && spoken.every((each) => each.length > 0);
+  if (selected.length === 0 && !isBound) return undefined;
+  const allows = (architecture: string) =>
+    selected.every((value) => value === architecture) &&
+    (!isBound || spoken.some((each) => each.every((requirement) => meetsLabel(requirement, architecture))));
+  const listed = spoken.flatMap((each) => each.flatMap(({ operator, values }) => (operator === 'In' ? values : [])));
+  const named = [...new Set([...selected, ...listed])].filter(allows).sort();
+  const where = [selected.length > 0 ? 'nodeSelector' : '', isBound ? 'node affinity' : ''].filter(Boolean);
+  return { named, allows, where: where.join(' and its ') };
+}

@@ -1,0 +1,59 @@
+import { type DaemonSet, readRecorded } from '../objects/daemonset.ts';
+import type { Node } from './node.ts';
+import { usesTaints } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+import { nodesWithUnmanagedTaints } from './unmanaged-taints.ts';
+
+/** What is left of taints where the configuration sets none: names of nodes, and `namespace/name` of DaemonSets. */
+export type Leftovers = {
+  readonly nodes: readonly string[];
+  /** Undefined where DaemonSets are not looked at, as their loop does not run. */
+  readonly daemonSets: readonly string[] | undefined;
+};
+
+/** No line names more objects than these. */
+const EXAMPLES = 5;
+
+/**
+ * Finds taints of archaware on nodes and, in the mode affinity, tolerations of archaware in templates of DaemonSets. Undefined
+ * where the configuration sets taints.
+ */
+export function findLeftovers(
+  nodes: Iterable<Node>,
+  daemonSets: Iterable<DaemonSet> | undefined,
+  settings: Pick<Settings, 'mode' | 'taints'>,
+): Leftovers | undefined {
+  if (settings.taints.manage) return undefined;
+  const tainted = nodesWithUnmanagedTaints(nodes, settings, false).map(({ node }) => node.name);
+  // There templates keep their tolerations: for the taints of the provider.
+  const looked = usesTaints(settings) ? [] : daemonSets;
+  const tolerating = looked && [...looked].filter(({ recorded }) => readRecorded(recorded).length > 0);
+  return {
+    nodes: tainted.sort(),
+    daemonSets: tolerating?.map(({ namespace, name }) => `${namespace}/${name}`).sort(),
+  };
+}
+
+/** Says whether the loops that take them away may be taken away. `managesNodes`: whether the loop for nodes runs now. */
+export function leftoverNote(
+  { nodes, daemonSets }: Leftovers,
+  { mode }: Pick<Settings, 'mode'>,
+  managesNodes: boolean,
+): string {
+  const component = usesTaints({ mode }) ? 'without-node-taints' : 'without-taints';
+  const means = `the component ${component} (withoutTaints in the chart)`;
+  const left = [...describe('node', nodes), ...describe('DaemonSet', daemonSets ?? [])].join(' and ');
+  if (left !== '') {
+    return managesNodes
+      ? `${left} still carry taints or tolerations of archaware, which run takes away: do not use ${means} yet`
+      : `${left} still carry taints or tolerations of archaware, and this configuration does not take them away: do not use ${means}; let the loops for nodes and DaemonSets run until nothing is left`;
+  }
+  if (daemonSets === undefined) return 'no node carries a taint of archaware; DaemonSets were not looked at';
+  return `no node and no DaemonSet carries taints or tolerations of archaware any more: ${means} may be used`;
+}
+
+function describe(kind: string, names: readonly string[]): string[] {
+  if (names.length === 0) return [];
+  const more = names.length > EXAMPLES ? ', …' : '';
+  return [`${names.length} ${kind}(s) (${names.slice(0, EXAMPLES).join(', ')}${more})`];
+}

@@ -1,0 +1,271 @@
+import { MANAGED_ANNOTATION } from '../../names.ts';
+import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt, stringsAt } from '../../kit/json.ts';
+import { isLabelKey, isReservedKey } from './label-names.ts';
+import { type LabelRules, NO_RULES } from './label-rules.ts';
+import { decideLabels, type LabelConflict, type LabelDecision } from './labels.ts';
+import { reportedArchitecture } from '../../kit/platform.ts';
+import { matchesSelector } from '../../kit/selector.ts';
+import type { Settings } from '../settings.ts';
+import type { Taint } from '../patch/tolerations.ts';
+
+/** A node, trimmed to what is read of it. */
+export type Node = {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly hasLabels: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  /** `status.nodeInfo.architecture` as the kubelet reported it; empty before it did. */
+  readonly reportedArchitecture: string;
+  readonly deleting: boolean;
+  /** Whether it is cordoned. */
+  readonly unschedulable: boolean;
+  /** As the API server sent them, every field kept; undefined where the field is absent. */
+  readonly taints: readonly JsonObject[] | undefined;
+  readonly hasAnnotations: boolean;
+  /** The annotation `archaware.dev/managed`, unread. */
+  readonly managed: string | undefined;
+};
+
+/** What we set on a node, as its annotation records it: JSON `{"taints":["key=value:effect"],"labels":["domain/name"]}`. */
+export type Managed = { readonly taints: readonly Taint[]; readonly labels: readonly string[] };
+
+/** What decides for nodes; undefined is not decided, and stays as it is. */
+export type NodeRules = {
+  readonly taints: Settings['taints'] | undefined;
+  readonly labels: LabelRules | undefined;
+};
+
+/** What is to become of a node: the whole list of its taints, its labels, and the annotation (undefined: none). */
+export type NodeDecision = { readonly conflicts: readonly LabelConflict[] } & (
+  | NodeChange
+  | { readonly kind: 'settled' }
+  | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
+  | { readonly kind: 'skip'; readonly reason: 'deleting' | 'provider-taint' }
+);
+
+/** What is written to a node. */
+export type NodeChange = {
+  readonly kind: 'set';
+  readonly taints: readonly JsonObject[];
+  readonly addedLabels: readonly string[];
+  readonly removedLabels: readonly string[];
+  readonly managed: string | undefined;
+};
+
+/** What is to become of a node's taints, and which of them are ours then; what waits or is skipped stays as it is. */
+type TaintDecision =
+  | { readonly kind: 'decided'; readonly taints: readonly JsonObject[]; readonly recorded: readonly Taint[] }
+  | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
+  | { readonly kind: 'skip'; readonly reason: 'provider-taint' };
+
+/** Reads a node of the API server. Never throws. */
+export function readNode(object: JsonObject): Node {
+  const metadata = objectAt(object, 'metadata');
+  return {
+    name: stringAt(metadata, 'name') ?? '',
+    uid: stringAt(metadata, 'uid') ?? '',
+    resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
+    hasLabels: isObject(metadata.labels),
+    labels: stringsAt(metadata, 'labels'),
+    reportedArchitecture: stringAt(objectAt(objectAt(object, 'status'), 'nodeInfo'), 'architecture') ?? '',
+    deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
+    unschedulable: objectAt(object, 'spec').unschedulable === true,
+    taints: listAt(objectAt(object, 'spec'), 'taints'),
+    hasAnnotations: isObject(metadata.annotations),
+    managed: stringAt(objectAt(metadata, 'annotations'), MANAGED_ANNOTATION),
+  };
+}
+
+/** The architecture of a node by its GOARCH name, or undefined before the kubelet reported it. */
+export function nodeArchitecture(node: Pick<Node, 'reportedArchitecture'>): string | undefined {
+  return reportedArchitecture(node.reportedArchitecture);
+}
+
+/** The architectures of nodes, sorted, each once. */
+export function architecturesOf(nodes: Iterable<Node>): string[] {
+  const found = new Set<string>();
+  for (const node of nodes) {
+    const architecture = nodeArchitecture(node);
+    if (architecture !== undefined && !node.deleting) found.add(architecture);
+  }
+  return [...found].sort();
+}
+
+/** `key=value:effect`, as kubectl writes a taint. */
+export function taintText({ key, value, effect }: Taint): string {
+  return `${key}=${value}:${effect}`;
+}
+
+/** `key:effect`, by which taints of ours are told apart from others'. */
+export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): string {
+  return `${key}:${effect}`;
+}
+
+/** The taints of a node as `key:effect`, its provider's too: a daemon must not lose its toleration while the taint is there. */
+export function taintKinds({ taints }: Pick<Node, 'taints'>): readonly string[] {
+  return (taints ?? []).flatMap(({ key, effect }) =>
+    // Kubernetes' own come and go with every node.
+    typeof key !== 'string' || key.startsWith('node.kubernetes.io/') ? [] : `${key}:${effect}`,
+  );
+}
+
+/**
+ * Reads the annotation; what cannot be read counts as nothing recorded. Nor does a label that we would never set: whoever
+ * may write the annotation must not have us remove `kubernetes.io/` labels.
+ */
+export function readManaged(annotation: string | undefined): Managed {
+  const parsed = annotation === undefined ? undefined : parseJson(annotation);
+  const list = (field: 'taints' | 'labels'): unknown[] => {
+    const items = isObject(parsed) ? parsed[field] : undefined;
+    return Array.isArray(items) ? items : [];
+  };
+  return {
+    taints: list('taints').flatMap((text) => readTaintText(text) ?? []),
+    labels: list('labels').filter(
+      (label): label is string =>
+        typeof label === 'string' && label.includes('/') && isLabelKey(label) && !isReservedKey(label),
+    ),
+  };
+}
+
+function readTaintText(text: unknown): Taint | undefined {
+  const parts = typeof text === 'string' ? /^([^=:]+)=([^=:]*):([A-Za-z]+)$/.exec(text) : null;
+  return parts ? { key: parts[1] ?? '', value: parts[2] ?? '', effect: parts[3] ?? '' } : undefined;
+}
+
+/** The annotation for what is recorded, or undefined for nothing. */
+export function writeManaged({ taints, labels }: Managed): string | undefined {
+  if (taints.length === 0 && labels.length === 0) return undefined;
+  return JSON.stringify({
+    ...(taints.length === 0 ? {} : { taints: taints.map(taintText) }),
+    ...(labels.length === 0 ? {} : { labels }),
+  });
+}
+
+/**
+ * Whether a taint of a node is ours: what the annotation records, and any with our key and our effect. Keys of the
+ * reserved domains belong to Kubernetes and to providers (GKE taints Arm nodes `kubernetes.io/arch=arm64`), so there
+ * only what is recorded.
+ */
+export function isOurTaint(
+  taint: JsonObject,
+  managed: Pick<Managed, 'taints'>,
+  settings: Pick<Settings['taints'], 'key' | 'effect'>,
+): boolean {
+  if (isRecorded(taint, managed)) return true;
+  return taint.key === settings.key && taint.effect === settings.effect && !isReservedKey(settings.key);
+}
+
+/**
+ * The decision for a node. `bootstrapped`: whether pods had their turn, so that a taint may come; taints of ours that
+ * are wanted no longer go at the same moment, by when pods have what they need under the new ones. Labels lock nobody
+ * out, and wait for nothing.
+ */
+export function decideNode(node: Node, rules: NodeRules, bootstrapped: boolean): NodeDecision {
+  if (node.deleting) return { kind: 'skip', reason: 'deleting', conflicts: [] };
+  const managed = readManaged(node.managed);
+  const taints = rules.taints && decideTaints(node, managed, rules.taints, bootstrapped);
+  return together(node, managed, taints, rules.labels && decideLabels(node.labels, managed.labels, rules.labels));
+}
+
+/** One decision of its two parts, so that both leave in one write. */
+function together(
+  node: Node,
+  managed: Managed,
+  taints: TaintDecision | undefined,
+  labels: LabelDecision | undefined,
+): NodeDecision {
+  const conflicts = labels?.conflicts ?? [];
+  const list = taints?.kind === 'decided' ? taints.taints : (node.taints ?? []);
+  const [addedLabels, removedLabels] = [labels?.added ?? [], labels?.removed ?? []];
+  const recorded = {
+    taints: taints?.kind === 'decided' ? taints.recorded : managed.taints,
+    labels: labels?.recorded ?? managed.labels,
+  };
+  const annotation = writeManaged(recorded);
+  const isSame =
+    isSameList(list, node.taints ?? []) &&
+    addedLabels.length + removedLabels.length === 0 &&
+    // An annotation of another form is written anew with the taints.
+    annotation === (taints?.kind === 'decided' ? node.managed : writeManaged(managed));
+  if (!isSame) return { kind: 'set', taints: list, addedLabels, removedLabels, managed: annotation, conflicts };
+  return taints === undefined || taints.kind === 'decided' ? { kind: 'settled', conflicts } : { ...taints, conflicts };
+}
+
+function decideTaints(
+  node: Node,
+  managed: Managed,
+  settings: Settings['taints'],
+  bootstrapped: boolean,
+): TaintDecision {
+  const wanted = wantedTaint(node, settings);
+  if (wanted === 'architecture-unknown') return { kind: 'wait', reason: wanted };
+  const present = node.taints ?? [];
+  const undone = { kind: 'decided', taints: withoutOurs(present, managed, settings), recorded: [] } as const;
+  if (wanted === undefined) return undone;
+  const { key, effect, value } = wanted;
+  const foreign = present.find(
+    (taint) => taint.key === key && taint.effect === effect && !isOurTaint(taint, managed, settings),
+  );
+  if (foreign !== undefined) {
+    // The provider's taint does ours' work: what is recorded of ours under another key or effect goes.
+    if (isAsItIs(node, managed, undone)) return { kind: 'skip', reason: 'provider-taint' };
+    return bootstrapped ? undone : { kind: 'wait', reason: 'bootstrap' };
+  }
+  const current = present.find((taint) => taint.key === key && taint.effect === effect);
+  const others = present.filter((taint) => taint !== current && !isOurTaint(taint, managed, settings));
+  const kept = current?.value === value ? current : { ...wanted };
+  const taints = present.includes(kept)
+    ? present.filter((taint) => taint === kept || others.includes(taint))
+    : [...others, kept];
+  const decision = { kind: 'decided', taints, recorded: [wanted] } as const;
+  return bootstrapped || isAsItIs(node, managed, decision) ? decision : { kind: 'wait', reason: 'bootstrap' };
+}
+
+/** Whether taints and their record are already what was decided. */
+function isAsItIs(
+  node: Node,
+  managed: Managed,
+  { taints, recorded }: Extract<TaintDecision, { kind: 'decided' }>,
+): boolean {
+  return (
+    isSameList(taints, node.taints ?? []) && recorded.map(taintText).join() === managed.taints.map(taintText).join()
+  );
+}
+
+function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefined | 'architecture-unknown' {
+  if (!settings.manage || !matchesSelector(settings.nodeSelector, node.labels)) return undefined;
+  const value = nodeArchitecture(node);
+  return value === undefined ? 'architecture-unknown' : { key: settings.key, value, effect: settings.effect };
+}
+
+/** With `manage: false` the current key belongs to somebody else: only what is recorded is ours then. */
+function withoutOurs(taints: readonly JsonObject[], managed: Managed, settings: Settings['taints']): JsonObject[] {
+  return taints.filter((taint) =>
+    settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
+  );
+}
+
+/** Whether a node carries a taint that its annotation records as ours. */
+export function carriesOurTaint({ managed, taints = [] }: Pick<Node, 'managed' | 'taints'>): boolean {
+  if (managed === undefined || taints.length === 0) return false;
+  const recorded = readManaged(managed);
+  return taints.some((taint) => isRecorded(taint, recorded));
+}
+
+function isRecorded(taint: JsonObject, managed: Pick<Managed, 'taints'>): boolean {
+  return managed.taints.some(({ key, effect }) => taint.key === key && taint.effect === effect);
+}
+
+function isSameList(one: readonly JsonObject[], other: readonly JsonObject[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
+/** What `clean` makes of a node: everything that is ours gone. */
+export function undoNode(node: Node, settings: Settings['taints']): NodeDecision {
+  const managed = readManaged(node.managed);
+  const taints = withoutOurs(node.taints ?? [], managed, settings);
+  const labels = decideLabels(node.labels, managed.labels, NO_RULES);
+  return together(node, managed, { kind: 'decided', taints, recorded: [] }, labels);
+}

@@ -1,0 +1,129 @@
+import { ARCHITECTURE_LABEL, KARPENTER_INITIALIZED, KARPENTER_REGISTERED, POOL_LABELS } from '../../names.ts';
+import { type Node, nodeArchitecture, taintText } from './node.ts';
+import { usesTaints } from '../placing.ts';
+import { normaliseArchitecture } from '../../kit/platform.ts';
+import { matchesSelector } from '../../kit/selector.ts';
+import type { Settings } from '../settings.ts';
+import type { Taint } from '../patch/tolerations.ts';
+
+/** A group of nodes that somebody else makes from a template: an autoscaler, or a provider at an upgrade. */
+export type Pool = { readonly kind: (typeof POOL_LABELS)[keyof typeof POOL_LABELS]; readonly name: string };
+
+/** The settings that decide whether nodes carry a taint of archaware. */
+export type PoolSettings = Pick<Settings, 'mode' | 'taints'>;
+
+/** Where the documents say what a pool needs. */
+export const POOL_PAGE = 'docs/autoscalers.md';
+/** No line names more pools than these. */
+const EXAMPLES = 5;
+
+/** The pool of a node by its labels; undefined where they name none. */
+export function poolOf({ labels }: Pick<Node, 'labels'>): Pool | undefined {
+  for (const [label, kind] of Object.entries(POOL_LABELS)) {
+    const name = Object.hasOwn(labels, label) ? labels[label] : undefined;
+    if (name !== undefined && name !== '') return { kind, name };
+  }
+  return undefined;
+}
+
+/** `NodePool default`. */
+export function poolText({ kind, name }: Pool): string {
+  return `${kind} ${name}`;
+}
+
+/** Whether archaware sets a taint of its own on nodes with these labels. */
+export function taintsNodes({ mode, taints }: PoolSettings, labels: Node['labels']): boolean {
+  return usesTaints({ mode }) && taints.manage && matchesSelector(taints.nodeSelector, labels);
+}
+
+/**
+ * What a node that has just joined lacks: its pool, and the taint that the template of the pool should have. Undefined where
+ * nothing is missing. The taint is undefined where the architecture of the node is not known yet.
+ */
+export function joinedUntainted(
+  node: Node,
+  settings: PoolSettings,
+): { readonly pool: Pool; readonly taint: Taint | undefined } | undefined {
+  const pool = poolOf(node);
+  if (pool === undefined || node.deleting || !taintsNodes(settings, node.labels)) return undefined;
+  const { key, effect } = settings.taints;
+  const value = nodeArchitecture(node) ?? normaliseArchitecture(node.labels[ARCHITECTURE_LABEL] ?? '');
+  const present = (node.taints ?? []).find((taint) => taint.key === key && taint.effect === effect);
+  if (present !== undefined && (value === undefined || present.value === value)) return undefined;
+  return { pool, taint: value === undefined ? undefined : { key, value, effect } };
+}
+
+/** What the Event of a node says that joined without the taint. */
+export function joinedUntaintedNote(pool: Pool, taint: Taint | undefined, { taints }: PoolSettings): string {
+  const what = taint === undefined ? `${taints.key}=<architecture>:${taints.effect}` : taintText(taint);
+  const [where, or] =
+    pool.kind === 'NodePool'
+      ? ['spec.template.spec.taints', 'of a NodePool for one architecture, or use placement.mode: affinity']
+      : ['the taints', `of ${poolText(pool)}, so that its nodes register with it`];
+  return (
+    `the node joined ${poolText(pool)} without the taint ${what}. The controller sets the taint, but an autoscaler that plans ` +
+    `without it may start nodes that pending pods cannot use. Add the taint to ${where} ${or} (${POOL_PAGE})`
+  );
+}
+
+/** The pools of nodes that are like this, with how many nodes: each pool once, by its text, sorted. */
+export function countByPool(nodes: Iterable<Node>, isLike: (node: Node) => boolean): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const node of nodes) {
+    const pool = poolOf(node);
+    if (pool !== undefined && isLike(node)) counts.set(poolText(pool), (counts.get(poolText(pool)) ?? 0) + 1);
+  }
+  return new Map([...counts].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/**
+ * What `plan` says of pools whose nodes lack the taint now; undefined where there are none. `readable`: NodePools were read,
+ * and are spoken of elsewhere.
+ */
+export function untaintedPoolsNote(
+  nodes: Iterable<Node>,
+  settings: PoolSettings,
+  readable: boolean,
+): string | undefined {
+  const counts = countByPool(
+    nodes,
+    (node) => joinedUntainted(node, settings) !== undefined && !(readable && poolOf(node)?.kind === 'NodePool'),
+  );
+  if (counts.size === 0) return undefined;
+  const { key, effect } = settings.taints;
+  return (
+    `nodes without the taint ${key}:${effect} belong to pools: ${poolCounts(counts)}. If these pools are scaled, their ` +
+    `templates need the taint: an autoscaler that plans without it may start nodes that pending pods cannot use (${POOL_PAGE})`
+  );
+}
+
+/** `NodePool a (2 nodes), EKS node group b (1 node)`, the first few. */
+export function poolCounts(counts: ReadonlyMap<string, number>): string {
+  const texts = [...counts].map(([pool, count]) => `${pool} (${count} ${count === 1 ? 'node' : 'nodes'})`);
+  const more = texts.length > EXAMPLES ? `, and ${texts.length - EXAMPLES} more` : '';
+  return `${texts.slice(0, EXAMPLES).join(', ')}${more}`;
+}
+
+/**
+ * The taint for which Karpenter seems to wait: the node has joined, Karpenter has not initialized it, and a taint with the
+ * configured key is the only one that is left. Karpenter also waits for resources of devices, which a node does not show.
+ */
+export function blocksInitialization(node: Node, { taints }: Pick<Settings, 'taints'>): Taint | undefined {
+  const { labels, deleting } = node;
+  if (deleting || labels[KARPENTER_REGISTERED] !== 'true' || labels[KARPENTER_INITIALIZED] === 'true') return undefined;
+  const [only, ...others] = node.taints ?? [];
+  if (only === undefined || others.length > 0 || only.key !== taints.key) return undefined;
+  const { value, effect } = only;
+  return { key: taints.key, value: typeof value === 'string' ? value : '', effect: String(effect) };
+}
+
+/** What the Event of such a node says. */
+export function notInitializedNote(node: Pick<Node, 'labels'>, taint: Taint, minutes: number): string {
+  const pool = poolOf(node);
+  const whose = pool === undefined ? 'its NodePool' : poolText(pool);
+  return (
+    `Karpenter has not initialized the node for ${minutes} minutes, and ${taintText(taint)} is the only taint that is left. If that ` +
+    `taint stands in startupTaints of ${whose}, move it to taints: it never goes, so Karpenter keeps counting the node as free ` +
+    `for every pod, and starts no other (${POOL_PAGE})`
+  );
+}

@@ -1,0 +1,65 @@
+import { isReservedKey } from './label-names.ts';
+import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
+import { usesTaints } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+import type { Taint } from '../patch/tolerations.ts';
+
+/** A node and those of its taints that nobody manages. */
+export type UnmanagedNode = { readonly node: Node; readonly taints: readonly Taint[] };
+
+/**
+ * The taints of archaware on a node that this configuration does not manage: nobody takes them away, and where the mode has
+ * no tolerations new pods stay Pending because of them. `managesNodes`: whether the loop for nodes runs.
+ *
+ * A taint counts as archaware's where the node's annotation records it. One with the configured key, which is not recorded
+ * (somebody deleted the annotation), counts where its value is the node's architecture; not with `taints.manage: false`,
+ * where that key is the provider's.
+ */
+export function unmanagedTaints(
+  node: Node,
+  settings: Pick<Settings, 'mode' | 'taints'>,
+  managesNodes: boolean,
+): readonly Taint[] {
+  if (node.deleting || node.taints === undefined || (managesNodes && settings.taints.manage)) return [];
+  const recorded = readManaged(node.managed).taints;
+  const { key, effect, manage } = settings.taints;
+  const goesByKey = (manage || !usesTaints(settings)) && !isReservedKey(key);
+  return node.taints.flatMap(({ key: itsKey, value = '', effect: itsEffect }) => {
+    if (typeof itsKey !== 'string' || typeof value !== 'string' || typeof itsEffect !== 'string') return [];
+    const isRecorded = recorded.some((one) => one.key === itsKey && one.effect === itsEffect);
+    const isByKey = goesByKey && itsKey === key && itsEffect === effect && value === nodeArchitecture(node);
+    const isManaged = managesNodes && isRecorded;
+    return (isRecorded || isByKey) && !isManaged ? [{ key: itsKey, value, effect: itsEffect }] : [];
+  });
+}
+
+/** The nodes of which that gives any. */
+export function nodesWithUnmanagedTaints(
+  nodes: Iterable<Node>,
+  settings: Pick<Settings, 'mode' | 'taints'>,
+  managesNodes: boolean,
+): UnmanagedNode[] {
+  return [...nodes].flatMap((node) => {
+    const taints = unmanagedTaints(node, settings, managesNodes);
+    return taints.length === 0 ? [] : [{ node, taints }];
+  });
+}
+
+/** What the Event of a node says; `others`: how many more nodes have such taints. */
+export function unmanagedTaintNote(
+  taints: readonly Taint[],
+  { mode }: Pick<Settings, 'mode'>,
+  managesNodes: boolean,
+  others: number,
+): string {
+  const what = taints.map(taintText).join(', ');
+  const why = managesNodes
+    ? `placement.mode is ${mode}, and the annotation archaware.dev/managed does not record it`
+    : 'the loop for nodes does not run';
+  const effect = usesTaints({ mode }) ? 'nobody updates or removes it' : 'new pods without a toleration stay Pending';
+  const remedy = managesNodes
+    ? `remove it with kubectl taint nodes NAME ${taints.map(({ key, effect: of }) => `${key}:${of}-`).join(' ')}`
+    : 'let the loop for nodes run until it is gone, or run archaware-controller clean';
+  const more = others === 0 ? '' : `; ${others} more node(s) have such taints`;
+  return `taint ${what} is archaware's, and this configuration does not manage it (${why}): ${effect}; ${remedy}${more}`;
+}

@@ -1,0 +1,92 @@
+import { type DaemonSet, readDaemonSet } from './daemonset.ts';
+import { type Namespace, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from '../eligibility.ts';
+import { type Demands, readDemands } from '../fit.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
+import type { Settings } from '../settings.ts';
+import { writersOf } from './written.ts';
+
+/** A pod, or what makes pods, as somebody wants to have it explained. */
+export type Workload = {
+  readonly kind: string;
+  /** Empty where the object names none. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly template: PodTemplate;
+  /** Of a pod itself. */
+  readonly pod: Pod | undefined;
+  readonly daemonSet: DaemonSet | undefined;
+  readonly demands: Demands;
+  /** Whether its node was named when it was made, and not by the scheduler: another one would go there again. */
+  readonly namesNode: boolean;
+  /** The pod's, as it was read. */
+  readonly spec: JsonObject;
+  /** Names of the scheduling gates. */
+  readonly gates: readonly string[];
+  /** What the scheduler last said of a pod that it could not place. */
+  readonly scheduler: string | undefined;
+};
+
+/** Where a kind holds the template of its pods. */
+const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
+  Pod: [],
+  Deployment: ['spec', 'template'],
+  ReplicaSet: ['spec', 'template'],
+  StatefulSet: ['spec', 'template'],
+  DaemonSet: ['spec', 'template'],
+  Job: ['spec', 'template'],
+  CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
+};
+
+/** The kinds that can be read. */
+export const WORKLOAD_KINDS: readonly string[] = Object.keys(TEMPLATES);
+
+/** Reads a pod or what makes pods; undefined for an object of another kind. */
+export function readWorkload(object: JsonObject): Workload | undefined {
+  const kind = stringAt(object, 'kind') ?? '';
+  const path = Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;
+  if (path === undefined) return undefined;
+  const metadata = objectAt(object, 'metadata');
+  const holder = path.reduce(objectAt, object);
+  const spec = objectAt(holder, 'spec');
+  const demands = readDemands(spec);
+  const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
+  const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+  return {
+    kind,
+    namespace: stringAt(metadata, 'namespace') ?? '',
+    name: stringAt(metadata, 'name') || stringAt(metadata, 'generateName') || '',
+    template: readTemplate(objectAt(holder, 'metadata'), spec),
+    pod: kind === 'Pod' ? readPod(object) : undefined,
+    daemonSet: kind === 'DaemonSet' ? readDaemonSet(object) : undefined,
+    demands:
+      kind === 'DaemonSet'
+        ? { ...demands, tolerations: [...demands.tolerations, ...daemonTolerations(spec)] }
+        : demands,
+    namesNode: kind !== 'Pod' || writersOf(object, 'f:nodeName').length > 0,
+    spec,
+    gates: (listAt(spec, 'schedulingGates') ?? []).flatMap((gate) => stringAt(gate, 'name') ?? []),
+    scheduler: unscheduled === undefined ? undefined : stringAt(unscheduled, 'message') || undefined,
+  };
+}
+
+/** Why it is left alone, or undefined. */
+export function skipWorkload(
+  { pod, daemonSet, template }: Pick<Workload, 'pod' | 'daemonSet' | 'template'>,
+  namespace: Pick<Namespace, 'name' | 'labels'>,
+  settings: Settings,
+): SkipReason | undefined {
+  if (pod !== undefined) return skipPod(pod, namespace, settings);
+  if (daemonSet !== undefined) return skipDaemonSet(daemonSet, namespace, settings);
+  return skipTemplate(template, namespace, settings);
+}
+
+/** What the DaemonSet controller adds to its pods (pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations). */
+function daemonTolerations(spec: JsonObject): JsonObject[] {
+  const entry = (key: string, effect: string) => ({ key: `node.kubernetes.io/${key}`, operator: 'Exists', effect });
+  return [
+    ...['not-ready', 'unreachable'].map((key) => entry(key, 'NoExecute')),
+    ...['disk-pressure', 'memory-pressure', 'pid-pressure', 'unschedulable'].map((key) => entry(key, 'NoSchedule')),
+    ...(spec.hostNetwork === true ? [entry('network-unavailable', 'NoSchedule')] : []),
+  ];
+}

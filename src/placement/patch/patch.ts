@@ -1,0 +1,155 @@
+import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
+import { withAffinity } from './affinity.ts';
+import type { DaemonSet, TemplateDecision } from '../objects/daemonset.ts';
+import { difference, pointerPart } from './diff.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import { LABEL_VALUE } from '../nodes/labels.ts';
+import { type Node, type NodeChange, readManaged } from '../nodes/node.ts';
+import type { Placing } from '../placing.ts';
+import type { Gated, Pod } from '../objects/pod.ts';
+import { lacking, type Toleration } from './tolerations.ts';
+
+/** One operation of a JSON Patch (RFC 6902). */
+export type Operation =
+  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+/**
+ * The patch that gives a pod the tolerations it lacks; empty where it lacks none. It fails on another pod of the same
+ * name, and where tolerations or images changed since the pod was read: both raise `metadata.generation`. Servers
+ * before 1.33 do not count a pod's generations; there the list itself is tested.
+ */
+export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
+  const missing = lacking(pod.tolerations ?? [], wanted);
+  if (missing.length === 0) return [];
+  const operations: Operation[] = [test('/metadata/uid', pod.uid)];
+  if (pod.generation !== undefined) operations.push(test('/metadata/generation', pod.generation));
+  if (pod.tolerations === undefined) {
+    // Over a list that came in between this is refused, as it would take entries away.
+    return [...operations, test('/spec/tolerations', null), add('/spec/tolerations', missing)];
+  }
+  if (pod.generation === undefined) operations.push(test('/spec/tolerations', pod.tolerations));
+  return [...operations, ...missing.map((toleration) => add('/spec/tolerations/-', toleration))];
+}
+
+/**
+ * The patch that releases a gated pod (KEP-3838): affinity, tolerations and our gate at once; of no placing, the gate
+ * alone. It fails where anything of these changed since the pod was read.
+ */
+export function releasePatch(pod: Pod, gated: Gated, placing: Placing | undefined): Operation[] {
+  const { gates, affinity } = gated;
+  const { generation, resourceVersion } = pod;
+  const index = gates.findIndex(({ name }) => name === ARCHITECTURE_GATE);
+  const narrowed = placing?.affinity && withAffinity(gated, placing.affinity);
+  const missing = lacking(pod.tolerations ?? [], placing?.tolerations ?? []);
+  const operations: Operation[] = [test('/metadata/uid', pod.uid)];
+  // Before 1.33 nothing counts what decides, images and node selector included; a gated pod has hardly any other changes.
+  if (generation === undefined) operations.push(test('/metadata/resourceVersion', resourceVersion));
+  else operations.push(test('/metadata/generation', generation));
+  operations.push(test('/spec/schedulingGates', gates));
+  if (narrowed !== undefined) operations.push(...difference(affinity, narrowed, '/spec/affinity'));
+  if (missing.length > 0 && pod.tolerations === undefined) operations.push(add('/spec/tolerations', missing));
+  else operations.push(...missing.map((toleration) => add('/spec/tolerations/-', toleration)));
+  return [
+    ...operations,
+    { op: 'remove', path: gates.length === 1 ? '/spec/schedulingGates' : `/spec/schedulingGates/${index}` },
+  ];
+}
+
+/**
+ * The patch that renders a node's decision: taints, labels and annotation at once, each tested as it was read. The labels
+ * that rules ask for are not tested: where one changed, its event decides anew.
+ */
+export function nodePatch(node: Node, decision: NodeChange): Operation[] {
+  const operations: Operation[] = [test('/metadata/uid', node.uid)];
+  // Before the kubelet reported it, nothing is decided by it, and a test of what is not there fails.
+  if (node.reportedArchitecture !== '') {
+    operations.push(test('/status/nodeInfo/architecture', node.reportedArchitecture));
+  }
+  const changed = decision.taints !== node.taints && !sameItems(decision.taints, node.taints ?? []);
+  if (changed) {
+    operations.push(test('/spec/taints', node.taints ?? null));
+    if (node.taints === undefined) operations.push(add('/spec/taints', decision.taints));
+    else if (decision.taints.length === 0) operations.push({ op: 'remove', path: '/spec/taints' });
+    else operations.push({ op: 'replace', path: '/spec/taints', value: decision.taints });
+  }
+  return [
+    ...operations,
+    ...labelsPatch(node, decision),
+    ...annotationPatch(MANAGED_ANNOTATION, node.hasAnnotations, node.managed, decision.managed),
+  ];
+}
+
+/** What a node's write is for, in one word. */
+export function nodeAction(node: Node, decision: NodeChange): 'taint' | 'untaint' | 'label' | 'unlabel' {
+  const { taints, addedLabels, removedLabels, managed } = decision;
+  if (addedLabels.length + removedLabels.length > 0 && sameItems(taints, node.taints ?? [])) {
+    return addedLabels.length > 0 ? 'label' : 'unlabel';
+  }
+  return readManaged(managed).taints.length === 0 ? 'untaint' : 'taint';
+}
+
+/** Nobody else's label is written over: one that came in between fails the test. */
+function labelsPatch({ hasLabels }: Node, { addedLabels, removedLabels }: NodeChange): Operation[] {
+  if (!hasLabels && addedLabels.length > 0) {
+    const labels = Object.fromEntries(addedLabels.map((label) => [label, LABEL_VALUE]));
+    return [test('/metadata/labels', null), add('/metadata/labels', labels)];
+  }
+  const pathOf = (label: string) => `/metadata/labels/${pointerPart(label)}`;
+  return [
+    ...addedLabels.flatMap((label) => [test(pathOf(label), null), add(pathOf(label), LABEL_VALUE)]),
+    ...removedLabels.flatMap((label): Operation[] => [
+      test(pathOf(label), LABEL_VALUE),
+      { op: 'remove', path: pathOf(label) },
+    ]),
+  ];
+}
+
+/** The patch that renders a template's decision: tolerations and the annotation that says which are ours. */
+export function daemonSetPatch(
+  daemonSet: DaemonSet,
+  decision: Extract<TemplateDecision, { kind: 'set' }>,
+): Operation[] {
+  const path = '/spec/template/spec/tolerations';
+  const operations: Operation[] = [
+    test('/metadata/uid', daemonSet.uid),
+    test('/metadata/generation', daemonSet.generation),
+  ];
+  if (decision.rolls) {
+    const present = daemonSet.template.tolerations;
+    operations.push(test(path, present ?? null));
+    if (present === undefined) operations.push(add(path, decision.tolerations));
+    else if (decision.tolerations.length === 0) operations.push({ op: 'remove', path });
+    else operations.push({ op: 'replace', path, value: decision.tolerations });
+  }
+  return [
+    ...operations,
+    ...annotationPatch(TOLERATIONS_ANNOTATION, daemonSet.hasAnnotations, daemonSet.recorded, decision.recorded),
+  ];
+}
+
+function annotationPatch(
+  name: string,
+  hasAnnotations: boolean,
+  present: string | undefined,
+  wanted: string | undefined,
+): Operation[] {
+  if (present === wanted) return [];
+  const path = `/metadata/annotations/${pointerPart(name)}`;
+  if (wanted === undefined) return [test(path, present), { op: 'remove', path }];
+  if (!hasAnnotations) return [test('/metadata/annotations', null), add('/metadata/annotations', { [name]: wanted })];
+  // A test of a path that is not there fails as a whole, so an absent annotation is added without one.
+  return present === undefined ? [add(path, wanted)] : [test(path, present), add(path, wanted)];
+}
+
+function sameItems(one: readonly JsonObject[], other: readonly JsonObject[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
+function test(path: string, value: unknown): Operation {
+  return { op: 'test', path, value };
+}
+
+function add(path: string, value: unknown): Operation {
+  return { op: 'add', path, value };
+}

@@ -1,0 +1,32 @@
+import { describeSets } from '../reasons.ts';
+import type { WrongPlace } from './verdict.ts';
+
+type Where = { readonly name: string; readonly architecture: string };
+
+/** What an operator reads of a pod on a wrong node: `outcome` says what became of it. */
+export function wrongNodeNote(place: WrongPlace, node: Where, outcome: string): string {
+  const { known, pulled } = place;
+  const isNamed = known.images.some(({ image }) => image === pulled?.image);
+  const sets = [
+    pulled === undefined || isNamed ? '' : `pulled ${describeSets([pulled])}`,
+    describeSets(known.images),
+    known.unknown.length > 0 ? `not known: ${known.unknown.join(', ')}` : '',
+  ].filter(Boolean);
+  return [`${whatIsSeen(place, node)}; ${outcome}`, ...sets].join('; ');
+}
+
+function whatIsSeen({ container, verdict }: WrongPlace, { name, architecture }: Where): string {
+  const where = `node ${name} (${architecture})`;
+  switch (container.trouble) {
+    case 'exec-format-error':
+      return `container ${container.name} died with an exec format error on ${where}`;
+    case 'no-match-for-platform':
+      return `container ${container.name} has nothing to run on ${where}: no match for platform in manifest`;
+    case 'failing':
+      return verdict === 'does-not-run'
+        ? `container ${container.name} fails on ${where}, for which its image has no platform`
+        : `container ${container.name} fails, bound to ${where}, which does not run all of its images`;
+    default:
+      return container.trouble satisfies never;
+  }
+}

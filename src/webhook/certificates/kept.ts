@@ -1,0 +1,114 @@
+import type { X509Certificate } from 'node:crypto';
+import { entryOf } from '../../kube/secret.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import { isVouchedFor, lifeOf, type Pair, PairError, readBundle, readPair } from './pair.ts';
+
+/** What the Secret keeps of our own certificates; what is missing there, or damaged, is undefined. */
+export type Kept = {
+  /** `tls.crt` and `tls.key`, where an authority of the bundle vouches for them. */
+  readonly serving: Pair | undefined;
+  /** The authority that signs. */
+  readonly authority: Pair | undefined;
+  /** The one that is to follow it. */
+  readonly next: Pair | undefined;
+  /** `ca.crt`: whom clients should trust. */
+  readonly bundle: readonly X509Certificate[];
+  /** Since when those who call us have `next` in their bundle; milliseconds since the epoch. */
+  readonly trustedSince: number | undefined;
+  /** What is damaged, each by the name of its entry. */
+  readonly problems: readonly string[];
+};
+
+const SERVING = { cert: 'tls.crt', key: 'tls.key' };
+const AUTHORITY = { cert: 'authority.crt', key: 'authority.key' };
+const NEXT = { cert: 'next-authority.crt', key: 'next-authority.key' };
+const BUNDLE = 'ca.crt';
+const TRUSTED_SINCE = 'next-authority.trusted-since';
+/** Bounds a bundle in which others wrote. */
+const MOST_AUTHORITIES = 8;
+
+const NOTHING: Kept = {
+  serving: undefined,
+  authority: undefined,
+  next: undefined,
+  bundle: [],
+  trustedSince: undefined,
+  problems: [],
+};
+
+/** Reads the Secret. One without any of our entries keeps nothing yet, which is no damage. */
+export function readKept(secret: JsonObject | undefined): Kept {
+  const at = (name: string) => entryOf(secret ?? {}, name);
+  const isNew = [SERVING, AUTHORITY, NEXT].every(({ cert, key }) => at(cert) === undefined && at(key) === undefined);
+  if (isNew) return NOTHING;
+  const problems: string[] = [];
+  const attempt = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof PairError)) throw error;
+      problems.push(error.message);
+      return undefined;
+    }
+  };
+  const pair = (names: typeof SERVING) => attempt(() => readPair(at(names.cert) ?? '', at(names.key) ?? '', names));
+  const bundle = attempt(() => readBundle(at(BUNDLE) ?? '', BUNDLE)) ?? [];
+  const authority = (names: typeof AUTHORITY) => {
+    const found = pair(names);
+    const [certificate] = found?.chain ?? [];
+    if (found === undefined || certificate === undefined) return undefined;
+    if (!certificate.ca) {
+      problems.push(`${names.cert} is no authority`);
+      return undefined;
+    }
+    // It is good all the same, and whatever is written next puts it there.
+    if (!bundle.some(({ raw }) => raw.equals(certificate.raw))) problems.push(`${BUNDLE} lacks ${names.cert}`);
+    return found;
+  };
+
+  let serving = pair(SERVING);
+  if (serving !== undefined && !isVouchedFor(serving, bundle)) {
+    problems.push(`${BUNDLE} does not vouch for ${SERVING.cert}`);
+    serving = undefined;
+  }
+  const hasNext = at(NEXT.cert) !== undefined || at(NEXT.key) !== undefined;
+  const since = Date.parse(at(TRUSTED_SINCE) ?? '');
+  return {
+    serving,
+    authority: authority(AUTHORITY),
+    next: hasNext ? authority(NEXT) : undefined,
+    bundle,
+    trustedSince: Number.isNaN(since) ? undefined : since,
+    problems,
+  };
+}
+
+/** The Secret's entries for what is to be kept; undefined for one that is to go. */
+export function entriesOf(kept: Kept): Readonly<Record<string, string | undefined>> {
+  return {
+    [SERVING.cert]: kept.serving?.cert,
+    [SERVING.key]: kept.serving?.key,
+    [BUNDLE]: bundleText(kept.bundle),
+    [AUTHORITY.cert]: kept.authority?.cert,
+    [AUTHORITY.key]: kept.authority?.key,
+    [NEXT.cert]: kept.next?.cert,
+    [NEXT.key]: kept.next?.key,
+    [TRUSTED_SINCE]: kept.trustedSince === undefined ? undefined : new Date(kept.trustedSince).toISOString(),
+  };
+}
+
+/** PEM of a bundle. */
+export function bundleText(bundle: readonly X509Certificate[]): string {
+  return bundle.map(String).join('');
+}
+
+/** The bundle with these authorities in front; each once, and none that has expired. */
+export function extendBundle(
+  bundle: readonly X509Certificate[],
+  authorities: readonly (Pair | undefined)[],
+  now: number,
+): readonly X509Certificate[] {
+  const first = authorities.flatMap((authority) => authority?.chain[0] ?? []);
+  const unique = new Map([...first, ...bundle].map((certificate) => [certificate.fingerprint256, certificate]));
+  return [...unique.values()].filter((each) => now < lifeOf(each).notAfter).slice(0, MOST_AUTHORITIES);
+}

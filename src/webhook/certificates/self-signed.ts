@@ -1,0 +1,177 @@
+import type { ApiClient } from '../../kube/client.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { openSecret } from '../../kube/secret.ts';
+import { WEBHOOK_SECRET } from '../../names.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
+import type { ServingNames } from './issue.ts';
+import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
+import { type Pair, timeProblem } from './pair.ts';
+import { rotate } from './rotate.ts';
+import { planRotation } from './rotation.ts';
+import { makeShared, readShared, type Shared, sharedEntries } from './secrets.ts';
+
+export type SelfSignedOptions = {
+  readonly client: ApiClient;
+  /** Our own, where the Secret is. */
+  readonly namespace: string;
+  /** By which names we are called; asked for at each look of the leader, because they may change. */
+  readonly names: () => Promise<ServingNames>;
+  /** Whether all who call us have this authority (PEM) in their bundle; nothing is signed by it before they do. */
+  readonly trusts: (authority: string) => Promise<boolean>;
+  /** Whether any caller has the bundle of an authority already, whichever it is. */
+  readonly trustsAny: () => Promise<boolean>;
+  /** Whether the lease is fresh at this moment: only the leader renews and replaces certificates. */
+  readonly mayWrite: () => boolean;
+  readonly clock: Clock;
+  /** Of a serving certificate; 90 days unless told. An authority lives ten times as long. */
+  readonly lifetimeMs?: number;
+  readonly onProblem: OnProblem;
+};
+
+const LIFETIME_MS = 90 * 86_400_000;
+/** Between two looks at the Secret, without a pair and with one. */
+const SEARCH_MS = 2000;
+const LOOK_MS = 10_000;
+/** Looks in a row that find nothing, or fail, before that is a problem. */
+const PATIENCE = 4;
+/** How many looks find no Secret before a replica that does not lead makes one, where callers trust another authority. */
+const LOOKS_FOR_LEADER = 8;
+/** No more steps in one look: announcing, noting and issuing may follow each other. Conflicts count. */
+const MOST_STEPS = 6;
+
+/**
+ * Our own authority and the certificates by it, kept in a Secret so that the replicas agree. The leader renews them, with
+ * an overlap of authorities; all replicas load what is new. The leader replaces what is damaged in the Secret, and each
+ * replica serves what it has until then.
+ *
+ * Where there are no certificates at all, every replica may make the first ones: the API server lets one creation win, and
+ * the others read it. While the webhook is turned on by a rolling update the leader is an old replica, which does not know
+ * of the webhook, and the update waits until a new replica is ready. Where callers trust an authority already, a leader may
+ * still have it in memory, and gets the time to put it back.
+ */
+export function createSelfSigned(options: SelfSignedOptions): CertificateSource {
+  const { client, namespace, mayWrite, clock, lifetimeMs = LIFETIME_MS, onProblem } = options;
+  const secret = openSecret(client, namespace, WEBHOOK_SECRET);
+  const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
+  const { set, ...held } = createHolder();
+  const tell = createTeller(onProblem);
+  let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
+  let shared: Shared | undefined;
+  /** Looks in a row that found no certificates. */
+  let missing = 0;
+
+  /** Looks once, and renews what is due. Gives what was wrong with the Secret as it was found. */
+  async function look(signal: AbortSignal): Promise<string[]> {
+    let read = await secret.read(signal);
+    let kept = readKept(read);
+    missing = isEmpty(kept) ? missing + 1 : 0;
+    const problems = problemsOf(kept, clock.wall());
+    for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
+      const after = await renew(read, kept, await options.names(), signal);
+      if (after === 'nothing to do') break;
+      // Where another writer came first, its version counts.
+      read = after ?? (await secret.read(signal));
+      kept = readKept(read);
+    }
+    load(kept, read);
+    // A Secret of an earlier version has certificates alone.
+    if (served !== undefined && readShared(read) === undefined && mayWrite()) {
+      load(kept, await secret.write(read, sharedEntries(shared ?? makeShared()), signal));
+    }
+    return problems;
+  }
+
+  async function mayMake(kept: Kept): Promise<boolean> {
+    if (mayWrite()) return true;
+    if (!isEmpty(kept) || served !== undefined) return false;
+    return missing >= LOOKS_FOR_LEADER || !(await options.trustsAny());
+  }
+
+  async function renew(
+    read: JsonObject | undefined,
+    found: Kept,
+    names: ServingNames,
+    signal: AbortSignal,
+  ): Promise<JsonObject | undefined | 'nothing to do'> {
+    const now = clock.wall();
+    const kept = withServed(found, now);
+    const isTrusted = kept.next !== undefined && (await options.trusts(kept.next.cert));
+    const serving = kept.serving && { ...kept.serving, lacks: lackingNames(kept.serving, names) };
+    const step = planRotation({ ...kept, serving, isTrusted, isDamaged: kept.problems.length > 0 }, now);
+    if (step === 'keep') return 'nothing to do';
+    const wanted = await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
+    // Making them took its time.
+    if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
+    const more = readShared(read) === undefined ? sharedEntries(shared ?? makeShared()) : {};
+    return secret.write(read, { ...entriesOf(wanted), ...more }, signal);
+  }
+
+  /**
+   * Where the Secret has nothing to go on with, because somebody deleted it, the pair that is served is: those who call
+   * us trust it, and are given the time to learn of another authority.
+   */
+  function withServed(kept: Kept, now: number): Kept {
+    if (served === undefined || kept.serving !== undefined || kept.authority !== undefined) return kept;
+    return { ...kept, serving: served, bundle: extendBundle([...kept.bundle, ...served.bundle], [], now) };
+  }
+
+  function load({ serving, bundle }: Kept, read: JsonObject | undefined): void {
+    // What is not there now was there before: the leader puts it back, as callers go by it.
+    shared = readShared(read) ?? shared;
+    if (serving === undefined) return;
+    served = { ...serving, bundle };
+    const { cert, key, notAfter } = serving;
+    set({ cert, key, ca: bundleText(bundle), notAfter, shared });
+  }
+
+  function tellOf(found: readonly string[]): void {
+    const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
+    if (found.length > 0) {
+      tell(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
+    } else if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
+    else if (served === undefined)
+      tell(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
+    else tell(undefined);
+  }
+
+  return {
+    ...held,
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          tellOf(await look(signal));
+        } catch (error) {
+          if (signal.aborted) return;
+          const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
+          if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
+          else tell(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
+        }
+        await clock.delay(served === undefined ? SEARCH_MS : LOOK_MS, signal);
+      }
+    },
+  };
+}
+
+/** Whether there is nothing yet, not even something damaged. */
+function isEmpty({ serving, authority, next, problems }: Kept): boolean {
+  return serving === undefined && authority === undefined && next === undefined && problems.length === 0;
+}
+
+function problemsOf({ problems, serving }: Kept, now: number): string[] {
+  const wrong = serving === undefined ? undefined : timeProblem(serving, now);
+  return wrong === undefined ? [...problems] : [...problems, `tls.crt ${wrong}`];
+}
+
+/** The names that a certificate does not hold for. */
+function lackingNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames): string[] {
+  if (certificate === undefined) return [...dns, ...ips];
+  return [
+    ...dns.filter((name) => certificate.checkHost(name) === undefined),
+    ...ips.filter((ip) => certificate.checkIP(ip) === undefined),
+  ];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import { type Connection, connect } from '../../src/app/connect.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { systemClock as clock } from '../../src/kit/clock.ts';
+import { createLease } from '../../src/kube/lease.ts';
+import { type EmbeddedCluster, startEmbeddedCluster } from '../support/cluster/embedded-cluster.ts';
+
+describe('a connected cluster', () => {
+  let cluster: EmbeddedCluster;
+  let connection: Connection | undefined;
+  let ended: Promise<unknown>;
+  const end = new AbortController();
+  beforeEach(async () => {
+    [connection, ended] = [undefined, Promise.resolve()];
+    cluster = await startEmbeddedCluster({ scheduler: false, workloads: false });
+    connection = await connect({
+      config: loadConfig({ environment: {}, flags: {} }).config,
+      sources: new Map(),
+      file: undefined,
+      kubeconfig: cluster.kubeconfig,
+      context: undefined,
+      output: 'table',
+      signal: end.signal,
+    });
+  });
+  afterEach(async () => {
+    await connection?.close();
+    await ended;
+    await cluster.stop();
+  });
+
+  it('renews the Lease while every other connection hangs', async () => {
+    if (connection === undefined) throw new Error('not connected');
+    const { client, leaseClient } = connection;
+    cluster.faults.inject({ path: /\/pods/, hang: true });
+    const hanging = Array.from({ length: 100 }, () => client.request('list', '/api/v1/pods').catch(() => undefined));
+    const isHung = async () => cluster.requests().filter(({ path }) => path === '/api/v1/pods').length === 44;
+    await cluster.waitFor('all connections to be in use', isHung, 5_000);
+    const lease = createLease({
+      client: leaseClient,
+      namespace: 'default',
+      name: 'l',
+      identity: 'me',
+      durationMs: 15_000,
+      clock,
+    });
+    expect(await lease.tryAcquire(AbortSignal.timeout(5_000))).to.deep.equal({ held: true });
+    expect([...leaseClient.addresses()]).to.deep.equal([...client.addresses()]);
+    // They end with the clients.
+    ended = Promise.all(hanging);
+  });
+});

@@ -1,0 +1,189 @@
+import { getEventListeners } from 'node:events';
+import { expect } from 'chai';
+import { createPullSecretReader, createServiceAccountReader } from '../../../src/app/registries/pull-secrets.ts';
+import type { ApiClient } from '../../../src/kube/client.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { ApiError, ConnectionError } from '../../../src/kube/errors.ts';
+
+describe('reading what a pod names', () => {
+  let asked: string[];
+  let failure: Error | undefined;
+  const client: ApiClient = {
+    host: 'api.test',
+    addresses: () => new Set(),
+    async request(_verb, path) {
+      asked.push(path);
+      if (failure !== undefined) throw failure;
+      return { type: 'Opaque', data: {}, imagePullSecrets: [{ name: 'pull' }] };
+    },
+    stream: () => Promise.reject(new Error('nothing is watched')),
+    close: async () => undefined,
+  };
+  const signal = new AbortController().signal;
+  const read = (...pullSecrets: string[]) =>
+    createPullSecretReader(client, systemClock)({ namespace: 'ns', pullSecrets, always: false }, signal);
+  const accounts = (name: string) => createServiceAccountReader(client, systemClock)('ns', name, signal);
+  beforeEach(() => {
+    [asked, failure] = [[], undefined];
+  });
+
+  for (const name of ['a', '0-9.x', `${'a'.repeat(63)}.${'b'.repeat(189)}`]) {
+    it(`asks for ${name.slice(0, 20)}`, async () => {
+      expect(await read(name)).to.deep.equal([{ name, type: 'Opaque', data: {} }]);
+      expect(await accounts(name)).to.deep.equal(['pull']);
+      expect(asked).to.deep.equal([
+        `/api/v1/namespaces/ns/secrets/${name}`,
+        `/api/v1/namespaces/ns/serviceaccounts/${name}`,
+      ]);
+    });
+  }
+
+  for (const name of [
+    '',
+    '.',
+    '..',
+    '../../kube-system/secrets/x',
+    'a/b',
+    'a b',
+    'a?b=c',
+    'a#b',
+    'a%2fb',
+    'a\nb',
+    'é',
+    'A',
+    '-a',
+    'a.',
+    'a..b',
+    'n'.repeat(254),
+  ]) {
+    it(`asks for nothing that is called ${JSON.stringify(name.slice(0, 30))}`, async () => {
+      expect(await read(name, 'good')).to.deep.equal([
+        { name, problem: 'its name is not one that a Secret can have' },
+        { name: 'good', type: 'Opaque', data: {} },
+      ]);
+      expect(await accounts(name)).to.deep.equal([]);
+      expect(asked).to.deep.equal(['/api/v1/namespaces/ns/secrets/good']);
+    });
+  }
+
+  const problems: [status: number, problem: string][] = [
+    [400, 'it cannot be read: the API server answers 400'],
+    [403, 'we may not read it'],
+    [404, 'it does not exist'],
+    [414, 'it cannot be read: the API server answers 414'],
+    [431, 'it cannot be read: the API server answers 431'],
+  ];
+  for (const [status, problem] of problems) {
+    it(`passes over what is answered with ${status}`, async () => {
+      failure = new ApiError(status, {}, 'get x');
+      expect(await read('a')).to.deep.equal([{ name: 'a', problem }]);
+      expect(await accounts('a')).to.deep.equal([]);
+    });
+  }
+
+  for (const error of [new ApiError(500, {}, 'get x'), new ConnectionError('not there')]) {
+    it(`fails where that may pass: ${error.name} ${error.message}`, async () => {
+      failure = error;
+      expect(await read('a').catch((thrown: unknown) => thrown)).to.equal(error);
+      expect(await accounts('a').catch((thrown: unknown) => thrown)).to.equal(error);
+    });
+  }
+
+  describe('for many look-ups at once', () => {
+    let running: { path: string; answer: (status?: number) => void }[];
+    let most: number;
+    let now: number;
+    let open: ReturnType<typeof createPullSecretReader>;
+    beforeEach(() => {
+      [running, most, now] = [[], 0, 0];
+      const held: ApiClient = {
+        ...client,
+        request: (_verb, path, options) =>
+          new Promise((resolve, reject) => {
+            asked.push(path.replace(/^.*namespaces\//, ''));
+            const leave = () => running.splice(running.indexOf(request), 1);
+            const request = {
+              path,
+              answer(status = 200) {
+                leave();
+                if (status === 200) resolve({ type: 'Opaque', data: { '.dockercfg': 'x', other: 'y' } });
+                else reject(new ApiError(status, {}, 'get x'));
+              },
+            };
+            running.push(request);
+            most = Math.max(most, running.length);
+            options?.signal?.addEventListener('abort', () => {
+              leave();
+              reject(options.signal?.reason);
+            });
+          }),
+      };
+      open = createPullSecretReader(held, { ...systemClock, monotonic: () => now });
+    });
+    const access = (namespace: string, ...pullSecrets: string[]) => ({ namespace, pullSecrets, always: false });
+    const names = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
+    const tick = () => new Promise((resolve) => setImmediate(resolve));
+    async function answerAll(status = 200): Promise<void> {
+      await tick();
+      while (running.length > 0) {
+        running[0]?.answer(status);
+        await tick();
+      }
+    }
+
+    it('asks once for all who want a Secret, and not again for ten seconds', async () => {
+      const both = Promise.all([open(access('ns', 'a'), signal), open(access('ns', 'a'), signal)]);
+      await answerAll();
+      const expected = [{ name: 'a', type: 'Opaque', data: { '.dockercfg': 'x' } }];
+      expect(await both).to.deep.equal([expected, expected]);
+      now = 9_999;
+      expect(await open(access('ns', 'a'), signal)).to.deep.equal(expected);
+      expect(asked).to.deep.equal(['ns/secrets/a']);
+      now = 10_000;
+      const again = open(access('ns', 'a'), signal);
+      await answerAll(404);
+      expect(await again).to.deep.equal([{ name: 'a', problem: 'it does not exist' }]);
+      now = 19_999;
+      expect(await open(access('ns', 'a'), signal)).to.deep.equal([{ name: 'a', problem: 'it does not exist' }]);
+      expect(asked).to.have.lengthOf(2);
+    });
+
+    it('asks again at once after a failure that may pass', async () => {
+      const first = open(access('ns', 'a'), signal).catch((error: unknown) => error);
+      await answerAll(503);
+      expect(await first).to.be.instanceOf(ApiError);
+      const second = open(access('ns', 'a'), signal);
+      await answerAll();
+      expect(await second).to.have.lengthOf(1);
+    });
+
+    it('asks for four at once, namespace by namespace', async () => {
+      const all = [open(access('loud', ...names(20)), signal), open(access('quiet', 'a', 'b'), signal)];
+      await answerAll();
+      expect((await Promise.all(all)).map(({ length }) => length)).to.deep.equal([20, 2]);
+      expect(most).to.equal(4);
+      expect(asked.slice(4, 8)).to.deep.equal([
+        'loud/secrets/s4',
+        'quiet/secrets/a',
+        'loud/secrets/s5',
+        'quiet/secrets/b',
+      ]);
+    });
+
+    it('lets a bounded number wait in one namespace, and none of who has gone away', async () => {
+      const gone = new AbortController();
+      const waiting = open(access('loud', ...names(1_004)), gone.signal).catch((error: unknown) => error);
+      const tooMany = await open(access('loud', 'more'), signal).catch((error: unknown) => error);
+      expect(String(tooMany)).to.contain('too many Secrets of loud are wanted at once');
+      expect(getEventListeners(gone.signal, 'abort')).to.have.lengthOf(1);
+      gone.abort(new Error('late'));
+      expect(String(await waiting)).to.equal('Error: late');
+      await tick();
+      expect(running).to.deep.equal([]);
+      const other = open(access('loud', 'a'), signal);
+      await answerAll();
+      expect(await other).to.have.lengthOf(1);
+      expect(asked).to.have.lengthOf(5);
+    });
+  });
+});

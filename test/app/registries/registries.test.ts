@@ -1,0 +1,175 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type Product, startProduct } from '../../support/product.ts';
+import { startTestRegistry, type TestRegistry } from '../../support/registry.ts';
+
+describe('what the operator says of registries', () => {
+  let product: Product;
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-'));
+  });
+  afterEach(async () => {
+    await product.stop();
+    await rm(directory, { recursive: true });
+  });
+  const file = (name: string) => join(directory, name);
+  const dockerConfig = (host: string, password: string) =>
+    JSON.stringify({ auths: { [host]: { username: 'ops', password } } });
+
+  it('serves pods that waited as soon as a file of credentials is mended, and keeps what was good when one is broken', async () => {
+    product = await startProduct({ registry: { auth: 'basic', users: { ops: 'right horse' } } });
+    const image = product.image('private', ['arm64']);
+    await writeFile(file('config.json'), dockerConfig(product.registry.host, 'wrong horse'));
+    const controller = await product.run(['--credentials.dockerConfigFiles', file('config.json')]);
+    await product.cluster.createPod({ name: 'waits', images: [image] });
+    await product.eventuallyTold('ImageUnresolvable', /401/);
+
+    await writeFile(file('config.json'), dockerConfig(product.registry.host, 'right horse'));
+    await product.eventuallyTolerates('waits', 'arm64');
+
+    await writeFile(file('config.json'), '{"auths": ');
+    await product.eventually('the log to tell', async () =>
+      controller.logs().some((line) => line.includes('credentials.dockerConfigFiles') && line.includes('"error"')),
+    );
+    const next = product.image('private-too', ['amd64']);
+    await product.cluster.createPod({ name: 'later', images: [next] });
+    await product.eventuallyTolerates('later', 'amd64');
+    expect(controller.logs().join('\n')).not.to.contain('horse');
+  });
+
+  it('asks nobody again after a restart for what the cache file knows', async () => {
+    product = await startProduct();
+    const flags = ['--images.cache.file', file('images.json'), '--leaderElection.leaseDuration', '2s'];
+    const [index, single] = [
+      product.image('index', ['amd64', 'arm64']),
+      product.image('one', ['arm64'], { single: true }),
+    ];
+    const first = await product.run(flags);
+    await product.cluster.createPod({ name: 'a', images: [index, single] });
+    await product.eventuallyTolerates('a', 'arm64');
+    expect(await first.stop()).to.equal(0);
+    product.registry.clearRequests();
+    const second = await product.run(flags);
+    await product.cluster.createPod({ name: 'b', images: [index] });
+    await product.eventuallyTolerates('b', 'amd64', 'arm64');
+    expect(product.registry.requests()).to.deep.equal([]);
+    expect(await second.metric('archaware_resolver_cache_total', { result: 'hit' })).to.be.greaterThan(0);
+  });
+
+  it('sets a broken cache file aside, says so, and works', async () => {
+    product = await startProduct();
+    await writeFile(file('images.json'), '{"version":1,"digests":{"sha256:');
+    const controller = await product.run(['--images.cache.file', file('images.json')]);
+    await product.cluster.createPod({ name: 'a', images: [product.image('app', ['arm64'])] });
+    await product.eventuallyTolerates('a', 'arm64');
+    expect(await readFile(file('images.json.corrupt'), 'utf8')).to.match(/^\{"version":1/);
+    expect(controller.logs().join('\n')).to.contain('images.json.corrupt');
+  });
+
+  describe('of mirrors', () => {
+    let mirror: TestRegistry;
+    beforeEach(async () => {
+      mirror = await startTestRegistry();
+    });
+    afterEach(() => mirror.stop());
+
+    it('decides who is asked, and inspect names who answered', async () => {
+      product = await startProduct();
+      mirror.put('hub/library/nginx', 'latest', ['amd64', 'arm64']);
+      const mirrors = { 'docker.io': { endpoints: [`http://${mirror.host}/hub`], fallback: false } };
+      const flags = ['--registries.mirrors', JSON.stringify(mirrors)];
+      const { code, stdout } = await product.command(['inspect', 'nginx', '--output', 'json', ...flags]);
+      const [inspected] = JSON.parse(stdout);
+      expect(code).to.equal(0);
+      expect(inspected).to.deep.include({ image: 'nginx', source: `${mirror.host}/hub` });
+      const table = await product.command(['inspect', 'nginx', ...flags]);
+      expect(table.stdout).to.match(
+        /IMAGE +PLATFORMS +SOURCE +DIGEST\nnginx +linux\/amd64 linux\/arm64 +127\.0\.0\.1:\d+\/hub /,
+      );
+
+      const controller = await product.run(flags);
+      await product.cluster.createPod({ name: 'web', images: ['nginx'] });
+      await product.eventuallyTolerates('web', 'amd64', 'arm64');
+      const asked = await controller.metric('archaware_registry_requests_total', { registry: `${mirror.host}/hub` });
+      expect(asked).to.equal(1);
+    });
+  });
+
+  it('of images by overrides is what inspect shows, and nobody is asked', async () => {
+    product = await startProduct();
+    const image = product.image('legacy', ['arm64']);
+    const overrides = [{ pattern: `${product.registry.host}/*`, architectures: ['amd64', 's390x'] }];
+    const flags = ['--images.overrides', JSON.stringify(overrides)];
+    const { code, stdout } = await product.command(['inspect', image, '--output', 'json', ...flags]);
+    expect(code).to.equal(0);
+    expect(JSON.parse(stdout)).to.deep.equal([
+      {
+        image,
+        platforms: [
+          { os: 'linux', architecture: 'amd64' },
+          { os: 'linux', architecture: 's390x' },
+        ],
+        skipped: [],
+      },
+    ]);
+    expect(product.registry.requests()).to.deep.equal([]);
+  });
+
+  it('of mirrors is refused by the commands that only look at it, as by those that use it', async () => {
+    product = await startProduct();
+    const rows: [mirrors: unknown, expected: RegExp][] = [
+      [
+        { 'docker.io': { endpoints: ['m.test'] }, 'index.docker.io': { endpoints: ['n.test'] } },
+        /another of its names/,
+      ],
+      [{ 'docker.io': { endpoints: ['m.test/v2/hub'] } }, /leave "\/v2" out/],
+      [{ 'docker.io': { endpoints: ['127.1/hub'] } }, /neither a name nor an address/],
+      [{ 'docker.io': { endpoints: ['m.test:99999'] } }, /99999/],
+    ];
+    for (const [mirrors, expected] of rows) {
+      await writeFile(file('config.yaml'), JSON.stringify({ registries: { mirrors } }));
+      for (const command of [
+        ['config', 'validate', file('config.yaml')],
+        ['config', 'print', '--config', file('config.yaml')],
+        ['inspect', 'nginx', '--config', file('config.yaml')],
+      ]) {
+        const { code, stderr, stdout } = await product.command(command);
+        expect(code, `${command}`).to.equal(3);
+        expect(stdout).to.equal('');
+        expect(stderr.trim().split('\n'), stderr).to.have.length(1);
+        expect(stderr)
+          .to.match(/registries\.mirrors\.\S+: /)
+          .and.match(expected);
+        if (command[0] === 'config') expect(stderr).to.match(/config\.yaml:1\)/);
+      }
+    }
+    // What is in files is a matter of those who read them.
+    await writeFile(file('config.yaml'), 'credentials: {directory: /nowhere}');
+    expect((await product.command(['config', 'validate', file('config.yaml')])).code).to.equal(0);
+  });
+
+  it('that cannot be read ends every command that would need it, in one line', async () => {
+    product = await startProduct();
+    await writeFile(file('broken'), 'x = [');
+    const rows: [key: string, value: string, expected: RegExp][] = [
+      ['credentials.dockerConfigFiles', file('gone.json'), /ENOENT/],
+      ['credentials.dockerConfigFiles', file('broken'), /JSON/],
+      ['credentials.directory', file('gone'), /ENOENT/],
+      ['registries.caFile', file('broken'), /PEM/],
+      ['registries.containerdConfigDirectory', file('gone'), /ENOENT/],
+    ];
+    const commands = [['inspect', 'nginx'], ['plan'], ['run', '--metrics.address', '']];
+    for (const [index, [key, value, expected]] of rows.entries()) {
+      for (const command of index === 0 ? commands : commands.slice(0, 1)) {
+        const { code, stderr, stdout } = await product.command([...command, `--${key}`, value]);
+        expect(code, `${command} ${key}`).to.equal(3);
+        expect(stdout).to.equal('');
+        expect(stderr.trim().split('\n'), stderr).to.have.length(1);
+        expect(stderr).to.contain(`${key}: ${value}`).and.match(expected);
+      }
+    }
+  });
+});

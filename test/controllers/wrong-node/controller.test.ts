@@ -1,0 +1,381 @@
+import { expect } from 'chai';
+import { createWrongNodeController } from '../../../src/controllers/wrong-node/controller.ts';
+import type { Eviction } from '../../../src/kube/eviction.ts';
+import { createStore } from '../../../src/kube/watch/store.ts';
+import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
+import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { digest, failed, known, pending, settings, taint, toleration } from '../../placement/objects.ts';
+import { createHandClock } from '../hand-clock.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const NEVER = new AbortController().signal;
+/** Of a container that crashes, and names what was pulled for it. */
+const CRASHING = {
+  containerStatuses: [
+    {
+      name: 'main',
+      imageID: `docker.io/library/app@${digest('app')}`,
+      state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed container' } },
+      lastState: { terminated: { exitCode: 1 } },
+    },
+  ],
+};
+const [CRASHED] = CRASHING.containerStatuses;
+/** The same, its log in the status. */
+const DIED = {
+  containerStatuses: [{ ...CRASHED, lastState: { terminated: { exitCode: 1, message: 'exec format error' } } }],
+};
+const RUNNING = { containerStatuses: [{ ...CRASHED, state: { running: {} } }] };
+
+/** A cluster of one node of each architecture, an image for amd64, and pods that crash on arm64. */
+function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
+  const clock = createHandClock();
+  const [pods, nodes, namespaces] = [createStore<Pod>(), createStore<Node>(), createStore<Namespace>()];
+  const daemonSets = createStore<DaemonSet>();
+  /** As the API server has them. */
+  const objects = new Map<string, JsonObject>();
+  const world = {
+    settings: settings(given),
+    /** Of a tag, and of a digest. */
+    answer: known('linux/amd64'),
+    pulled: known('linux/amd64'),
+    stale: false,
+    /** What the API server answers an eviction. */
+    eviction: { kind: 'evicted' } as Eviction,
+    managedFields: [] as JsonObject[],
+  };
+  const evicted: string[] = [];
+  const told: string[] = [];
+  const counted: string[] = [];
+  const asked: string[] = [];
+  namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
+  for (const architecture of ['amd64', 'arm64']) {
+    nodes.put(
+      architecture,
+      readNode({
+        metadata: { name: architecture },
+        spec: { taints: [taint(`supported-arch=${architecture}:NoSchedule`)] },
+        status: { nodeInfo: { architecture } },
+      }),
+    );
+  }
+  const controller = createWrongNodeController({
+    pods,
+    nodes,
+    namespaces,
+    daemonSets,
+    clock,
+    settings: () => world.settings,
+    clusterArchitectures: () => ['amd64', 'arm64'],
+    images: {
+      answer({ image }): ImageAnswer {
+        asked.push(image);
+        return image.includes('@') ? world.pulled : world.answer;
+      },
+      isStale: () => world.stale,
+      namesOf: () => [],
+      canonicalOf: (image) => `canonical/${image}`,
+    },
+    evictor: {
+      async fetch({ name }) {
+        const object = objects.get(name);
+        return (
+          object && { ...object, metadata: { ...objectAt(object, 'metadata'), managedFields: world.managedFields } }
+        );
+      },
+      async evict({ name }) {
+        if (world.eviction.kind === 'evicted') evicted.push(name);
+        return world.eviction;
+      },
+    },
+    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) > 0 },
+    onWrongNode: (reason, action) => counted.push(`${reason} ${action}`),
+  });
+  /** Adds a bound pod; gives its key. */
+  function pod(
+    name: string,
+    { owner = 'web', kind = 'ReplicaSet', metadata = {}, status = CRASHING as JsonObject, spec = {} } = {},
+  ): string {
+    const ownerReferences = [{ kind, name: owner, uid: owner, controller: true }];
+    const object = {
+      metadata: { namespace: 'shop', name, uid: name, ownerReferences, ...metadata },
+      spec: { nodeName: 'arm64', containers: [{ name: 'main', image: 'app' }], ...spec },
+      status,
+    };
+    pods.put(`shop/${name}`, readPod(object, pods.get(`shop/${name}`)));
+    objects.set(name, object);
+    return `shop/${name}`;
+  }
+  return {
+    ...{ clock, world, controller, pods, nodes, evicted, told, counted, asked, objects, pod },
+    daemonSet: (name: string, tolerations: readonly JsonObject[], labels: JsonObject = {}) =>
+      daemonSets.put(
+        `shop/${name}`,
+        readDaemonSet({
+          metadata: { namespace: 'shop', name, uid: name, labels },
+          spec: { template: { spec: { tolerations } } },
+        }),
+      ),
+    run: (key: string) => controller.reconcile(key, NEVER),
+  };
+}
+
+describe('a pod that is found on a wrong node', () => {
+  it('has one Event and counts once while it stays, and another Event after half an hour', async () => {
+    const { pod, run, clock, told, counted } = arrange({ onWrongNode: 'warn' });
+    const key = pod('a');
+    expect(await run(key)).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
+    await run(key);
+    expect(told).to.have.lengthOf(1);
+    expect(told[0]).to.equal(
+      `WrongNode: container main fails on node arm64 (arm64), for which its image has no platform; not evicted: pods.onWrongNode is warn; pulled app@${digest('app')} (linux/amd64); app (linux/amd64)`,
+    );
+    await clock.advance(30 * MINUTE);
+    await run(key);
+    expect(told).to.have.lengthOf(2);
+    expect(counted).to.deep.equal(['platforms warned']);
+  });
+
+  it('has another Event and counts once more when a container has died of the format', async () => {
+    const { pod, run, counted, told } = arrange({ onWrongNode: 'warn' });
+    await run(pod('a'));
+    await run(pod('a', { status: DIED }));
+    expect(told[1]).to.match(/container main died with an exec format error/);
+    expect(counted).to.deep.equal(['platforms warned', 'exec-format-error warned']);
+  });
+
+  it('is evicted, and the next one ten seconds later', async () => {
+    const { pod, run, clock, evicted, told, counted } = arrange();
+    const [a, b] = [pod('a'), pod('b', { owner: 'api' })];
+    expect(await run(a)).to.deep.equal({ outcome: 'written' });
+    expect(await run(b)).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
+    expect(evicted).to.deep.equal(['a']);
+    await clock.advance(10 * SECOND);
+    await run(b);
+    expect(evicted).to.deep.equal(['a', 'b']);
+    expect(told.map((text) => text.split('; ')[1])).to.deep.equal(['evicted', 'evicted']);
+    expect(counted).to.deep.equal(['platforms evicted', 'platforms evicted']);
+  });
+
+  it('stays where three of its owner were evicted, until that is ten minutes ago', async () => {
+    const { pod, run, clock, evicted, told, counted } = arrange();
+    for (const name of ['a', 'b', 'c']) {
+      await run(pod(name));
+      await clock.advance(10 * SECOND);
+    }
+    const key = pod('d');
+    expect(await run(key)).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE - 30 * SECOND });
+    expect(told.at(-1)).to.match(/not evicted: 3 pods of its ReplicaSet were evicted within 10 minutes/);
+    expect(counted.at(-1)).to.equal('platforms warned');
+    await clock.advance(10 * MINUTE - 30 * SECOND);
+    await run(key);
+    expect(evicted).to.deep.equal(['a', 'b', 'c', 'd']);
+  });
+
+  it('is tried again later each time while a budget keeps it, and holds up nobody else', async () => {
+    const { pod, run, world, told, counted, evicted } = arrange();
+    const key = pod('a');
+    world.eviction = { kind: 'blocked', reason: 'a budget' };
+    const waits = [];
+    for (let attempt = 0; attempt < 7; attempt++) waits.push((await run(key)).againInMs);
+    expect(waits).to.deep.equal([10, 20, 40, 80, 160, 300, 300].map((seconds) => seconds * SECOND));
+    expect(told).to.have.lengthOf(1);
+    expect(told[0]).to.match(/its eviction is blocked and will be tried again: a budget; /);
+    world.eviction = { kind: 'evicted' };
+    await run(pod('b', { owner: 'api' }));
+    expect(evicted).to.deep.equal(['b']);
+    expect(counted).to.deep.equal(['platforms blocked', 'platforms evicted']);
+  });
+
+  it('has no Event where it is gone by then', async () => {
+    const { pod, run, world, told } = arrange();
+    world.eviction = { kind: 'gone' };
+    expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged' });
+    expect(told).to.deep.equal([]);
+  });
+
+  it('stays where the whole pod shows that it would come back', async () => {
+    const { pod, run, world, evicted, told } = arrange();
+    world.managedFields = [{ manager: 'kube-controller-manager', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
+    await run(pod('a'));
+    expect(evicted).to.deep.equal([]);
+    expect(told[0]).to.match(/its template names the node/);
+  });
+
+  it('stays where it runs by the time it is read whole', async () => {
+    const { pod, run, objects, evicted, told } = arrange();
+    const key = pod('a');
+    objects.set('a', { ...objects.get('a'), status: RUNNING });
+    expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
+    expect([evicted, told]).to.deep.equal([[], []]);
+  });
+
+  it('stays where the next one would fit no node: its nodeSelector, or every right node is cordoned', async () => {
+    const { pod, run, nodes, evicted, told } = arrange();
+    await run(pod('a', { spec: { nodeSelector: { disk: 'ssd' } } }));
+    const right = nodes.get('amd64');
+    if (right !== undefined) nodes.put('amd64', { ...right, unschedulable: true });
+    await run(pod('b'));
+    expect(evicted).to.deep.equal([]);
+    expect(told.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
+  });
+
+  it('waits for a digest that is asked for, then for its tags, and never goes by a guess', async () => {
+    const { pod, run, world, controller, evicted, told } = arrange();
+    const key = pod('a');
+    [world.pulled, world.answer] = [pending, pending];
+    expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
+    expect(controller.imageSettled(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
+    world.pulled = known('linux/amd64');
+    await run(key);
+    expect(controller.imageSettled('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
+    [world.answer, world.stale] = [known('linux/amd64'), true];
+    await run(key);
+    expect(told[0]).to.match(/not evicted: it is not known for certain what its images run on/);
+    world.stale = false;
+    await run(key);
+    expect(evicted).to.deep.equal(['a']);
+    expect(controller.imageSettled('canonical/app')).to.deep.equal([]);
+  });
+
+  it('counts as found while an image is asked for again', async () => {
+    const { pod, run, world, controller, told } = arrange({ onWrongNode: 'warn' });
+    const key = pod('a');
+    await run(key);
+    world.answer = pending;
+    await run(key);
+    expect([controller.count(), controller.found()]).to.deep.equal([1, [key]]);
+    world.answer = known('linux/amd64');
+    await run(key);
+    expect(told).to.have.lengthOf(1);
+  });
+
+  it('is asked for again a minute after nothing could be looked up', async () => {
+    const { pod, run, world, told } = arrange();
+    [world.answer, world.pulled] = [failed(1), failed(1)];
+    expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
+    expect(told).to.deep.equal([]);
+  });
+
+  const alone: [given: string, what: Parameters<ReturnType<typeof arrange>['pod']>[1]][] = [
+    ['is ignored', { metadata: { labels: { 'archaware.dev/ignore': 'true' } } }],
+    ['is a mirror pod', { metadata: { annotations: { 'kubernetes.io/config.mirror': 'x' } } }],
+    ['is being deleted', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }],
+    ['has ended', { status: { ...CRASHING, phase: 'Failed' } }],
+    ['runs, whatever its tag says by now', { status: RUNNING }],
+    [
+      'starts',
+      { status: { containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ContainerCreating' } } }] } },
+    ],
+  ];
+  for (const [given, what] of alone) {
+    it(`is left alone where it ${given}`, async () => {
+      const { pod, run, told, evicted } = arrange();
+      expect(await run(pod('a', what))).to.deep.equal({ outcome: 'unchanged' });
+      expect([told, evicted]).to.deep.equal([[], []]);
+    });
+  }
+});
+
+describe('a pod that fails on a node which what was pulled is for', () => {
+  it('is left alone, and its tags are not asked for', async () => {
+    const { pod, run, world, asked, told } = arrange();
+    world.pulled = known('linux/amd64,linux/arm64');
+    expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
+    expect([told, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
+  });
+
+  it('is never evicted where it died of the format: the image lies, and the Event says so', async () => {
+    const { pod, run, world, evicted, told, counted } = arrange();
+    world.pulled = known('linux/amd64,linux/arm64');
+    await run(pod('a', { status: DIED }));
+    expect(evicted).to.deep.equal([]);
+    expect(told[0]).to.match(
+      /main died with an exec format error .*; not evicted: its image says that it runs on arm64, but/,
+    );
+    expect(counted).to.deep.equal(['exec-format-error warned']);
+  });
+});
+
+describe('a daemon pod on a wrong node', () => {
+  const daemon = { owner: 'agent', kind: 'DaemonSet' };
+
+  it('is evicted where its template no longer tolerates the node, though nothing would take another one', async () => {
+    const { pod, run, daemonSet, evicted, world } = arrange();
+    world.answer = failed(1);
+    daemonSet('agent', [toleration('supported-arch=amd64:NoSchedule')]);
+    expect(await run(pod('agent-1', daemon))).to.deep.equal({ outcome: 'written' });
+    expect(evicted).to.deep.equal(['agent-1']);
+  });
+
+  it('stays where its template tolerates the node: another one would be made there', async () => {
+    const { pod, run, daemonSet, evicted, told } = arrange();
+    daemonSet('agent', [{ operator: 'Exists' }]);
+    await run(pod('agent-1', daemon));
+    expect([evicted, told[0]?.includes('its DaemonSet would make another one here')]).to.deep.equal([[], true]);
+  });
+
+  it('stays where its DaemonSet is another one of that name', async () => {
+    const { pod, run, daemonSet, evicted } = arrange();
+    daemonSet('agent', []);
+    const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', uid: 'gone', controller: true }];
+    await run(pod('agent-1', { ...daemon, metadata: { ownerReferences } }));
+    expect(evicted).to.deep.equal([]);
+  });
+
+  it('is left alone where its DaemonSet is ignored', async () => {
+    const { pod, run, daemonSet, evicted, told } = arrange();
+    daemonSet('agent', [], { 'archaware.dev/ignore': 'true' });
+    await run(pod('agent-1', daemon));
+    expect([evicted, told]).to.deep.equal([[], []]);
+  });
+});
+
+describe('which pods are looked at', () => {
+  it('are those that are bound and of which a container does not run; nothing is asked to know that', () => {
+    const { pod, controller, asked } = arrange();
+    expect(controller.suspects(pod('a'))).to.equal(true);
+    expect(controller.suspects(pod('b', { status: RUNNING }))).to.equal(false);
+    expect(controller.suspects(pod('c', { spec: { nodeName: '' } }))).to.equal(false);
+    expect(controller.suspects(pod('d', { spec: { nodeName: 'gone' } }))).to.equal(false);
+    expect(controller.suspects('shop/nobody')).to.equal(false);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('are found by their nodes and DaemonSets, without a look at the others', () => {
+    const { pod, controller, pods } = arrange();
+    const [a, b] = [pod('a'), pod('agent-1', { owner: 'agent', kind: 'DaemonSet' })];
+    const healthy = pod('h', { status: RUNNING });
+    for (const key of [a, b, healthy]) controller.suspects(key);
+    const all = { keys: pods.keys, values: pods.values };
+    Object.assign(pods, { keys: () => expect.fail('all pods'), values: () => expect.fail('all pods') });
+    expect(controller.podsOn('arm64')).to.deep.equal([a, b]);
+    expect(controller.podsOn('amd64')).to.deep.equal([]);
+    expect(controller.podsOf('shop/agent')).to.deep.equal([b]);
+    Object.assign(pods, all);
+    pods.delete(a);
+    pod('agent-1', { owner: 'agent', kind: 'DaemonSet', status: RUNNING });
+    for (const key of [a, b]) controller.suspects(key);
+    expect(controller.podsOn('arm64')).to.deep.equal([]);
+  });
+
+  it('are remembered until they are gone, run, or are in the right place', async () => {
+    const { pod, run, world, pods, controller } = arrange({ onWrongNode: 'warn' });
+    const [a, b, c] = [pod('a'), pod('b'), pod('c')];
+    for (const key of [a, b, c]) if (controller.suspects(key)) await run(key);
+    expect([controller.found(), controller.found('amd64'), controller.count()]).to.deep.equal([[a, b, c], [], 3]);
+    pods.delete(a);
+    pod('c', { status: RUNNING });
+    for (const key of [a, c]) controller.suspects(key);
+    expect([controller.found('arm64'), controller.count()]).to.deep.equal([[b], 1]);
+    world.pulled = known('linux/arm64');
+    await run(b);
+    expect([controller.found('arm64'), controller.count()]).to.deep.equal([[], 0]);
+  });
+});

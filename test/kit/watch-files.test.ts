@@ -1,0 +1,197 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { watchFiles } from '../../src/kit/watch-files.ts';
+
+describe('watched files', () => {
+  let directory: string;
+  let end: AbortController;
+  let calls: number;
+  let checks: number;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-watch-'));
+    [end, calls, checks] = [new AbortController(), 0, 0];
+  });
+  afterEach(async () => {
+    end.abort();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const at = (...names: string[]): string => join(directory, ...names);
+  /** Writes a file at one stroke. */
+  const put = async (file: string, text: string): Promise<void> => {
+    await writeFile(`${file}.new`, text);
+    await rename(`${file}.new`, file);
+  };
+  const until = async (condition: () => boolean): Promise<void> => {
+    while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+  };
+  /** Until a check that began after now has ended. */
+  const checked = (): Promise<void> => {
+    const from = checks;
+    return until(() => checks >= from + 2);
+  };
+
+  /** Watches, and waits for the first look: each check asks for the paths once. */
+  async function watch(
+    paths: string[],
+    onChange: () => void | Promise<void> = () => undefined,
+    onError?: (error: unknown) => void,
+  ) {
+    const counting = () => {
+      checks += 1;
+      return paths;
+    };
+    const count = (): void | Promise<void> => {
+      calls += 1;
+      return onChange();
+    };
+    watchFiles(counting, count, { signal: end.signal, intervalMs: 2, ...(onError === undefined ? {} : { onError }) });
+    await checked();
+  }
+
+  const changes: [what: string, change: () => Promise<void>][] = [
+    ['a file gets other contents', () => writeFile(at('file'), 'other')],
+    ['a file gets other contents of the same length', () => writeFile(at('file'), 'b')],
+    ['a file is replaced', () => put(at('file'), 'b')],
+    ['a file goes', () => rm(at('file'))],
+    ['a file comes', () => writeFile(at('missing'), '')],
+    ['a directory takes its place', () => rm(at('file')).then(() => mkdir(at('file')))],
+    ['a file in a directory changes', () => writeFile(at('certs.d', 'a.toml'), 'b')],
+    ['a file comes into a directory', () => writeFile(at('certs.d', 'b.toml'), 'b')],
+    ['a file in a directory is renamed', () => rename(at('certs.d', 'a.toml'), at('certs.d', 'b.toml'))],
+    ['a file two levels deep changes', () => writeFile(at('certs.d', 'docker.io', 'hosts.toml'), 'b')],
+    ['a file in a directory goes', () => rename(at('certs.d', 'a.toml'), at('gone'))],
+    ['a directory in a directory goes', () => rename(at('certs.d', 'docker.io'), at('gone'))],
+    ['the directory goes', () => rm(at('certs.d'), { recursive: true })],
+    ['a file becomes unreadable', () => rm(at('file')).then(() => symlink('file', at('file')))],
+  ];
+  for (const [what, change] of changes) {
+    it(`are seen to change when ${what}, and then no more`, async () => {
+      await mkdir(at('certs.d', 'docker.io'), { recursive: true });
+      for (const file of [at('file'), at('certs.d', 'a.toml'), at('certs.d', 'docker.io', 'hosts.toml')]) {
+        await writeFile(file, 'a');
+      }
+      await watch([at('file'), at('missing'), at('certs.d')]);
+      expect(calls).to.equal(0);
+      await change();
+      await until(() => calls > 0);
+      await checked();
+      // What is done in several steps may have been seen in between.
+      const seen = calls;
+      await checked();
+      expect(calls).to.equal(seen);
+    });
+  }
+
+  const same: [what: string, change: () => Promise<void>][] = [
+    ['is touched', () => utimes(at('file'), 0, 0)],
+    ['is replaced by its like', () => put(at('file'), 'a')],
+    ['has a neighbour', () => writeFile(at('neighbour'), 'a')],
+    ['lies beside deeper ones', () => writeFile(at('certs.d', 'a', 'b', 'deep'), 'a')],
+  ];
+  for (const [what, change] of same) {
+    it(`have not changed when one of them ${what}`, async () => {
+      await mkdir(at('certs.d', 'a', 'b'), { recursive: true });
+      await writeFile(at('file'), 'a');
+      await watch([at('file'), at('certs.d')]);
+      await change();
+      await checked();
+      expect(calls).to.equal(0);
+    });
+  }
+
+  it('that have been the same for a while are seen to change as well', async () => {
+    await writeFile(at('file'), 'a');
+    const { now } = Date;
+    Date.now = () => now() + 60_000;
+    try {
+      await watch([at('file')]);
+      await put(at('file'), 'b');
+      await until(() => calls === 1);
+      await writeFile(at('file'), 'c');
+      await until(() => calls > 1);
+    } finally {
+      Date.now = now;
+    }
+  });
+
+  it('may be a Secret that the kubelet mounts: its links are swapped', async () => {
+    const mount = async (version: string, text: string): Promise<void> => {
+      await mkdir(at(`..${version}`));
+      await writeFile(at(`..${version}`, 'config.json'), text);
+      await symlink(`..${version}`, at('..data_tmp'));
+      await rename(at('..data_tmp'), at('..data'));
+    };
+    await mount('1', 'old');
+    await symlink('..data/config.json', at('config.json'));
+    await watch([directory, at('config.json')]);
+    await mount('2', 'new');
+    await until(() => calls === 1);
+    await mount('3', 'new');
+    await rm(at('..1'), { recursive: true });
+    await checked();
+    expect(calls).to.equal(1);
+  });
+
+  it('that are half written are seen again when they are complete', async () => {
+    await watch([at('file')]);
+    await put(at('file'), '{"auths":');
+    await until(() => calls === 1);
+    await put(at('file'), '{"auths":{}}');
+    await until(() => calls === 2);
+  });
+
+  it('that change while they are being read are read again, one after the other', async () => {
+    const releases: (() => void)[] = [];
+    await watch([at('file')], () => new Promise((resolve) => releases.push(resolve)));
+    await put(at('file'), '1');
+    await until(() => calls === 1);
+    const from = checks;
+    await put(at('file'), '2');
+    for (let turn = 0; turn < 100; turn += 1) await stat(directory);
+    expect([calls, checks]).to.deep.equal([1, from]);
+    releases[0]?.();
+    await until(() => calls === 2);
+    releases[1]?.();
+    await checked();
+    expect(calls).to.equal(2);
+  });
+
+  it('go on being watched after an error, which is passed on', async () => {
+    const errors: unknown[] = [];
+    const throwing = (): Promise<void> | void => {
+      if (calls === 1) throw new Error('thrown');
+      return Promise.reject(new Error('rejected'));
+    };
+    await watch([at('file')], throwing, (error) => errors.push(error));
+    await put(at('file'), '1');
+    await until(() => errors.length === 1);
+    await put(at('file'), '2');
+    await until(() => errors.length === 2);
+    expect(errors.map(String)).to.deep.equal(['Error: thrown', 'Error: rejected']);
+  });
+
+  it('are no longer watched once the signal aborts', async () => {
+    await watch([at('file')]);
+    end.abort();
+    const from = checks;
+    await put(at('file'), '1');
+    for (let turn = 0; turn < 100; turn += 1) await stat(directory);
+    expect([calls, checks]).to.deep.equal([0, from]);
+  });
+
+  it('do not keep a process alive', async () => {
+    const module = JSON.stringify(new URL('../../src/kit/watch-files.ts', import.meta.url).href);
+    const script = `setTimeout(() => process.exit(1), 30_000).unref();
+      import(${module}).then(({ watchFiles }) =>
+      watchFiles(() => ['/nonexistent'], () => undefined, { signal: new AbortController().signal, intervalMs: 3_600_000 }));`;
+    const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], {
+      timeout: 60_000,
+    });
+    expect(await once(child, 'exit')).to.deep.equal([0, null]);
+  });
+});

@@ -1,0 +1,257 @@
+import { expect } from 'chai';
+import type { ApiClient } from '../../../src/kube/client.ts';
+import type { Clock } from '../../../src/kit/clock.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { type Change, createReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
+import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import { createHandClock } from '../../controllers/hand-clock.ts';
+import { at, text } from '../../support/cluster/json.ts';
+import { createSetClock, type Server, startServer } from '../cluster.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+
+describe('the reflector', () => {
+  let server: Server;
+  let end: AbortController;
+  let changes: string[];
+  let restarts: string[];
+  let ended: Promise<void>;
+  beforeEach(async () => {
+    server = await startServer();
+    [end, changes, restarts, ended] = [new AbortController(), [], [], Promise.resolve()];
+  });
+  afterEach(async () => {
+    end.abort();
+    await ended;
+    await server.stop();
+  });
+
+  const told = ({ key, now, before }: Change<Pod>) =>
+    `${now === undefined ? 'gone' : before === undefined ? 'new' : 'changed'} ${key.replace('default/', '')}`;
+  function reflect({
+    clock = createSetClock(),
+    idleMs = 60_000,
+    client = server.client,
+  }: {
+    clock?: Clock;
+    idleMs?: number;
+    client?: ApiClient;
+  } = {}): Reflector<Pod> {
+    const reflector = createReflector({
+      client,
+      path: '/api/v1/pods',
+      read: readPod,
+      keyOf: ({ namespace, name }) => `${namespace}/${name}`,
+      onChange: (change: Change<Pod>) => void changes.push(told(change)),
+      onRestart: (reason) => void restarts.push(reason),
+      clock,
+      idleMs,
+    });
+    ended = reflector.run(end.signal);
+    return reflector;
+  }
+  /** By this one every watch lasts for seconds. */
+  const slow = (): Clock => {
+    let now = 0;
+    return { ...createSetClock(), monotonic: () => (now += 2_000) };
+  };
+  const pod = (name: string) => server.cluster.createPod({ name });
+  const remove = (name: string) => server.cluster.request('DELETE', `${PODS}/${name}`, { gracePeriodSeconds: 0 });
+  const lists = () => server.asked('/api/v1/pods?limit').length;
+  const watches = () => server.asked('/api/v1/pods?watch').length;
+  const until = (what: string, condition: () => boolean) =>
+    server.cluster.waitFor(what, async () => condition(), 5_000);
+  const watching = () => until('an open watch', () => server.cluster.openWatches() === 1);
+  const seen = (change: string) => until(change, () => changes.includes(change));
+
+  it('lists page by page, then watches from there', async () => {
+    await Promise.all(Array.from({ length: 501 }, (_, index) => pod(`p${index}`)));
+    const reflector = reflect();
+    await reflector.whenSynced;
+    expect(reflector.synced()).to.equal(true);
+    expect(reflector.store.size).to.equal(501);
+    expect(lists()).to.equal(2);
+    await watching();
+    await pod('later');
+    await seen('new later');
+    expect([lists(), watches()]).to.deep.equal([2, 1]);
+  });
+
+  it('tells what is new, changed and gone', async () => {
+    reflect();
+    await watching();
+    await pod('a');
+    await server.cluster.request('PATCH', `${PODS}/a`, { metadata: { labels: { x: 'y' } } });
+    await remove('a');
+    await seen('gone a');
+    expect(changes).to.deep.equal(['new a', 'changed a', 'gone a']);
+  });
+
+  it('asks for bookmarks, and goes on from the last one', async () => {
+    await server.stop();
+    server = await startServer({ bookmarkPeriodMs: 10 });
+    reflect({ clock: slow() });
+    await watching();
+    const from = () =>
+      Number(new URL(`http://x${server.asked('pods?watch').at(-1)?.slice(4)}`).searchParams.get('resourceVersion'));
+    const first = from();
+    const other = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } };
+    const created = await server.cluster.request('POST', '/api/v1/namespaces', other);
+    const version = Number(text(at(created.body, 'metadata', 'resourceVersion')));
+    // A bookmark has told of it when a watch that begins after it begins there.
+    await until('a watch from the bookmark', () => {
+      server.cluster.faults.closeWatches();
+      return from() >= version;
+    });
+    expect(first).to.be.lessThan(version);
+    expect(lists()).to.equal(1);
+  });
+
+  it('lists anew after a 410 in the stream', async () => {
+    reflect();
+    await watching();
+    server.cluster.faults.expireWatches();
+    await until('a second list', () => lists() === 2);
+    await watching();
+    expect(restarts).to.deep.equal(['expired']);
+  });
+
+  it('lists anew after a 410 as status', async () => {
+    const reflector = reflect();
+    await watching();
+    server.cluster.faults.goneAsStatus = true;
+    server.cluster.faults.stallWatches();
+    await pod('missed');
+    server.cluster.faults.stallWatches(false);
+    server.cluster.faults.compactHistory();
+    server.cluster.faults.closeWatches();
+    await until('what was missed', () => reflector.store.get('default/missed') !== undefined);
+    expect([lists(), restarts]).to.deep.equal([2, ['expired']]);
+  });
+
+  it('drops what was deleted while it did not look', async () => {
+    await pod('stays');
+    await pod('goes');
+    const reflector = reflect();
+    await watching();
+    server.cluster.faults.stallWatches();
+    await remove('goes');
+    server.cluster.faults.stallWatches(false);
+    server.cluster.faults.expireWatches();
+    await seen('gone goes');
+    expect([...reflector.store.keys()]).to.deep.equal(['default/stays']);
+  });
+
+  it('notices a watch that says nothing any more, not even bookmarks', async () => {
+    reflect({ clock: slow(), idleMs: 500 });
+    await watching();
+    server.cluster.faults.stallWatches();
+    await pod('missed');
+    await until('the end of the silent one', () => restarts.includes('silent'));
+    server.cluster.faults.stallWatches(false);
+    await seen('new missed');
+    expect(lists()).to.equal(1);
+  });
+
+  it('does not ask in a loop where the server closes each watch at once', async () => {
+    const clock = createHandClock();
+    reflect({ clock });
+    for (let round = 1; round <= 4; round++) {
+      await watching();
+      server.cluster.faults.closeWatches();
+      await until('it to wait', () => clock.waiting === 1);
+      expect(watches()).to.equal(round);
+      await clock.advance(250 * 2 ** (round - 1) - 1);
+      expect(clock.waiting).to.equal(1);
+      await clock.advance(1);
+    }
+  });
+
+  it('lists again where watch after watch is broken off: the version itself may be the fault', async () => {
+    reflect();
+    await watching();
+    const heal = server.cluster.faults.inject({ path: /pods\?watch/, reset: true });
+    server.cluster.faults.stallWatches();
+    server.cluster.faults.closeWatches();
+    await until('a second list', () => lists() >= 2);
+    server.cluster.faults.stallWatches(false);
+    const asked = server.asked('/api/v1/pods?').map((line) => /watch|limit/.exec(line)?.[0]);
+    expect(asked.slice(0, 7)).to.deep.equal(['limit', 'watch', 'watch', 'watch', 'watch', 'watch', 'limit']);
+    heal();
+    await watching();
+  });
+
+  for (const [what, fault] of Object.entries({
+    'a reset': { reset: true },
+    'a 500': { status: 500 },
+    'a 429': { status: 429, headers: { 'retry-after': '1' } },
+  })) {
+    it(`survives ${what} of a watch`, async () => {
+      reflect();
+      await watching();
+      server.cluster.faults.inject({ path: /pods\?watch/, times: 2, ...fault });
+      server.cluster.faults.closeWatches();
+      await until('both failures', () => restarts.length === 2);
+      await watching();
+      await pod('p');
+      await seen('new p');
+    });
+
+    it(`survives ${what} of the first list`, async () => {
+      server.cluster.faults.inject({ path: /pods\?limit/, times: 2, ...fault });
+      const reflector = reflect();
+      await reflector.whenSynced;
+      expect(lists()).to.equal(3);
+    });
+  }
+
+  it('begins the list again where its pages expire on the way', async () => {
+    await Promise.all(Array.from({ length: 501 }, (_, index) => pod(`p${index}`)));
+    server.cluster.faults.inject({ path: /continue=/, times: 1, status: 410 });
+    const reflector = reflect();
+    await reflector.whenSynced;
+    expect([reflector.store.size, lists()]).to.deep.equal([501, 4]);
+  });
+
+  it('does not take an event that is older than our own write', async () => {
+    const reflector = reflect();
+    await watching();
+    server.cluster.faults.stallWatches();
+    const created = await pod('a');
+    const patched = await server.cluster.request('PATCH', `${PODS}/a`, { metadata: { labels: { written: 'yes' } } });
+    // As a controller keeps the answer to its patch, before the events of the creation and of the patch arrive.
+    const written = readPod({ ...created, metadata: at(patched.body, 'metadata') });
+    reflector.store.put('default/a', written);
+    server.cluster.faults.stallWatches(false);
+    server.cluster.faults.closeWatches();
+    await pod('b');
+    await seen('new b');
+    expect(changes.filter((change) => change.endsWith(' a'))).to.deep.equal(['changed a']);
+    expect(reflector.store.get('default/a')?.labels).to.deep.equal({ written: 'yes' });
+  });
+
+  it('takes what a restored etcd has, though its versions are older', async () => {
+    let restored = false;
+    const pod = (version: number) => ({ metadata: { name: 'p', uid: 'u', resourceVersion: String(version) } });
+    const client: ApiClient = {
+      ...server.client,
+      async request() {
+        return { metadata: { resourceVersion: restored ? '500' : '1000' }, items: [pod(restored ? 400 : 900)] };
+      },
+      async stream() {
+        restored = true;
+        throw new ApiError(410, { reason: 'Expired' }, 'watch');
+      },
+    };
+    const reflector = reflect({ client });
+    await until('the version of the backup', () => reflector.store.get('/p')?.resourceVersion === '400');
+  });
+
+  it('ends at once, watching or waiting', async () => {
+    reflect();
+    await watching();
+    end.abort();
+    await ended;
+    await until('the watch to be closed', () => server.cluster.openWatches() === 0);
+  });
+});

@@ -1,0 +1,50 @@
+import { expect } from 'chai';
+import { brokenWatches, createAnswers } from '../../../src/kube/watch/watch-health.ts';
+
+const SECOND = 1_000;
+
+describe('which watches make a replica not ready', () => {
+  const rows: [what: string, brokenSince: number | undefined, from: number, to: number, isBroken: boolean][] = [
+    ['a watch that works', undefined, 0, 1_000, false],
+    ['one that is broken for less than two minutes', 881, 0, 1_000, false],
+    ['one that is broken for two minutes', 880, 0, 1_000, true],
+    ['one that broke with the last answer: nothing answers', 1_000, 0, 1_000, false],
+    ['one that was broken for long before the API server went away', 100, 0, 220, true],
+    ['one that broke when the API server went away, which is back for a minute', 0, 940, 1_000, false],
+    ['one that broke when the API server went away, which is back for two minutes', 0, 880, 1_000, true],
+  ];
+  for (const [what, since, from, to, isBroken] of rows) {
+    it(`${isBroken ? 'names' : 'does not name'} ${what}`, () => {
+      const brokenSinceMs = since === undefined ? undefined : since * SECOND;
+      const states = [
+        { kind: 'pods', brokenSinceMs },
+        { kind: 'nodes', brokenSinceMs: undefined },
+      ];
+      const answering = { sinceMs: from * SECOND, lastMs: to * SECOND };
+      expect(brokenWatches(states, answering)).to.deep.equal(isBroken ? ['watch of pods'] : []);
+    });
+  }
+
+  it('names none before the first answer', () => {
+    expect(brokenWatches([{ kind: 'pods', brokenSinceMs: 0 }], undefined)).to.deep.equal([]);
+  });
+
+  it('goes by successes and by what comes over other watches, and begins again after a gap', () => {
+    let now = 0;
+    const answers = createAnswers({ monotonic: () => now });
+    const at = (second: number) => {
+      now = second * SECOND;
+    };
+    for (const code of ['403', '429', '500', 'error']) answers.finished({ code });
+    expect(answers.period()).to.equal(undefined);
+    answers.finished({ code: '200' });
+    at(60);
+    answers.heard();
+    at(150);
+    answers.finished({ code: '201' });
+    expect(answers.period()).to.deep.equal({ sinceMs: 0, lastMs: 150 * SECOND });
+    at(241);
+    answers.heard();
+    expect(answers.period()).to.deep.equal({ sinceMs: 241 * SECOND, lastMs: 241 * SECOND });
+  });
+});

@@ -1,0 +1,35 @@
+import { expect } from 'chai';
+import { ImageError } from '../../../src/oci/errors.ts';
+import { createFailures } from '../../../src/oci/cache/failures.ts';
+
+describe('what failed before', () => {
+  const error = new ImageError('it is away', { code: 'unavailable', temporary: true });
+  let time: number;
+  const create = (maxEntries: number) => createFailures({ maxEntries, now: () => time, random: () => 0.5 });
+  beforeEach(() => {
+    time = 1_000;
+  });
+
+  it('stays known though another namespace has far too many failures', () => {
+    const failures = create(100);
+    failures.add('bystander', error, 0, 'theirs');
+    for (let round = 0; round < 5; round += 1) {
+      time += 1_000;
+      for (let index = 0; index < 300; index += 1) failures.add(`flood-${index}`, error, 0, 'flood');
+    }
+    expect(failures.add('bystander', error, 0, 'theirs')).to.include({ firstFailedAt: 1_000, attempts: 2 });
+    expect(failures.keys()).to.have.length(100);
+  });
+
+  it('is forgotten where it was removed, and begins again', () => {
+    const failures = create(2);
+    failures.add('a', error, 0, 'one');
+    failures.remove('a');
+    failures.remove('never-there');
+    time = 2_000;
+    expect(failures.add('a', error, 0, 'two')).to.include({ firstFailedAt: 2_000, attempts: 1 });
+    failures.add('b', error, 0, 'two');
+    failures.add('c', error, 0, 'two');
+    expect(failures.keys()).to.deep.equal(['b', 'c']);
+  });
+});

@@ -1,0 +1,463 @@
+import { expect } from 'chai';
+import type { HostEntry, HostsConfig } from '../../../src/oci/endpoints/hosts-toml.ts';
+import { createRoutes, type Mirrors, parseEndpoint, type RouteOptions } from '../../../src/oci/endpoints/mirrors.ts';
+import { parseReference } from '../../../src/oci/reference.ts';
+import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+
+type Mirror = Mirrors[string];
+
+function mirror(endpoints: readonly string[], other: Partial<Mirror> = {}): Mirror {
+  return { endpoints, fallback: true, credentials: 'mirror', ...other };
+}
+
+function endpointsOf(image: string, options: Partial<RouteOptions> = {}) {
+  const routes = createRoutes({ mirrors: {}, insecure: [], hosts: () => undefined, ...options });
+  return routes.endpointsOf(parseReference(image));
+}
+
+/** An endpoint on one line: the URL of a manifest, the scope, the name for credentials, and what is out of the ordinary. */
+function lines(image: string, options: Partial<RouteOptions> = {}): string[] {
+  const { repository } = parseReference(image);
+  return endpointsOf(image, options).map((endpoint) =>
+    [
+      `${endpoint.base}/${repository}/manifests/x${endpoint.query}`,
+      endpoint.repository,
+      endpoint.credentialName,
+      endpoint.isSource ? 'source' : 'mirror',
+      endpoint.policy,
+      ...(endpoint.trust === undefined ? [] : [endpoint.trust.id]),
+      ...(endpoint.resolvesTags ? [] : ['digests']),
+    ].join(' '),
+  );
+}
+
+const HUB =
+  'https://registry-1.docker.io/v2/library/nginx/manifests/x library/nginx docker.io/library/nginx source registry';
+
+describe('where an image is asked for', () => {
+  const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
+    ['Docker Hub, where nothing is configured', 'nginx', {}, [HUB]],
+    [
+      'another registry, where nothing is configured',
+      'quay.io/ns/x:1',
+      {},
+      ['https://quay.io/v2/ns/x/manifests/x ns/x quay.io/ns/x source registry'],
+    ],
+    ['a registry at a port', 'a.b:5000/x', {}, ['https://a.b:5000/v2/x/manifests/x x a.b:5000/x source registry']],
+    [
+      'an insecure registry',
+      'a.b:5000/x',
+      { insecure: ['A.b:5000'] },
+      ['https://a.b:5000/v2/x/manifests/x x a.b:5000/x source configured insecure'],
+    ],
+    [
+      'an insecure registry is so at its port only',
+      'a.b/x',
+      { insecure: ['a.b:5000'] },
+      ['https://a.b/v2/x/manifests/x x a.b/x source registry'],
+    ],
+    [
+      'IPv6',
+      '[2001:db8::1]:5000/x',
+      { insecure: ['[2001:db8::1]:5000'] },
+      ['https://[2001:db8::1]:5000/v2/x/manifests/x x [2001:db8::1]:5000/x source configured insecure'],
+    ],
+    [
+      'a mirror, then the source',
+      'nginx',
+      { mirrors: { 'docker.io': mirror(['mirror.example.com']) } },
+      [
+        'https://mirror.example.com/v2/library/nginx/manifests/x?ns=docker.io library/nginx mirror.example.com/library/nginx mirror configured',
+        HUB,
+      ],
+    ],
+    [
+      'mirrors in their order, with prefixes and ports',
+      'nginx',
+      { mirrors: { 'docker.io': mirror(['b.example.com:8443/hub', 'https://a.example.com/proxy/cache/']) } },
+      [
+        'https://b.example.com:8443/v2/hub/library/nginx/manifests/x?ns=docker.io hub/library/nginx b.example.com:8443/hub/library/nginx mirror configured',
+        'https://a.example.com/v2/proxy/cache/library/nginx/manifests/x?ns=docker.io proxy/cache/library/nginx a.example.com/proxy/cache/library/nginx mirror configured',
+        HUB,
+      ],
+    ],
+    [
+      'a mirror and never the source',
+      'nginx',
+      { mirrors: { 'docker.io': mirror(['mirror.example.com'], { fallback: false }) } },
+      [
+        'https://mirror.example.com/v2/library/nginx/manifests/x?ns=docker.io library/nginx mirror.example.com/library/nginx mirror configured',
+      ],
+    ],
+    [
+      "a mirror with the source's credentials",
+      'quay.io/ns/x',
+      { mirrors: { 'quay.io': mirror(['mirror.example.com/q'], { fallback: false, credentials: 'source' }) } },
+      ['https://mirror.example.com/v2/q/ns/x/manifests/x?ns=quay.io q/ns/x quay.io/ns/x mirror configured'],
+    ],
+    [
+      'a mirror in plain http',
+      'quay.io/x',
+      { mirrors: { 'quay.io': mirror(['http://127.0.0.1:5000/q'], { fallback: false }) } },
+      ['http://127.0.0.1:5000/v2/q/x/manifests/x?ns=quay.io q/x 127.0.0.1:5000/q/x mirror configured'],
+    ],
+    [
+      'an insecure mirror beside one that is not',
+      'quay.io/x',
+      { insecure: ['m.local:5000'], mirrors: { 'quay.io': mirror(['m.local:5000', 'https://m.local:5001']) } },
+      [
+        'https://m.local:5000/v2/x/manifests/x?ns=quay.io x m.local:5000/x mirror configured insecure',
+        'https://m.local:5001/v2/x/manifests/x?ns=quay.io x m.local:5001/x mirror configured',
+        'https://quay.io/v2/x/manifests/x x quay.io/x source registry',
+      ],
+    ],
+    [
+      'plain http that is asked for needs no word about certificates',
+      'quay.io/x',
+      { insecure: ['m.local:5000'], mirrors: { 'quay.io': mirror(['http://m.local:5000'], { fallback: false }) } },
+      ['http://m.local:5000/v2/x/manifests/x?ns=quay.io x m.local:5000/x mirror configured'],
+    ],
+    [
+      'a mirror at an IPv6 address, of a registry at a port',
+      'a.b:5000/x',
+      { mirrors: { 'a.b:5000': mirror(['http://[fd00::5]:5000']) } },
+      [
+        'http://[fd00::5]:5000/v2/x/manifests/x?ns=a.b%3A5000 x [fd00::5]:5000/x mirror configured',
+        'https://a.b:5000/v2/x/manifests/x x a.b:5000/x source registry',
+      ],
+    ],
+    [
+      'a registry at an IPv6 address that has a mirror',
+      '[::1]:5000/x',
+      { mirrors: { '[::1]:5000': mirror(['m.b'], { fallback: false }) } },
+      ['https://m.b/v2/x/manifests/x?ns=%5B%3A%3A1%5D%3A5000 x m.b/x mirror configured'],
+    ],
+    [
+      "the node's localhost through a mirror",
+      'localhost:32000/x',
+      { mirrors: { 'localhost:32000': mirror(['http://registry.registry.svc:5000'], { fallback: false }) } },
+      [
+        'http://registry.registry.svc:5000/v2/x/manifests/x?ns=localhost%3A32000 x registry.registry.svc:5000/x mirror configured',
+      ],
+    ],
+    [
+      'a mirror of another registry is not asked',
+      'quay.io/x',
+      { mirrors: { 'docker.io': mirror(['m.b']), 'quay.io:443': mirror(['n.b']) } },
+      ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
+    ],
+    [
+      'a digest as well as a tag',
+      `quay.io/x@${DIGEST}`,
+      { mirrors: { 'quay.io': mirror(['m.b/q'], { fallback: false }) } },
+      ['https://m.b/v2/q/x/manifests/x?ns=quay.io q/x m.b/q/x mirror configured'],
+    ],
+    [
+      'the source named among its mirrors, once and in its place',
+      'nginx',
+      { mirrors: { 'docker.io': mirror(['registry-1.docker.io', 'm.b', 'docker.io']) } },
+      [
+        HUB.replace(/registry$/, 'configured'),
+        'https://m.b/v2/library/nginx/manifests/x?ns=docker.io library/nginx m.b/library/nginx mirror configured',
+      ],
+    ],
+    [
+      'the source over plain http, once',
+      'a.b:5000/x',
+      { mirrors: { 'a.b:5000': mirror(['http://a.b:5000']) } },
+      ['http://a.b:5000/v2/x/manifests/x x a.b:5000/x source configured'],
+    ],
+    [
+      "the source's host with a prefix is a mirror that knows whose image is meant",
+      'quay.io/x',
+      { mirrors: { 'quay.io': mirror(['quay.io/proxy']) } },
+      [
+        'https://quay.io/v2/proxy/x/manifests/x proxy/x quay.io/proxy/x mirror configured',
+        'https://quay.io/v2/x/manifests/x x quay.io/x source registry',
+      ],
+    ],
+    [
+      'the same mirror twice',
+      'quay.io/x',
+      { mirrors: { 'quay.io': mirror(['m.b', 'https://M.b/'], { fallback: false }) } },
+      ['https://m.b/v2/x/manifests/x?ns=quay.io x m.b/x mirror configured'],
+    ],
+    [
+      'no mirror but the source',
+      'quay.io/x',
+      { mirrors: { 'quay.io': mirror([]) } },
+      ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
+    ],
+  ];
+  for (const [what, image, options, expected] of rows) {
+    it(what, () => expect(lines(image, options)).to.deep.equal(expected));
+  }
+
+  for (const key of ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'Docker.IO']) {
+    for (const image of ['nginx', 'index.docker.io/library/nginx', 'registry-1.docker.io/library/nginx']) {
+      it(`${key} stands for Docker Hub, also for ${image}`, () => {
+        const [first, second] = endpointsOf(image, { mirrors: { [key]: mirror(['m.b']) } });
+        expect(first).to.include({ name: 'm.b', isSource: false });
+        expect(second).to.include({ name: 'registry-1.docker.io', isSource: true });
+      });
+    }
+  }
+
+  it('names an endpoint by its host and prefix', () => {
+    const mirrors = { 'docker.io': mirror(['m.b:443/hub']) };
+    expect(endpointsOf('nginx', { mirrors }).map(({ name, host }) => [name, host])).to.deep.equal([
+      ['m.b:443/hub', 'm.b'],
+      ['registry-1.docker.io', 'registry-1.docker.io'],
+    ]);
+  });
+
+  it('an insecure registry has the one trust that all of them have', () => {
+    expect(endpointsOf('a.b/x', { insecure: ['a.b'] })[0]?.trust).to.equal(insecureTrust);
+  });
+
+  for (const name of ['docker.io', 'Index.docker.io', 'registry-1.docker.io']) {
+    it(`an insecure ${name} is Docker Hub`, () => {
+      expect(endpointsOf('nginx', { insecure: [name] })[0]).to.include({ trust: insecureTrust, policy: 'configured' });
+    });
+  }
+
+  it('names the hosts that the configuration names', () => {
+    const mirrors = { 'docker.io': mirror(['m.b:443/hub', 'http://n.b:5000']) };
+    const { namedHosts } = createRoutes({ mirrors, insecure: ['I.b'], hosts: () => undefined });
+    expect([...namedHosts()].sort()).to.deep.equal(['i.b', 'm.b', 'n.b:5000']);
+  });
+});
+
+describe("where an image is asked for, by containerd's directory", () => {
+  const trust: Trust = { id: 'own', verify: true, plain: false, authorities: ['pem'], clients: [] };
+  const implicit: HostEntry<Trust> = { resolvesTags: true, headers: {} };
+  const at = (path: string, other: Partial<HostEntry<Trust>> = {}): HostEntry<Trust> => ({
+    ...implicit,
+    address: { scheme: 'https', host: 'm.b', path },
+    ...other,
+  });
+  const home = (host: string): HostEntry<Trust> => at('/v2', { address: { scheme: 'https', host, path: '/v2' } });
+  const hosts = (entries: readonly HostEntry<Trust>[], isDefault = false) => ({
+    hosts: (): HostsConfig => ({ entries, isDefault }),
+  });
+
+  const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
+    [
+      'a host, then the source, which its folder names',
+      'quay.io/x',
+      hosts([at('/v2', { resolvesTags: false }), implicit]),
+      [
+        'https://m.b/v2/x/manifests/x?ns=quay.io x m.b/x mirror configured digests',
+        'https://quay.io/v2/x/manifests/x x quay.io/x source configured',
+      ],
+    ],
+    [
+      'a source that only _default stands for is judged as any other',
+      'quay.io/x',
+      hosts([implicit], true),
+      ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
+    ],
+    [
+      'a registry below a path, as containerd appends /v2',
+      'quay.io/x',
+      hosts([at('/artifactory/api/docker/q/v2')]),
+      [
+        'https://m.b/artifactory/api/docker/q/v2/x/manifests/x?ns=quay.io x m.b/artifactory/api/docker/q/x mirror configured',
+      ],
+    ],
+    [
+      'a project of a registry, whose name is part of the repository',
+      'nginx',
+      hosts([at('/v2/hub')]),
+      [
+        'https://m.b/v2/hub/library/nginx/manifests/x?ns=docker.io hub/library/nginx m.b/hub/library/nginx mirror configured',
+      ],
+    ],
+    [
+      'a path that is no /v2 at all, and none',
+      'quay.io/x',
+      hosts([at('/api'), at('')]),
+      [
+        'https://m.b/api/x/manifests/x?ns=quay.io x m.b/api/x mirror configured',
+        'https://m.b/x/manifests/x?ns=quay.io x m.b/x mirror configured',
+      ],
+    ],
+    [
+      'its own word about certificates goes before registries.insecure',
+      'quay.io/x',
+      { insecure: ['m.b', 'quay.io'], ...hosts([at('/v2', { tls: trust }), at('/v2/q'), implicit]) },
+      [
+        'https://m.b/v2/x/manifests/x?ns=quay.io x m.b/x mirror configured own',
+        'https://m.b/v2/q/x/manifests/x?ns=quay.io q/x m.b/q/x mirror configured insecure',
+        'https://quay.io/v2/x/manifests/x x quay.io/x source configured insecure',
+      ],
+    ],
+    [
+      'certificates for the source',
+      'nginx',
+      hosts([{ ...implicit, tls: trust }]),
+      [`${HUB.replace(/registry$/, 'configured')} own`],
+    ],
+    [
+      'Docker Hub by any of its names, once',
+      'nginx',
+      hosts([home('registry-1.docker.io'), home('docker.io'), home('index.docker.io')]),
+      [HUB.replace(/registry$/, 'configured')],
+    ],
+    [
+      'the source again, where it may say what a tag stands for only then',
+      'quay.io/x',
+      hosts([{ ...home('quay.io'), resolvesTags: false }, { ...home('quay.io'), resolvesTags: false }, implicit]),
+      [
+        'https://quay.io/v2/x/manifests/x x quay.io/x source configured digests',
+        'https://quay.io/v2/x/manifests/x x quay.io/x source configured',
+      ],
+    ],
+    [
+      'the source again with other certificates',
+      'quay.io/x',
+      hosts([{ ...home('quay.io'), tls: trust }, implicit]),
+      [
+        'https://quay.io/v2/x/manifests/x x quay.io/x source configured own',
+        'https://quay.io/v2/x/manifests/x x quay.io/x source configured',
+      ],
+    ],
+    [
+      'localhost without verification, where a folder names it',
+      'localhost:5001/x',
+      hosts([implicit]),
+      ['https://localhost:5001/v2/x/manifests/x x localhost:5001/x source configured insecure'],
+    ],
+    [
+      'localhost with certificates of its own',
+      '127.0.0.1:5001/x',
+      hosts([{ ...implicit, tls: trust }]),
+      ['https://127.0.0.1:5001/v2/x/manifests/x x 127.0.0.1:5001/x source configured own'],
+    ],
+    [
+      'localhost in a name is no localhost',
+      'localhost.example.com/x',
+      hosts([implicit]),
+      ['https://localhost.example.com/v2/x/manifests/x x localhost.example.com/x source configured'],
+    ],
+    [
+      'localhost that only _default stands for is refused where it is dialled',
+      'localhost:5001/x',
+      hosts([implicit], true),
+      ['https://localhost:5001/v2/x/manifests/x x localhost:5001/x source registry'],
+    ],
+    [
+      'registries.mirrors goes first',
+      'quay.io/x',
+      { mirrors: { 'quay.io': mirror(['n.b'], { fallback: false }) }, ...hosts([at('/v2')]) },
+      ['https://n.b/v2/x/manifests/x?ns=quay.io x n.b/x mirror configured'],
+    ],
+  ];
+  for (const [what, image, options, expected] of rows) {
+    it(what, () => expect(lines(image, options)).to.deep.equal(expected));
+  }
+
+  it('headers go with their endpoint', () => {
+    const found = endpointsOf('quay.io/x', hosts([at('/v2', { headers: { 'x-a': '1' } }), implicit]));
+    expect(found.map(({ headers }) => headers)).to.deep.equal([{ 'x-a': '1' }, {}]);
+  });
+
+  it('is asked for by the registry as in images', () => {
+    const asked: string[] = [];
+    const options = {
+      hosts(registry: string) {
+        asked.push(registry);
+        return undefined;
+      },
+    };
+    endpointsOf('nginx', options);
+    endpointsOf('Quay.io:8443/x', options);
+    expect(asked).to.deep.equal(['docker.io', 'quay.io:8443']);
+  });
+});
+
+describe('an endpoint of registries.mirrors', () => {
+  const accepted: [text: string, scheme: string, host: string, path: string][] = [
+    ['mirror.example.com', 'https', 'mirror.example.com', ''],
+    ['Mirror.Example.com:5000/hub', 'https', 'mirror.example.com:5000', '/hub'],
+    ['http://m/', 'http', 'm', ''],
+    ['HTTPS://m.b/a/b.c_d~e-f', 'https', 'm.b', '/a/b.c_d~e-f'],
+    ['[::1]:5000/a', 'https', '[::1]:5000', '/a'],
+    ['http://[2001:DB8::1]', 'http', '[2001:db8::1]', ''],
+    ['10.0.0.1:443', 'https', '10.0.0.1:443', ''],
+    ['my_mirror:5000', 'https', 'my_mirror:5000', ''],
+    ['m.b/v20', 'https', 'm.b', '/v20'],
+  ];
+  for (const [text, scheme, host, path] of accepted) {
+    it(`accepts ${text}`, () => expect(parseEndpoint(text)).to.deep.equal({ scheme, host, path }));
+  }
+
+  const refused: [text: string, problem: RegExp][] = [
+    ['', /"": a host is expected/],
+    ['https://', /host/],
+    ['/hub', /host/],
+    ['ftp://m.b', /"ftp:\/\/m.b": the scheme must be http or https/],
+    ['file:///etc/passwd', /scheme/],
+    ['m.b:', /port/],
+    ['m.b:0', /port/],
+    ['m.b:65536', /port/],
+    ['m.b:05000', /port/],
+    ['m.b:x', /port/],
+    ['::1', /host/],
+    ['[::1', /port/],
+    ['[::g]', /IPv6/],
+    ['[::1%25eth0]', /IPv6/],
+    ['a..b', /host/],
+    ['a.b.', /host/],
+    ['-a.b', /host/],
+    ['a b', /host/],
+    ['2130706433', /neither a name nor an address/],
+    ['127.1', /neither a name nor an address/],
+    ['0x7f.0.0.1', /neither a name nor an address/],
+    ['mirrör.example.com', /"mirr\\u\{f6\}r/],
+    ['*.example.com', /host/],
+    ['m.b//a', /empty/],
+    ['m.b/a//', /empty/],
+    ['m.b/../a', /neither/],
+    ['m.b/./a', /neither/],
+    ['m.b/%2e%2e', /letters/],
+    ['m.b/a b', /letters/],
+    ['m.b/a\r\nx', /letters/],
+    ['m.b\n', /host/],
+    ['m.b?ns=x', /query/],
+    ['m.b/a#b', /fragment/],
+    ['m.b/v2', /"m.b\/v2": leave "\/v2" out/],
+    ['https://m.b/v2/hub', /leave "\/v2" out/],
+    [`m.b/${'a/'.repeat(100_000)}/`, /empty/],
+    [`${'a-'.repeat(100_000)}`, /host/],
+  ];
+  for (const [text, problem] of refused) {
+    it(`refuses ${JSON.stringify(text.slice(0, 40))}`, () =>
+      expect(() => parseEndpoint(text)).to.throw(Error, problem));
+  }
+
+  it('with a password in it is refused without being printed', () => {
+    for (const text of ['https://me:secret@m.b', 'me:secret@m.b/x', 'ftp://me:secret@m.b']) {
+      expect(() => parseEndpoint(text))
+        .to.throw(Error, /user information/)
+        .with.property('message')
+        .that.does.not.include('secret');
+    }
+  });
+
+  const wrong: [mirrors: Mirrors, problem: RegExp][] = [
+    [{ 'quay.io': mirror(['m.b', 'm.b:0']) }, /^registries\.mirrors\.quay\.io\.endpoints\[1\]: "m\.b:0": the port/],
+    [{ 'quay.io/ns': mirror(['m.b']) }, /^registries\.mirrors\.quay\.io\/ns: the host\[:port\] of a registry/],
+    [{ 'https://quay.io': mirror(['m.b']) }, /^registries\.mirrors\.https:\/\/quay\.io: the host/],
+    [{ '*': mirror(['m.b']) }, /^registries\.mirrors\.\*: "\*": the host/],
+    [{ 'docker.io': mirror(['m.b']), 'index.docker.io': mirror(['m.b']) }, /index\.docker\.io: docker\.io is there/],
+    [{ 'quay.io': mirror([], { fallback: false }) }, /^registries\.mirrors\.quay\.io: .* nobody is asked/],
+  ];
+  for (const [mirrors, problem] of wrong) {
+    it(`is named where it is wrong: ${JSON.stringify(Object.keys(mirrors))} ${problem.source}`, () => {
+      expect(() => createRoutes({ mirrors, insecure: [], hosts: () => undefined })).to.throw(Error, problem);
+    });
+  }
+});

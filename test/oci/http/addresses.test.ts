@@ -1,0 +1,82 @@
+import { expect } from 'chai';
+import { type AddressPolicy, createAddressJudge, parseCidr } from '../../../src/oci/http/addresses.ts';
+
+describe('an address', () => {
+  const judge = createAddressJudge({});
+  const rows: [address: string, configured: boolean, registry: boolean, publicOnly: boolean][] = [
+    ['93.184.216.34', true, true, true],
+    ['2606:4700::1111', true, true, true],
+    ['10.1.2.3', true, true, false],
+    ['172.31.0.1', true, true, false],
+    ['192.168.1.1', true, true, false],
+    ['100.64.0.1', true, true, false],
+    ['fd12::1', true, true, false],
+    ['127.0.0.1', true, false, false],
+    ['127.255.0.9', true, false, false],
+    ['::1', true, false, false],
+    ['::ffff:127.0.0.1', true, false, false],
+    ['::ffff:7f00:1', true, false, false],
+    ['::127.0.0.1', true, false, false],
+    ['::7f00:1', true, false, false],
+    ['64:ff9b::7f00:1', true, false, false],
+    ['2002:7f00:1::', true, false, false],
+    ['64:ff9b::5db8:d822', true, true, true],
+    ['64:ff9b::a00:1', true, true, false],
+    ['0.0.0.0', false, false, false],
+    ['0.1.2.3', false, false, false],
+    ['::', false, false, false],
+    ['169.254.169.254', false, false, false],
+    ['169.254.1.1', false, false, false],
+    ['::ffff:169.254.169.254', false, false, false],
+    ['64:ff9b::a9fe:a9fe', false, false, false],
+    ['2002:a9fe:a9fe::', false, false, false],
+    ['fe80::1', false, false, false],
+    ['fe80::1%eth0', false, false, false],
+    ['224.0.0.1', false, false, false],
+    ['ff02::1', false, false, false],
+    ['255.255.255.255', false, false, false],
+    ['240.0.0.1', false, false, false],
+    ['100.100.100.200', false, false, false],
+    ['168.63.129.16', false, false, false],
+    ['192.0.0.192', false, false, false],
+    ['fd00:ec2::254', false, false, false],
+    ['fd20:ce::254', false, false, false],
+    ['127.1', false, false, false],
+    ['', false, false, false],
+  ];
+  for (const [address, ...expected] of rows) {
+    it(`${address || '(none)'} is ${expected.map((yes) => (yes ? 'allowed' : 'refused')).join(', ')}`, () => {
+      const policies: AddressPolicy[] = ['configured', 'registry', 'public'];
+      expect(policies.map((policy) => judge.forbidden(address, policy) === undefined)).to.deep.equal(expected);
+    });
+  }
+
+  it('follows the operator: allow opens, deny wins, metadata stay forbidden, the API server is not asked', () => {
+    const addresses = ['10.0.0.1', '10.0.0.2', '9.9.9.9'];
+    const own = createAddressJudge({
+      allow: ['127.0.0.0/8', '169.254.0.0/16', '10.0.0.1'],
+      deny: ['127.0.0.9', '8.8.0.0/16'],
+      ownAddresses: () => addresses,
+      ownNames: ['Api.Test'],
+    });
+    expect(own.forbidden('127.0.0.1', 'registry')).to.equal(undefined);
+    expect(own.forbidden('127.0.0.9', 'configured')).to.equal('denied');
+    expect(own.forbidden('8.8.8.8', 'public')).to.equal('denied');
+    expect(own.forbidden('169.254.169.254', 'registry')).to.equal('reserved');
+    expect(own.forbidden('10.0.0.1', 'registry')).to.equal(undefined);
+    expect(own.forbidden('10.0.0.2', 'registry')).to.equal('own');
+    expect(own.forbidden('10.0.0.2', 'configured')).to.equal(undefined);
+    expect(own.forbidden('9.9.9.9', 'public')).to.equal('own');
+    expect(own.forbidden('9.9.9.8', 'public')).to.equal(undefined);
+    addresses.push('::ffff:9.9.9.8', 'fe80::1%eth0');
+    expect(own.forbidden('9.9.9.8', 'public')).to.equal('own');
+    expect(own.forbiddenName('api.test', 'registry')).to.equal('own');
+    expect(own.forbiddenName('api.test.', 'public')).to.equal('own');
+    expect(own.forbiddenName('api.test', 'configured')).to.equal(undefined);
+    expect(own.forbiddenName('x.api.test', 'registry')).to.equal(undefined);
+  });
+
+  for (const text of ['10.0.0.0/33', '10.0.0/8', 'x', '::/129', '10.0.0.0/8/9', '1.2.3.4/', '']) {
+    it(`"${text}" is no CIDR`, () => expect(() => parseCidr(text)).to.throw(/no CIDR/));
+  }
+});

@@ -1,0 +1,491 @@
+import { expect } from 'chai';
+import { authenticate } from '../../../src/oci/http/authentication.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import type { Credential, Request, Response, Send } from '../../../src/oci/http/transport.ts';
+import type { Trust } from '../../../src/oci/http/trust.ts';
+
+const CREDENTIAL: Credential = { username: 'me', password: 'hunter2', fingerprint: 'f', shared: false };
+const IDENTITY: Credential = { ...CREDENTIAL, password: '', identityToken: 'refresh+me', fingerprint: 'i' };
+const IDENTITY_BASIC = `Basic ${Buffer.from('me:refresh+me').toString('base64')}`;
+const BASIC = `Basic ${Buffer.from('me:hunter2').toString('base64')}`;
+const BEARER = 'Bearer realm="https://auth.example.com/token?a=b",service="reg istry",scope="repository:evil:push"';
+
+type Script = (request: Request) => Partial<Response> & { json?: unknown; after?: Promise<void> };
+
+/** Both the registry and its token service, in one function; `asked` are the requests as they came. */
+function setup(script: Script, options: { isPublic?: boolean; named?: Record<string, Trust | undefined> } = {}) {
+  const asked: Request[] = [];
+  let time = 0;
+  const send: Send = async (request) => {
+    asked.push(request);
+    const { json, after, ...response } = script(request);
+    await after;
+    request.signal.throwIfAborted();
+    const body = json === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(json));
+    return { status: 200, headers: {}, url: request.url, body, ...response };
+  };
+  const link = authenticate({
+    send,
+    now: () => time,
+    isPublic: () => options.isPublic ?? true,
+    named: ({ host }) => {
+      const trust = options.named?.[host];
+      if (!Object.hasOwn(options.named ?? {}, host)) return undefined;
+      return { policy: 'configured', ...(trust === undefined ? {} : { trust }) };
+    },
+  });
+  const ask = (more: Partial<Request> = {}): Promise<Response> =>
+    link(
+      {
+        method: 'GET',
+        url: new URL('https://r.example.com/v2/team/app/manifests/v1'),
+        headers: {},
+        scope: 'repository:team/app:pull',
+        registry: 'r.example.com',
+        policy: 'registry',
+        maxBytes: 100,
+        signal: new AbortController().signal,
+        ...more,
+      },
+      send,
+    );
+  return {
+    asked,
+    ask,
+    advance: (milliseconds: number) => {
+      time += milliseconds;
+    },
+    paths: () => asked.map(({ url, headers }) => `${url.host} ${headers.authorization ?? '-'}`),
+  };
+}
+
+const registry =
+  (challenge: string, token: ReturnType<Script>): Script =>
+  ({ url, headers }) =>
+    url.host === 'auth.example.com'
+      ? token
+      : headers.authorization === undefined
+        ? { status: 401, headers: { 'www-authenticate': challenge } }
+        : {};
+
+describe('a challenge', () => {
+  it('for Bearer is answered with a token for our own scope, which is used until it expires', async () => {
+    const { ask, asked, paths, advance } = setup(registry(BEARER, { json: { token: 't', expires_in: 100 } }));
+    expect(await ask()).to.include({ status: 200 });
+    expect(asked[1]?.url.href).to.equal(
+      'https://auth.example.com/token?a=b&service=reg+istry&scope=repository%3Ateam%2Fapp%3Apull',
+    );
+    expect(paths()).to.deep.equal(['r.example.com -', 'auth.example.com -', 'r.example.com Bearer t']);
+    await ask();
+    expect(paths().slice(3)).to.deep.equal(['r.example.com Bearer t']);
+    advance(100_000);
+    await ask();
+    expect(paths().slice(4)).to.have.length(3);
+  });
+
+  it('for Bearer takes the credential to the realm only, with access_token as good as token', async () => {
+    const { ask, paths } = setup(registry(BEARER, { json: { access_token: 't' } }));
+    await ask({ credential: CREDENTIAL });
+    expect(paths()).to.deep.equal(['r.example.com -', `auth.example.com ${BASIC}`, 'r.example.com Bearer t']);
+  });
+
+  it('keeps tokens of different credentials and repositories apart', async () => {
+    const { ask, paths } = setup(registry(BEARER, { json: { token: 't' } }));
+    await ask({ credential: CREDENTIAL });
+    await ask();
+    await ask({ scope: 'repository:other:pull' });
+    expect(paths()).to.have.length(9);
+  });
+
+  it('for Basic is answered with the credential, and without one not at all', async () => {
+    const { ask, paths } = setup(registry('Basic realm="x"', {}));
+    expect(await ask()).to.include({ status: 401 });
+    expect(await ask({ credential: CREDENTIAL })).to.include({ status: 200 });
+    expect(paths()).to.deep.equal(['r.example.com -', 'r.example.com -', `r.example.com ${BASIC}`]);
+  });
+
+  it('is answered once: a second 401 stands', async () => {
+    const script: Script = ({ url }) =>
+      url.host === 'auth.example.com'
+        ? { json: { token: 't' } }
+        : { status: 401, headers: { 'www-authenticate': `${BEARER},error="invalid_token"` } };
+    const { ask, asked } = setup(script);
+    expect(await ask()).to.include({ status: 401 });
+    expect(asked).to.have.length(3);
+  });
+
+  it('to a held token brings one new token', async () => {
+    let valid = 't1';
+    const script: Script = ({ url, headers }) =>
+      url.host === 'auth.example.com'
+        ? { json: { token: valid } }
+        : headers.authorization === `Bearer ${valid}`
+          ? {}
+          : { status: 401, headers: { 'www-authenticate': BEARER } };
+    const { ask, asked } = setup(script);
+    await ask();
+    valid = 't2';
+    expect(await ask()).to.include({ status: 200 });
+    expect(asked).to.have.length(6);
+  });
+
+  it('after a redirect is answered anonymously', async () => {
+    const there = new URL('https://cdn.example.com/v2/mirror/app/manifests/v1');
+    const script: Script = ({ url, headers }) => {
+      if (url.host === 'auth.example.com') return { json: { token: 'anonymous' } };
+      if (url.host === 'cdn.example.com' && headers.authorization === 'Bearer anonymous') return {};
+      return { status: 401, headers: { 'www-authenticate': BEARER }, url: there };
+    };
+    const { ask, asked, paths } = setup(script);
+    expect(await ask({ credential: CREDENTIAL })).to.include({ status: 200 });
+    expect(paths().join()).to.not.include('Basic');
+    expect(asked[1]?.url.searchParams.get('scope')).to.equal('repository:team/app:pull');
+  });
+
+  const trusts = (id: string, plain = false): Trust => ({
+    id,
+    verify: false,
+    plain,
+    authorities: ['PEM'],
+    clients: [],
+  });
+  const own = trusts('own');
+  const other = trusts('other');
+  const strangers = { id: 'own for strangers', verify: true, plain: false, authorities: ['PEM'], clients: [] };
+  const headers = { 'x-endpoint': 'secret' };
+  type Passed = Pick<Request, 'policy' | 'trust' | 'endpointHeaders'>;
+  const towards: [what: string, realm: string, request: Partial<Request>, isPublic: boolean, expected: Passed][] = [
+    ['a public registry', 'https://t.example.com/', {}, true, { policy: 'public' }],
+    ['a private registry', 'https://t.example.com/', {}, false, { policy: 'registry' }],
+    ['a registry, to itself', 'https://r.example.com/token', {}, true, { policy: 'registry' }],
+    ['a named one, to itself', 'https://r.example.com/', { policy: 'configured' }, true, { policy: 'configured' }],
+    [
+      'an endpoint with a trust and headers, to itself',
+      'https://r.example.com/token',
+      { policy: 'configured', trust: own, endpointHeaders: headers },
+      true,
+      { policy: 'configured', trust: own, endpointHeaders: headers },
+    ],
+    [
+      'an endpoint with a trust and headers, to another port',
+      'https://r.example.com:8443/token',
+      { policy: 'configured', trust: own, endpointHeaders: headers },
+      true,
+      { policy: 'public', trust: strangers },
+    ],
+    [
+      'a named one, to another named one',
+      'https://named:5000/',
+      { policy: 'configured', trust: own },
+      false,
+      { policy: 'configured', trust: other },
+    ],
+    [
+      'a named one, to one that is named without a trust',
+      'https://bare:5000/',
+      { policy: 'configured', trust: own },
+      false,
+      { policy: 'configured', trust: strangers },
+    ],
+    [
+      'an insecure one, to another host over http',
+      'http://t.example.com/',
+      { policy: 'configured', trust: trusts('own', true) },
+      false,
+      { policy: 'registry', trust: strangers },
+    ],
+    [
+      'one that is named with http, to a named one over http',
+      'http://named:5000/',
+      { policy: 'configured', url: new URL('http://r.example.com/v2/x') },
+      false,
+      { policy: 'configured', trust: other },
+    ],
+    ['a stranger, to a named one', 'https://named:5000/', {}, true, { policy: 'public' }],
+  ];
+  for (const [what, realm, request, isPublic, expected] of towards) {
+    it(`of ${what} leads to a token request of policy "${expected.policy}"`, async () => {
+      const script: Script = ({ maxBytes }) =>
+        maxBytes === 100
+          ? { status: 401, headers: { 'www-authenticate': `Bearer realm="${realm}"` } }
+          : { json: { token: 't' } };
+      const { ask, asked } = setup(script, { isPublic, named: { 'named:5000': other, 'bare:5000': undefined } });
+      await ask({ ...request, credential: CREDENTIAL });
+      const [, { policy, trust, endpointHeaders } = expected] = asked;
+      expect({ policy, trust, endpointHeaders }).to.deep.equal({
+        trust: undefined,
+        endpointHeaders: undefined,
+        ...expected,
+      });
+      expect(asked[1]).to.not.have.property('credential');
+    });
+  }
+
+  const refusedRealms: [what: string, realm: string, request: Partial<Request>][] = [
+    ['on http', 'http://auth.example.com/', {}],
+    ['on http, of a named registry with https', 'http://auth.example.com/', { policy: 'configured', trust: own }],
+    ['with user information', 'https://me:x@auth.example.com/', {}],
+  ];
+  for (const [what, realm, request] of refusedRealms) {
+    it(`with a realm ${what} is refused before the credential moves`, async () => {
+      const { ask, asked } = setup(registry(`Bearer realm="${realm}"`, { json: { token: 't' } }));
+      const error: unknown = await ask({ ...request, credential: CREDENTIAL }).catch((reason: unknown) => reason);
+      expect(error).to.include({ code: 'forbidden-address' });
+      expect(asked).to.have.length(1);
+    });
+  }
+
+  const failures: [what: string, token: ReturnType<Script>, code: string][] = [
+    ['redirects', { status: 302, headers: { location: 'https://a.b/' } }, 'denied'],
+    ['refuses', { status: 401 }, 'denied'],
+    ['is not there', { status: 404 }, 'denied'],
+    ['limits', { status: 429 }, 'rate-limited'],
+    ['fails', { status: 503 }, 'unavailable'],
+    ['sends no token', { json: { token: '' } }, 'malformed'],
+    ['sends a list', { json: [] }, 'malformed'],
+    ['sends a line break', { json: { token: 'a\r\nx: y' } }, 'malformed'],
+    ['sends no JSON', {}, 'malformed'],
+  ];
+  for (const [what, token, code] of failures) {
+    it(`whose token service ${what} is ${code}`, async () => {
+      const { ask } = setup(registry(BEARER, token));
+      const error: unknown = await ask({ credential: CREDENTIAL }).catch((reason: unknown) => reason);
+      expect(error).to.be.instanceOf(ImageError).that.includes({ code });
+      expect(String(error)).to.not.include('hunter2');
+    });
+  }
+
+  const lifetimes: [what: string, answer: object, seconds: number][] = [
+    ['no expiry', { token: 't' }, 54],
+    ['an expiry', { token: 't', expires_in: 300 }, 270],
+    ['an expiry of nothing', { token: 't', expires_in: 0 }, 54],
+    ['one in the past', { token: 't', expires_in: -5 }, 54],
+    ['one as text', { token: 't', expires_in: '300' }, 54],
+    ['one of null', { token: 't', expires_in: null }, 54],
+    ['one that never comes', { token: 't', expires_in: 1e300 }, 3240],
+    ['one of half a second', { token: 't', expires_in: 0.5 }, 0.45],
+    ['a time of issue long ago', { token: 't', expires_in: 100, issued_at: '1970-01-01T00:00:00Z' }, 90],
+  ];
+  for (const [what, json, seconds] of lifetimes) {
+    it(`with ${what} is good for ${seconds} s`, async () => {
+      const { ask, asked, advance } = setup(registry(BEARER, { json }));
+      await ask();
+      advance(seconds * 1000 - 1);
+      await ask();
+      expect(asked).to.have.length(4);
+      advance(1);
+      await ask();
+      expect(asked).to.have.length(7);
+    });
+  }
+
+  type Quirk = { realm: string; service: string; answer: object; expected: string };
+  const quirks: Record<string, Quirk> = {
+    'Docker Hub': {
+      realm: 'https://auth.docker.io/token',
+      service: 'registry.docker.io',
+      answer: { token: 't', access_token: 't', expires_in: 300, issued_at: '2026-01-01T00:00:00Z' },
+      expected: 'https://auth.docker.io/token?service=registry.docker.io&scope=repository%3Ateam%2Fapp%3Apull',
+    },
+    'Quay, which names no expiry': {
+      realm: 'https://quay.io/v2/auth',
+      service: 'quay.io',
+      answer: { token: 't' },
+      expected: 'https://quay.io/v2/auth?service=quay.io&scope=repository%3Ateam%2Fapp%3Apull',
+    },
+    'GitLab, on another host and path': {
+      realm: 'https://gitlab.example.com/jwt/auth',
+      service: 'container_registry',
+      answer: { token: 't' },
+      expected: 'https://gitlab.example.com/jwt/auth?service=container_registry&scope=repository%3Ateam%2Fapp%3Apull',
+    },
+    'ACR, with access_token and a new refresh token': {
+      realm: 'https://x.azurecr.io/oauth2/token',
+      service: 'x.azurecr.io',
+      answer: { access_token: 't', refresh_token: 'r' },
+      expected: 'https://x.azurecr.io/oauth2/token?service=x.azurecr.io&scope=repository%3Ateam%2Fapp%3Apull',
+    },
+    'a service with an empty token beside access_token': {
+      realm: 'https://t.example.com/',
+      service: 's',
+      answer: { token: '', access_token: 't' },
+      expected: 'https://t.example.com/?service=s&scope=repository%3Ateam%2Fapp%3Apull',
+    },
+  };
+  for (const [what, { realm, service, answer, expected }] of Object.entries(quirks)) {
+    it(`is answered as by ${what}`, async () => {
+      const challenge = `Bearer realm="${realm}",service="${service}",scope="repository:team/app:pull"`;
+      const script: Script = ({ headers }) => {
+        if (headers.authorization === 'Bearer t') return {};
+        return headers['content-type'] === undefined && headers.accept === 'application/json'
+          ? { json: answer }
+          : { status: 401, headers: { 'www-authenticate': challenge } };
+      };
+      const { ask, asked } = setup(script);
+      expect(await ask()).to.include({ status: 200 });
+      expect(asked.map(({ url }) => url.href)[1]).to.equal(expected);
+    });
+  }
+
+  it('of GHCR, which gives anybody a token, stands refused when the token is', async () => {
+    const script: Script = ({ url }) =>
+      url.host === 'auth.example.com'
+        ? { json: { token: 'worth-nothing' } }
+        : { status: 401, headers: { 'www-authenticate': BEARER } };
+    const { ask, asked } = setup(script);
+    expect(await ask()).to.include({ status: 401 });
+    expect(await ask()).to.include({ status: 401 });
+    expect(asked, 'a token that was refused is not held').to.have.length(6);
+  });
+});
+
+describe('an identity token', () => {
+  const ACR = 'Bearer realm="https://auth.example.com/oauth2/token",service="r.example.com"';
+
+  it('is posted to the realm, and never sent to the registry', async () => {
+    const { ask, asked, paths } = setup(registry(ACR, { json: { access_token: 't' } }));
+    expect(await ask({ credential: IDENTITY })).to.include({ status: 200 });
+    expect(asked[1]).to.deep.include({
+      method: 'POST',
+      url: new URL('https://auth.example.com/oauth2/token'),
+      headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
+      body:
+        'grant_type=refresh_token&service=r.example.com&scope=repository%3Ateam%2Fapp%3Apull' +
+        '&client_id=archaware-controller&refresh_token=refresh%2Bme',
+    });
+    expect(paths()).to.deep.equal(['r.example.com -', 'auth.example.com -', 'r.example.com Bearer t']);
+  });
+
+  for (const status of [400, 401, 404, 405]) {
+    it(`goes by GET where a POST is answered with ${status}, which is remembered`, async () => {
+      const script = registry(ACR, {});
+      const { ask, asked } = setup((request) =>
+        request.method === 'POST'
+          ? { status }
+          : request.url.host === 'auth.example.com'
+            ? { json: { token: 't' } }
+            : script(request),
+      );
+      expect(await ask({ credential: IDENTITY })).to.include({ status: 200 });
+      expect(asked.map(({ method }) => method)).to.deep.equal(['GET', 'POST', 'GET', 'GET']);
+      expect(asked[2]?.headers).to.deep.equal({ accept: 'application/json', authorization: IDENTITY_BASIC });
+      expect(asked[2]).to.not.have.property('body');
+      await ask({ credential: IDENTITY, scope: 'repository:other:pull' });
+      expect(asked.slice(4).map(({ method }) => method)).to.deep.equal(['GET', 'GET', 'GET']);
+    });
+  }
+
+  it('that is wrong does not make a service one of GET', async () => {
+    const script = registry(ACR, { status: 401 });
+    const { ask, asked } = setup(script);
+    for (const scope of ['a', 'b']) {
+      const error: unknown = await ask({ credential: IDENTITY, scope }).catch((reason: unknown) => reason);
+      expect(error).to.include({ code: 'denied' });
+      expect(String(error)).to.not.include('refresh');
+    }
+    expect(asked.map(({ method }) => method)).to.deep.equal(['GET', 'POST', 'GET', 'GET', 'POST', 'GET']);
+  });
+
+  it('does not go by GET because the service is away', async () => {
+    const { ask, asked } = setup(registry(ACR, { status: 503 }));
+    const error: unknown = await ask({ credential: IDENTITY }).catch((reason: unknown) => reason);
+    expect(error).to.include({ code: 'unavailable' });
+    expect(asked).to.have.length(2);
+  });
+
+  it('is of no use for Basic, unless there is a password too', async () => {
+    const { ask, paths } = setup(registry('Basic realm="x"', {}));
+    expect(await ask({ credential: IDENTITY })).to.include({ status: 401 });
+    expect(await ask({ credential: { ...IDENTITY, password: 'hunter2' } })).to.include({ status: 200 });
+    expect(paths()).to.deep.equal(['r.example.com -', 'r.example.com -', `r.example.com ${BASIC}`]);
+  });
+});
+
+describe('token requests at once', () => {
+  /** A token service that answers when told. */
+  function held() {
+    let open = (): void => undefined;
+    const after = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const setting = setup(registry(BEARER, { json: { token: 't' }, after }));
+    const tokens = (): Request[] => setting.asked.filter(({ url }) => url.host === 'auth.example.com');
+    return { ...setting, tokens, open: () => open() };
+  }
+
+  it('for one scope and credential are one', async () => {
+    const { ask, tokens, open } = held();
+    const all = Promise.all(Array.from({ length: 20 }, () => ask({ credential: CREDENTIAL })));
+    open();
+    expect((await all).map(({ status }) => status)).to.deep.equal(Array(20).fill(200));
+    expect(tokens()).to.have.length(1);
+  });
+
+  it('for different scopes, credentials and trusts are several', async () => {
+    const { ask, tokens, open } = held();
+    const trust: Trust = { id: 'x', verify: false, plain: false, authorities: [], clients: [] };
+    const all = Promise.all([ask(), ask({ scope: 'x' }), ask({ credential: CREDENTIAL }), ask({ trust })]);
+    open();
+    await all;
+    expect(tokens()).to.have.length(4);
+  });
+
+  it('go on when one of those who wait goes away', async () => {
+    const { ask, tokens, open } = held();
+    const leaving = new AbortController();
+    const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
+    const second = ask();
+    await new Promise(setImmediate);
+    leaving.abort(new Error('gone'));
+    expect(await first).to.include({ message: 'gone' });
+    expect(tokens()[0]?.signal.aborted).to.equal(false);
+    open();
+    expect(await second).to.include({ status: 200 });
+    expect(tokens()).to.have.length(1);
+  });
+
+  it('end when all who wait have gone, and the next one starts anew', async () => {
+    const { ask, tokens, open } = held();
+    const leaving = new AbortController();
+    const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
+    await new Promise(setImmediate);
+    leaving.abort(new Error('gone'));
+    expect(await first).to.include({ message: 'gone' });
+    expect(tokens()[0]?.signal.aborted).to.equal(true);
+    const next = ask();
+    open();
+    expect(await next).to.include({ status: 200 });
+    expect(tokens()).to.have.length(2);
+  });
+
+  it('fail for all, and are made again by the next', async () => {
+    let status = 503;
+    const { ask, asked } = setup((request) =>
+      request.url.host === 'auth.example.com' ? { status, json: { token: 't' } } : registry(BEARER, {})(request),
+    );
+    const errors = await Promise.all([ask(), ask()].map((each) => each.catch((reason: unknown) => reason)));
+    for (const error of errors) expect(error).to.include({ code: 'unavailable' });
+    expect(asked).to.have.length(3);
+    status = 200;
+    expect(await ask()).to.include({ status: 200 });
+  });
+
+  it('are not made by a request whose old token was refused after another got a new one', async () => {
+    let valid = 't1';
+    const late: (() => void)[] = [];
+    const script: Script = ({ url, headers, method }) => {
+      if (url.host === 'auth.example.com') return { json: { token: valid } };
+      if (headers.authorization === `Bearer ${valid}`) return {};
+      const refusal = { status: 401, headers: { 'www-authenticate': BEARER } };
+      return method === 'HEAD' ? { ...refusal, after: new Promise((resolve) => late.push(resolve)) } : refusal;
+    };
+    const { ask, asked } = setup(script);
+    await ask();
+    valid = 't2';
+    const head = ask({ method: 'HEAD' });
+    await ask();
+    for (const resolve of late) resolve();
+    expect(await head).to.include({ status: 200 });
+    expect(asked.filter(({ url }) => url.host === 'auth.example.com')).to.have.length(2);
+  });
+});

@@ -1,0 +1,80 @@
+import { expect } from 'chai';
+import { acceptRealm, parseChallenges } from '../../../src/oci/http/challenge.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+
+describe('a WWW-Authenticate header', () => {
+  const rows: [header: string | string[] | undefined, expected: [string, Record<string, string>][]][] = [
+    [undefined, []],
+    ['', []],
+    ['Basic realm="x"', [['basic', { realm: 'x' }]]],
+    ['Basic', [['basic', {}]]],
+    ['BEARER Realm="https://a/t", SERVICE=s', [['bearer', { realm: 'https://a/t', service: 's' }]]],
+    [
+      'Bearer realm="a,b",scope="repository:x:pull,push"',
+      [['bearer', { realm: 'a,b', scope: 'repository:x:pull,push' }]],
+    ],
+    ['Bearer realm="a\\"b\\\\c"', [['bearer', { realm: 'a"b\\c' }]]],
+    [
+      'Negotiate YII==, Basic realm="x", Bearer realm = "y" , error="invalid_token"',
+      [
+        ['negotiate', {}],
+        ['basic', { realm: 'x' }],
+        ['bearer', { realm: 'y', error: 'invalid_token' }],
+      ],
+    ],
+    [
+      ['Basic realm="1"', 'Bearer realm="2"'],
+      [
+        ['basic', { realm: '1' }],
+        ['bearer', { realm: '2' }],
+      ],
+    ],
+    ['Bearer realm="1",realm="2"', [['bearer', { realm: '1' }]]],
+    [',, Basic realm=x ,,', [['basic', { realm: 'x' }]]],
+    ['Bearer realm="unfinished', [['bearer', {}]]],
+    ['"quoted"', []],
+    ['realm="x"', [['realm', {}]]],
+  ];
+  for (const [header, expected] of rows) {
+    it(`reads ${JSON.stringify(header)}`, () => {
+      const found = parseChallenges(header).map(({ scheme, parameters }) => [scheme, Object.fromEntries(parameters)]);
+      expect(found).to.deep.equal(expected);
+    });
+  }
+
+  it('is read in a time that is linear, and never beyond 8 KiB', () => {
+    const started = process.hrtime.bigint();
+    for (const part of ['a', 'a=', 'a=b,', 'a="', '\\"', ', ', 'Basic ', 'a ='])
+      parseChallenges(`Bearer ${part.repeat(1_000_000)}`);
+    expect(Number(process.hrtime.bigint() - started) / 1e6).to.be.below(500);
+  });
+});
+
+describe('a realm', () => {
+  const rows: [realm: string, insecure: boolean, code: string | undefined][] = [
+    ['https://auth.docker.io/token?x=1', false, undefined],
+    ['http://auth.example.com/token', true, undefined],
+    ['http://auth.example.com/token', false, 'forbidden-address'],
+    ['file:///etc/passwd', true, 'forbidden-address'],
+    ['https://user:pass@a.b/', false, 'forbidden-address'],
+    ['https://a.b/#x', false, 'malformed'],
+    ['/token', false, 'malformed'],
+    ['', false, 'malformed'],
+    [`https://a.b/${'x'.repeat(3000)}`, false, 'malformed'],
+  ];
+  for (const [realm, insecure, code] of rows) {
+    it(`${realm.slice(0, 40)} ${insecure ? 'of an insecure registry ' : ''}is ${code ?? 'accepted'}`, () => {
+      const accept = (): URL => acceptRealm(realm, { host: 'r.example.com', insecure });
+      if (code === undefined) expect(accept().href).to.equal(realm);
+      else expect(accept).to.throw(ImageError).that.includes({ code });
+    });
+  }
+
+  it('that is no URL is refused every time: URL.canParse changes its mind once it is optimised', () => {
+    for (let turn = 0; turn < 20_000; turn += 1) {
+      expect(() => acceptRealm('https://\u00c3\u0080', { host: 'r.example.com', insecure: false }))
+        .to.throw(ImageError)
+        .that.includes({ code: 'malformed' });
+    }
+  });
+});

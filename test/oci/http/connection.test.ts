@@ -1,0 +1,407 @@
+import { createServer } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import { createServer as createFront, type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { expect } from 'chai';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import { createSend } from '../../../src/oci/http/connection.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
+import { chain, deadline, followRedirects, type Request, type Response, type Send } from '../../../src/oci/http/transport.ts';
+import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
+import { reply, type ScriptedServer, startServer } from '../server.ts';
+
+const authority = createAuthority('registries');
+const stranger = createAuthority('stranger');
+const pair = authority.issue('registry', ['registry.example.com', 'other.example.com']);
+const tls: ServerOptions = { cert: pair.certificate, key: pair.key };
+const own: Trust = { id: 'own', verify: true, plain: false, authorities: [authority.certificate], clients: [] };
+
+describe('a connection to a registry', () => {
+  let guard: Guard;
+  let send: Send;
+  let servers: ScriptedServer[];
+  let authorities: readonly string[];
+  const lookups = new Map<string, string>();
+
+  beforeEach(() => {
+    servers = [];
+    authorities = [];
+    lookups.clear();
+    guard = createGuard({
+      connectTimeoutMs: 2000,
+      now: Date.now,
+      // What the tests connect to is here.
+      allow: ['127.0.0.1'],
+      authorities: () => authorities,
+      lookup: (name, _options, callback) => {
+        const code = lookups.get(name);
+        if (code !== undefined) return callback(Object.assign(new Error('192.0.2.1'), { code }), []);
+        callback(null, [{ address: '127.0.0.1', family: 4 }]);
+      },
+    });
+    send = chain([deadline(2000), followRedirects(() => undefined)], createSend({ guard, userAgent: 'ours/1' }));
+  });
+  afterEach(async () => {
+    guard.destroy();
+    await Promise.all(servers.map((server) => server.stop()));
+  });
+
+  async function start(options?: ServerOptions): Promise<ScriptedServer & { readonly port: string }> {
+    const server = await startServer(options);
+    servers.push(server);
+    server.on('/', reply(200, {}, 'hello'));
+    return { ...server, port: server.host.split(':')[1] ?? '' };
+  }
+
+  function ask(url: string, more: Partial<Request> = {}): Promise<Response> {
+    return send({
+      method: 'GET',
+      url: new URL(url),
+      headers: { accept: 'a/b' },
+      scope: '',
+      registry: 'the-registry',
+      policy: 'registry',
+      maxBytes: 1000,
+      signal: new AbortController().signal,
+      ...more,
+    });
+  }
+  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
+    promise.then(
+      () => expect.fail('it did not fail'),
+      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
+    );
+
+  describe('over TLS', () => {
+    let server: ScriptedServer & { readonly port: string };
+    let url: string;
+    beforeEach(async () => {
+      server = await start(tls);
+      url = `https://registry.example.com:${server.port}/`;
+    });
+
+    it('is verified by the authorities of its trust, and of that alone', async () => {
+      expect(await ask(url, { trust: own })).to.include({ status: 200 });
+      const error = await failure(ask(url));
+      expect(error).to.include({ code: 'unavailable', endpoint: 'the-registry' });
+      expect(error.message).to.equal(
+        `the-registry has a certificate, at registry.example.com:${server.port}, that cannot be verified ` +
+          '(UNABLE_TO_VERIFY_LEAF_SIGNATURE); registries.caFile adds the authority that signed it, ' +
+          `registries.insecure: ["registry.example.com:${server.port}"] skips that`,
+      );
+      const other = { ...own, id: 'other', authorities: [stranger.certificate] };
+      expect((await failure(ask(url, { trust: other }))).message).to.match(/certificate.*cannot be verified/);
+      expect(server.asked).to.have.length(1);
+    });
+
+    it('is verified by the configured authorities as they are now', async () => {
+      authorities = [stranger.certificate, authority.certificate];
+      expect(await ask(url)).to.include({ status: 200 });
+      expect(await ask(url, { trust: { ...own, id: 'none', authorities: [] } })).to.include({ status: 200 });
+      authorities = [stranger.certificate];
+      expect((await failure(ask(url))).message).to.match(/certificate.*cannot be verified/);
+    });
+
+    it('with a certificate for another name is refused', async () => {
+      const error = await failure(ask(`https://third.example.com:${server.port}/`, { trust: own }));
+      expect(error.message).to.match(
+        /at third\.example\.com:\d+, .*\(ERR_TLS_CERT_ALTNAME_INVALID\); registries\.insecure/,
+      );
+    });
+
+    it('of a hosts.toml names that file as what opens it', async () => {
+      const trust = { ...own, id: 'file', authorities: [], file: '/certs.d/registry.example.com/hosts.toml' };
+      expect((await failure(ask(url, { trust }))).message).to.match(
+        /; ca in \/certs\.d\/registry\.example\.com\/hosts\.toml names the authority .*, skip_verify = true in \/certs/,
+      );
+      const { host } = await start();
+      expect((await failure(ask(`https://${host}/`, { trust }))).message).to.include(
+        `where it speaks plain http, "http://${host}" in /certs.d/registry.example.com/hosts.toml allows that`,
+      );
+    });
+
+    it('with a certificate that is over is refused', async () => {
+      const { certificate, key } = authority.issue('old', ['registry.example.com'], new Date(Date.now() - 1000));
+      const old = await start({ cert: certificate, key });
+      const error = await failure(ask(`https://registry.example.com:${old.port}/`, { trust: own }));
+      expect(error.message).to.match(/\(CERT_HAS_EXPIRED\); registries\.insecure/);
+    });
+
+    it('is not verified where the trust says so', async () => {
+      const trust = { ...own, id: 'skip', authorities: [], verify: false };
+      expect(await ask(url, { trust })).to.include({ status: 200 });
+      expect(await ask(url, { trust: insecureTrust, policy: 'configured' })).to.include({ status: 200 });
+    });
+
+    it('is verified for a host that the operator named otherwise', async () => {
+      expect((await failure(ask(url, { policy: 'configured' }))).message).to.match(/certificate/);
+    });
+  });
+
+  describe('without TLS', () => {
+    it('is made only where the trust allows it, or the URL says so', async () => {
+      const { host, asked } = await start();
+      for (const trust of [undefined, own, { ...insecureTrust, id: 'skip', plain: false }]) {
+        const error = await failure(ask(`https://${host}/`, trust === undefined ? {} : { trust }));
+        expect(error).to.include({ code: 'unavailable' });
+        expect(error.message).to.equal(
+          `the-registry could not be asked: ${host} speaks no TLS (ERR_SSL_WRONG_VERSION_NUMBER); ` +
+            `where it speaks plain http, registries.insecure: ["${host}"] allows that`,
+        );
+      }
+      expect(asked).to.deep.equal([]);
+      await ask(`http://${host}/`);
+      await ask(`http://${host}/`, { trust: own });
+      await ask(`https://${host}/`, { trust: insecureTrust });
+      expect(asked).to.have.length(3);
+    });
+
+    describe('or with it, as the registry likes', () => {
+      /** What the registry is at the moment, of what is sent to one port. */
+      let phase: 'tls' | 'plain' | 'hangs up' | 'hangs up on TLS';
+      let plainAnswer: ReturnType<typeof reply>;
+      let seen: string[];
+      let url: string;
+      let end: () => Promise<void>;
+      beforeEach(async () => {
+        [phase, seen] = ['tls', []];
+        plainAnswer = reply(200);
+        const open = createServer((request, response) => {
+          seen.push('http');
+          // As Go's server, to plain http on the port of TLS.
+          const answer =
+            phase === 'tls' || phase === 'hangs up on TLS' ? reply(400, { connection: 'close' }) : plainAnswer;
+          answer(request, response);
+        });
+        const secure = createTlsServer(tls, (request, response) => {
+          seen.push('https');
+          reply(200, { connection: 'close' })(request, response);
+        });
+        const sockets = new Set<Socket>();
+        const front = createFront((socket) => {
+          sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
+          socket.once('readable', () => {
+            const first: Buffer | null = socket.read();
+            if (first === null) return;
+            const isTls = first[0] === 0x16;
+            if (phase === 'hangs up' || (phase === 'hangs up on TLS' && isTls)) return socket.destroy();
+            socket.unshift(first);
+            (isTls && phase === 'tls' ? secure : open).emit('connection', socket);
+          });
+        });
+        await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+        const address = front.address();
+        url = `https://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`;
+        end = async () => {
+          for (const socket of sockets) socket.destroy();
+          await new Promise((resolve) => front.close(resolve));
+        };
+      });
+      afterEach(() => end());
+      const insecure = (more: Partial<Trust> = {}) => ask(url, { trust: { ...insecureTrust, ...more } });
+
+      it('is not taken for plain because it was being restarted when it was met', async () => {
+        phase = 'hangs up on TLS';
+        const error = await failure(insecure());
+        expect(error.message).to.match(/^the-registry hung up early/);
+        expect(seen).to.deep.equal(['http']);
+        phase = 'tls';
+        expect(await insecure()).to.include({ status: 200 });
+        expect(seen).to.deep.equal(['http', 'https']);
+      });
+
+      it('is asked over TLS when that was put in front of it', async () => {
+        phase = 'plain';
+        expect(await insecure()).to.include({ status: 200 });
+        phase = 'tls';
+        expect(await insecure()).to.include({ status: 200 });
+        expect(await insecure()).to.include({ status: 200 });
+        expect(seen).to.deep.equal(['http', 'http', 'https', 'https']);
+      });
+
+      it('is asked over plain http when TLS was taken away from it, and not while it only hangs up', async () => {
+        expect(await insecure()).to.include({ status: 200 });
+        phase = 'hangs up on TLS';
+        await failure(insecure());
+        expect(seen).to.deep.equal(['https']);
+        phase = 'plain';
+        expect(await insecure()).to.include({ status: 200 });
+        expect(seen).to.deep.equal(['https', 'http']);
+      });
+
+      it('keeps its own 400, which a registry without TLS says of credentials', async () => {
+        phase = 'plain';
+        plainAnswer = reply(400);
+        expect(await insecure()).to.include({ status: 400 });
+        plainAnswer = reply(200);
+        expect(await insecure()).to.include({ status: 200 });
+        plainAnswer = reply(400);
+        expect(await insecure()).to.include({ status: 400 });
+      });
+
+      for (const [what, answer] of Object.entries({
+        'fails, as a proxy does for it': () => reply(503),
+        'leads to https': () => reply(301, { location: url.replace(/:\d+/, ':1') }),
+      })) {
+        it(`is not remembered as plain by an answer that ${what}`, async () => {
+          phase = 'plain';
+          plainAnswer = answer();
+          await insecure().catch(() => undefined);
+          phase = 'tls';
+          seen = [];
+          expect(await insecure()).to.include({ status: 200 });
+          expect(seen).to.deep.equal(['https']);
+        });
+      }
+
+      it('is remembered by its trust: another may see another one', async () => {
+        phase = 'plain';
+        await insecure();
+        phase = 'tls';
+        seen = [];
+        await insecure({ id: 'other' });
+        expect(seen).to.deep.equal(['https']);
+      });
+    });
+  });
+
+  describe('where the registry wants a client certificate', () => {
+    const clients = createAuthority('clients');
+    const login = clients.issueClient('controller');
+    const mutual: ServerOptions = { ...tls, requestCert: true, ca: clients.certificate };
+
+    it('shows it, the first of several that have the same type of key', async () => {
+      const { port } = await start(mutual);
+      const url = `https://registry.example.com:${port}/`;
+      expect(await ask(url, { trust: { ...own, clients: [login] } })).to.include({ status: 200 });
+      const several = { ...own, id: 'several', clients: [login, stranger.issueClient('x')] };
+      expect(await ask(url, { trust: several })).to.include({ status: 200 });
+      // Nobody verifies, and still it is shown.
+      const unverified = { ...several, id: 'unverified', verify: false, authorities: [] };
+      expect(await ask(url, { trust: unverified })).to.include({ status: 200 });
+    });
+
+    const rows: [what: string, trust: Trust][] = [
+      ['none', own],
+      ["another's", { ...own, id: 'other', clients: [stranger.issueClient('x')] }],
+    ];
+    for (const [what, trust] of rows) {
+      it(`says that it may be wanted, having ${what}`, async () => {
+        const { port, asked } = await start(mutual);
+        const error = await failure(ask(`https://registry.example.com:${port}/`, { trust }));
+        expect(error).to.include({ code: 'unavailable' });
+        expect(error.message).to.match(/^the-registry hung up early \(.*\); registries that want a client certificate/);
+        expect(asked).to.deep.equal([]);
+      });
+    }
+
+    for (const code of ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA']) {
+      it(`says so where it is told with ${code}, which is no sign of plain http`, async () => {
+        const urls: string[] = [];
+        const route: Guard['route'] = ({ url }) => {
+          urls.push(url.protocol);
+          throw Object.assign(new Error('192.0.2.1'), { code });
+        };
+        send = createSend({ guard: { ...guard, route }, userAgent: 'ours/1' });
+        const error = await failure(ask('https://registry.example.com/', { trust: insecureTrust }));
+        expect(error.message).to.equal(
+          `the-registry could not be asked: registry.example.com wants a client certificate, or refuses ours (${code})`,
+        );
+        expect(urls).to.deep.equal(['https:']);
+      });
+    }
+
+    for (const [what, client] of Object.entries({
+      'has a key of another': { certificate: login.certificate, key: clients.issueClient('x').key },
+      'is none': { certificate: 'hello', key: login.key },
+      'has a key that is none': { certificate: login.certificate, key: 'hello' },
+    })) {
+      it(`says that its own ${what}`, async () => {
+        const error = await failure(ask('https://registry.example.com/', { trust: { ...own, clients: [client] } }));
+        expect(error).to.include({ code: 'unavailable' });
+        expect(error.message).to.match(/client certificate or key cannot be used \(ERR_OSSL_/);
+      });
+    }
+
+    it('does not show it, nor headers of the endpoint, to who that redirects to; its authorities hold there', async () => {
+      const other = await start({ ...mutual, rejectUnauthorized: false });
+      let shown = true;
+      other.on('/', (request, response) => {
+        shown = !(request.socket instanceof TLSSocket) || Object.keys(request.socket.getPeerCertificate()).length > 0;
+        reply(200, {}, 'there')(request, response);
+      });
+      const { port, headers, on } = await start(mutual);
+      on('/', reply(307, { location: `https://other.example.com:${other.port}/` }));
+      const response = await ask(`https://registry.example.com:${port}/`, {
+        trust: { ...own, clients: [login] },
+        endpointHeaders: { 'x-key': 'secret', authorization: 'Basic x' },
+      });
+      expect(Buffer.from(response.body).toString()).to.equal('there');
+      expect(shown).to.equal(false);
+      expect(headers[0]).to.include({ 'x-key': 'secret', authorization: 'Basic x' });
+      expect(other.headers[0]).to.not.have.any.keys('x-key', 'authorization');
+    });
+  });
+
+  describe('carries', () => {
+    it("the endpoint's headers, which are never in the place of our own", async () => {
+      const { host, headers } = await start();
+      await ask(`http://${host}/`, {
+        headers: { Accept: 'a/b', Authorization: 'Bearer ours' },
+        endpointHeaders: {
+          'X-Key': 'k',
+          ACCEPT: 'theirs',
+          authorization: 'theirs',
+          'User-Agent': 'theirs',
+          Host: 'theirs',
+          'accept-encoding': 'gzip',
+          'Content-Length': '7',
+          'Transfer-Encoding': 'chunked',
+          connection: 'close',
+          'Proxy-Authorization': 'theirs',
+        },
+      });
+      expect(headers[0]).to.deep.equal({
+        'x-key': 'k',
+        accept: 'a/b',
+        authorization: 'Bearer ours',
+        'user-agent': 'ours/1',
+        'accept-encoding': 'identity',
+        host,
+        connection: 'keep-alive',
+      });
+    });
+
+    it('the body of a POST', async () => {
+      const { host, on } = await start();
+      on('/', async (request, response) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of request) chunks.push(chunk);
+        reply(
+          200,
+          {},
+          `${request.method} ${request.headers['content-type']} ${Buffer.concat(chunks)}`,
+        )(request, response);
+      });
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+      const { body } = await ask(`http://${host}/`, { method: 'POST', headers, body: 'a=b&c=d' });
+      expect(Buffer.from(body).toString()).to.equal('POST application/x-www-form-urlencoded a=b&c=d');
+    });
+  });
+
+  describe('whose name cannot be looked up', () => {
+    const rows: [problem: string, code: string, message: string, kind: string][] = [
+      ['is unknown', 'ENOTFOUND', 'the-registry has no address in the DNS (ENOTFOUND)', 'unavailable'],
+      ['is not answered', 'ETIMEOUT', 'the-registry has no answer from the DNS', 'timeout'],
+      ['fails', 'EAI_FAIL', 'the-registry could not be asked (EAI_FAIL)', 'unavailable'],
+    ];
+    for (const [problem, code, message, kind] of rows) {
+      it(`because it ${problem} is ${kind}`, async () => {
+        lookups.set('dead.example.com', code);
+        const error = await failure(ask('https://dead.example.com/'));
+        expect(error).to.include({ message, code: kind, temporary: true });
+      });
+    }
+  });
+});

@@ -1,0 +1,108 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { expect } from 'chai';
+import { createSend } from '../../../src/oci/http/connection.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
+import type { Request, Response } from '../../../src/oci/http/transport.ts';
+import { reply, startServer } from '../server.ts';
+
+/** What a server does with a request: answers it, or hangs up before the first byte of an answer. */
+type Turn = 'answers' | 'hangs up';
+
+describe('a connection that is kept', () => {
+  let guard: Guard;
+  let server: Server;
+  /** What each connection does with its requests, in order of both; beyond that it hangs up. */
+  let script: Turn[][];
+  let requests: string[];
+  let sockets: Socket[];
+
+  beforeEach(async () => {
+    guard = createGuard({ connectTimeoutMs: 2000, now: Date.now, allow: ['127.0.0.1'] });
+    [script, requests, sockets] = [[], [], []];
+    server = createServer((socket) => {
+      const turns = script[sockets.length] ?? [];
+      sockets.push(socket.on('error', () => undefined));
+      socket.on('data', (chunk) => {
+        requests.push(`${sockets.indexOf(socket)} ${chunk.toString('latin1').split(' ', 1)[0]}`);
+        if (turns.shift() === 'answers') socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+        else socket.resetAndDestroy();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterEach(async () => {
+    guard.destroy();
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  function ask(more: Partial<Request> = {}): Promise<Response> {
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    return createSend({ guard, userAgent: 'ours/1' })({
+      method: 'GET',
+      url: new URL(`http://127.0.0.1:${port}/`),
+      headers: {},
+      scope: '',
+      registry: 'the-registry',
+      policy: 'registry',
+      maxBytes: 100,
+      signal: new AbortController().signal,
+      ...more,
+    });
+  }
+  /** The answer is there a moment before the connection is idle. */
+  async function askAndKeep(): Promise<void> {
+    await ask();
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+  }
+  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
+    promise.then(
+      () => expect.fail('it did not fail'),
+      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
+    );
+
+  for (const method of ['GET', 'HEAD'] as const) {
+    it(`and closed by the server meanwhile costs a ${method} one more try, over another one`, async () => {
+      script = [['answers', 'hangs up'], ['answers']];
+      await askAndKeep();
+      expect(await ask({ method })).to.include({ status: 200 });
+      expect(requests).to.deep.equal(['0 GET', `0 ${method}`, `1 ${method}`]);
+    });
+  }
+
+  it('and closed is tried once more, not for ever', async () => {
+    script = [['answers', 'hangs up'], ['hangs up']];
+    await askAndKeep();
+    expect(await failure(ask())).to.include({ code: 'unavailable' });
+    expect(requests).to.deep.equal(['0 GET', '0 GET', '1 GET']);
+  });
+
+  it('is what matters: a new one that is closed at once is a failure of the host', async () => {
+    script = [['hangs up'], ['answers']];
+    expect(await failure(ask())).to.include({ code: 'unavailable' });
+    expect(requests).to.deep.equal(['0 GET']);
+  });
+
+  it('and closed does not repeat a POST', async () => {
+    script = [['answers', 'hangs up'], ['answers']];
+    await askAndKeep();
+    expect(await failure(ask({ method: 'POST', body: 'a=b' }))).to.include({ code: 'unavailable' });
+    expect(requests).to.deep.equal(['0 GET', '0 POST']);
+  });
+
+  it('and closed by a server that does so after each answer makes no request fail', async () => {
+    const closing = await startServer();
+    closing.on('/', (request, response) => {
+      reply(200, {}, 'ok')(request, response);
+      // The client has the answer, and the connection, before it learns that the latter has ended.
+      response.on('finish', () => setImmediate(() => response.socket?.destroy()));
+    });
+    for (let turn = 0; turn < 60; turn += 1) {
+      expect(await ask({ url: new URL(`http://${closing.host}/`) })).to.include({ status: 200 });
+      await new Promise(setImmediate);
+    }
+    await closing.stop();
+  });
+});

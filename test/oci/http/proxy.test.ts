@@ -1,0 +1,328 @@
+import { expect } from 'chai';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import { createSend } from '../../../src/oci/http/connection.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
+import { createProxySelector } from '../../../src/oci/http/proxy.ts';
+import { chain, deadline, followRedirects, type Request, type Response } from '../../../src/oci/http/transport.ts';
+import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
+import { type ForwardProxyOptions, type ForwardProxyServer, startForwardProxy } from '../../support/forward-proxy.ts';
+import { reply, type ScriptedServer, startServer } from '../server.ts';
+
+describe('the proxy of the environment', () => {
+  const https = 'https://registry.example.com/v2/';
+  const rows: [environment: Record<string, string>, url: string, proxy: string | undefined][] = [
+    [{}, https, undefined],
+    [{ HTTPS_PROXY: 'http://p:3128' }, https, 'HTTPS_PROXY http://p:3128'],
+    [{ HTTPS_PROXY: 'http://p:3128' }, 'http://registry.example.com/', undefined],
+    [{ HTTPS_PROXY: 'http://p:3128', https_proxy: 'http://q' }, https, 'https_proxy http://q'],
+    [{ HTTPS_PROXY: 'http://p:3128', https_proxy: '' }, https, 'HTTPS_PROXY http://p:3128'],
+    [{ HTTP_PROXY: 'https://p:3129/' }, 'http://registry.example.com/', 'HTTP_PROXY https://p:3129'],
+    [{ HTTPS_PROXY: 'p:3128' }, https, 'HTTPS_PROXY http://p:3128'],
+    [{ ALL_PROXY: 'http://p' }, https, undefined],
+    [{ HTTPS_PROXY: 'http://p' }, 'https://localhost:5000/', undefined],
+    [{ HTTPS_PROXY: 'http://p' }, 'https://127.0.0.2/', undefined],
+    [{ HTTPS_PROXY: 'http://p' }, 'https://[::1]/', undefined],
+    [{ HTTPS_PROXY: 'http://p' }, 'https://[::ffff:127.0.0.1]/', undefined],
+  ];
+  for (const [environment, url, expected] of rows) {
+    it(`for ${url} is ${expected ?? 'none'} with ${JSON.stringify(environment)}`, () => {
+      const found = createProxySelector(environment)(new URL(url));
+      expect(found && `${found.variable} ${found.origin}`).to.equal(expected);
+    });
+  }
+
+  it('has its user and password', () => {
+    const find = (HTTPS_PROXY: string) => createProxySelector({ HTTPS_PROXY })(new URL(https));
+    const login = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+    expect(find('http://u:p%40ss@p:1')).to.deep.equal({
+      variable: 'HTTPS_PROXY',
+      host: 'p:1',
+      origin: 'http://p:1',
+      authorization: login('u:p@ss'),
+    });
+    expect(find('u@p:1')).to.include({ authorization: login('u:') });
+    expect(find('http://p:1')).not.to.have.property('authorization');
+  });
+
+  for (const text of [
+    'http://',
+    'http://u:secret@:3128',
+    'socks5://u:secret@p:1',
+    'http://u:secret%zz@p',
+    'u:secret@p:x',
+  ]) {
+    it(`"${text}" is refused, without its password`, () => {
+      const create = () => createProxySelector({ https_proxy: text });
+      expect(create)
+        .to.throw(/^https_proxy: /)
+        .that.does.not.match(/secret/);
+    });
+  }
+
+  const exemptions: [no: string, url: string, isExempt: boolean][] = [
+    ['*', https, true],
+    ['other.test,*', https, true],
+    ['example.com', https, true],
+    ['.example.com', https, true],
+    ['*.example.com', https, true],
+    ['registry.example.com', https, true],
+    ['REGISTRY.example.COM.', https, true],
+    ['.registry.example.com', https, false],
+    ['ample.com', https, false],
+    ['com.', https, true],
+    ['other.test, example.com ,', https, true],
+    ['other.test example.com', https, true],
+    ['example.com:443', https, true],
+    ['example.com:443', 'https://example.com:5000/', false],
+    ['example.com:5000', 'https://r.example.com:5000/', true],
+    ['example.com:80', https, false],
+    ['10.0.0.1', 'https://10.0.0.1:5000/', true],
+    ['10.0.0.1:5000', 'https://10.0.0.1:5000/', true],
+    ['10.0.0.1:5000', 'https://10.0.0.1/', false],
+    ['10.0.0.0/8', 'https://10.1.2.3/', true],
+    ['10.0.0.0/8', 'https://[::ffff:10.1.2.3]/', true],
+    ['10.0.0.0/8', 'https://11.1.2.3/', false],
+    ['10.0.0.0/8', 'https://[fd00::1]/', false],
+    ['10.0.0.0/8', 'https://10.example.com/', false],
+    ['fd00::/8', 'https://[fd00::1]/', true],
+    ['fd00::1', 'https://[fd00::1]:5000/', true],
+    ['[fd00::1]', 'https://[fd00::1]:5000/', true],
+    ['[fd00::1]:5000', 'https://[fd00::1]:5000/', true],
+    ['[fd00::1]:5001', 'https://[fd00::1]:5000/', false],
+    ['0.0.1', 'https://10.0.0.1/', false],
+    ['10.0.0.0/99', 'https://10.0.0.1/', false],
+    ['/,:,.,[],*.,', https, false],
+    ['', https, false],
+  ];
+  for (const [NO_PROXY, url, isExempt] of exemptions) {
+    it(`is ${isExempt ? 'not ' : ''}used for ${url} with NO_PROXY=${NO_PROXY}`, () => {
+      for (const name of ['NO_PROXY', 'no_proxy']) {
+        const find = createProxySelector({ HTTPS_PROXY: 'http://p', [name]: NO_PROXY });
+        expect(find(new URL(url)) === undefined).to.equal(isExempt);
+      }
+    });
+  }
+});
+
+describe('a request through a proxy', () => {
+  const authority = createAuthority('registries');
+  const pair = authority.issue('registry', ['registry.example.com']);
+  const trust: Trust = { id: 'own', verify: true, plain: false, authorities: [authority.certificate], clients: [] };
+  let server: ScriptedServer;
+  let plain: ScriptedServer;
+  let proxy: ForwardProxyServer | undefined;
+  let guard: Guard | undefined;
+
+  beforeEach(async () => {
+    server = await startServer({ cert: pair.certificate, key: pair.key });
+    plain = await startServer();
+    server.on('/', reply(200, {}, 'secure'));
+    plain.on('/', reply(200, {}, 'plain'));
+  });
+  afterEach(async () => {
+    guard?.destroy();
+    await Promise.all([server.stop(), plain.stop(), proxy?.stop()]);
+    proxy = undefined;
+  });
+
+  type Ask = (url: string, more?: Partial<Request>) => Promise<Response>;
+  /** The proxy knows the names; ours would not resolve. */
+  async function start(
+    options: ForwardProxyOptions & { sends?: string; variables?: Record<string, string>; authorities?: string[] } = {},
+  ): Promise<Ask> {
+    const started = await startForwardProxy({
+      dial: (host) => {
+        const [, name, port] = /^(.*):(\d+)$/.exec(host) ?? [];
+        if (name === 'closed.example.com') return '127.0.0.1:1';
+        return port === '80' || port === '8080' || name === 'plain.example.com' ? plain.host : server.host;
+      },
+      ...options,
+    });
+    proxy = started;
+    const login = options.sends ?? options.login;
+    const through = login === undefined ? started.url : started.url.replace('//', `//${login}@`);
+    guard = createGuard({
+      connectTimeoutMs: 1000,
+      now: Date.now,
+      authorities: () => options.authorities ?? [],
+      lookup: (_name, _options, callback) => callback(Object.assign(new Error(), { code: 'ENOTFOUND' }), []),
+    });
+    const selector = createProxySelector({ HTTPS_PROXY: through, HTTP_PROXY: through, ...options.variables });
+    const send = chain(
+      [deadline(2000), followRedirects(() => undefined)],
+      createSend({ guard, userAgent: 'test', proxy: selector }),
+    );
+    return (url, more = {}) =>
+      send({
+        method: 'GET',
+        url: new URL(url),
+        headers: { accept: 'a/b' },
+        scope: '',
+        registry: 'registry.example.com',
+        policy: 'registry',
+        trust,
+        maxBytes: 1000,
+        signal: new AbortController().signal,
+        ...more,
+      });
+  }
+  const textOf = async (response: Promise<Response>): Promise<string> => Buffer.from((await response).body).toString();
+  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
+    promise.then(
+      () => expect.fail('it did not fail'),
+      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
+    );
+
+  it('connects to the name, which nobody else resolves, and speaks TLS with the registry', async () => {
+    const ask = await start();
+    expect(await textOf(ask('https://registry.example.com/'))).to.equal('secure');
+    expect(await textOf(ask('https://registry.example.com/'))).to.equal('secure');
+    await ask('https://registry.example.com:5000/');
+    expect(new Set(proxy?.targets)).to.deep.equal(
+      new Set(['CONNECT registry.example.com:443', 'CONNECT registry.example.com:5000']),
+    );
+    expect(proxy?.headers[0]).to.not.have.any.keys('proxy-authorization', 'authorization', 'accept');
+    expect(server.headers[0]).to.include({ host: 'registry.example.com', 'user-agent': 'test', accept: 'a/b' });
+    expect(guard?.isPublic('registry.example.com')).to.equal(true);
+  });
+
+  it('that is http says to the proxy whom it is for', async () => {
+    const ask = await start({ login: 'user:secret' });
+    expect(await textOf(ask('http://registry.example.com:8080/?a=b', { method: 'POST', body: 'x' }))).to.equal('plain');
+    expect(proxy?.targets).to.deep.equal(['POST http://registry.example.com:8080/?a=b']);
+    expect(plain.asked).to.deep.equal(['POST /?a=b']);
+    expect(plain.headers[0]).to.include({ host: 'registry.example.com:8080' });
+    expect(plain.headers[0]).to.not.have.property('proxy-authorization');
+  });
+
+  it('is not sent through it where NO_PROXY says so', async () => {
+    const ask = await start({ variables: { NO_PROXY: '.example.com' } });
+    expect(await failure(ask('https://registry.example.com/'))).to.include({ code: 'unavailable' });
+    expect(proxy?.targets).to.deep.equal([]);
+  });
+
+  it('logs in, and an endpoint cannot say as whom', async () => {
+    const ask = await start({ login: 'user:secret', sends: 'user:secre' });
+    const error = await failure(ask('https://registry.example.com/'));
+    expect(error.message)
+      .to.match(/answers 407 .*: the user or password in HTTPS_PROXY is wrong$/)
+      .and.not.match(/secre/);
+    await proxy?.stop();
+    const other = await start({ login: 'user:secret' });
+    const endpointHeaders = { 'Proxy-Authorization': 'Basic x', 'x-key': 'k' };
+    expect(await textOf(other('https://registry.example.com/', { endpointHeaders }))).to.equal('secure');
+    expect(server.headers[0]).to.include({ 'x-key': 'k' }).and.not.have.property('proxy-authorization');
+    expect(proxy?.headers[0]).to.not.have.property('x-key');
+  });
+
+  for (const url of ['https://registry.example.com/', 'http://registry.example.com/']) {
+    describe(`to ${url}`, () => {
+      const told = (error: ImageError, problem: RegExp): void => {
+        expect(error).to.include({ code: 'unavailable', temporary: true, endpoint: 'registry.example.com' });
+        expect(error.message).to.match(
+          /^registry\.example\.com could not be asked: the proxy 127\.0\.0\.1:\d+ \(HTTPS?_PROXY\) /,
+        );
+        expect(error.message).to.match(problem);
+      };
+
+      it('tells of a proxy that wants a login', async () => {
+        const ask = await start({ refusal: 407 });
+        told(
+          await failure(ask(url)),
+          /answers 407 Proxy Authentication Required: HTTPS?_PROXY needs a user and password$/,
+        );
+      });
+
+      it('tells of a proxy that is not there', async () => {
+        const ask = await start();
+        await proxy?.stop();
+        told(await failure(ask(url)), /could not be reached \(ECONNREFUSED\)$/);
+        proxy = undefined;
+      });
+    });
+  }
+
+  it('tells of a proxy that refuses, or that does not reach the registry', async () => {
+    const ask = await start({ refusal: 403 });
+    expect((await failure(ask('https://registry.example.com/'))).message).to.match(
+      /\(HTTPS_PROXY\) answers 403 Forbidden$/,
+    );
+    await proxy?.stop();
+    const other = await start();
+    const error = await failure(other('https://closed.example.com/'));
+    expect(error.message).to.match(/\(HTTPS_PROXY\) answers 502 Bad Gateway$/);
+  });
+
+  it('tells of a proxy that hangs up', async () => {
+    const ask = await start({ refusal: 0 });
+    expect((await failure(ask('https://registry.example.com/'))).message).to.match(
+      /\(HTTPS_PROXY\) opens no connection/,
+    );
+  });
+
+  const forbidden = [
+    'https://169.254.169.254/',
+    'http://169.254.169.254/',
+    'https://[::ffff:169.254.169.254]/',
+    'http://0/',
+  ];
+  for (const url of forbidden) {
+    it(`to ${url} is refused before the proxy hears of it`, async () => {
+      const ask = await start();
+      expect(await failure(ask(url))).to.include({ code: 'forbidden-address' });
+      expect(proxy?.targets).to.deep.equal([]);
+    });
+  }
+
+  it('that is redirected to a forbidden address is refused', async () => {
+    server.on('/', reply(302, { location: 'https://169.254.169.254/latest' }));
+    const ask = await start();
+    expect(await failure(ask('https://registry.example.com/'))).to.include({ code: 'forbidden-address' });
+    expect(proxy?.targets).to.deep.equal(['CONNECT registry.example.com:443']);
+  });
+
+  it('verifies the registry behind it', async () => {
+    const ask = await start();
+    const unknown = await failure(
+      ask('https://registry.example.com/', { trust: { ...trust, id: 'none', authorities: [] } }),
+    );
+    expect(unknown.message).to.match(/certificate.*UNABLE_TO_VERIFY_LEAF_SIGNATURE.*registries\.caFile/);
+    const wrong = await failure(ask('https://other.example.com/'));
+    expect(wrong.message).to.match(/certificate.*other\.example\.com.*ERR_TLS_CERT_ALTNAME_INVALID/);
+    expect(server.asked).to.deep.equal([]);
+  });
+
+  it('finds plain http behind it, where that is allowed', async () => {
+    const ask = await start();
+    const url = 'https://plain.example.com/';
+    expect(await textOf(ask(url, { trust: insecureTrust }))).to.equal('plain');
+    expect(await textOf(ask(url, { trust: insecureTrust }))).to.equal('plain');
+    expect(proxy?.targets).to.deep.equal([
+      'CONNECT plain.example.com:443',
+      ...Array(2).fill('GET http://plain.example.com/'),
+    ]);
+    await proxy?.stop();
+    const strict = await start();
+    expect(await failure(strict(url))).to.include({ code: 'unavailable' });
+  });
+
+  it('speaks TLS with the proxy too, which the configured authorities vouch for', async () => {
+    const company = createAuthority('company');
+    const tls = company.issue('proxy', ['127.0.0.1']);
+    const ask = await start({ tls, authorities: [company.certificate] });
+    expect(await textOf(ask('https://registry.example.com/'))).to.equal('secure');
+    expect(await textOf(ask('http://registry.example.com/'))).to.equal('plain');
+    await proxy?.stop();
+    const other = await start({ tls });
+    const error = await failure(
+      other('https://registry.example.com/', { trust: { ...trust, authorities: [company.certificate] } }),
+    );
+    expect(error.message).to.match(/the proxy .* could not be reached \(UNABLE_TO_VERIFY_LEAF_SIGNATURE\)/);
+    const third = createAuthority('third');
+    await proxy?.stop();
+    const wrong = await start({ tls: third.issue('proxy', ['proxy.example.com']), authorities: [third.certificate] });
+    const mismatch = await failure(wrong('https://registry.example.com/'));
+    expect(mismatch.message).to.match(/the proxy .* could not be reached \(ERR_TLS_CERT_ALTNAME_INVALID\)/);
+  });
+});

@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import { parseRateLimit, type RateLimit, reportRateLimit } from '../../../src/oci/http/rate-limit.ts';
+import { chain, followRedirects, type Request, type Response } from '../../../src/oci/http/transport.ts';
+
+describe("a registry's limit of pulls", () => {
+  const rows: [limit: string | undefined, remaining: string | undefined, expected: [number, number] | undefined][] = [
+    ['100;w=21600', '76;w=21600', [100, 76]],
+    ['100', '0', [100, 0]],
+    [' 200 ; w=21600', ' 1 ', [200, 1]],
+    ['100;w=21600', undefined, undefined],
+    [undefined, '76', undefined],
+    ['', '', undefined],
+    ['many', '76', undefined],
+    ['-1', '76', undefined],
+    ['1e9', '76', undefined],
+    ['9999999999', '76', undefined],
+    ['100 100', '76', undefined],
+  ];
+  for (const [limit, remaining, expected] of rows) {
+    it(`of "${limit}" and "${remaining}" is ${expected?.join(' and ') ?? 'not read'}`, () => {
+      const headers = {
+        ...(limit === undefined ? {} : { 'ratelimit-limit': limit }),
+        ...(remaining === undefined ? {} : { 'ratelimit-remaining': remaining }),
+      };
+      const [most, left] = expected ?? [];
+      expect(parseRateLimit(headers)).to.deep.equal(expected && { limit: most, remaining: left });
+    });
+  }
+
+  async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<Response>[]): Promise<RateLimit[]> {
+    const reported: RateLimit[] = [];
+    const send = chain(
+      [
+        reportRateLimit(
+          (limit) => reported.push(limit),
+          followRedirects(() => undefined),
+        ),
+      ],
+      async ({ url }: Request) => ({
+        status: 200,
+        headers: {},
+        body: new Uint8Array(),
+        url,
+        ...answers.shift(),
+      }),
+    );
+    await send({
+      method,
+      url: new URL(path, 'https://registry-1.docker.io'),
+      headers: {},
+      scope: '',
+      registry: 'docker.io',
+      policy: 'registry',
+      maxBytes: 1,
+      signal: new AbortController().signal,
+    });
+    return reported;
+  }
+  const manifest = '/v2/library/nginx/manifests/1';
+  const limits = (remaining: number): Record<string, string> => ({
+    'ratelimit-limit': '100;w=21600',
+    'ratelimit-remaining': `${remaining};w=21600`,
+  });
+
+  for (const method of ['GET', 'HEAD'] as const) {
+    for (const status of [200, 429]) {
+      it(`is reported with a ${status} to ${method}`, async () => {
+        expect(await ask(method, manifest, [{ status, headers: limits(5) }])).to.deep.equal([
+          { registry: 'docker.io', limit: 100, remaining: 5 },
+        ]);
+      });
+    }
+  }
+
+  it('is not reported of blobs, nor of answers that do not tell it', async () => {
+    expect(await ask('GET', '/v2/library/nginx/blobs/sha256:0', [{ headers: limits(5) }])).to.deep.equal([]);
+    expect(await ask('GET', manifest, [{}])).to.deep.equal([]);
+  });
+
+  it('is what the registry says, not who it redirects to', async () => {
+    const redirect = { status: 307, headers: { ...limits(5), location: 'https://cdn.example.com/manifests/1' } };
+    expect(await ask('GET', manifest, [redirect, { headers: limits(9) }])).to.deep.equal([
+      { registry: 'docker.io', limit: 100, remaining: 5 },
+    ]);
+  });
+});

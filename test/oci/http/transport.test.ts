@@ -1,0 +1,279 @@
+import { expect } from 'chai';
+import { createSend } from '../../../src/oci/http/connection.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
+import {
+  chain,
+  deadline,
+  followRedirects,
+  measure,
+  parseRetryAfter,
+  type Request,
+  type RequestRecord,
+  type Response,
+  type Send,
+  statusError,
+} from '../../../src/oci/http/transport.ts';
+import { insecureTrust } from '../../../src/oci/http/trust.ts';
+import { reply, type ScriptedServer, startServer } from '../server.ts';
+
+describe('a request to a registry', () => {
+  let server: ScriptedServer;
+  let other: ScriptedServer;
+  let guard: Guard;
+  let send: Send;
+  let records: RequestRecord[];
+
+  beforeEach(async () => {
+    server = await startServer();
+    other = await startServer();
+    guard = createGuard({ connectTimeoutMs: 1000, now: Date.now });
+    records = [];
+    send = chain(
+      [deadline(300), followRedirects(() => undefined), measure((record) => records.push(record), Date.now)],
+      createSend({ guard, userAgent: 'archaware-controller/test' }),
+    );
+  });
+  afterEach(async () => {
+    guard.destroy();
+    await Promise.all([server.stop(), other.stop()]);
+  });
+
+  function ask(path: string, more: Partial<Request> = {}): Promise<Response> {
+    return send({
+      method: 'GET',
+      url: new URL(`https://${server.host}${path}`),
+      headers: { accept: 'a/b' },
+      scope: '',
+      registry: server.host,
+      policy: 'configured',
+      trust: insecureTrust,
+      maxBytes: 1000,
+      signal: new AbortController().signal,
+      ...more,
+    });
+  }
+  const failure = (promise: Promise<unknown>): Promise<ImageError> =>
+    promise.then(
+      () => expect.fail('it did not fail'),
+      (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
+    );
+
+  it('falls back to http for an insecure host, says who it is, and asks for no compression', async () => {
+    server.on('/', reply(200, { 'x-a': 'b' }, 'hello'));
+    const response = await ask('/');
+    expect(Buffer.from(response.body).toString()).to.equal('hello');
+    expect(response.headers['x-a']).to.equal('b');
+    expect(server.headers[0]).to.include({
+      'user-agent': 'archaware-controller/test',
+      'accept-encoding': 'identity',
+      accept: 'a/b',
+    });
+    await ask('/');
+    expect(server.asked).to.deep.equal(['GET /', 'GET /']);
+    expect(records.map(({ code, method, registry }) => [code, method, registry])).to.deep.equal(
+      Array(2).fill(['200', 'GET', server.host]),
+    );
+  });
+
+  it('refuses a compressed body', async () => {
+    server.on('/', reply(200, { 'content-encoding': 'gzip' }, 'zip'));
+    expect(await failure(ask('/'))).to.include({ code: 'malformed' });
+  });
+
+  for (const encoding of ['', ' ', 'identity', 'Identity']) {
+    it(`takes a Content-Encoding of "${encoding}" for none`, async () => {
+      server.on('/', reply(200, { 'content-encoding': encoding }, 'plain'));
+      expect(Buffer.from((await ask('/')).body).toString()).to.equal('plain');
+    });
+  }
+
+  it('refuses a body that says it is too large, and one that is', async () => {
+    server.on('/', reply(200, {}, 'x'.repeat(1001)));
+    server.on('/stream', (_request, response) => {
+      const more = (): void => {
+        if (!response.destroyed && response.write('x'.repeat(400))) setImmediate(more);
+      };
+      response.writeHead(200);
+      more();
+    });
+    expect(await failure(ask('/'))).to.include({ code: 'too-large' });
+    expect(await failure(ask('/stream'))).to.include({ code: 'too-large' });
+  });
+
+  it('ends in time when the body drips, and when nothing answers', async () => {
+    const timers: NodeJS.Timeout[] = [];
+    server.on('/drip', (_request, response) => {
+      response.writeHead(200);
+      timers.push(setInterval(() => response.write('x'), 20));
+    });
+    server.on('/drip-error', (_request, response) => {
+      response.writeHead(500);
+      timers.push(setInterval(() => response.write('x'), 20));
+    });
+    server.on('/silent', () => undefined);
+    const started = Date.now();
+    for (const path of ['/drip', '/drip-error', '/silent']) {
+      expect(await failure(ask(path)), path).to.include({ code: 'timeout', temporary: true });
+    }
+    expect(Date.now() - started).to.be.within(850, 3000);
+    for (const timer of timers) clearInterval(timer);
+  });
+
+  it("ends with the caller's signal", async () => {
+    server.on('/silent', () => undefined);
+    const controller = new AbortController();
+    const asking = ask('/silent', { signal: controller.signal }).catch((error: unknown) => error);
+    controller.abort(new Error('enough'));
+    expect(String(await asking)).to.equal('Error: enough');
+  });
+
+  it('says that a body which ends early is unavailable, and nonsense malformed', async () => {
+    server.on('/', (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('x', () => response.destroy());
+    });
+    server.on('/nonsense', (request) => request.socket.end('nonsense\r\n\r\n'));
+    expect(await failure(ask('/'))).to.include({ code: 'unavailable', temporary: true });
+    expect(await failure(ask('/nonsense'))).to.include({ code: 'malformed' });
+  });
+
+  it('says that a closed port is unavailable', async () => {
+    await server.stop();
+    expect(await failure(ask('/'))).to.include({ code: 'unavailable', temporary: true });
+    server = await startServer();
+  });
+
+  describe('that is redirected', () => {
+    it('keeps its credentials on the same origin', async () => {
+      server.on('/', reply(307, { location: '/there' }));
+      server.on('/there', reply(200, {}, 'x'));
+      const response = await ask('/', { headers: { authorization: 'Basic x', cookie: 'y' } });
+      expect(response.url.pathname).to.equal('/there');
+      expect(server.headers[1]).to.include({ authorization: 'Basic x', cookie: 'y' });
+    });
+
+    it('does not reach loopback elsewhere, even where the first host may be there', async () => {
+      server.on('/', reply(302, { location: `http://${other.host}/` }));
+      expect(await failure(ask('/'))).to.include({ code: 'forbidden-address' });
+      expect(other.asked).to.deep.equal([]);
+    });
+
+    it('loses its credentials and privileges at another origin', async () => {
+      const seen: Request[] = [];
+      const redirecting = chain([followRedirects(() => undefined)], async (request) => {
+        seen.push(request);
+        const isFirst = seen.length === 1;
+        return {
+          status: isFirst ? 302 : 200,
+          headers: isFirst ? { location: 'https://cdn.example.com/x' } : {},
+          body: new Uint8Array(),
+          url: request.url,
+        };
+      });
+      await redirecting({
+        method: 'GET',
+        url: new URL('https://r.example.com/'),
+        headers: { Authorization: 'Basic x', cookie: 'y', accept: 'z' },
+        scope: '',
+        registry: 'r.example.com',
+        policy: 'configured',
+        trust: { ...insecureTrust, authorities: ['CA'], clients: [{ certificate: 'C', key: 'K' }] },
+        endpointHeaders: { 'x-key': 'k' },
+        credential: { username: 'u', password: 'p', fingerprint: 'f', shared: false },
+        maxBytes: 1,
+        signal: new AbortController().signal,
+      });
+      expect(seen[1]?.headers).to.deep.equal({ accept: 'z' });
+      expect(seen[1]).to.include({ policy: 'registry' }).and.not.have.any.keys('credential', 'endpointHeaders');
+      expect(seen[1]?.trust)
+        .to.include({ verify: true, plain: false })
+        .and.deep.include({ authorities: ['CA'], clients: [] });
+    });
+
+    const refused: [location: string | undefined, code: string][] = [
+      ['/', 'malformed'],
+      [undefined, 'malformed'],
+      ['http://[', 'malformed'],
+      ['file:///etc/passwd', 'forbidden-address'],
+      ['http://169.254.169.254/latest/meta-data', 'forbidden-address'],
+      ['http://user:pass@example.com/', 'forbidden-address'],
+      ['http://127.1/', 'forbidden-address'],
+    ];
+    for (const [location, code] of refused) {
+      it(`to ${location ?? 'nowhere'} is ${code}`, async () => {
+        server.on('/', reply(302, location === undefined ? {} : { location }));
+        expect(await failure(ask('/'))).to.include({ code, temporary: false });
+        expect(server.asked.length).to.be.at.most(6);
+      });
+    }
+
+    it('from https to http is refused', async () => {
+      const answering: Send = async ({ url }) => ({
+        status: 301,
+        headers: { location: 'http://r.example.com/' },
+        body: new Uint8Array(),
+        url,
+      });
+      const redirecting = chain([followRedirects(() => undefined)], answering);
+      const request: Request = {
+        method: 'GET',
+        url: new URL('https://r.example.com/'),
+        headers: {},
+        scope: '',
+        registry: 'r.example.com',
+        policy: 'registry',
+        maxBytes: 1,
+        signal: new AbortController().signal,
+      };
+      expect(await failure(redirecting(request))).to.include({ code: 'forbidden-address' });
+    });
+  });
+});
+
+describe('a status', () => {
+  const rows: [status: number, code: string, temporary: boolean][] = [
+    [400, 'denied', false],
+    [401, 'denied', false],
+    [403, 'denied', false],
+    [404, 'not-found', false],
+    [406, 'unsupported', false],
+    [408, 'timeout', true],
+    [429, 'rate-limited', true],
+    [500, 'unavailable', true],
+    [503, 'unavailable', true],
+    [302, 'unsupported', false],
+  ];
+  for (const [status, code, temporary] of rows) {
+    it(`${status} is ${code}`, () => {
+      const response = { status, headers: { 'retry-after': '7' }, body: new Uint8Array(), url: new URL('https://a.b') };
+      expect(statusError(response, 'a.b', 'the manifest', 0)).to.include({
+        code,
+        temporary,
+        retryAfterMs: temporary ? 7000 : undefined,
+        endpoint: 'a.b',
+      });
+    });
+  }
+});
+
+describe('Retry-After', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const rows: [value: string | undefined, expected: number | undefined][] = [
+    ['1', 1000],
+    [' 30 ', 30_000],
+    ['86400', 600_000],
+    ['Thu, 01 Jan 2026 00:00:05 GMT', 5000],
+    ['Thu, 01 Jan 2099 00:00:05 GMT', 600_000],
+    ['Wed, 31 Dec 2025 23:59:59 GMT', undefined],
+    ['0', undefined],
+    ['-1', undefined],
+    ['1e3', undefined],
+    ['soon', undefined],
+    ['99999999999999999999', undefined],
+    [undefined, undefined],
+  ];
+  for (const [value, expected] of rows) {
+    it(`${value} is ${expected}`, () => expect(parseRetryAfter(value, now)).to.equal(expected));
+  }
+});

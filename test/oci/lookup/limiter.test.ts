@@ -1,0 +1,214 @@
+import { expect } from 'chai';
+import { type Askers, createAskers } from '../../../src/oci/lookup/askers.ts';
+import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
+
+const MANY = { perNamespace: 1_000, total: 1_000 };
+const never = new AbortController().signal;
+
+/** A limiter whose claims are called `host/namespace`, with a number behind where there are several. */
+function startWorld(options: Partial<LimiterOptions>) {
+  const limiter: Limiter = createLimiter({ perHost: 8, proven: MANY, unproven: { ...MANY, perHost: 2 }, ...options });
+  const silent = new Set<string>();
+  const started: string[] = [];
+  const releases = new Map<string, () => void>();
+  const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  return {
+    limiter,
+    silent,
+    /** What has a place that was not given back, in the order in which it got it. */
+    started,
+    ask(name: string, askers?: Askers): Askers {
+      const [host = '', namespace = ''] = name.split(/[/#]/);
+      const claim = { host, askers: askers ?? createAskers(namespace), isProven: () => !silent.has(host) };
+      void limiter.acquire(claim, never).then((release) => {
+        started.push(name);
+        releases.set(name, release);
+      });
+      return claim.askers;
+    },
+    /** Gives the place of one back; the names of those that start for it. */
+    async end(name: string): Promise<string[]> {
+      const before = started.length;
+      releases.get(name)?.();
+      releases.get(name)?.();
+      await tick();
+      return started.slice(before);
+    },
+    tick,
+  };
+}
+
+function several(count: number, name: (index: number) => string): string[] {
+  return Array.from({ length: count }, (_, index) => name(index));
+}
+
+describe('the limiter', () => {
+  it('serves what one namespace wants of one host in order', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 1 });
+    for (const name of ['a/n#1', 'a/n#2', 'a/n#3']) ask(name);
+    await tick();
+    expect(started).to.deep.equal(['a/n#1']);
+    expect(await end('a/n#1')).to.deep.equal(['a/n#2']);
+    expect(await end('a/n#2')).to.deep.equal(['a/n#3']);
+    expect(await end('a/n#3')).to.deep.equal([]);
+  });
+
+  it('leaves a place of a host to the other namespaces, though what a flood wants there hangs', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 3 });
+    for (const name of several(12_800, (index) => `hub/flood#${index}`)) ask(name);
+    await tick();
+    expect(started).to.deep.equal(['hub/flood#0', 'hub/flood#1']);
+    ask('hub/bystander#1');
+    ask('hub/bystander#2');
+    await tick();
+    expect(started.slice(2)).to.deep.equal(['hub/bystander#1']);
+    expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
+  });
+
+  it('lets a bystander wait for one turn of the floods of others at its host, and no more', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 2 });
+    for (const flood of ['one', 'two']) {
+      for (const name of several(6_400, (index) => `hub/${flood}#${index}`)) ask(name);
+    }
+    await tick();
+    ask('hub/bystander#1');
+    ask('hub/bystander#2');
+    expect(started).to.deep.equal(['hub/one#0', 'hub/two#0']);
+    expect(await end('hub/one#0')).to.deep.equal(['hub/bystander#1']);
+    expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
+    expect(await end('hub/bystander#2')).to.deep.equal(['hub/one#1']);
+  });
+
+  it('lets namespaces take turns where all places, or those of unproven hosts, are taken', async () => {
+    for (const isSilent of [false, true]) {
+      const bounds = { perNamespace: 2, total: 3 };
+      const { ask, end, started, silent, tick } = startWorld({ proven: bounds, unproven: { ...bounds, perHost: 1 } });
+      for (const host of [...several(50, (index) => `h${index}`), 'other']) if (isSilent) silent.add(host);
+      for (const name of several(50, (index) => `h${index}/flood`)) ask(name);
+      ask('other/second');
+      ask('other/bystander');
+      await tick();
+      expect(started).to.deep.equal(['h0/flood', 'h1/flood', 'other/second']);
+      expect(await end('h0/flood')).to.deep.equal(['other/bystander']);
+      expect(await end('other/bystander')).to.deep.equal(['h2/flood']);
+    }
+  });
+
+  it('lets the hosts of one namespace take turns', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 9, proven: { perNamespace: 3, total: 9 } });
+    for (const name of several(100, (index) => `slow/n#${index}`)) ask(name);
+    for (const name of ['b/n#1', 'b/n#2', 'c/n']) ask(name);
+    await tick();
+    expect(started).to.deep.equal(['slow/n#0', 'slow/n#1', 'slow/n#2']);
+    expect(await end('slow/n#0')).to.deep.equal(['slow/n#3']);
+    expect(await end('slow/n#1')).to.deep.equal(['b/n#1']);
+    expect(await end('slow/n#2')).to.deep.equal(['c/n']);
+    expect(await end('slow/n#3')).to.deep.equal(['slow/n#4']);
+    expect(await end('c/n')).to.deep.equal(['b/n#2']);
+  });
+
+  it('gives a host that hangs two places of a namespace, and those of no host that answers', async () => {
+    const { ask, started, silent, tick } = startWorld({
+      perHost: 8,
+      proven: { perNamespace: 3, total: 3 },
+      unproven: { perNamespace: 4, total: 4, perHost: 2 },
+    });
+    for (const host of ['hangs', 'hangs-too', 'new']) silent.add(host);
+    for (const name of several(60, (index) => `hangs/n#${index}`)) ask(name);
+    for (const name of ['new/n', 'good/n#1', 'good/n#2', 'good/n#3', 'good/n#4', 'hangs-too/n']) ask(name);
+    await tick();
+    expect(started).to.deep.equal([
+      'hangs/n#0',
+      'hangs/n#1',
+      'new/n',
+      'good/n#1',
+      'good/n#2',
+      'good/n#3',
+      'hangs-too/n',
+    ]);
+  });
+
+  it('gives all of its places to a host that has just answered, namespace by namespace', async () => {
+    const { ask, end, started, silent, tick } = startWorld({ perHost: 6 });
+    silent.add('hub');
+    for (const name of several(9, (index) => `hub/one#${index}`)) ask(name);
+    for (const name of several(9, (index) => `hub/two#${index}`)) ask(name);
+    await tick();
+    expect(started).to.deep.equal(['hub/one#0', 'hub/one#1', 'hub/two#0', 'hub/two#1']);
+    silent.delete('hub');
+    expect(await end('hub/one#0')).to.deep.equal(['hub/one#2', 'hub/two#2', 'hub/one#3']);
+  });
+
+  it('serves a lookup that several namespaces wait for when the first of them has its turn', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 1 });
+    for (const name of several(100, (index) => `hub/flood#${index}`)) ask(name);
+    const shared = ask('hub/flood#shared');
+    for (const name of several(100, (index) => `hub/flood#${index + 100}`)) ask(name);
+    await tick();
+    shared.join('bystander');
+    expect(await end('hub/flood#0')).to.deep.equal(['hub/flood#1']);
+    expect(await end('hub/flood#1')).to.deep.equal(['hub/flood#shared']);
+    // Once.
+    expect(await end('hub/flood#shared')).to.deep.equal(['hub/flood#2']);
+    shared.join('third');
+    expect(started).to.have.length(4);
+    for (let index = 2; index < 200; index += 1) await end(`hub/flood#${index}`);
+    expect(started).to.have.length(201);
+  });
+
+  it('forgets who goes away', async () => {
+    const { limiter } = startWorld({ perHost: 1 });
+    const claim = () => ({ host: 'a', askers: createAskers('n'), isProven: () => true });
+    const release = await limiter.acquire(claim(), never);
+    const controller = new AbortController();
+    const gone = limiter.acquire(claim(), controller.signal).catch((error: unknown) => error);
+    const next = limiter.acquire(claim(), never);
+    controller.abort(new Error('gone'));
+    expect(String(await gone)).to.equal('Error: gone');
+    release();
+    (await next)();
+    await limiter.acquire(claim(), AbortSignal.abort(new Error('before'))).then(
+      () => expect.fail(),
+      (error: unknown) => expect(String(error)).to.equal('Error: before'),
+    );
+    (await limiter.acquire(claim(), never))();
+  });
+
+  it('holds its bounds and serves everybody, whatever the order', async () => {
+    const bounds = {
+      perHost: 3,
+      proven: { perNamespace: 4, total: 6 },
+      unproven: { perNamespace: 2, total: 3, perHost: 1 },
+    };
+    const { ask, end, started, silent, tick } = startWorld(bounds);
+    const running = new Set<string>();
+    let seed = 1;
+    const random = (below: number): number => {
+      seed = (seed * 48_271) % 2_147_483_647;
+      return seed % below;
+    };
+    const all = several(600, (index) => `h${random(7)}/n${random(5)}#${index}`);
+    for (const name of all.slice(0, 300)) ask(name);
+    let [next, ended] = [300, 0];
+    const look = () => {
+      for (const name of started.slice(running.size + ended)) running.add(name);
+      const count = (part: string) => [...running].filter((name) => name.includes(part)).length;
+      for (let index = 0; index < 7; index += 1) expect(count(`h${index}/`)).to.be.at.most(3);
+      for (let index = 0; index < 5; index += 1) expect(count(`/n${index}#`)).to.be.at.most(6);
+      expect(running.size).to.be.at.most(9);
+    };
+    await tick();
+    for (look(); running.size > 0; look()) {
+      const host = `h${random(7)}`;
+      if (!silent.delete(host) && random(2) === 0) silent.add(host);
+      const [name = ''] = [...running].slice(random(running.size));
+      running.delete(name);
+      ended += 1;
+      await end(name);
+      const another = all[next++];
+      if (another !== undefined) ask(another);
+      await tick();
+    }
+    expect(started).to.have.length(600);
+  });
+});

@@ -1,0 +1,373 @@
+import { expect } from 'chai';
+import type { Access } from '../../../src/oci/credentials/keyring.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
+import { createRoutes, type Mirrors } from '../../../src/oci/endpoints/mirrors.ts';
+import type { ResolverOptions } from '../../../src/oci/resolver.ts';
+import {
+  type Harness,
+  IMAGE,
+  INDEX,
+  indexOf,
+  putImage,
+  reply,
+  type ScriptedServer,
+  sha256,
+  startResolver,
+  startServer,
+  until,
+} from '../server.ts';
+
+const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
+const never = new AbortController().signal;
+
+describe('the look-up over mirrors', () => {
+  let source: ScriptedServer;
+  let first: ScriptedServer;
+  let second: ScriptedServer;
+  let harness: Harness;
+  beforeEach(async () => {
+    [source, first, second] = await Promise.all([startServer(), startServer(), startServer()]);
+  });
+  afterEach(async () => {
+    harness.stop();
+    await Promise.all([source, first, second].map((server) => server.stop()));
+  });
+
+  function start(mirrors: Partial<Mirrors[string]> = {}, overrides: Partial<ResolverOptions> = {}): void {
+    const insecure = [source, first, second].map(({ host }) => host);
+    const { endpointsOf } = createRoutes({
+      mirrors: {
+        [source.host]: {
+          endpoints: [first, second].map(({ host }) => host),
+          fallback: true,
+          credentials: 'mirror',
+          ...mirrors,
+        },
+      },
+      insecure,
+      hosts: () => undefined,
+    });
+    harness = startResolver(insecure, { endpointsOf, ...overrides });
+  }
+  const resolve = (name = 'app:v1', access = ANYONE) =>
+    harness.resolver.resolve(`${source.host}/${name}`, access, never);
+  const failure = async (name = 'app:v1', access = ANYONE): Promise<ImageError> => {
+    const error: unknown = await resolve(name, access).catch((reason: unknown) => reason);
+    return error instanceof ImageError ? error : expect.fail(String(error));
+  };
+  const have = (server: ScriptedServer, ...platforms: string[]) =>
+    server.put('app', 'manifests', indexOf(...platforms), { tag: 'v1' });
+
+  it('asks the first mirror, tells it whose image is meant, and nobody else', async () => {
+    have(first, 'linux/amd64');
+    start();
+    expect(await resolve()).to.deep.include({ source: first.host });
+    expect(first.asked).to.deep.equal([`GET /v2/app/manifests/v1?ns=${encodeURIComponent(source.host)}`]);
+    expect([...second.asked, ...source.asked]).to.deep.equal([]);
+  });
+
+  const passes: [what: string, set: (server: ScriptedServer) => void | Promise<void>][] = [
+    ['does not have it', () => undefined],
+    ['refuses', (server) => server.on('*', reply(403))],
+    ['wants a login', (server) => server.on('*', reply(401, { 'www-authenticate': 'Basic realm="mirror"' }))],
+    ['has reached its limit', (server) => server.on('*', reply(429, { 'retry-after': '60' }))],
+    ['is broken', (server) => server.on('*', reply(503))],
+    ['is down', (server) => server.stop()],
+    ['never answers', (server) => server.on('*', () => undefined)],
+    ['answers nonsense', (server) => server.on('*', reply(200, { 'content-type': INDEX }, '[1'))],
+    ['redirects to where it may not', (server) => server.on('*', reply(307, { location: 'http://169.254.169.254/' }))],
+  ];
+  for (const [what, set] of passes) {
+    it(`goes on to the next where a mirror ${what}, and to the source after the last`, async () => {
+      await set(first);
+      await set(second);
+      have(source, 'linux/arm64');
+      start({}, { timeoutMs: 300 });
+      const { platforms, source: answered } = await resolve();
+      expect(platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+      expect(answered).to.equal(source.host);
+      expect(source.asked).to.deep.equal(['GET /v2/app/manifests/v1']);
+    });
+  }
+
+  it('says what the source said, and what the mirrors had said', async () => {
+    first.on('*', reply(503));
+    start();
+    const error = await failure();
+    expect(error).to.include({ code: 'not-found', temporary: false, endpoint: source.host });
+    expect(error.message).to.contain(
+      `asked before ${source.host}: ${first.host} unavailable, ${second.host} not-found`,
+    );
+  });
+
+  it('never asks a source that may not be asked, and takes no mirror at its word that an image does not exist', async () => {
+    have(source, 'linux/amd64');
+    start({ fallback: false });
+    const error = await failure();
+    expect(error).to.include({ code: 'not-found', temporary: true });
+    expect(error.message).to.contain(`asked in place of ${source.host}: ${first.host} not-found`);
+    expect(source.asked).to.deep.equal([]);
+  });
+
+  it('puts a path before the repository', async () => {
+    first.put('hub/app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+    start({ endpoints: [`${first.host}/hub`] });
+    expect(await resolve()).to.deep.include({ source: `${first.host}/hub` });
+  });
+
+  it('leaves a mirror alone that has failed five times in a row, until it is due', async () => {
+    first.on('*', reply(503));
+    source.on('*', reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64'))));
+    start({ endpoints: [first.host] });
+    for (let index = 0; index < 10; index += 1) await resolve(`app:v${index}`);
+    expect(first.asked).to.have.length(5);
+    harness.advance(2500);
+    await resolve('app:again');
+    await resolve('app:and-again');
+    expect(first.asked).to.have.length(6);
+  });
+
+  describe('with credentials', () => {
+    const login = (username: string, pattern: string) => ({ pattern, username, password: 'secret' });
+    const wants = (user: string): Parameters<ScriptedServer['on']>[1] => {
+      const right = `Basic ${Buffer.from(`${user}:secret`).toString('base64')}`;
+      return (request, response) =>
+        request.headers.authorization === right
+          ? reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64')))(request, response)
+          : reply(401, { 'www-authenticate': 'Basic realm="x"' })(request, response);
+    };
+    const users = (server: ScriptedServer) =>
+      server.headers.map(({ authorization = '' }) =>
+        authorization === '' ? 'nobody' : Buffer.from(authorization.slice(6), 'base64').toString().split(':')[0],
+      );
+
+    it("sends a mirror its own, and never the source's", async () => {
+      first.on('*', wants('mirror'));
+      const operator = async () => [login('mirror', first.host), login('source', source.host)];
+      start({}, { operator });
+      expect(await resolve()).to.deep.include({ source: first.host });
+      second.on('*', wants('source'));
+      first.on('*', reply(403));
+      await failure('app:v2');
+      expect(users(second)).to.deep.equal(['nobody']);
+    });
+
+    it("sends a mirror the source's where it is told to", async () => {
+      first.on('*', wants('source'));
+      start({ credentials: 'source' }, { operator: async () => [login('source', source.host)] });
+      expect(await resolve()).to.deep.include({ source: first.host });
+    });
+
+    it('tries each that matches until one works, and begins with that one from then on', async () => {
+      source.on('*', wants('third'));
+      const operator = async () => ['first', 'second', 'third'].map((user) => login(user, source.host));
+      start({ endpoints: [source.host] }, { operator });
+      await resolve();
+      expect(users(source)).to.deep.equal(['nobody', 'first', 'nobody', 'second', 'nobody', 'third']);
+      source.headers.splice(0);
+      await resolve('app:v2');
+      expect(users(source)).to.deep.equal(['third']);
+    });
+
+    it('does not try again for a while what was refused', async () => {
+      source.on('*', wants('nobody-here'));
+      start({ endpoints: [source.host] }, { operator: async () => [login('wrong', source.host)] });
+      expect(await failure()).to.include({ code: 'denied' });
+      const tries = source.headers.length;
+      expect(await failure('app:v2')).to.include({ code: 'denied' });
+      expect(source.headers).to.have.length(tries);
+      harness.advance(30_000);
+      await failure('app:v3');
+      expect(source.headers).to.have.length(2 * tries);
+    });
+
+    it('tries it at once when credentials have changed, and tells who waits', async () => {
+      source.on('*', wants('right'));
+      let user = 'wrong';
+      start({ endpoints: [source.host] }, { operator: async () => [login(user, source.host)] });
+      await failure();
+      user = 'right';
+      const told = harness.settled();
+      harness.resolver.forgive();
+      expect(await told).to.equal(`${source.host}/app:v1`);
+      const settled = harness.settled();
+      harness.resolver.request(`${source.host}/app:v1`, ANYONE);
+      await settled;
+      expect(harness.resolver.known(`${source.host}/app:v1`, ANYONE)).to.have.length(1);
+    });
+
+    it('asks nobody anonymously for what is private', async () => {
+      have(source, 'linux/amd64');
+      start({ endpoints: [source.host] }, { isPrivate: (name) => name === `${source.host}/app` });
+      const error = await failure();
+      expect(error).to.include({ code: 'denied' });
+      expect(error.message).to.contain(`registries.private allows no anonymous request for ${source.host}/app`);
+      expect(source.asked).to.deep.equal([]);
+      expect(await resolve('other:v1').catch((reason: unknown) => reason)).to.include({ code: 'not-found' });
+      expect(source.asked).to.have.length(1);
+    });
+
+    it('asks for what is private with a credential from the first request on, by the challenge at the root', async () => {
+      have(source, 'linux/amd64');
+      const own = { isPrivate: () => true, operator: async () => [login('ops', source.host)] };
+      start({ endpoints: [source.host] }, own);
+      source.on('/v2/', reply(401, { 'www-authenticate': 'Basic realm="x"' }));
+      await resolve();
+      expect(source.asked).to.deep.equal(['GET /v2/', 'GET /v2/app/manifests/v1']);
+      expect(users(source)).to.deep.equal(['nobody', 'ops']);
+    });
+
+    it('asks for what is private with a credential also where the root wants none', async () => {
+      have(source, 'linux/amd64');
+      const own = { isPrivate: () => true, operator: async () => [login('ops', source.host)] };
+      start({ endpoints: [source.host] }, own);
+      source.on('/v2/', reply(200));
+      await resolve();
+      expect(users(source)).to.deep.equal(['nobody', 'ops']);
+    });
+
+    it("answers everybody from what the operator's found out, and a pod's own only its equals", async () => {
+      source.on('*', wants('pod'));
+      const pod: Access = { ...ANYONE, pullSecrets: ['own'] };
+      const data = { auths: { [source.host]: { username: 'pod', password: 'secret' } } };
+      const pullSecrets = async () => [
+        {
+          name: 'own',
+          type: 'kubernetes.io/dockerconfigjson',
+          data: { '.dockerconfigjson': Buffer.from(JSON.stringify(data)).toString('base64') },
+        },
+      ];
+      let operators: ReturnType<typeof login>[] = [];
+      start({ endpoints: [source.host] }, { pullSecrets, operator: async () => operators });
+      await resolve('app:v1', pod);
+      expect(harness.resolver.known(`${source.host}/app:v1`, ANYONE)).to.equal(undefined);
+      operators = [login('pod', source.host)];
+      await resolve('app:v2', pod);
+      expect(harness.resolver.known(`${source.host}/app:v2`, ANYONE)).to.have.length(1);
+    });
+  });
+
+  describe('of a registry that limits requests', () => {
+    it('waits for as long as it was told, and then goes on', async () => {
+      source.on('*', reply(429, { 'retry-after': '60' }));
+      start({ endpoints: [source.host] });
+      expect(await failure('app:v1')).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
+      expect(await failure('other:v1')).to.include({ code: 'rate-limited' });
+      expect(source.asked).to.have.length(1);
+      harness.advance(60_000);
+      source.on('*', reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64'))));
+      await resolve('other:v1');
+    });
+
+    it('is due again when the pause is over, however often it came too early', async () => {
+      source.on('*', reply(429, { 'retry-after': '60' }));
+      start({ endpoints: [source.host] });
+      for (let index = 0; index < 8; index += 1) await failure();
+      const { retryAt } = harness.resolver.failure(`${source.host}/app:v1`, ANYONE) ?? expect.fail();
+      expect(retryAt - 1_000_000).to.be.within(60_000, 62_000);
+    });
+  });
+
+  it('asks for a manifest once, though its config blob is refused for the time being', async () => {
+    putImage(source, 'one', 'arm64', 'v1');
+    const blob = `/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`;
+    source.on(blob, reply(429, { 'retry-after': '5' }));
+    start({ endpoints: [source.host] });
+    expect(await failure('one:v1')).to.include({ code: 'rate-limited' });
+    putImage(source, 'one', 'arm64');
+    harness.advance(5000);
+    expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+    expect(source.asked.map((line) => line.replace(/sha256:.*/, 'digest'))).to.deep.equal([
+      'GET /v2/one/manifests/v1',
+      'GET /v2/one/blobs/digest',
+      'GET /v2/one/blobs/digest',
+    ]);
+  });
+
+  describe('of an index of which a registry lacks some', () => {
+    const put = (server: ScriptedServer, repository: string, children: readonly string[]) => {
+      const digests = ['amd64', 'arm64'].map((architecture) => {
+        if (children.includes(architecture)) return putImage(server, repository, architecture);
+        return putImage(second, 'elsewhere', architecture);
+      });
+      const manifests = digests.map((digest) => ({ mediaType: IMAGE, digest, size: 1 }));
+      server.put(repository, 'manifests', { schemaVersion: 2, mediaType: INDEX, manifests }, { tag: 'v1' });
+    };
+    const names = async (image: string) => {
+      const { platforms } = await harness.resolver.resolve(image, ANYONE, never);
+      return platforms.map(({ architecture }) => architecture);
+    };
+
+    it('does not take what one lacks for what the digest stands for', async () => {
+      put(first, 'evil', ['arm64']);
+      put(source, 'good', ['amd64', 'arm64']);
+      start({ endpoints: [source.host] });
+      expect(await names(`${first.host}/evil:v1`)).to.deep.equal(['arm64']);
+      expect(await names(`${source.host}/good:v1`)).to.deep.equal(['amd64', 'arm64']);
+    });
+
+    it('goes on to the next where a mirror lacks it', async () => {
+      put(first, 'app', ['arm64']);
+      put(source, 'app', ['amd64', 'arm64']);
+      start({ endpoints: [first.host] });
+      expect(await names(`${source.host}/app:v1`)).to.deep.equal(['amd64', 'arm64']);
+    });
+  });
+
+  it('asks for the manifest again where its config blob was not to be had and the tag may have been mended', async () => {
+    putImage(source, 'one', 'arm64', 'v1');
+    source.on(`/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`, reply(500));
+    start({ endpoints: [source.host] });
+    expect(await failure('one:v1')).to.include({ code: 'unavailable' });
+    putImage(source, 'one', 'amd64', 'v1');
+    expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
+  });
+
+  it('counts places by the host that is asked, not by the first of the image', async () => {
+    for (const server of [first, second]) server.on('*', reply(404));
+    source.on('*', () => undefined);
+    start({ endpoints: [first.host] }, { maxInFlight: 3 });
+    for (let index = 0; index < 20; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
+    // Two of one namespace, as the source has not answered yet.
+    await until(() => source.asked.length === 2 && first.asked.length === 20);
+    first.put('ready', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+    expect((await resolve('ready:v1')).source).to.equal(first.host);
+    expect(source.asked).to.have.length(2);
+  });
+
+  it('fails a look-up whose pull secrets cannot be read in time', async () => {
+    const pullSecrets = () => new Promise<never>(() => undefined);
+    start({ endpoints: [source.host] }, { pullSecrets, timeoutMs: 100 });
+    expect(await failure('app:v1', { ...ANYONE, pullSecrets: ['slow'] })).to.include({ code: 'unavailable' });
+  });
+
+  it('is due again at once where credentials changed while it ran', async () => {
+    let answer: (() => void) | undefined;
+    source.on('*', (request, response) => {
+      answer = () => reply(403)(request, response);
+    });
+    start({ endpoints: [source.host] });
+    const failed = failure('app:v1');
+    await until(() => answer !== undefined);
+    harness.resolver.forgive();
+    answer?.();
+    await failed;
+    expect(harness.resolver.failure(`${source.host}/app:v1`, ANYONE)?.retryAt).to.equal(1_000_000);
+  });
+
+  it('does not let hosts that never answer hold up one that does', async () => {
+    for (const server of [first, second]) server.on('*', () => undefined);
+    have(source, 'linux/amd64');
+    start({ endpoints: [source.host] }, { maxInFlight: 64 });
+    await resolve();
+    for (let index = 0; index < 200; index += 1) {
+      harness.resolver.request(`${index % 2 === 0 ? first.host : second.host}/app:v${index}`, {
+        ...ANYONE,
+        namespace: `attacker-${index % 10}`,
+      });
+    }
+    source.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v2' });
+    expect((await resolve('app:v2')).platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+    expect(harness.resolver.pending()).to.equal(200);
+  });
+});

@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { createStarts } from '../../../src/oci/lookup/starts.ts';
+
+describe('the start of lookups', () => {
+  /** Keys are `namespace/host/number`. */
+  function create(perNamespace: number, perHost: number) {
+    const starts = createStarts({ perNamespace, perHost });
+    const started: string[] = [];
+    const ends = new Map<string, (succeeds: boolean) => void>();
+    const unwanted = new Set<string>();
+    const partsOf = (key: string) => key.split('/') as [namespace: string, host: string];
+    return {
+      starts,
+      started,
+      unwanted,
+      add(key: string) {
+        starts.add(...(partsOf(key).slice(0, 2) as [string, string]), key, () => {
+          if (unwanted.has(key)) return undefined;
+          started.push(key);
+          return new Promise((resolve, reject) => ends.set(key, (succeeds) => (succeeds ? resolve(key) : reject(key))));
+        });
+      },
+      /** Ends one; what starts for it. */
+      async end(key: string, succeeds = true): Promise<string[]> {
+        const before = started.length;
+        ends.get(key)?.(succeeds);
+        await new Promise((resolve) => setImmediate(resolve));
+        return started.slice(before);
+      },
+      has: (key: string) => starts.has(...(partsOf(key).slice(0, 2) as [string, string]), key),
+    };
+  }
+
+  it('is at once as far as the bounds go, and then as others end, well or not', async () => {
+    const { starts, started, add, end, has } = create(9, 2);
+    for (const key of ['n/h/1', 'n/h/2', 'n/h/3', 'n/h/4']) add(key);
+    expect(started).to.deep.equal(['n/h/1', 'n/h/2']);
+    expect([starts.size, has('n/h/2'), has('n/h/3')]).to.deep.equal([2, false, true]);
+    expect(await end('n/h/1', false)).to.deep.equal(['n/h/3']);
+    expect(await end('n/h/3')).to.deep.equal(['n/h/4']);
+    expect(await end('n/h/2')).to.deep.equal([]);
+    expect([starts.size, has('n/h/4')]).to.deep.equal([0, false]);
+  });
+
+  it('goes from host to host, and is no matter of another namespace', async () => {
+    const { started, add, end } = create(3, 2);
+    for (let index = 0; index < 100; index += 1) add(`n/hangs/${index}`);
+    for (const key of ['n/good/1', 'n/good/2', 'n/new/1', 'other/hangs/1']) add(key);
+    expect(started).to.deep.equal(['n/hangs/0', 'n/hangs/1', 'n/good/1', 'other/hangs/1']);
+    expect(await end('n/good/1')).to.deep.equal(['n/good/2']);
+    expect(await end('n/good/2')).to.deep.equal(['n/new/1']);
+    expect(await end('n/hangs/0')).to.deep.equal(['n/hangs/2']);
+  });
+
+  it('passes over what is not wanted any more', async () => {
+    const { starts, add, end, unwanted } = create(1, 1);
+    for (const key of ['n/h/1', 'n/h/2', 'n/h/3', 'n/h/4']) add(key);
+    for (const key of ['n/h/2', 'n/h/3']) unwanted.add(key);
+    expect(await end('n/h/1')).to.deep.equal(['n/h/4']);
+    expect(starts.size).to.equal(0);
+    unwanted.add('n/h/5');
+    await end('n/h/4');
+    add('n/h/5');
+    expect(starts.size).to.equal(0);
+  });
+
+  it('starts everything in the end', async () => {
+    const { starts, started, add, end } = create(5, 2);
+    for (let index = 0; index < 500; index += 1) add(`n${index % 3}/h${index % 7}/${index}`);
+    for (let next = 0; next < started.length; next += 1) await end(started[next] ?? '', next % 2 === 0);
+    expect([started.length, starts.size]).to.deep.equal([500, 0]);
+  });
+});

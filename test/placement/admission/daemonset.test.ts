@@ -1,0 +1,234 @@
+import { expect } from 'chai';
+import { readRecord } from '../../../src/placement/objects/daemonset.ts';
+import { admitDaemonSet, type DaemonSetAdmissionInput } from '../../../src/placement/admission/daemonset.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../../src/kit/json.ts';
+import { put } from '../../../src/placement/admission/record.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { jsonPatch } from '../../support/cluster/patch.ts';
+import { input, known, pending, settings, toleration } from '../objects.ts';
+
+const AMD = toleration('supported-arch=amd64:NoSchedule');
+const ARM = toleration('supported-arch=arm64:NoSchedule');
+const S390X = toleration('supported-arch=s390x:NoSchedule');
+const OLD = toleration('old-key=arm64:NoSchedule');
+const X = { key: 'x', operator: 'Exists', new: 1 };
+const NOTE = 'archaware.dev/tolerations';
+
+type Given = {
+  image?: string;
+  tolerations?: readonly JsonObject[];
+  recorded?: readonly JsonObject[] | string;
+  labels?: JsonObject;
+};
+
+function daemonSet({ image = 'a', tolerations, recorded, labels = {} }: Given): JsonObject {
+  const text = typeof recorded === 'string' ? recorded : JSON.stringify(recorded);
+  return {
+    metadata: { name: 'd', labels, later: 1, ...(recorded === undefined ? {} : { annotations: { [NOTE]: text } }) },
+    spec: {
+      later: 2,
+      template: {
+        metadata: { labels: { app: 'd' } },
+        spec: { later: 3, containers: [{ image }], ...(tolerations === undefined ? {} : { tolerations }) },
+      },
+    },
+  };
+}
+
+const answers: Record<string, ImageAnswer> = {
+  a: known('linux/amd64,linux/arm64'),
+  arm: known('linux/arm64'),
+  none: known('windows/amd64'),
+  cold: pending,
+};
+
+function admit(
+  object: JsonObject,
+  more: Partial<Omit<DaemonSetAdmissionInput, 'settings'>> & { settings?: Partial<Settings> } = {},
+) {
+  const { clusterArchitectures, namesOf, answerOf } = input(answers);
+  return admitDaemonSet({
+    object,
+    before: undefined,
+    writer: 'kubectl',
+    namespace: { name: 'shop', labels: {} },
+    liveTaints: new Set(),
+    clusterArchitectures,
+    namesOf,
+    answerOf,
+    ...more,
+    settings: settings(more.settings),
+  });
+}
+
+/** `tolerates x,amd64; notes amd64` of a DaemonSet. */
+function told(object: JsonObject): string {
+  const spec = objectAt(objectAt(objectAt(object, 'spec'), 'template'), 'spec');
+  const short = (list: readonly JsonObject[] = []) =>
+    list.map(({ key, value }) => (key === 'supported-arch' ? value : (key ?? '*'))).join();
+  const note = stringAt(objectAt(objectAt(object, 'metadata'), 'annotations'), NOTE);
+  const noted = note === undefined ? '' : `; notes ${short(readRecord(note).tolerations)}`;
+  return `tolerates ${short(listAt(spec, 'tolerations')) || 'nothing'}${noted}`;
+}
+
+/** As the API server sends it again: fields in the order of their type. */
+function encoded(object: JsonObject): JsonObject {
+  const path = ['spec', 'template', 'spec'] as const;
+  const tolerations = listAt(path.reduce(objectAt, object), 'tolerations');
+  const ordered = tolerations?.map(({ key, operator, value, effect, ...more }) =>
+    JSON.parse(JSON.stringify({ key, operator, value, effect, ...more })),
+  );
+  return put(object, [...path, 'tolerations'], ordered);
+}
+
+type Row = readonly [
+  given: string,
+  before: Given | undefined,
+  after: Given,
+  more: Parameters<typeof admit>[1],
+  expected: string,
+];
+
+/** `expected`: what becomes of the DaemonSet; `unchanged` where nothing does. What comes of it changes nothing more. */
+function check(rows: readonly Row[]): void {
+  for (const [given, old, now, more, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const object = daemonSet(now);
+      const before = old && daemonSet(old);
+      const patch = admit(object, { before, ...more });
+      const after = encoded(jsonPatch({ ...object }, JSON.stringify(patch)));
+      expect(patch.length === 0 ? 'unchanged' : told(after)).to.equal(expected);
+      expect(admit(after, { before, ...more }), 'the second call').to.deep.equal([]);
+    });
+  }
+}
+
+describe('a DaemonSet that is made', () => {
+  check([
+    ['gets its set', undefined, {}, {}, 'tolerates amd64,arm64; notes amd64,arm64'],
+    ['keeps what it tolerates', undefined, { tolerations: [X, ARM] }, {}, 'tolerates x,arm64,amd64; notes amd64'],
+    ['tolerates enough', undefined, { tolerations: [{ operator: 'Exists' }] }, {}, 'unchanged'],
+    ['is not known yet', undefined, { image: 'cold' }, {}, 'unchanged'],
+    ['runs nowhere', undefined, { image: 'none' }, {}, 'unchanged'],
+    [
+      'runs nowhere, where that is released',
+      undefined,
+      { image: 'none' },
+      { settings: { noCommonArchitecture: 'release' } },
+      'tolerates amd64,arm64; notes amd64,arm64',
+    ],
+    ['what may be used', undefined, {}, { settings: { schedulable: ['arm64'] } }, 'tolerates arm64; notes arm64'],
+    [
+      'is a copy of one: its images decide',
+      undefined,
+      { image: 'arm', tolerations: [AMD, ARM], recorded: [AMD, ARM] },
+      {},
+      'tolerates arm64; notes arm64',
+    ],
+    ['by both', undefined, {}, { settings: { mode: 'both' } }, 'tolerates amd64,arm64; notes amd64,arm64'],
+    ['by affinity', undefined, {}, { settings: { mode: 'affinity' } }, 'unchanged'],
+    ['is ignored', undefined, { labels: { 'archaware.dev/ignore': 'true' } }, {}, 'unchanged'],
+    [
+      'in a namespace that is',
+      undefined,
+      {},
+      { namespace: { name: 'shop', labels: { 'archaware.dev/ignore': 'true' } } },
+      'unchanged',
+    ],
+    ['where DaemonSets are', undefined, {}, { settings: { daemonSets: 'ignore' } }, 'unchanged'],
+    ['by us', undefined, {}, { writer: 'archaware-controller' }, 'unchanged'],
+    ['by nobody who says so', undefined, {}, { writer: undefined }, 'tolerates amd64,arm64; notes amd64,arm64'],
+  ]);
+});
+
+describe('a DaemonSet that is updated', () => {
+  const ours = { tolerations: [X, AMD, ARM], recorded: [AMD, ARM] };
+  check([
+    ['in nothing that decides', ours, ours, {}, 'unchanged'],
+    [
+      'loses what is ours',
+      ours,
+      { tolerations: [X], recorded: [AMD, ARM] },
+      {},
+      'tolerates x,amd64,arm64; notes amd64,arm64',
+    ],
+    ['loses all tolerations', ours, { recorded: [AMD, ARM] }, {}, 'tolerates amd64,arm64; notes amd64,arm64'],
+    ['is replaced, annotation included', ours, {}, {}, 'tolerates amd64,arm64; notes amd64,arm64'],
+    [
+      'loses one of ours',
+      ours,
+      { tolerations: [X, ARM], recorded: [AMD, ARM] },
+      {},
+      'tolerates x,arm64,amd64; notes arm64,amd64',
+    ],
+    [
+      'loses the annotation alone',
+      ours,
+      { tolerations: [X, AMD, ARM] },
+      {},
+      'tolerates x,amd64,arm64; notes amd64,arm64',
+    ],
+    [
+      'has ours tolerated otherwise',
+      ours,
+      { tolerations: [{ operator: 'Exists' }], recorded: [AMD, ARM] },
+      {},
+      'tolerates *',
+    ],
+    ['by us, to take them away', ours, { tolerations: [X] }, { writer: 'archaware-controller' }, 'unchanged'],
+    ['to be ignored', ours, { tolerations: [X], labels: { 'archaware.dev/ignore': 'true' } }, {}, 'unchanged'],
+    ['that was never given anything, in nothing that decides', {}, { labels: { a: 'b' } }, {}, 'unchanged'],
+    ['its image changes to a smaller set', ours, { ...ours, image: 'arm' }, {}, 'tolerates x,arm64; notes arm64'],
+    ['its image changes, and ours are lost', ours, { image: 'arm' }, {}, 'tolerates arm64; notes arm64'],
+    [
+      'its image changes to one that is not known',
+      ours,
+      { image: 'cold', tolerations: [X] },
+      {},
+      'tolerates x,amd64,arm64; notes amd64,arm64',
+    ],
+    [
+      'its image changes to one that runs nowhere',
+      ours,
+      { image: 'none', tolerations: [X] },
+      {},
+      'tolerates x,amd64,arm64; notes amd64,arm64',
+    ],
+    [
+      'its image changes while nodes carry the old taint',
+      { tolerations: [OLD], recorded: [OLD] },
+      { image: 'arm', tolerations: [OLD], recorded: [OLD] },
+      { liveTaints: new Set(['old-key:NoSchedule']) },
+      'tolerates old-key,arm64; notes old-key,arm64',
+    ],
+    [
+      'its image changes when no node carries the old taint any more',
+      { tolerations: [OLD], recorded: [OLD] },
+      { image: 'arm', tolerations: [OLD], recorded: [OLD] },
+      {},
+      'tolerates arm64; notes arm64',
+    ],
+    ['a damaged annotation', { recorded: '{' }, { recorded: '{', labels: { a: 'b' } }, {}, 'tolerates nothing'],
+  ]);
+
+  it('keeps every field, and touches only what it must', () => {
+    const before = daemonSet({ ...ours });
+    const patch = admit(daemonSet({ tolerations: [X], recorded: [AMD, ARM] }), { before });
+    expect(patch).to.deep.equal([
+      { op: 'add', path: '/spec/template/spec/tolerations/-', value: AMD },
+      { op: 'add', path: '/spec/template/spec/tolerations/-', value: ARM },
+    ]);
+  });
+
+  it('is admitted as it is where all annotations would be too large for the API server', () => {
+    const full = put(daemonSet({}), ['metadata', 'annotations'], { x: 'x'.repeat(256 * 1024 - 100) });
+    expect(admit(full)).to.deep.equal([]);
+  });
+
+  it('may be huge, with an annotation that claims a lot', () => {
+    const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
+    const object = daemonSet({ image: 'cold', tolerations: many(500_000, {}), recorded: many(2500, S390X) });
+    expect(admit(object)).to.have.length.above(0);
+  });
+});

@@ -1,0 +1,405 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import type { Policy, Settings } from '../../../src/placement/settings.ts';
+import { admit, type Circumstances, GATE, placement, pod, review } from '../admissions.ts';
+import { prefers, requires, term } from '../affinities.ts';
+import { failed, known, pending, settings, toleration } from '../objects.ts';
+
+const ARM = known('linux/arm64');
+const AMD = known('linux/amd64');
+const ownedBy = (kind: string) => ({ ownerReferences: [{ kind, name: 'o', uid: 'u', controller: true }] });
+const BOTH_TOLERATED = 'tolerates supported-arch=amd64,supported-arch=arm64';
+const NOTED = 'notes archaware.dev/managed';
+const GATED = `gated: gates ${GATE}`;
+
+type Row = readonly [given: string, object: JsonObject, circumstances: Circumstances, expected: string];
+
+/** `expected`: what becomes of the pod, and the pod after it where it changes. */
+function check(rows: readonly Row[]): void {
+  for (const [given, object, circumstances, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const before = structuredClone(object);
+      const { kind, after } = review(object, circumstances);
+      expect(kind === 'unchanged' || kind === 'rejected' ? kind : `${kind}: ${placement(after)}`).to.equal(expected);
+      expect(object, 'what was given').to.deep.equal(before);
+    });
+  }
+}
+
+const by = (mode: Settings['mode'], more: Partial<Settings> = {}) => ({ settings: { mode, ...more } });
+const affinity = (more: Partial<Settings> = {}) => by('affinity', more);
+const cold = { answers: { a: pending } };
+const apart = { answers: { a: ARM, b: AMD } };
+
+describe('a new pod whose images are known', () => {
+  check([
+    ['by taints', pod(), by('taints'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],
+    ['by affinity', pod(), affinity(), `patched: affinity arch In amd64,arm64; ${NOTED}`],
+    ['by both', pod(), by('both'), `patched: ${BOTH_TOLERATED}; affinity arch In amd64,arm64; ${NOTED}`],
+    ['needs no leader', pod(), { ...affinity(), mayGate: false }, `patched: affinity arch In amd64,arm64; ${NOTED}`],
+    [
+      'two images',
+      pod({}, {}, ['a', 'b']),
+      { ...affinity(), answers: { a: known('linux/amd64,linux/arm64'), b: ARM } },
+      `patched: affinity arch In arm64; ${NOTED}`,
+    ],
+    [
+      'an override',
+      pod(),
+      { ...affinity({ overrides: [{ pattern: 'a', architectures: ['s390x'] }] }), answers: {} },
+      `patched: affinity arch In s390x; ${NOTED}`,
+    ],
+    [
+      'a statement',
+      pod({}, { annotations: { 'archaware.dev/architectures': 'arm64' } }),
+      { ...affinity(), answers: {} },
+      `patched: affinity arch In arm64; notes archaware.dev/architectures,archaware.dev/managed`,
+    ],
+    [
+      'the statement all, by affinity',
+      pod({}, { annotations: { 'archaware.dev/architectures': 'all' } }),
+      { ...affinity(), answers: {} },
+      'unchanged',
+    ],
+    [
+      'the statement all, by taints',
+      pod({}, { annotations: { 'archaware.dev/architectures': 'all' } }),
+      { ...by('taints'), answers: {} },
+      `patched: ${BOTH_TOLERATED}; notes archaware.dev/architectures,archaware.dev/managed`,
+    ],
+    [
+      'an image that is never pulled',
+      pod({ containers: [{ name: 'c', image: 'x', imagePullPolicy: 'Never' }] }),
+      { ...affinity(), answers: {} },
+      'unchanged',
+    ],
+    [
+      'architectures.schedulable',
+      pod(),
+      by('both', { schedulable: ['arm64'] }),
+      `patched: tolerates supported-arch=arm64; affinity arch In arm64; ${NOTED}`,
+    ],
+    [
+      'pods.matchNodeLabels',
+      pod({}, { labels: { pool: 'fast' } }),
+      affinity({ matchNodeLabels: ['pool', 'team'] }),
+      `patched: affinity arch In amd64,arm64 & pool In fast; ${NOTED}`,
+    ],
+    [
+      'pods.matchNodeLabels, of a label that the pod selects itself',
+      pod({ nodeSelector: { pool: 'slow' } }, { labels: { pool: 'fast' } }),
+      affinity({ matchNodeLabels: ['pool'] }),
+      `patched: affinity arch In amd64,arm64; ${NOTED}`,
+    ],
+    [
+      'an image that exists for several systems',
+      pod(),
+      { ...affinity(), answers: { a: known('linux/amd64,windows/amd64') } },
+      `patched: affinity arch In amd64 & os In linux; ${NOTED}`,
+    ],
+    [
+      'such an image, and an affinity that says which system: nothing is added about it',
+      pod({ affinity: requires(term('kubernetes.io/os In windows')) }),
+      { ...affinity(), answers: { a: known('linux/amd64,linux/arm64,windows/amd64') } },
+      `patched: affinity os In windows & arch In amd64; ${NOTED}`,
+    ],
+  ]);
+});
+
+describe('what a new pod says itself', () => {
+  const own = (spec: JsonObject) => pod({ affinity: spec });
+  const arm = toleration('supported-arch=arm64:NoSchedule');
+  const amd = toleration('supported-arch=amd64:NoSchedule');
+  check([
+    [
+      'requirements of other labels are narrowed',
+      own(requires(term('zone In a'), term('zone In b'))),
+      affinity(),
+      `patched: affinity zone In a & arch In amd64,arm64 | zone In b & arch In amd64,arm64; ${NOTED}`,
+    ],
+    ['requirements of the architecture are left alone', own(requires(term('arch In arm64'))), affinity(), 'unchanged'],
+    [
+      'though the preference is added',
+      own(requires(term('arch In arm64'))),
+      affinity({ preferred: { arm64: 75 } }),
+      `patched: affinity arch In arm64; prefers arch In arm64 (75); ${NOTED}`,
+    ],
+    [
+      'preferences of architectures are left alone',
+      own(prefers('amd64=10')),
+      affinity({ preferred: { arm64: 75 } }),
+      `patched: affinity arch In amd64,arm64; prefers arch In amd64 (10); ${NOTED}`,
+    ],
+    [
+      'preferences of other labels are added to',
+      own(prefers('zone In a')),
+      affinity({ preferred: { arm64: 75 } }),
+      `patched: affinity arch In amd64,arm64; prefers zone In a (1), arch In arm64 (75); ${NOTED}`,
+    ],
+    [
+      'a node selector on the architecture',
+      pod({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
+      affinity(),
+      'unchanged',
+    ],
+    ['one by its old name', pod({ nodeSelector: { 'beta.kubernetes.io/arch': 'arm64' } }), affinity(), 'unchanged'],
+    [
+      'a node selector does not keep tolerations away',
+      pod({ nodeSelector: { 'kubernetes.io/arch': 'arm64' } }),
+      by('both'),
+      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
+    ],
+    ['it tolerates what it needs', pod({ tolerations: [arm, amd] }), by('taints'), 'unchanged'],
+    ['it tolerates everything', pod({ tolerations: [{ operator: 'Exists' }] }), by('taints'), 'unchanged'],
+    [
+      'it tolerates one of two',
+      pod({ tolerations: [arm] }),
+      by('taints'),
+      `patched: tolerates supported-arch=arm64,supported-arch=amd64; ${NOTED}`,
+    ],
+    ['a node', pod({ nodeName: 'n1' }), by('both'), 'unchanged'],
+    ['a node, and its images are not known', pod({ nodeName: 'n1' }), { ...by('both'), ...cold }, 'unchanged'],
+    ['an empty name of a node', pod({ nodeName: '' }), { ...affinity(), ...cold }, GATED],
+  ]);
+});
+
+describe('a new pod that is left alone', () => {
+  const given = { ...by('both'), ...cold };
+  const ignored = { 'archaware.dev/ignore': 'true' };
+  check([
+    ['by its label', pod({}, { labels: ignored }), given, 'unchanged'],
+    ['by the label of its namespace', pod(), { ...given, namespace: { labels: ignored } }, 'unchanged'],
+    ['by excludeNamespaces', pod(), { ...cold, ...by('both', { excludeNamespaces: ['sh*'] }) }, 'unchanged'],
+    [
+      'by namespaceSelector',
+      pod(),
+      { ...cold, ...by('both', { namespaceSelector: [{ key: 'x', operator: 'exists', values: [] }] }) },
+      'unchanged',
+    ],
+    [
+      'as it mirrors a static one',
+      pod({}, { annotations: { 'kubernetes.io/config.mirror': 'x' } }),
+      given,
+      'unchanged',
+    ],
+    [
+      'a daemon pod, where DaemonSets are',
+      pod({}, ownedBy('DaemonSet')),
+      by('both', { daemonSets: 'ignore' }),
+      'unchanged',
+    ],
+    ['another value of the label does not do it', pod({}, { labels: { 'archaware.dev/ignore': 'yes' } }), given, GATED],
+  ]);
+});
+
+describe('a new pod whose images are not known', () => {
+  const system = { namespace: { name: 'kube-system' } };
+  check([
+    ['is gated by taints', pod(), { ...by('taints'), ...cold }, GATED],
+    ['is gated by affinity', pod(), { ...affinity(), ...cold }, GATED],
+    ['is gated by both', pod(), { ...by('both'), ...cold }, GATED],
+    ['passes without a leader', pod(), { ...affinity(), ...cold, mayGate: false }, 'unchanged'],
+    [
+      "is gated beside others' gates",
+      pod({ schedulingGates: [{ name: 'example.com/quota' }] }),
+      { ...affinity(), ...cold },
+      `gated: gates example.com/quota,${GATE}`,
+    ],
+    [
+      'is gated though one is known',
+      pod({}, {}, ['a', 'b']),
+      { ...affinity(), answers: { a: ARM, b: pending } },
+      GATED,
+    ],
+    ...['ReplicaSet', 'StatefulSet', 'Job', 'CronJob', 'Rollout'].map(
+      (kind): Row => [`is gated where a ${kind} makes it`, pod({}, ownedBy(kind)), { ...affinity(), ...cold }, GATED],
+    ),
+    ['passes where a DaemonSet makes it', pod({}, ownedBy('DaemonSet')), { ...affinity(), ...cold }, 'unchanged'],
+    ['passes in a system namespace', pod(), { ...affinity(), ...cold, ...system }, 'unchanged'],
+    ['passes in our own namespace', pod(), { ...affinity(), ...cold, namespace: { name: 'archaware' } }, 'unchanged'],
+    [
+      'passes where it selects the control plane',
+      pod({ nodeSelector: { 'node-role.kubernetes.io/control-plane': '' } }),
+      { ...affinity(), ...cold },
+      'unchanged',
+    ],
+    [
+      'passes where it selects the control plane by its old name',
+      pod({ nodeSelector: { 'node-role.kubernetes.io/master': '' } }),
+      { ...affinity(), ...cold },
+      'unchanged',
+    ],
+    ['is gated where a look-up has just failed', pod(), { ...affinity(), answers: { a: failed(5) } }, GATED],
+    ['is open where it failed for long: affinity', pod(), { ...affinity(), answers: { a: failed(300) } }, 'unchanged'],
+    [
+      'is open where it failed for long: taints',
+      pod(),
+      { ...by('taints'), answers: { a: failed(300) } },
+      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
+    ],
+    [
+      'is gated however long it failed, with unresolvable: wait',
+      pod(),
+      { ...affinity({ unresolvable: 'wait' }), answers: { a: failed(9999) } },
+      GATED,
+    ],
+    [
+      'falls back, with unresolvable: fallback',
+      pod(),
+      { ...affinity({ unresolvable: 'fallback', fallback: ['amd64'] }), answers: { a: failed(300) } },
+      `patched: affinity arch In amd64; ${NOTED}`,
+    ],
+    [
+      'is gated before that, with unresolvable: fallback',
+      pod(),
+      { ...affinity({ unresolvable: 'fallback', fallback: ['amd64'] }), answers: { a: failed(5) } },
+      GATED,
+    ],
+    [
+      'is open after the first failure in a system namespace',
+      pod(),
+      { ...by('taints'), ...system, answers: { a: failed(0) } },
+      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
+    ],
+    [
+      'keeps its preference where it is open',
+      pod(),
+      {
+        ...affinity({ preferred: { arm64: 75 } }),
+        answers: { a: failed(300) },
+      },
+      `patched: affinity prefers arch In arm64 (75); ${NOTED}`,
+    ],
+  ]);
+
+  it('asks for every one of them', () => {
+    const asked: string[] = [];
+    const answers = new Proxy(
+      {},
+      {
+        get(_, image) {
+          asked.push(String(image));
+          return pending;
+        },
+      },
+    );
+    admit(pod({}, {}, ['a', 'b', 'c']), { answers });
+    expect(asked).to.deep.equal(['a', 'b', 'c']);
+  });
+});
+
+describe('a daemon pod', () => {
+  check([
+    [
+      'is given tolerations, and no affinity',
+      pod(
+        { affinity: requires({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] }) },
+        ownedBy('DaemonSet'),
+      ),
+      by('both', { preferred: { arm64: 75 } }),
+      `patched: ${BOTH_TOLERATED}; affinity metadata.name In n1; ${NOTED}`,
+    ],
+    ['is given nothing by affinity', pod({}, ownedBy('DaemonSet')), affinity(), 'unchanged'],
+    [
+      'passes though nothing is common',
+      pod({}, ownedBy('DaemonSet'), ['a', 'b']),
+      {
+        ...by('both', { noCommonArchitecture: 'reject' }),
+        ...apart,
+      },
+      'unchanged',
+    ],
+  ]);
+});
+
+describe('a new pod whose images have nothing in common', () => {
+  const two = pod({}, {}, ['a', 'b']);
+  const reject = { noCommonArchitecture: 'reject' } as const;
+  const release = { noCommonArchitecture: 'release' } as const;
+  check([
+    ['hold, by taints: nothing is added', two, { ...by('taints'), ...apart }, 'unchanged'],
+    ['hold, by affinity: the gate holds it', two, { ...affinity(), ...apart }, GATED],
+    ['hold, by both: the gate holds it', two, { ...by('both'), ...apart }, GATED],
+    ['hold, without a leader', two, { ...affinity(), ...apart, mayGate: false }, 'unchanged'],
+    ['hold, in a system namespace', two, { ...affinity(), ...apart, namespace: { name: 'kube-system' } }, 'unchanged'],
+    ['reject, by taints', two, { ...by('taints', reject), ...apart }, 'rejected'],
+    ['reject, by affinity', two, { ...affinity(reject), ...apart }, 'rejected'],
+    ['reject, without a leader', two, { ...affinity(reject), ...apart, mayGate: false }, 'rejected'],
+    [
+      'reject, in a system namespace',
+      two,
+      { ...affinity(reject), ...apart, namespace: { name: 'kube-system' } },
+      'unchanged',
+    ],
+    ['reject, in our own', two, { ...affinity(reject), ...apart, namespace: { name: 'archaware' } }, 'unchanged'],
+    ['reject, where all is not known', two, { ...affinity(reject), answers: { a: ARM, b: pending } }, GATED],
+    ['release, by taints', two, { ...by('taints', release), ...apart }, `patched: ${BOTH_TOLERATED}; ${NOTED}`],
+    ['release, by affinity', two, { ...affinity(release), ...apart }, 'unchanged'],
+    [
+      'release, by affinity, of what may be used at all',
+      two,
+      { ...affinity({ ...release, schedulable: ['amd64'] }), ...apart },
+      `patched: affinity arch In amd64; ${NOTED}`,
+    ],
+    ['hold, as what may be used at all excludes it', pod(), { ...affinity({ schedulable: ['s390x'] }) }, GATED],
+  ]);
+
+  it('names each image with its platforms when it refuses', () => {
+    expect(admit(two, { ...affinity(reject), ...apart })).to.deep.equal({
+      kind: 'rejected',
+      message: 'no architecture for linux is common to all images: a (linux/arm64); b (linux/amd64)',
+    });
+  });
+});
+
+describe('preferences by source, the first that has one of its architectures wins', () => {
+  const label = { 'archaware.dev/preferred': 'arm64' };
+  const noe = { 'arch.noe.adevinta.com/preferred': 'amd64' };
+  const policy = (preferred: Settings['preferred']): Policy => ({
+    name: 'team',
+    namespaces: ['shop'],
+    namespaceSelector: [],
+    podSelector: [],
+    settings: settings({ mode: 'affinity', preferred }),
+  });
+  const prefer = (text: string) => `patched: affinity arch In amd64,arm64; prefers ${text}; ${NOTED}`;
+  const all = {
+    ...affinity({ preferred: { arm64: 1 }, policies: [policy({ arm64: 2 })] }),
+    namespace: { preferred: 'arm64=3' },
+  };
+  check([
+    ["the pod's label", pod({}, { labels: { ...noe, ...label } }), all, prefer('arch In arm64 (100)')],
+    ["Noe's label", pod({}, { labels: noe }), all, prefer('arch In amd64 (100)')],
+    ["its namespace's annotation", pod(), all, prefer('arch In arm64 (3)')],
+    ['its policy', pod(), { ...all, namespace: {} }, prefer('arch In arm64 (2)')],
+    ['the configuration', pod(), affinity({ preferred: { arm64: 1 } }), prefer('arch In arm64 (1)')],
+    [
+      'a source without one',
+      pod({}, { labels: { 'archaware.dev/preferred': 's390x' } }),
+      all,
+      prefer('arch In arm64 (3)'),
+    ],
+    [
+      'none',
+      pod({}, { labels: { 'archaware.dev/preferred': 's390x' } }),
+      affinity(),
+      `patched: affinity arch In amd64,arm64; ${NOTED}`,
+    ],
+    ['not by taints', pod({}, { labels: label }), by('taints'), `patched: ${BOTH_TOLERATED}; ${NOTED}`],
+  ]);
+});
+
+describe('a policy at admission', () => {
+  it('decides for the pods that it matches', () => {
+    const own: Policy = {
+      name: 'arm',
+      namespaces: undefined,
+      namespaceSelector: [{ key: 'team', operator: 'in', values: ['a'] }],
+      podSelector: [{ key: 'app', operator: 'exists', values: [] }],
+      settings: settings({ mode: 'affinity', schedulable: ['arm64'] }),
+    };
+    const given = { ...affinity({ policies: [own] }), namespace: { labels: { team: 'a' } } };
+    expect(placement(review(pod({}, { labels: { app: 'x' } }), given).after)).to.include('arch In arm64;');
+    expect(placement(review(pod(), given).after)).to.include('arch In amd64,arm64;');
+  });
+});

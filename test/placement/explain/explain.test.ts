@@ -1,0 +1,901 @@
+import { expect } from 'chai';
+import { explain, imagesToAsk } from '../../../src/placement/explain/explain.ts';
+import type { ExplainInput, Explanation, Lookup } from '../../../src/placement/explain/explanation.ts';
+import { readSchedulableNode } from '../../../src/placement/fit.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { readWorkload } from '../../../src/placement/objects/workload.ts';
+import { digest, known, settings, taint, toleration } from '../objects.ts';
+
+type Given = {
+  /** What the look-up of each of the pod's images tells: platforms, or an error's code after `!`. */
+  readonly images?: Readonly<Record<string, string>>;
+  readonly kind?: 'Pod' | 'Deployment';
+  readonly applied?: boolean;
+  readonly spec?: JsonObject;
+  readonly metadata?: JsonObject;
+  readonly status?: JsonObject;
+  readonly settings?: Partial<Settings>;
+  readonly nodes?: readonly JsonObject[];
+  readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
+  readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+};
+
+/** A node with our taint, unless told otherwise. */
+function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {
+  const taints = [taint(`supported-arch=${architecture}:NoSchedule`)];
+  return { metadata: { name, labels }, spec: { taints, ...more }, status: { nodeInfo: { architecture } } };
+}
+
+const CLUSTER = [node('amd-1', 'amd64'), node('arm-1', 'arm64'), node('arm-2', 'arm64')];
+
+function inputOf(given: Given): ExplainInput {
+  const { kind = 'Pod', images = {}, metadata = {}, status = {}, namespace = { name: 'shop', labels: {} } } = given;
+  const containers = Object.keys(images).map((image) => ({ image }));
+  const spec = { containers, ...given.spec };
+  const workload = readWorkload({
+    kind,
+    metadata: { name: 'p', namespace: namespace.name, ...metadata },
+    spec: kind === 'Pod' ? spec : { template: { metadata, spec } },
+    status,
+  });
+  if (workload === undefined) throw new Error(`there is no ${kind}`);
+  return {
+    workload,
+    applied: given.applied ?? kind === 'Pod',
+    namespace: { preferred: undefined, ...namespace },
+    settings: settings(given.settings),
+    nodes: (given.nodes ?? CLUSTER).map(readSchedulableNode),
+    namesOf: (image) => [`registry.example.com/${image}`],
+  };
+}
+
+function lookup(text: string): Lookup {
+  if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
+  const answer = known(text);
+  return { platforms: answer.kind === 'known' ? answer.platforms : [], skipped: [], digest: 'sha256:1' };
+}
+
+function explained(given: Given): Explanation {
+  const { images = {}, secrets = [] } = given;
+  const input = inputOf(given);
+  // As the command keeps them: by the very objects that were asked for.
+  const found = new Map(
+    imagesToAsk(input).map((asked) => {
+      const text = images[asked.image];
+      if (text === undefined) throw new Error(`${asked.image} was asked for`);
+      return [asked, lookup(text)];
+    }),
+  );
+  return explain(input, {
+    lookupOf: (image) => found.get(image),
+    pullSecrets: secrets,
+    sourceOf: (key, policy) => ({ value: key, source: policy ?? 'default' }),
+  });
+}
+
+const BOTH = 'linux/amd64,linux/arm64';
+
+describe('an explanation of the decision', () => {
+  const rows: [given: string, what: Given, expected: string][] = [
+    ['its images', { images: { a: BOTH, b: 'linux/arm64' } }, 'place: its images run on arm64'],
+    [
+      'nothing in common',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
+      'hold: no architecture for linux is common to all images: a (linux/amd64); b (linux/arm64)',
+    ],
+    [
+      'a failed image',
+      { images: { a: '!not-found' } },
+      'wait: image a could not be resolved (not-found) at registry.example.com: no',
+    ],
+    [
+      'its statement',
+      { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } } },
+      'place: its annotation archaware.dev/architectures says arm64',
+    ],
+    [
+      'images that nobody asks for',
+      { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } },
+      'place: none of its images says anything; the cluster has amd64, arm64',
+    ],
+    [
+      'an ignored pod',
+      { metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
+      'skip: it is labelled archaware.dev/ignore=true',
+    ],
+    ['a finished pod', { status: { phase: 'Failed' } }, 'skip: it has finished'],
+    [
+      'a system pod',
+      { images: { a: '!timeout' }, namespace: { name: 'kube-system', labels: {} } },
+      'place: tolerates amd64, arm64: not resolved: a (images.unresolvable: open)',
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const { decision } = explained(what);
+      expect(`${decision.kind}: ${decision.reason}`).to.equal(expected);
+    });
+  }
+
+  it('tells what waiting comes to, unless it never ends', () => {
+    const images = { a: '!not-found', b: BOTH };
+    expect(explained({ images }).decision.afterwards).to.deep.include({ kind: 'place', basis: 'open' });
+    expect(explained({ images, settings: { unresolvable: 'wait' } }).decision).not.to.have.property('afterwards');
+    const fallback = explained({ images, settings: { unresolvable: 'fallback', fallback: ['amd64'] } });
+    expect(fallback.decision.afterwards).to.deep.include({ basis: 'fallback', architectures: ['amd64'] });
+  });
+});
+
+describe('an explanation of images', () => {
+  it('asks for those that take a registry only', () => {
+    const images = { a: BOTH, b: BOTH };
+    const asked = (more: Given) => imagesToAsk(inputOf({ images, ...more })).map(({ image }) => image);
+    expect(asked({})).to.deep.equal(['a', 'b']);
+    expect(asked({ settings: { overrides: [{ pattern: '*/a', architectures: ['amd64'] }] } })).to.deep.equal(['b']);
+    expect(asked({ metadata: { annotations: { 'archaware.dev/architectures': 'all' } } })).to.deep.equal([]);
+    expect(asked({ metadata: { labels: { 'archaware.dev/ignore': 'true' } } })).to.deep.equal([]);
+  });
+
+  const rows: [given: string, what: Given, expected: string | undefined][] = [
+    ['that are asked', { images: { a: BOTH } }, undefined],
+    ['that are never pulled', { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } }, 'never-pulled'],
+    [
+      'of an override',
+      { images: { a: '!denied' }, settings: { overrides: [{ pattern: 'a', architectures: ['amd64'] }] } },
+      'override',
+    ],
+    [
+      'of a pod that states its architectures',
+      { images: { a: '!denied' }, metadata: { annotations: { 'archaware.dev/architectures': 'all' } } },
+      'statement',
+    ],
+    [
+      'of a statement that cannot be read',
+      { images: { a: BOTH }, metadata: { annotations: { 'archaware.dev/architectures': '?' } } },
+      undefined,
+    ],
+    [
+      'of a pod that is left alone',
+      { images: { a: '!denied' }, metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
+      'left-alone',
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected ?? 'asked'}`, () => {
+      expect(explained(what).images[0]?.notAsked).to.equal(expected);
+    });
+  }
+});
+
+describe('an explanation of the set', () => {
+  const rows: [given: string, what: Given, expected: readonly string[]][] = [
+    [
+      'image by image',
+      { images: { a: 'linux/amd64,linux/arm64,linux/s390x', b: BOTH, c: 'linux/arm64' } },
+      ['a: amd64,arm64,s390x -> amd64,arm64,s390x', 'b: amd64,arm64 -> amd64,arm64', 'c: arm64 -> arm64'],
+    ],
+    ['with what nodes run besides', { images: { a: 'linux/386' } }, ['a: 386,amd64 -> 386,amd64']],
+    [
+      'less what is not schedulable',
+      { images: { a: BOTH }, settings: { schedulable: ['arm64'] } },
+      ['a: amd64,arm64 -> amd64,arm64', 'architectures.schedulable: arm64 -> arm64'],
+    ],
+    ['without failed images', { images: { a: '!denied', b: BOTH } }, ['b: amd64,arm64 -> amd64,arm64']],
+    [
+      'of a statement',
+      { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } } },
+      ['archaware.dev/architectures: arm64 -> arm64'],
+    ],
+    ['of a pod that is left alone', { status: { phase: 'Failed' }, settings: { schedulable: ['arm64'] } }, []],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {
+      const steps = explained(what).intersection.map(
+        ({ by, architectures, common }) => `${by}: ${architectures} -> ${common}`,
+      );
+      expect(steps).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('an explanation of settings', () => {
+  const always = ['taints.key', 'taints.effect'];
+  const rows: [given: string, what: Given, expected: readonly string[]][] = [
+    ['an ordinary pod', { images: { a: BOTH } }, always],
+    [
+      'an override',
+      { images: { a: '' }, settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } },
+      [...always, 'images.overrides'],
+    ],
+    ['an image that more nodes run', { images: { a: 'linux/386' } }, [...always, 'architectures.compatible']],
+    [
+      'schedulable architectures',
+      { images: { a: BOTH }, settings: { schedulable: ['arm64'] } },
+      [...always, 'architectures.schedulable'],
+    ],
+    ['a failed image', { images: { a: '!denied' } }, [...always, 'images.unresolvable', 'images.fallbackAfter']],
+    [
+      'a failed image, for ever',
+      { images: { a: '!denied' }, settings: { unresolvable: 'wait' } },
+      [...always, 'images.unresolvable'],
+    ],
+    [
+      'a failed image and a fallback',
+      { images: { a: '!denied' }, settings: { unresolvable: 'fallback', fallback: ['amd64'] } },
+      [...always, 'images.unresolvable', 'images.fallbackAfter', 'architectures.fallback'],
+    ],
+    [
+      'a system pod',
+      { images: { a: '!denied' }, namespace: { name: 'kube-x', labels: {} } },
+      [...always, 'images.unresolvable', 'images.fallbackAfter', 'systemNamespaces'],
+    ],
+    [
+      'nothing in common',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
+      [...always, 'placement.noCommonArchitecture'],
+    ],
+    [
+      'nothing in common, released',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' }, settings: { noCommonArchitecture: 'release' } },
+      [...always, 'placement.noCommonArchitecture'],
+    ],
+    [
+      'an excluded namespace',
+      { images: { a: BOTH }, settings: { excludeNamespaces: ['sh*'] } },
+      ['pods.excludeNamespaces', ...always],
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected.join(', ')}`, () => {
+      expect(explained(what).settings.map(({ key }) => key)).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('an explanation of tolerations', () => {
+  const told = (what: Given) =>
+    explained(what).tolerations.map(
+      ({ value, present, stale }) => `${value} ${stale ? 'stale' : present ? 'present' : 'missing'}`,
+    );
+  const has = (...values: string[]) => ({
+    tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
+  });
+  const rows: [given: string, what: Given, expected: readonly string[]][] = [
+    ['none yet', { images: { a: BOTH } }, ['amd64 missing', 'arm64 missing']],
+    [
+      'one of two',
+      { images: { a: BOTH }, spec: { ...has('arm64'), containers: [{ image: 'a' }] } },
+      ['amd64 missing', 'arm64 present'],
+    ],
+    [
+      'of everything',
+      { images: { a: 'linux/arm64' }, spec: { tolerations: [{ operator: 'Exists' }], containers: [{ image: 'a' }] } },
+      ['arm64 present'],
+    ],
+    [
+      'one too many',
+      { images: { a: 'linux/arm64' }, spec: { ...has('amd64', 'arm64'), containers: [{ image: 'a' }] } },
+      ['arm64 present', 'amd64 stale'],
+    ],
+    [
+      'one too many in a template',
+      { kind: 'Deployment', images: { a: 'linux/arm64' }, spec: { ...has('amd64'), containers: [{ image: 'a' }] } },
+      ['arm64 missing'],
+    ],
+    ['of a guess', { images: { a: '!denied' }, spec: { ...has('amd64'), containers: [{ image: 'a' }] } }, []],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected.join(', ') || 'nothing'}`, () => {
+      expect(told(what)).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('an explanation of nodes', () => {
+  const told = (what: Given) =>
+    explained(what).nodes.map(({ architecture, names, runs, fits, placed }) =>
+      [
+        `${architecture} ${names.join('+')}`,
+        runs === undefined ? 'unknown' : runs ? 'runs' : 'runs not',
+        fits ? 'fits' : placed.fits ? 'will fit' : 'fits not',
+      ].join(', '),
+    );
+  const rows: [given: string, what: Given, expected: readonly string[]][] = [
+    [
+      'by the set',
+      { images: { a: 'linux/arm64' } },
+      ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, runs, will fit'],
+    ],
+    [
+      'without our taint',
+      { images: { a: 'linux/arm64' }, nodes: [node('n', 'amd64', { taints: [] })] },
+      ['amd64 n, runs not, fits'],
+    ],
+    [
+      'of a pod that is held',
+      { images: { a: 'linux/arm64', b: 'linux/amd64' } },
+      ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, runs not, fits not'],
+    ],
+    [
+      'of an unknown image',
+      { images: { a: '!denied' } },
+      ['amd64 amd-1, unknown, fits not', 'arm64 arm-1+arm-2, unknown, fits not'],
+    ],
+    [
+      'of an unknown image beside a known one',
+      { images: { a: '!denied', b: 'linux/arm64' } },
+      ['amd64 amd-1, runs not, fits not', 'arm64 arm-1+arm-2, unknown, fits not'],
+    ],
+    [
+      'by what the pod asks for',
+      {
+        images: { a: BOTH },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
+        nodes: [node('x', 'arm64', {}, { disk: 'ssd' }), node('y', 'arm64')],
+      },
+      ['arm64 x, runs, will fit', 'arm64 y, runs, fits not'],
+    ],
+    [
+      'of a pod that is left alone',
+      { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, nodes: [node('n', 'amd64')] },
+      ['amd64 n, unknown, fits not'],
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${expected.join('; ')}`, () => {
+      expect(told(what)).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('an explanation says how far the pod is', () => {
+  const rows: [given: string, what: Given, expected: JsonObject][] = [
+    ['in a file', { kind: 'Deployment' }, { state: 'not-applied' }],
+    [
+      'waiting, with what the scheduler says',
+      { status: { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3' }] } },
+      { state: 'pending', scheduler: '0/3' },
+    ],
+    ['gated', { spec: { schedulingGates: [{ name: 'g' }] } }, { state: 'gated', gates: ['g'] }],
+    ['bound', { spec: { nodeName: 'n1' } }, { state: 'bound', node: 'n1' }],
+    ['finished', { spec: { nodeName: 'n1' }, status: { phase: 'Succeeded' } }, { state: 'finished' }],
+    ['going', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, { state: 'deleting' }],
+    ['of another system', { kind: 'Deployment', spec: { os: { name: 'windows' } } }, { os: 'windows' }],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`${given}: ${JSON.stringify(expected)}`, () => {
+      expect(explained(what).pod).to.deep.include(expected);
+    });
+  }
+});
+
+describe('an explanation by a policy', () => {
+  it('names it and where its values come from', () => {
+    const everywhere = { namespaces: undefined, namespaceSelector: [], podSelector: [] };
+    const policies = [
+      { name: 'arm', ...everywhere, settings: { ...settings({ schedulable: ['arm64'] }), policy: 'arm' } },
+    ];
+    const told = explained({ images: { a: BOTH }, settings: { policies } });
+    expect(told).to.have.property('policy', 'arm');
+    expect(told.decision.architectures).to.deep.equal(['arm64']);
+    expect(told.settings).to.deep.include({
+      key: 'architectures.schedulable',
+      value: 'architectures.schedulable',
+      source: 'arm',
+    });
+  });
+});
+
+/** The status of a container that died of the format; `name`: its image is known by that digest. */
+const died = (name: string, message = 'exec /app: exec format error'): JsonObject => ({
+  containerStatuses: [
+    { name: 'app', imageID: `docker.io/x/y@${digest(name)}`, state: { terminated: { exitCode: 255, message } } },
+  ],
+});
+const CORDONED = node('amd-1', 'amd64', { unschedulable: true });
+const ON_AMD = { containers: [{ name: 'app', image: 'a' }], nodeName: 'amd-1' };
+
+const requiring = (key: string, operator: string, ...values: string[]): JsonObject => {
+  const nodeSelectorTerms = [{ matchExpressions: [{ key, operator, values }] }];
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+};
+const LABELLED = ['amd64', 'arm64'].map((name) =>
+  node(`${name}-1`, name, {}, { 'kubernetes.io/arch': name, 'kubernetes.io/hostname': `${name}-1` }),
+);
+
+describe('the advice', () => {
+  const arm = node('arm-1', 'arm64');
+  const rows: [given: string, what: Given, expected: readonly (string | RegExp)[]][] = [
+    ['a pod in a file that fits', { kind: 'Deployment', images: { a: BOTH } }, []],
+    ['a pod that lacks its tolerations', { images: { a: BOTH } }, [/^run writes the tolerations that are missing/]],
+    [
+      'images that two builds bring together',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
+      ['push a linux/amd64 build of b', 'or push a linux/arm64 build of a'],
+    ],
+    [
+      'images that one build brings together',
+      { images: { a: BOTH, b: 'linux/amd64', c: 'linux/arm64', d: 'linux/arm64' } },
+      ['push a linux/arm64 build of b'],
+    ],
+    [
+      'an override that is narrower than need be',
+      { images: { a: '', b: 'linux/amd64' }, settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } },
+      ['let images.overrides say amd64 of a', 'or push a linux/arm64 build of b'],
+    ],
+    [
+      'images that meet where they may not',
+      { images: { a: 'linux/s390x' }, settings: { schedulable: ['arm64'] } },
+      ['add s390x, on which all images run, to architectures.schedulable', 'or push a linux/arm64 build of a'],
+    ],
+    [
+      'a statement that is not schedulable',
+      { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } }, settings: { schedulable: ['amd64'] } },
+      [/^name an architecture of architectures\.schedulable/],
+    ],
+    [
+      'a set without a node',
+      { kind: 'Deployment', images: { a: 'linux/s390x' } },
+      ['add a node of s390x', 'or push a linux/amd64 build of a', 'or push a linux/arm64 build of a'],
+    ],
+    [
+      'an image that is not found',
+      { images: { a: '!not-found' } },
+      [
+        /^push a, or correct its name/,
+        /images\.overrides, or the annotation archaware.dev\/architectures .* on the pod$/,
+      ],
+    ],
+    [
+      'an image without a login',
+      { kind: 'Deployment', images: { a: '!denied' } },
+      [/imagePullSecret for registry.example.com .* service account shop\/default/, /on the template$/],
+    ],
+    [
+      'a secret that is of no use',
+      { images: { a: '!denied' }, secrets: [{ name: 's', problem: 'it does not exist' }, { name: 't' }] },
+      ['repair the pull secret shop/s: it does not exist', /^give a a login/, /^or say/],
+    ],
+    ['a registry that says not now', { images: { a: '!rate-limited' } }, [/registries\.mirrors/, /^or say/]],
+    [
+      'a registry that is away',
+      { images: { a: '!timeout' } },
+      [/^see that registry.example.com can be reached/, /^or say/],
+    ],
+    [
+      'a registry that may not be asked',
+      { images: { a: '!forbidden-address' } },
+      [/registries\.addresses\.allow/, /^or say/],
+    ],
+    ['an image that is none', { images: { a: '!malformed' } }, [/^correct the name of a/, /^or say/]],
+    [
+      'nodes that are cordoned',
+      {
+        kind: 'Deployment',
+        images: { a: 'linux/arm64' },
+        nodes: [node('arm-1', 'arm64', { unschedulable: true }), node('amd-1', 'amd64')],
+      },
+      ['kubectl uncordon arm-1'],
+    ],
+    [
+      'nodes with a taint of others',
+      {
+        kind: 'Deployment',
+        images: { a: 'linux/arm64' },
+        nodes: [node('arm-1', 'arm64', { taints: [taint('gpu=yes:NoSchedule')] })],
+      },
+      ['let the pod tolerate gpu=yes:NoSchedule, or take that taint from arm-1'],
+    ],
+    [
+      'nodes that are not ready',
+      {
+        kind: 'Deployment',
+        images: { a: 'linux/arm64' },
+        nodes: [node('arm-1', 'arm64', { taints: [taint('node.kubernetes.io/not-ready:NoSchedule')] })],
+      },
+      ['see why arm-1 is not-ready'],
+    ],
+    [
+      'nodes without a label',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
+        nodes: [arm],
+      },
+      ['label arm-1 as the pod asks (disk=ssd), or change what it asks for'],
+    ],
+    [
+      'the nodes with the fewest obstacles',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
+        nodes: [
+          node('x', 'arm64', { unschedulable: true }, { disk: 'ssd' }),
+          node('y', 'arm64', { unschedulable: true }),
+        ],
+      },
+      ['kubectl uncordon x'],
+    ],
+    [
+      'a nodeName in a file',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH },
+        spec: { containers: [{ image: 'a' }], nodeName: 'gone' },
+        nodes: [arm],
+      },
+      ['take nodeName (gone) out of the pod'],
+    ],
+    [
+      'a pod that runs on a node which its images no longer have',
+      { images: { a: 'linux/arm64' }, spec: ON_AMD },
+      [/^bound to node amd-1 \(amd64\), but by now its images run on arm64: its next start there would fail; create/],
+    ],
+    [
+      'a pod that fails on the wrong node',
+      { images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' }, spec: ON_AMD, status: died('x', '') },
+      [
+        /^container app fails on node amd-1 \(amd64\), for which its image has no platform; create the pod again; pulled /,
+      ],
+    ],
+    [
+      'a pod that fails on a node for which it was pulled, whose tag has moved',
+      { images: { a: 'linux/arm64', [`a@${digest('x')}`]: BOTH }, spec: ON_AMD, status: died('x', '') },
+      [/its next start there would fail/],
+    ],
+    [
+      'a pod that died of the format, pulled for another architecture',
+      {
+        images: { a: BOTH, [`a@${digest('x')}`]: 'linux/arm64' },
+        spec: ON_AMD,
+        metadata: { ownerReferences: [{ kind: 'ReplicaSet', name: 'r', controller: true }] },
+        status: died('x'),
+      },
+      [
+        /^container app died with an exec format error on node amd-1 .*; delete the pod, so that its ReplicaSet makes another; pulled a@.* \(linux\/arm64\); a \(linux\/amd64, linux\/arm64\)$/,
+      ],
+    ],
+    [
+      'a pod that died of the format, whose image says that it runs there',
+      { images: { a: 'linux/amd64', [`a@${digest('x')}`]: 'linux/amd64' }, spec: ON_AMD, status: died('x') },
+      [
+        /^container app died .*; its image says that it runs on amd64, but it does not .*: rebuild it, or say in images.overrides what it runs on; .*a \(linux\/amd64\)$/,
+      ],
+    ],
+    [
+      'a bound pod with a toleration too many',
+      {
+        images: { a: 'linux/arm64' },
+        spec: {
+          containers: [{ image: 'a' }],
+          nodeName: 'arm-1',
+          tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
+        },
+      },
+      [/a toleration cannot be taken from it$/],
+    ],
+    [
+      'a bound pod of a DaemonSet',
+      {
+        spec: { nodeName: 'arm-1' },
+        metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] },
+      },
+      ['explain its DaemonSet: kubectl -n shop get daemonset agent -o yaml | archaware-controller explain -f -'],
+    ],
+    [
+      'a pod that is held by a gate',
+      { images: { a: BOTH }, spec: { containers: [{ image: 'a' }], schedulingGates: [{ name: 'g.example.com/x' }] } },
+      [/^it is held by g.example.com\/x until/, /^run writes/],
+    ],
+    [
+      'an ignored pod',
+      { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, nodes: [arm] },
+      [
+        /^take the label archaware.dev\/ignore away, or give it tolerations of its own/,
+        /^let the pod tolerate supported-arch=arm64:NoSchedule/,
+      ],
+    ],
+    ['a finished pod', { images: { a: '!denied' }, status: { phase: 'Succeeded' } }, []],
+    [
+      'an image and a selector that contradict each other',
+      {
+        kind: 'Deployment',
+        images: { 'shop/legacy:1.9': 'linux/amd64' },
+        spec: { containers: [{ image: 'shop/legacy:1.9' }], nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for arm64, its image is amd64 only: push a linux/arm64 build of shop/legacy:1.9',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    [
+      'such images without any node of what it asks for',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH, b: 'linux/amd64' },
+        spec: { containers: [{ image: 'a' }, { image: 'b' }], nodeSelector: { 'kubernetes.io/arch': 's390x' } },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for s390x, its images run on amd64 only: push a linux/s390x build of a, b',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    [
+      'such a pod that runs, and would come back to the same node',
+      {
+        images: { a: 'linux/amd64' },
+        spec: {
+          containers: [{ image: 'a' }],
+          nodeName: 'arm64-1',
+          affinity: requiring('kubernetes.io/arch', 'NotIn', 'amd64'),
+        },
+        nodes: LABELLED,
+      },
+      [
+        'bound to node arm64-1 (arm64), but by now its images run on amd64: its next start there would fail; ' +
+          'the pod asks for another architecture, its image is amd64 only: push a linux/arm64 build of a, ' +
+          'or remove the architecture from its node affinity',
+      ],
+    ],
+    [
+      'an architecture that is asked for and not schedulable',
+      {
+        kind: 'Deployment',
+        images: { a: BOTH },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+        settings: { schedulable: ['amd64'] },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for arm64, architectures.schedulable leaves amd64 only: add arm64 to architectures.schedulable',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    [
+      'a statement and a selector that contradict each other',
+      {
+        kind: 'Deployment',
+        metadata: { annotations: { 'archaware.dev/architectures': 'amd64' } },
+        spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
+        nodes: LABELLED,
+      },
+      [
+        'the pod asks for arm64, its annotation archaware.dev/architectures says amd64: change the annotation, if its images run there',
+        'or remove the architecture from its nodeSelector',
+      ],
+    ],
+    ...['topology.kubernetes.io/zone', 'kubernetes.io/hostname', 'node.kubernetes.io/instance-type'].map(
+      (label): (typeof rows)[number] => [
+        `nodes without ${label}, which nobody may set`,
+        {
+          kind: 'Deployment',
+          images: { a: BOTH },
+          spec: { containers: [{ image: 'a' }], nodeSelector: { [label]: 'x' } },
+          nodes: [node('arm-1', 'arm64', {}, { [label]: 'y' })],
+        },
+        [`change what the pod asks for (${label}=x, and arm-1 has ${label}=y), or add a node that has it`],
+      ],
+    ),
+    [
+      'a pod for another system than the nodes have',
+      {
+        kind: 'Deployment',
+        images: { a: 'windows/amd64' },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/os': 'windows' } },
+        nodes: [node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' })],
+      },
+      [
+        'change what the pod asks for (kubernetes.io/os=windows, and n has kubernetes.io/os=linux), or add a node that has it',
+      ],
+    ],
+    [
+      'a node of the wrong architecture that is asked for by its name',
+      {
+        kind: 'Deployment',
+        images: { a: 'linux/amd64' },
+        spec: { containers: [{ image: 'a' }], nodeSelector: { 'kubernetes.io/hostname': 'arm64-1' } },
+        nodes: LABELLED,
+      },
+      [
+        'change what the pod asks for (kubernetes.io/hostname=arm64-1, and amd64-1 has kubernetes.io/hostname=amd64-1), or add a node that has it',
+        'or push a linux/arm64 build of a',
+      ],
+    ],
+    // What run says, it says too: A6.
+    ['a healthy pod on one of the nodes that it fits', { images: { a: BOTH }, spec: ON_AMD }, []],
+    [
+      'a healthy pod on a node that architectures.schedulable leaves out, whose image runs there',
+      { images: { a: BOTH }, spec: ON_AMD, settings: { schedulable: ['arm64'] } },
+      [],
+    ],
+    [
+      'a pod that fails by itself on such a node',
+      {
+        images: { a: BOTH, [`a@${digest('x')}`]: BOTH },
+        spec: ON_AMD,
+        settings: { schedulable: ['arm64'] },
+        status: died('x', ''),
+      },
+      [],
+    ],
+    [
+      'a pod on a wrong node that no node would take instead',
+      {
+        images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' },
+        spec: ON_AMD,
+        status: died('x', ''),
+        nodes: [node('amd-1', 'amd64'), node('arm-1', 'arm64', { unschedulable: true })],
+      },
+      [
+        /for which its image has no platform; kubectl uncordon arm-1; pulled a@\S+ \(linux\/arm64\); a \(linux\/arm64\)$/,
+      ],
+    ],
+    [
+      'a pod of a DaemonSet on a wrong node',
+      {
+        images: { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' },
+        spec: ON_AMD,
+        metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'agent', controller: true }] },
+        status: died('x'),
+      },
+      [
+        /^container app died with an exec format error on node amd-1 \(amd64\); explain its DaemonSet: .*; pulled a@\S+ \(linux\/arm64\); a \(linux\/arm64\)$/,
+      ],
+    ],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`for ${given}: ${expected.join('; ') || 'none'}`, () => {
+      const { advice } = explained(what);
+      expect(advice, advice.join('\n')).to.have.length(expected.length);
+      for (const [index, line] of expected.entries()) {
+        if (typeof line === 'string') expect(advice[index]).to.equal(line);
+        else expect(advice[index]).to.match(line);
+      }
+      expect(advice.join('\n')).to.not.contain('(none)');
+      expect(advice.join('\n')).to.not.match(/^label .*(?:kubernetes\.io\/(?:arch|os|hostname)|topology)/m);
+    });
+  }
+});
+
+describe('a pod that is placed where no node fits', () => {
+  const selects = (nodeSelector: JsonObject) => ({ containers: [{ image: 'a' }], nodeSelector });
+  const rows: [given: string, what: Given, expected: string | undefined][] = [
+    ['none of it', { kind: 'Deployment', images: { a: BOTH }, nodes: LABELLED }, undefined],
+    [
+      'its selector against its image',
+      { kind: 'Deployment', images: { a: 'linux/amd64' }, spec: selects({ 'kubernetes.io/arch': 'arm64' }) },
+      'the pod asks for arm64: no node fits',
+    ],
+    [
+      'the same of a pod that runs',
+      { images: { a: 'linux/amd64' }, spec: { ...selects({ 'kubernetes.io/arch': 'arm64' }), nodeName: 'arm-1' } },
+      'the pod asks for arm64: no node fits',
+    ],
+    ['another label', { kind: 'Deployment', images: { a: BOTH }, spec: selects({ disk: 'ssd' }) }, 'no node fits'],
+    ['no node of its architecture', { kind: 'Deployment', images: { a: 'linux/s390x' } }, 'no node fits'],
+    [
+      'a node that its images do not run on, which would take it',
+      { kind: 'Deployment', images: { a: 'linux/arm64' }, nodes: [node('n', 'amd64', { taints: [] })] },
+      'no node fits',
+    ],
+    ['no cluster', { kind: 'Deployment', images: { a: BOTH }, spec: selects({ disk: 'ssd' }), nodes: [] }, undefined],
+    ['a pod that runs, and is cordoned', { images: { a: BOTH }, spec: ON_AMD, nodes: [CORDONED] }, undefined],
+    ['a pod that waits for its images', { images: { a: '!denied' }, spec: selects({ disk: 'ssd' }) }, undefined],
+  ];
+  for (const [given, what, expected] of rows) {
+    it(`because of ${given}: ${expected ?? 'not said'}`, () => {
+      expect(explained(what).decision.blocked).to.equal(expected);
+    });
+  }
+});
+
+describe('a bound pod', () => {
+  const told = (what: Given) =>
+    explained(what).nodes.map(({ names, fits, placed, reasons }) => [names.join(), fits, placed.fits, ...reasons]);
+  const tolerating = {
+    tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
+  };
+
+  it('shows where it could move', () => {
+    expect(told({ images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating } })).to.deep.equal([
+      ['amd-1', true, true],
+      ['arm-1,arm-2', true, true],
+    ]);
+  });
+
+  it('goes back to the node that its template names', () => {
+    const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
+    const given = { images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
+    expect(told(given)).to.deep.equal([
+      ['amd-1', true, true],
+      ['arm-1,arm-2', false, false, "node(s) didn't match the requested node name"],
+    ]);
+  });
+
+  it('of a DaemonSet shows its images where one of its containers does not run', () => {
+    const images = { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' };
+    const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', controller: true }];
+    const { decision, images: seen } = explained({
+      images,
+      spec: ON_AMD,
+      metadata: { ownerReferences },
+      status: died('x'),
+    });
+    expect(decision.kind).to.equal('skip');
+    expect(seen[0]?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+  });
+});
+
+describe('an image that nobody asked about', () => {
+  it('is not known, rather than one that runs nowhere', () => {
+    const given: Given = { images: { a: 'linux/amd64' }, spec: ON_AMD, status: died('x') };
+    const { decision, advice } = explain(inputOf(given), {
+      lookupOf: () => undefined,
+      pullSecrets: [],
+      sourceOf: (key) => ({ value: key, source: 'default' }),
+    });
+    expect(decision.kind).to.equal('wait');
+    expect(advice.join()).to.not.contain('(none)');
+  });
+});
+
+describe('explain where the mode has affinity', () => {
+  const BOTH = { mode: 'both', preferred: { arm64: 75, s390x: 5 } } as const;
+  const GATES = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+  const images = { a: 'linux/amd64,linux/arm64', b: 'linux/arm64' };
+  const LABELLED = ['amd64', 'arm64'].map((name) =>
+    node(`${name}-1`, name, { taints: [] }, { 'kubernetes.io/arch': name }),
+  );
+
+  it('tells what a pod that is not there yet will be given, and where it then fits', () => {
+    const { affinity, nodes, settings: told } = explained({ kind: 'Deployment', images, settings: BOTH });
+    expect(affinity).to.deep.equal({
+      required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'], present: false }],
+      preferred: [{ architecture: 'arm64', weight: 75, present: false }],
+    });
+    const then = explained({ kind: 'Deployment', images, settings: BOTH, nodes: LABELLED }).nodes;
+    expect(then.map(({ architecture, placed }) => [architecture, placed.fits])).to.deep.equal([
+      ['amd64', false],
+      ['arm64', true],
+    ]);
+    expect(nodes).to.have.lengthOf(2);
+    expect(told.map(({ key }) => key)).to.include.members(['placement.mode', 'taints.key', 'architectures.preferred']);
+  });
+
+  it('leaves what the pod says itself', () => {
+    const expressions = [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['s390x'] }];
+    const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+    const { affinity } = explained({ images, applied: false, settings: BOTH, spec: { affinity: { nodeAffinity } } });
+    expect(affinity?.required.map(({ present }) => present)).to.deep.equal([true]);
+  });
+
+  it('says of a gated pod who will release it, and of a foreign gate that somebody else must', () => {
+    const ours = explained({ images, settings: { mode: 'affinity' }, spec: GATES, nodes: LABELLED });
+    expect([ours.pod.state, ours.affinity?.required.length]).to.deep.equal(['gated', 1]);
+    expect(ours.advice).to.deep.equal([
+      'run takes its gate away: see that it is up (kubectl -n archaware logs deployment/archaware-controller)',
+    ]);
+    const both = { schedulingGates: [...GATES.schedulingGates, { name: 'example.com/quota' }] };
+    const { advice } = explained({ images, settings: { mode: 'affinity' }, spec: both });
+    expect(advice[0]).to.equal('it is held by example.com/quota until its owner removes that gate');
+  });
+
+  it('says of a pod that waits without affinity that it is too late', () => {
+    const { affinity, advice } = explained({ images, settings: { mode: 'affinity' }, nodes: LABELLED });
+    expect(affinity).to.equal(undefined);
+    expect(advice).to.deep.equal(['admission passed it over, and it is too late for affinity: create the pod again']);
+  });
+
+  it('gives a DaemonSet none', () => {
+    const owner = { kind: 'DaemonSet', name: 'agent', uid: 'u', controller: true };
+    const { affinity, advice } = explained({ images, settings: BOTH, metadata: { ownerReferences: [owner] } });
+    expect(affinity).to.equal(undefined);
+    expect(advice.join()).to.not.contain('too late');
+  });
+});

@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import { readDemands } from '../../../src/placement/fit.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { architectureAsked, isFact, unmetBy } from '../../../src/placement/explain/unmet.ts';
+
+const is = (key: string, operator: string, ...values: string[]): JsonObject => ({ key, operator, values });
+const required = (...terms: readonly JsonObject[][]): JsonObject => {
+  const nodeSelectorTerms = terms.map((matchExpressions) => ({ matchExpressions }));
+  return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } };
+};
+
+describe('labels that state facts', () => {
+  const facts = [
+    'kubernetes.io/arch',
+    'kubernetes.io/os',
+    'kubernetes.io/hostname',
+    'beta.kubernetes.io/arch',
+    'beta.kubernetes.io/os',
+    'beta.kubernetes.io/instance-type',
+    'node.kubernetes.io/instance-type',
+    'node.kubernetes.io/windows-build',
+    'topology.kubernetes.io/zone',
+    'topology.kubernetes.io/region',
+    'topology.ebs.csi.aws.com/zone',
+    'failure-domain.beta.kubernetes.io/zone',
+    'failure-domain.beta.kubernetes.io/region',
+  ];
+  for (const label of facts) {
+    it(`${label} does`, () => {
+      expect(isFact(label)).to.equal(true);
+    });
+  }
+  for (const label of [
+    'disk',
+    'example.com/pool',
+    'node-role.kubernetes.io/gpu',
+    'kubernetes.io/arches',
+    'xtopology.a',
+  ]) {
+    it(`${label} does not`, () => {
+      expect(isFact(label)).to.equal(false);
+    });
+  }
+});
+
+describe('what a node does not meet', () => {
+  const node = { name: 'n', labels: { disk: 'hdd', cores: '4', 'kubernetes.io/arch': 'amd64' } };
+  const rows: [given: string, spec: JsonObject, expected: readonly string[]][] = [
+    ['nothing is asked', {}, []],
+    ['all is met', { nodeSelector: { disk: 'hdd' }, ...required([is('cores', 'Exists')]) }, []],
+    [
+      'of selectors, as people write them',
+      { nodeSelector: { disk: 'ssd', cores: '4', zone: 'a' } },
+      ['disk=ssd', 'zone=a'],
+    ],
+    [
+      'of a term, its part',
+      required([is('disk', 'In', 'ssd', 'nvme'), is('cores', 'Exists')]),
+      ['disk In (ssd, nvme)'],
+    ],
+    [
+      'of two terms, that with fewer facts',
+      required([is('kubernetes.io/arch', 'In', 'arm64')], [is('disk', 'In', 'ssd'), is('gpu', 'Exists')]),
+      ['disk In (ssd)', 'gpu Exists'],
+    ],
+    ['an empty term', required([]), ['an empty term, which no node matches']],
+    ['an empty term beside another', required([], [is('disk', 'In', 'ssd')]), ['disk In (ssd)']],
+    [
+      'a field',
+      {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [{ matchFields: [is('metadata.name', 'In', 'other')] }],
+            },
+          },
+        },
+      },
+      ['metadata.name In (other)'],
+    ],
+  ];
+  for (const [given, spec, expected] of rows) {
+    it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {
+      expect(unmetBy(readDemands(spec), node).map(({ text }) => text)).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('what a pod asks of the architecture', () => {
+  const rows: [given: string, spec: JsonObject, expected: string][] = [
+    ['nothing', { nodeSelector: { disk: 'ssd' } }, 'open'],
+    ['by its selector', { nodeSelector: { 'kubernetes.io/arch': 'arm64' } }, 'arm64 by nodeSelector: arm64'],
+    ['by the old label', { nodeSelector: { 'beta.kubernetes.io/arch': 'arm64' } }, 'arm64 by nodeSelector: arm64'],
+    [
+      'by affinity',
+      required([is('kubernetes.io/arch', 'In', 'arm64', 's390x')]),
+      'arm64,s390x by node affinity: arm64,s390x',
+    ],
+    [
+      'by every term',
+      required([is('kubernetes.io/arch', 'In', 'arm64')], [is('kubernetes.io/arch', 'In', 's390x')]),
+      'arm64,s390x by node affinity: arm64,s390x',
+    ],
+    ['by one term of two', required([is('kubernetes.io/arch', 'In', 'arm64')], [is('disk', 'Exists')]), 'open'],
+    ['what it excludes', required([is('kubernetes.io/arch', 'NotIn', 'amd64')]), ' by node affinity: arm64,s390x'],
+    [
+      'by both',
+      {
+        nodeSelector: { 'kubernetes.io/arch': 'arm64' },
+        ...required([is('kubernetes.io/arch', 'In', 'arm64', 'amd64')]),
+      },
+      'arm64 by nodeSelector and its node affinity: arm64',
+    ],
+    [
+      'by both, which contradict each other',
+      { nodeSelector: { 'kubernetes.io/arch': 'arm64' }, ...required([is('kubernetes.io/arch', 'In', 'amd64')]) },
+      ' by nodeSelector and its node affinity: ',
+    ],
+  ];
+  for (const [given, spec, expected] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const asked = architectureAsked(readDemands(spec));
+      const allowed = ['amd64', 'arm64', 's390x'].filter((name) => asked?.allows(name));
+      expect(asked === undefined ? 'open' : `${asked.named} by ${asked.where}: ${allowed}`).to.equal(expected);
+    });
+  }
+});

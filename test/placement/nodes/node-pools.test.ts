@@ -1,0 +1,160 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { nodePoolProblems, readNodePool } from '../../../src/placement/nodes/node-pools.ts';
+import type { PoolSettings } from '../../../src/placement/nodes/pools.ts';
+import { parseSelector } from '../../../src/kit/selector.ts';
+import { settings, taint } from '../objects.ts';
+
+const arch = (operator: string, ...values: string[]) => ({ key: 'kubernetes.io/arch', operator, values });
+const OURS = ['supported-arch=arm64:NoSchedule'];
+
+/** A NodePool as Karpenter keeps it. */
+function pool(given: {
+  requirements?: readonly JsonObject[];
+  labels?: JsonObject;
+  taints?: readonly string[];
+  startup?: readonly string[];
+}): JsonObject {
+  const { requirements = [arch('In', 'arm64')], labels, taints, startup } = given;
+  return {
+    metadata: { name: 'a' },
+    spec: {
+      template: {
+        ...(labels === undefined ? {} : { metadata: { labels } }),
+        spec: {
+          requirements,
+          ...(taints === undefined ? {} : { taints: taints.map((text) => taint(text)) }),
+          ...(startup === undefined ? {} : { startupTaints: startup.map((text) => taint(text)) }),
+        },
+      },
+    },
+  };
+}
+
+function problemsOf(given: Parameters<typeof pool>[0], by: PoolSettings = settings()) {
+  const read = readNodePool(pool(given));
+  return read === undefined ? [] : nodePoolProblems(read, by);
+}
+
+describe('what a NodePool lacks', () => {
+  const { taints } = settings();
+  const MODES = {
+    taints: settings(),
+    both: settings({ mode: 'both' }),
+    affinity: settings({ mode: 'affinity', taints: { ...taints, manage: false } }),
+    'taints.manage: false': settings({ taints: { ...taints, manage: false } }),
+  } as const;
+  const selecting = (selector: string) => settings({ taints: { ...taints, nodeSelector: parseSelector(selector) } });
+
+  type Row = [
+    what: string,
+    given: Parameters<typeof pool>[0],
+    mode: keyof typeof MODES | PoolSettings,
+    found: string[],
+  ];
+  const several = { requirements: [arch('In', 'amd64', 'arm64')] };
+  const rows: Row[] = [
+    ['one architecture and its taint', { taints: OURS }, 'taints', []],
+    ['one architecture and its taint', { taints: OURS }, 'both', []],
+    ['one architecture and its taint', { taints: OURS }, 'taints.manage: false', []],
+    ['one architecture and its taint', { taints: OURS }, 'affinity', ['warning taint-not-tolerated']],
+    ['one architecture and no taint', {}, 'taints', ['warning taint-missing']],
+    ['one architecture and no taint', {}, 'both', ['warning taint-missing']],
+    ['one architecture and no taint', {}, 'affinity', []],
+    ['one architecture and no taint', {}, 'taints.manage: false', []],
+    ['a taint of others', { taints: ['gpu=yes:NoSchedule'] }, 'taints', ['warning taint-missing']],
+    ['another effect', { taints: ['supported-arch=arm64:PreferNoSchedule'] }, 'taints', ['warning taint-missing']],
+    [
+      'the taint of another architecture',
+      { taints: ['supported-arch=amd64:NoSchedule'] },
+      'taints',
+      ['warning taint-of-another-architecture'],
+    ],
+    ['two architectures', several, 'taints', ['warning several-architectures']],
+    ['two architectures', several, 'both', ['warning several-architectures']],
+    ['two architectures', several, 'affinity', []],
+    ['two architectures and a taint', { ...several, taints: OURS }, 'taints', ['warning several-architectures']],
+    ['no architecture named', { requirements: [] }, 'taints', ['warning several-architectures']],
+    [
+      'an architecture that is ruled out',
+      { requirements: [arch('NotIn', 'amd64')] },
+      'taints',
+      ['warning several-architectures'],
+    ],
+    [
+      'two requirements that leave one',
+      { requirements: [arch('In', 'amd64', 'arm64'), arch('In', 'arm64')], taints: OURS },
+      'taints',
+      [],
+    ],
+    [
+      'the architecture as a label of the template',
+      { requirements: [], labels: { 'kubernetes.io/arch': 'arm64' }, taints: OURS },
+      'taints',
+      [],
+    ],
+    [
+      'the old name of the label',
+      { requirements: [{ ...arch('In', 'arm64'), key: 'beta.kubernetes.io/arch' }], taints: OURS },
+      'taints',
+      [],
+    ],
+    ['the taint at startup', { startup: OURS }, 'taints', ['error startup-taint', 'warning taint-missing']],
+    ['the taint at startup', { startup: OURS }, 'affinity', ['error startup-taint']],
+    ['the taint at startup', { startup: OURS }, 'taints.manage: false', ['error startup-taint']],
+    ['the taint at startup too', { startup: OURS, taints: OURS }, 'both', ['error startup-taint']],
+    ['a startup taint of others', { startup: ['cilium=yes:NoExecute'], taints: OURS }, 'taints', []],
+    ['a name that is not selected', {}, selecting('karpenter.sh/nodepool=b'), []],
+    ['a name that is selected', {}, selecting('karpenter.sh/nodepool=a'), ['warning taint-missing']],
+    ['a label that is not selected', { labels: { team: 'x' } }, selecting('team=y'), []],
+    ['a label that is missing', {}, selecting('team'), []],
+    [
+      'a label that is chosen later',
+      { requirements: [arch('In', 'arm64'), { key: 'team', operator: 'In', values: ['x', 'y'] }] },
+      selecting('team=y'),
+      ['warning taint-missing'],
+    ],
+    [
+      'a requirement that is not selected',
+      { requirements: [arch('In', 'arm64'), { key: 'team', operator: 'In', values: ['x'] }] },
+      selecting('team=y'),
+      [],
+    ],
+    ['a label of the provider', {}, selecting('node.kubernetes.io/instance-type=m7g.large'), ['warning taint-missing']],
+  ];
+  for (const [what, given, mode, found] of rows) {
+    const [by, name] =
+      typeof mode === 'string' ? [MODES[mode], mode] : [mode, JSON.stringify(mode.taints.nodeSelector)];
+    it(`${what}, ${name}: ${found.join(', ') || 'nothing'}`, () => {
+      const problems = problemsOf(given, by);
+      expect(problems.map(({ severity, problem }) => `${severity} ${problem}`)).to.deep.equal(found);
+    });
+  }
+
+  it('is said with what follows and what to do', () => {
+    const [missing] = problemsOf({});
+    expect(missing?.note).to.equal(
+      'lacks the taint supported-arch=arm64:NoSchedule. Karpenter plans without the taint that archaware sets, and may go on ' +
+        'starting nodes on which pending pods cannot run. Add the taint to spec.template.spec.taints; Karpenter then replaces the ' +
+        'nodes of the pool (docs/autoscalers.md)',
+    );
+    const [both] = problemsOf(several, settings({ mode: 'both' }));
+    expect(both?.note).to.match(/^allows amd64, arm64, .* on which pods that archaware leaves alone cannot run\./);
+    const [startup] = problemsOf({ startup: OURS, taints: OURS });
+    expect(startup?.note).to.match(
+      /^has supported-arch=arm64:NoSchedule in startupTaints\. .*move the taint to taints/,
+    );
+  });
+
+  it('is not asked of one that is being deleted', () => {
+    expect(readNodePool({ metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } })).to.equal(undefined);
+  });
+
+  it('is read from anything', () => {
+    const odd = { metadata: 1, spec: { template: { spec: { requirements: [1, { key: 2 }], taints: [null, {}] } } } };
+    const read = readNodePool(odd);
+    expect(read && nodePoolProblems(read, settings()).map(({ problem }) => problem)).to.deep.equal([
+      'several-architectures',
+    ]);
+  });
+});

@@ -1,0 +1,420 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import {
+  architecturesOf,
+  decideNode,
+  isOurTaint,
+  type Node,
+  nodeArchitecture,
+  readManaged,
+  undoNode,
+  writeManaged,
+} from '../../../src/placement/nodes/node.ts';
+import { parseSelector } from '../../../src/kit/selector.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { node, settings, taint } from '../objects.ts';
+
+const ARM = 'supported-arch=arm64:NoSchedule';
+const AMD = 'supported-arch=amd64:NoSchedule';
+const OLD = 'arch=arm64:NoSchedule';
+const PROVIDER = 'kubernetes.io/arch=arm64:NoSchedule';
+/** A taint of somebody else, with fields that we do not know. */
+const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
+  timeAdded: '2026-01-01T00:00:00Z',
+  new: { a: [1] },
+});
+
+/** The taints of a decision as texts, and what is recorded of them. */
+type Expected =
+  | 'settled'
+  | 'deleting'
+  | 'provider-taint'
+  | 'bootstrap'
+  | 'architecture-unknown'
+  | { taints: readonly (string | JsonObject)[]; managed: readonly string[] };
+
+type Row = [
+  given: string,
+  node: Parameters<typeof node>[0],
+  what: Partial<Settings['taints']> & { bootstrapped?: boolean },
+  expected: Expected,
+];
+
+function taints(more: Partial<Settings['taints']>): Settings['taints'] {
+  return { ...settings().taints, ...more };
+}
+
+function decideTaints(what: Node, more: Partial<Settings['taints']>, bootstrapped: boolean) {
+  return decideNode(what, { taints: taints(more), labels: undefined }, bootstrapped);
+}
+
+const NO_LABELS = { addedLabels: [], removedLabels: [], conflicts: [] };
+
+const plain = (texts: readonly (string | JsonObject)[]) =>
+  texts.map((entry) => (typeof entry === 'string' ? taint(entry) : entry));
+
+describe('the decision for a node', () => {
+  const outside = { nodeSelector: parseSelector('pool=mixed') };
+  const rows: Row[] = [
+    ['no taints', {}, {}, { taints: [ARM], managed: [ARM] }],
+    ['an empty list of taints', { taints: [] }, {}, { taints: [ARM], managed: [ARM] }],
+    ['what it should have', { taints: [taint(ARM)], managed: [ARM] }, {}, 'settled'],
+    [
+      'its taint, with a field of the server',
+      { taints: [taint(ARM, { timeAdded: 'x' })], managed: [ARM] },
+      {},
+      'settled',
+    ],
+    ['its taint, not recorded', { taints: [taint(ARM)] }, {}, { taints: [ARM], managed: [ARM] }],
+    ['a record without its taint', { managed: [ARM] }, {}, { taints: [ARM], managed: [ARM] }],
+    ['a spelling of its own', { architecture: 'aarch64' }, {}, { taints: [ARM], managed: [ARM] }],
+    [
+      'another architecture than its taint says',
+      { architecture: 'amd64', taints: [taint(ARM), FOREIGN], managed: [ARM] },
+      {},
+      { taints: [FOREIGN, AMD], managed: [AMD] },
+    ],
+    [
+      'another architecture, and no record',
+      { architecture: 'amd64', taints: [taint(ARM)] },
+      {},
+      { taints: [AMD], managed: [AMD] },
+    ],
+    ['no architecture yet', { architecture: '' }, {}, 'architecture-unknown'],
+    ['the architecture unknown', { architecture: 'unknown' }, {}, 'architecture-unknown'],
+    ['an architecture that is no name', { architecture: 'a/b=c:d' }, {}, 'architecture-unknown'],
+    [
+      'no architecture any more',
+      { architecture: '', taints: [taint(ARM)], managed: [ARM] },
+      {},
+      'architecture-unknown',
+    ],
+    ['it is being deleted', { deleting: true }, {}, 'deleting'],
+    [
+      'taints of others before and after ours',
+      { taints: [FOREIGN, taint(ARM), taint('gpu:NoSchedule')], managed: [] },
+      {},
+      { taints: [FOREIGN, ARM, 'gpu:NoSchedule'], managed: [ARM] },
+    ],
+    [
+      'only taints of others',
+      { taints: [FOREIGN, taint('gpu:NoSchedule')] },
+      {},
+      { taints: [FOREIGN, 'gpu:NoSchedule', ARM], managed: [ARM] },
+    ],
+    [
+      'our key with another effect',
+      { taints: [taint('supported-arch=amd64:NoExecute')] },
+      {},
+      { taints: ['supported-arch=amd64:NoExecute', ARM], managed: [ARM] },
+    ],
+    [
+      'our key with another effect beside ours',
+      { taints: [taint(ARM), taint('supported-arch=arm64:PreferNoSchedule')], managed: [ARM] },
+      {},
+      'settled',
+    ],
+    ['the annotation is no JSON', { taints: [taint(ARM)], managed: '{' }, {}, { taints: [ARM], managed: [ARM] }],
+    ['the annotation is a list', { taints: [taint(ARM)], managed: '[]' }, {}, { taints: [ARM], managed: [ARM] }],
+    [
+      'the annotation names no taints',
+      { taints: [taint(ARM), FOREIGN], managed: '{"taints":[1,null,"x","=:"]}' },
+      {},
+      { taints: [ARM, FOREIGN], managed: [ARM] },
+    ],
+    [
+      'the annotation claims a taint of others',
+      { taints: [taint('gpu:NoSchedule')], managed: '{"taints":"gpu=:NoSchedule"}' },
+      {},
+      { taints: ['gpu:NoSchedule', ARM], managed: [ARM] },
+    ],
+
+    // What was configured has changed.
+    [
+      'the key changed',
+      { taints: [taint(ARM), FOREIGN], managed: [ARM] },
+      { key: 'arch' },
+      { taints: [FOREIGN, OLD], managed: [OLD] },
+    ],
+    [
+      'the key changed, and nobody recorded the old one',
+      { taints: [taint(ARM)] },
+      { key: 'arch' },
+      { taints: [ARM, OLD], managed: [OLD] },
+    ],
+    [
+      'the effect changed',
+      { taints: [taint(ARM)], managed: [ARM] },
+      { effect: 'PreferNoSchedule' },
+      { taints: ['supported-arch=arm64:PreferNoSchedule'], managed: ['supported-arch=arm64:PreferNoSchedule'] },
+    ],
+    [
+      'the key changed twice before it was written',
+      { taints: [taint(ARM), taint(OLD)], managed: [ARM, OLD] },
+      { key: 'third' },
+      { taints: ['third=arm64:NoSchedule'], managed: ['third=arm64:NoSchedule'] },
+    ],
+    ['the selector names it', { labels: { pool: 'mixed' } }, outside, { taints: [ARM], managed: [ARM] }],
+    ['the selector does not name it', { taints: [FOREIGN] }, outside, 'settled'],
+    [
+      'the selector does not name it any more',
+      { taints: [taint(ARM), FOREIGN], managed: [ARM] },
+      outside,
+      { taints: [FOREIGN], managed: [] },
+    ],
+    [
+      'the selector does not name it, the architecture is unknown',
+      { architecture: '', taints: [taint(ARM)], managed: [ARM] },
+      outside,
+      { taints: [], managed: [] },
+    ],
+    ['a record without a taint, outside of the selector', { managed: [ARM] }, outside, { taints: [], managed: [] }],
+    [
+      'our key with another effect, outside of the selector',
+      { taints: [taint('supported-arch=arm64:NoExecute')] },
+      outside,
+      'settled',
+    ],
+
+    // Somebody else taints.
+    ['manage false', {}, { manage: false }, 'settled'],
+    ['manage false, and a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'settled'],
+    [
+      'manage false from now on',
+      { taints: [taint(ARM), FOREIGN], managed: [ARM] },
+      { manage: false },
+      { taints: [FOREIGN], managed: [] },
+    ],
+    [
+      "manage false from now on, with the provider's key",
+      { taints: [taint(PROVIDER), taint(ARM)], managed: [ARM] },
+      { manage: false, key: 'kubernetes.io/arch' },
+      { taints: [PROVIDER], managed: [] },
+    ],
+    [
+      "the provider's taint, with its key",
+      { taints: [taint(PROVIDER)] },
+      { key: 'kubernetes.io/arch' },
+      'provider-taint',
+    ],
+    [
+      "the provider's taint for another architecture",
+      { architecture: 'amd64', taints: [taint(PROVIDER)] },
+      { key: 'kubernetes.io/arch' },
+      'provider-taint',
+    ],
+    [
+      "the provider's taint, and ours under the key before",
+      { taints: [taint(ARM), taint(PROVIDER)], managed: [ARM] },
+      { key: 'kubernetes.io/arch' },
+      { taints: [PROVIDER], managed: [] },
+    ],
+    [
+      "the provider's taint, and ours under the key before, while pods wait",
+      { taints: [taint(ARM), taint(PROVIDER)], managed: [ARM] },
+      { key: 'kubernetes.io/arch', bootstrapped: false },
+      'bootstrap',
+    ],
+    [
+      "the provider's key where the provider does not taint",
+      {},
+      { key: 'kubernetes.io/arch' },
+      { taints: [PROVIDER], managed: [PROVIDER] },
+    ],
+    [
+      'a reserved key that we recorded',
+      { architecture: 'amd64', taints: [taint(PROVIDER)], managed: [PROVIDER] },
+      { key: 'kubernetes.io/arch' },
+      {
+        taints: ['kubernetes.io/arch=amd64:NoSchedule'],
+        managed: ['kubernetes.io/arch=amd64:NoSchedule'],
+      },
+    ],
+
+    // Pods have not had their turn.
+    ['no taints, before pods had their turn', {}, { bootstrapped: false }, 'bootstrap'],
+    ['what it should have, before', { taints: [taint(ARM)], managed: [ARM] }, { bootstrapped: false }, 'settled'],
+    [
+      'the key changed, before',
+      { taints: [taint(ARM)], managed: [ARM] },
+      { key: 'arch', bootstrapped: false },
+      'bootstrap',
+    ],
+    [
+      'the selector does not name it any more, before',
+      { taints: [taint(ARM)], managed: [ARM] },
+      { ...outside, bootstrapped: false },
+      { taints: [], managed: [] },
+    ],
+    ['no architecture yet, before', { architecture: '' }, { bootstrapped: false }, 'architecture-unknown'],
+  ];
+  for (const [given, what, { bootstrapped = true, ...more }, expected] of rows) {
+    const saying = typeof expected === 'string' ? expected : `set ${expected.managed.join() || 'nothing'}`;
+    it(`${given}: ${saying}`, () => {
+      const decision = decideTaints(node(what), more, bootstrapped);
+      if (typeof expected === 'string') {
+        const { kind } = decision;
+        expect(kind === 'settled' || kind === 'set' ? kind : decision.reason).to.equal(expected);
+        return;
+      }
+      expect(decision).to.deep.equal({
+        kind: 'set',
+        ...NO_LABELS,
+        taints: plain(expected.taints),
+        managed: expected.managed.length === 0 ? undefined : JSON.stringify({ taints: expected.managed }),
+      });
+    });
+
+    it(`${given}: settled when decided again`, () => {
+      const before = node(what);
+      const decision = decideTaints(before, more, bootstrapped);
+      if (decision.kind !== 'set') return;
+      const after = { ...before, taints: decision.taints, managed: decision.managed };
+      expect(decideTaints(after, more, bootstrapped).kind).to.be.oneOf(['settled', 'skip']);
+    });
+  }
+
+  it('keeps the taints of others as the very objects that were read', () => {
+    const before = node({ taints: [FOREIGN, taint(AMD), taint('gpu:NoSchedule')], managed: [AMD] });
+    const decision = decideTaints(before, {}, true);
+    expect(decision.kind).to.equal('set');
+    if (decision.kind !== 'set') return;
+    expect(decision.taints[0]).to.equal(before.taints?.[0]);
+    expect(decision.taints[1]).to.equal(before.taints?.[2]);
+  });
+});
+
+describe('undoing a node', () => {
+  const rows: [
+    given: string,
+    node: Parameters<typeof node>[0],
+    what: Partial<Settings['taints']>,
+    expected: Expected,
+  ][] = [
+    ['nothing of ours', { taints: [FOREIGN] }, {}, 'settled'],
+    ['our taint', { taints: [FOREIGN, taint(ARM)], managed: [ARM] }, {}, { taints: [FOREIGN], managed: [] }],
+    ['our taint, not recorded', { taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
+    ['a record alone', { managed: [ARM] }, {}, { taints: [], managed: [] }],
+    ['a record that cannot be read', { managed: 'x' }, {}, { taints: [], managed: [] }],
+    [
+      'our key with another effect',
+      { taints: [taint('supported-arch=arm64:NoExecute'), taint(ARM)], managed: [ARM] },
+      {},
+      { taints: ['supported-arch=arm64:NoExecute'], managed: [] },
+    ],
+    ['a taint under the key before', { taints: [taint(OLD)], managed: [OLD] }, {}, { taints: [], managed: [] }],
+    ["the provider's taint", { taints: [taint(PROVIDER)] }, { key: 'kubernetes.io/arch' }, 'settled'],
+    ['manage false, a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'settled'],
+    [
+      'manage false, recorded',
+      { taints: [taint(ARM)], managed: [ARM] },
+      { manage: false },
+      { taints: [], managed: [] },
+    ],
+    [
+      'a node outside of the selector',
+      { taints: [taint(ARM)] },
+      { nodeSelector: parseSelector('a=b') },
+      { taints: [], managed: [] },
+    ],
+    ['a node that is being deleted', { deleting: true, taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
+    ['a node without an architecture', { architecture: '', taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
+  ];
+  for (const [given, what, more, expected] of rows) {
+    it(`${given}: ${typeof expected === 'string' ? expected : `leaves ${expected.taints.length} taint(s)`}`, () => {
+      const decision = undoNode(node(what), taints(more));
+      if (typeof expected === 'string') expect(decision).to.deep.equal({ kind: expected, conflicts: [] });
+      else {
+        const taints = plain(expected.taints);
+        expect(decision).to.deep.equal({ kind: 'set', ...NO_LABELS, taints, managed: undefined });
+      }
+    });
+  }
+});
+
+describe('the record of what is ours on a node', () => {
+  it('is read as it was written', () => {
+    const managed = {
+      taints: [
+        { key: 'a.b/c', value: '', effect: 'NoSchedule' },
+        { key: 'k', value: 'v', effect: 'X' },
+      ],
+      labels: [],
+    };
+    expect(writeManaged(managed)).to.equal('{"taints":["a.b/c=:NoSchedule","k=v:X"]}');
+    expect(readManaged(writeManaged(managed))).to.deep.equal(managed);
+    const labels = ['example.com/a', 'example.com/b'];
+    expect(writeManaged({ taints: [], labels })).to.equal('{"labels":["example.com/a","example.com/b"]}');
+    const both = { ...managed, labels };
+    expect(readManaged(writeManaged(both))).to.deep.equal(both);
+    expect(writeManaged({ taints: [], labels: [] })).to.equal(undefined);
+  });
+
+  it('names no label that we would never set', () => {
+    const labels = [
+      'a/b',
+      'kubernetes.io/os',
+      'node-role.kubernetes.io/x',
+      'x.k8s.io/y',
+      'plain',
+      'A/b',
+      'a/',
+      'a/b',
+      1,
+      null,
+    ];
+    expect(readManaged(JSON.stringify({ labels }))).to.deep.equal({ taints: [], labels: ['a/b', 'a/b'] });
+  });
+
+  for (const garbage of [
+    '',
+    'null',
+    '1',
+    '"x"',
+    '[]',
+    '{}',
+    '{"taints":{}}',
+    '{"taints":[{}]}',
+    '{"taints":["a:b"]}',
+    '{"labels":{"a/b":"true"}}',
+    '{"labels":"a/b"}',
+    '{',
+  ]) {
+    it(`counts as nothing where it is ${garbage || 'empty'}`, () => {
+      expect(readManaged(garbage)).to.deep.equal({ taints: [], labels: [] });
+    });
+  }
+});
+
+describe('a taint with our key and effect', () => {
+  const rows: [key: string, expected: boolean][] = [
+    ['supported-arch', true],
+    ['example.com/arch', true],
+    ['notkubernetes.io/arch', true],
+    ['kubernetes.io/arch', false],
+    ['node.kubernetes.io/arch', false],
+    ['x.k8s.io/arch', false],
+    ['k8s.io/arch', false],
+  ];
+  for (const [key, expected] of rows) {
+    it(`${key} is ${expected ? 'ours' : 'not ours'} unless it is recorded`, () => {
+      const what = { key, effect: 'NoSchedule' };
+      expect(isOurTaint(what, { taints: [] }, what)).to.equal(expected);
+      expect(isOurTaint(what, { taints: [{ ...what, value: 'x' }] }, what)).to.equal(true);
+    });
+  }
+});
+
+describe("the cluster's architectures", () => {
+  it('are those of its nodes, sorted, each once, but of none that goes and none unknown', () => {
+    const nodes = [
+      node({ architecture: 's390x', deleting: true }),
+      node({ architecture: 'arm64' }),
+      node({ architecture: 'x86_64' }),
+      node({ architecture: '' }),
+      node({ architecture: 'amd64' }),
+    ];
+    expect(architecturesOf(nodes)).to.deep.equal(['amd64', 'arm64']);
+    expect(nodes.map(nodeArchitecture)).to.deep.equal(['s390x', 'arm64', 'amd64', undefined, 'amd64']);
+  });
+});

@@ -1,0 +1,171 @@
+import { expect } from 'chai';
+import { taintText } from '../../../src/placement/nodes/node.ts';
+import {
+  blocksInitialization,
+  countByPool,
+  joinedUntainted,
+  joinedUntaintedNote,
+  notInitializedNote,
+  type PoolSettings,
+  poolCounts,
+  poolOf,
+  poolText,
+  untaintedPoolsNote,
+} from '../../../src/placement/nodes/pools.ts';
+import { parseSelector } from '../../../src/kit/selector.ts';
+import { node, settings, taint } from '../objects.ts';
+
+const OURS = 'supported-arch=arm64:NoSchedule';
+const KARPENTER = { 'karpenter.sh/nodepool': 'a' };
+
+/** Settings with these changes to `taints`. */
+const withTaints = (given: Partial<PoolSettings['taints']>, mode: PoolSettings['mode'] = 'taints'): PoolSettings => ({
+  mode,
+  taints: { ...settings().taints, ...given },
+});
+
+describe('the pool of a node', () => {
+  const rows: [labels: Record<string, string>, pool: string | undefined][] = [
+    [{}, undefined],
+    [{ 'karpenter.sh/nodepool': 'a' }, 'NodePool a'],
+    [{ 'eks.amazonaws.com/nodegroup': 'b' }, 'EKS node group b'],
+    [{ 'cloud.google.com/gke-nodepool': 'c' }, 'GKE node pool c'],
+    [{ 'kubernetes.azure.com/agentpool': 'd' }, 'AKS node pool d'],
+    [{ agentpool: 'e' }, 'AKS node pool e'],
+    [{ agentpool: 'e', 'karpenter.sh/nodepool': 'a' }, 'NodePool a'],
+    [{ agentpool: '' }, undefined],
+    [{ pool: 'x' }, undefined],
+  ];
+  for (const [labels, expected] of rows) {
+    it(`with the labels ${JSON.stringify(labels)} is ${expected ?? 'unknown'}`, () => {
+      const pool = poolOf(node({ labels }));
+      expect(pool && poolText(pool)).to.equal(expected);
+    });
+  }
+});
+
+describe('a node that joins', () => {
+  type Row = [
+    what: string,
+    given: Parameters<typeof node>[0],
+    by: PoolSettings,
+    /** The taint that is missing; `?` where its value is not known. */
+    missing: string | undefined,
+  ];
+  const plain = withTaints({});
+  const rows: Row[] = [
+    ['of a pool, without the taint', { labels: KARPENTER }, plain, OURS],
+    ['of a pool, with the taint', { labels: KARPENTER, taints: [taint(OURS)] }, plain, undefined],
+    [
+      'of a pool, with the taint of another architecture',
+      { labels: KARPENTER, taints: [taint('supported-arch=amd64:NoSchedule')] },
+      plain,
+      OURS,
+    ],
+    [
+      'of a pool, with another effect',
+      { labels: KARPENTER, taints: [taint('supported-arch=arm64:PreferNoSchedule')] },
+      plain,
+      OURS,
+    ],
+    ['of a pool, with taints of others', { labels: KARPENTER, taints: [taint('gpu=yes:NoSchedule')] }, plain, OURS],
+    ['of no pool', { labels: {} }, plain, undefined],
+    ['that is being deleted', { labels: KARPENTER, deleting: true }, plain, undefined],
+    ['whose architecture is not known', { labels: KARPENTER, architecture: '' }, plain, '?'],
+    [
+      'whose architecture is not known, with the taint',
+      { labels: KARPENTER, architecture: '', taints: [taint(OURS)] },
+      plain,
+      undefined,
+    ],
+    [
+      'whose label alone has the architecture',
+      { labels: { ...KARPENTER, 'kubernetes.io/arch': 'arm64' }, architecture: '' },
+      plain,
+      OURS,
+    ],
+    ['in the mode both', { labels: KARPENTER }, withTaints({}, 'both'), OURS],
+    ['in the mode affinity', { labels: KARPENTER }, withTaints({ manage: false }, 'affinity'), undefined],
+    ['with taints.manage: false', { labels: KARPENTER }, withTaints({ manage: false }), undefined],
+    [
+      'outside of taints.nodeSelector',
+      { labels: KARPENTER },
+      withTaints({ nodeSelector: parseSelector('team=x') }),
+      undefined,
+    ],
+    [
+      'within taints.nodeSelector',
+      { labels: { ...KARPENTER, team: 'x' } },
+      withTaints({ nodeSelector: parseSelector('team=x') }),
+      OURS,
+    ],
+  ];
+  for (const [what, given, by, missing] of rows) {
+    it(`${what}: ${missing === undefined ? 'lacks nothing' : `lacks ${missing}`}`, () => {
+      const found = joinedUntainted(node(given), by);
+      expect(found && (found.taint === undefined ? '?' : taintText(found.taint))).to.equal(missing);
+    });
+  }
+
+  it('is reported with the pool, the taint, and what to do', () => {
+    const arm64 = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
+    expect(joinedUntaintedNote({ kind: 'NodePool', name: 'a' }, arm64, plain)).to.equal(
+      'the node joined NodePool a without the taint supported-arch=arm64:NoSchedule. The controller sets the taint, but an ' +
+        'autoscaler that plans without it may start nodes that pending pods cannot use. Add the taint to ' +
+        'spec.template.spec.taints of a NodePool for one architecture, or use placement.mode: affinity (docs/autoscalers.md)',
+    );
+    expect(joinedUntaintedNote({ kind: 'EKS node group', name: 'b' }, undefined, plain)).to.match(
+      /joined EKS node group b without the taint supported-arch=<architecture>:NoSchedule\..* Add the taint to the taints of EKS node group b, so that its nodes register with it/,
+    );
+  });
+
+  it('is named with its pool by plan, a NodePool only where NodePools cannot be read', () => {
+    const nodes = [
+      ...['b', 'a', 'a'].map((name) => node({ labels: { 'karpenter.sh/nodepool': name } })),
+      node({ labels: { agentpool: 'c' } }),
+      node({ labels: { agentpool: 'd' }, taints: [taint(OURS)] }),
+      node({}),
+    ];
+    expect(untaintedPoolsNote(nodes, plain, false)).to.equal(
+      'nodes without the taint supported-arch:NoSchedule belong to pools: AKS node pool c (1 node), NodePool a (2 nodes), ' +
+        'NodePool b (1 node). If these pools are scaled, their templates need the taint: an autoscaler that plans without it may ' +
+        'start nodes that pending pods cannot use (docs/autoscalers.md)',
+    );
+    expect(untaintedPoolsNote(nodes, plain, true)).to.include('pools: AKS node pool c (1 node). If');
+    expect(untaintedPoolsNote(nodes.slice(4), plain, true)).to.equal(undefined);
+  });
+
+  it('is counted by pool, and the first few pools are named', () => {
+    const nodes = ['1', '2', '3', '4', '5', '6', '7', '7'].map((name) => node({ labels: { agentpool: name } }));
+    const text = poolCounts(countByPool(nodes, () => true));
+    expect(text).to.match(/^AKS node pool 1 \(1 node\), .*AKS node pool 5 \(1 node\), and 2 more$/);
+  });
+});
+
+describe('a node of Karpenter that is not initialized', () => {
+  const REGISTERED = { ...KARPENTER, 'karpenter.sh/registered': 'true' };
+  const rows: [what: string, labels: Record<string, string>, taints: string[], blocked: boolean][] = [
+    ['with the taint alone', REGISTERED, [OURS], true],
+    ['with the taint alone, under another value and effect', REGISTERED, ['supported-arch=x:PreferNoSchedule'], true],
+    ['without a taint', REGISTERED, [], false],
+    ['with one more taint', REGISTERED, [OURS, 'node.kubernetes.io/not-ready:NoSchedule'], false],
+    ['with a taint of others', REGISTERED, ['node.cilium.io/agent-not-ready:NoExecute'], false],
+    ['that has not joined', KARPENTER, [OURS], false],
+    ['that is initialized after all', { ...REGISTERED, 'karpenter.sh/initialized': 'true' }, [OURS], false],
+  ];
+  for (const [what, labels, taints, blocked] of rows) {
+    it(`${what}, ${blocked ? 'waits' : 'does not wait'} for the taint of archaware to go`, () => {
+      const found = blocksInitialization(node({ labels, taints: taints.map((text) => taint(text)) }), settings());
+      expect(found && taintText(found)).to.equal(blocked ? taints[0] : undefined);
+    });
+  }
+
+  it('is reported with the pool and what to do', () => {
+    const arm64 = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
+    expect(notInitializedNote(node({ labels: REGISTERED }), arm64, 5)).to.equal(
+      'Karpenter has not initialized the node for 5 minutes, and supported-arch=arm64:NoSchedule is the only taint that is left. ' +
+        'If that taint stands in startupTaints of NodePool a, move it to taints: it never goes, so Karpenter keeps counting the ' +
+        'node as free for every pod, and starts no other (docs/autoscalers.md)',
+    );
+  });
+});

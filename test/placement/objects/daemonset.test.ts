@@ -1,0 +1,255 @@
+import { expect } from 'chai';
+import { decideTemplate, readDaemonSet, readRecorded } from '../../../src/placement/objects/daemonset.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { undoTemplate } from '../../../src/placement/undo.ts';
+import { toleration } from '../objects.ts';
+
+const AMD = toleration('supported-arch=amd64:NoSchedule');
+const ARM = toleration('supported-arch=arm64:NoSchedule');
+const OLD = toleration('arch=amd64:NoSchedule');
+const SOFT = toleration('supported-arch=amd64:PreferNoSchedule');
+const AUTHORS = { key: 'gpu', operator: 'Exists', effect: 'NoSchedule', new: { field: 1 } };
+const EVERYTHING = { operator: 'Exists' };
+
+function daemonSet(present: readonly JsonObject[] | undefined, recorded: readonly JsonObject[] | string | undefined) {
+  return readDaemonSet({
+    metadata: {
+      ...(recorded === undefined
+        ? {}
+        : {
+            annotations: {
+              'archaware.dev/tolerations': typeof recorded === 'string' ? recorded : JSON.stringify(recorded),
+            },
+          }),
+    },
+    spec: { template: { spec: present === undefined ? {} : { tolerations: present } } },
+  });
+}
+
+type Row = [
+  given: string,
+  present: readonly JsonObject[] | undefined,
+  recorded: readonly JsonObject[] | string | undefined,
+  wanted: readonly ReturnType<typeof toleration>[],
+  expected: 'settled' | { tolerations: readonly JsonObject[]; recorded: readonly JsonObject[]; rolls: boolean },
+  liveTaints?: readonly string[],
+];
+
+describe('the decision for a template', () => {
+  const rows: Row[] = [
+    ['no list', undefined, undefined, [AMD], { tolerations: [AMD], recorded: [AMD], rolls: true }],
+    ['an empty list', [], undefined, [AMD, ARM], { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: true }],
+    ['what it should have', [AUTHORS, AMD], [AMD], [AMD], 'settled'],
+    ['nothing wanted', [AUTHORS], undefined, [], 'settled'],
+    [
+      "its author's own are kept, in their place",
+      [AUTHORS, { key: 'x', operator: 'Exists' }],
+      undefined,
+      [ARM],
+      { tolerations: [AUTHORS, { key: 'x', operator: 'Exists' }, ARM], recorded: [ARM], rolls: true },
+    ],
+    ['it tolerates everything already', [EVERYTHING], undefined, [AMD, ARM], 'settled'],
+    ['its author gave it the very same', [AMD], undefined, [AMD], 'settled'],
+    [
+      'its author gave it one of two',
+      [AMD],
+      undefined,
+      [AMD, ARM],
+      { tolerations: [AMD, ARM], recorded: [ARM], rolls: true },
+    ],
+    [
+      'its author tolerates everything from now on',
+      [AMD, EVERYTHING],
+      [AMD],
+      [AMD],
+      { tolerations: [EVERYTHING], recorded: [], rolls: true },
+    ],
+    [
+      'its author gives it the very same from now on',
+      [AMD, AUTHORS, { ...AMD }],
+      [AMD],
+      [AMD],
+      { tolerations: [AUTHORS, AMD], recorded: [], rolls: true },
+    ],
+    ['the set grew', [AMD], [AMD], [AMD, ARM], { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: true }],
+    [
+      'the set shrank',
+      [AMD, AUTHORS, ARM],
+      [AMD, ARM],
+      [ARM],
+      { tolerations: [AUTHORS, ARM], recorded: [ARM], rolls: true },
+    ],
+    [
+      'the set shrank, under a taint that nodes carry',
+      [AMD, ARM],
+      [AMD, ARM],
+      [ARM],
+      { tolerations: [ARM], recorded: [ARM], rolls: true },
+      ['supported-arch:NoSchedule'],
+    ],
+    ['the set is another one', [AMD], [AMD], [ARM], { tolerations: [ARM], recorded: [ARM], rolls: true }],
+    ['the set shrank, but its author wants the rest', [AMD, ARM], [ARM], [ARM], 'settled'],
+    ['an update dropped ours', [AUTHORS], [AMD], [AMD], { tolerations: [AUTHORS, AMD], recorded: [AMD], rolls: true }],
+    [
+      'an update dropped ours, and they are wanted no more',
+      [AUTHORS],
+      [AMD],
+      [],
+      { tolerations: [AUTHORS], recorded: [], rolls: false },
+    ],
+    [
+      'an update changed ours',
+      [{ ...AMD, tolerationSeconds: 5 }],
+      [AMD],
+      [ARM],
+      { tolerations: [{ ...AMD, tolerationSeconds: 5 }, ARM], recorded: [ARM], rolls: true },
+    ],
+    [
+      'the record is in another order',
+      [AMD, ARM],
+      [ARM, AMD],
+      [AMD, ARM],
+      { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: false },
+    ],
+    ['the record cannot be read', [AMD], '{', [AMD], { tolerations: [AMD], recorded: [], rolls: false }],
+    ['the record lists what is not there', [AMD], [ARM], [AMD], { tolerations: [AMD], recorded: [], rolls: false }],
+
+    // Key or effect have changed.
+    [
+      'the old key is on nodes still',
+      [OLD],
+      [OLD],
+      [AMD],
+      { tolerations: [OLD, AMD], recorded: [OLD, AMD], rolls: true },
+      ['arch:NoSchedule'],
+    ],
+    [
+      'both keys are on nodes',
+      [OLD, AMD],
+      [OLD, AMD],
+      [AMD],
+      'settled',
+      ['arch:NoSchedule', 'supported-arch:NoSchedule'],
+    ],
+    [
+      'the old key is on no node any more',
+      [OLD, AMD],
+      [OLD, AMD],
+      [AMD],
+      { tolerations: [AMD], recorded: [AMD], rolls: true },
+      ['supported-arch:NoSchedule'],
+    ],
+    [
+      'the old effect is on nodes still',
+      [SOFT],
+      [SOFT],
+      [AMD],
+      { tolerations: [SOFT, AMD], recorded: [SOFT, AMD], rolls: true },
+      ['supported-arch:PreferNoSchedule'],
+    ],
+    [
+      'a live taint does not make ours what is not recorded',
+      [OLD],
+      undefined,
+      [AMD],
+      { tolerations: [OLD, AMD], recorded: [AMD], rolls: true },
+      ['arch:NoSchedule'],
+    ],
+  ];
+  for (const [given, present, recorded, wanted, expected, liveTaints = []] of rows) {
+    const saying =
+      expected === 'settled' ? expected : `${expected.rolls ? 'rolls' : 'annotates'} to ${expected.tolerations.length}`;
+    it(`${given}: ${saying}`, () => {
+      const decision = decideTemplate(daemonSet(present, recorded), wanted, new Set(liveTaints));
+      if (expected === 'settled') {
+        expect(decision).to.deep.equal({ kind: 'settled' });
+        return;
+      }
+      expect(decision).to.deep.equal({
+        kind: 'set',
+        tolerations: expected.tolerations,
+        recorded: expected.recorded.length === 0 ? undefined : JSON.stringify(expected.recorded),
+        rolls: expected.rolls,
+      });
+    });
+
+    it(`${given}: settled when decided again`, () => {
+      const decision = decideTemplate(daemonSet(present, recorded), wanted, new Set(liveTaints));
+      if (decision.kind !== 'set') return;
+      const after = daemonSet(decision.tolerations, decision.recorded);
+      expect(decideTemplate(after, wanted, new Set(liveTaints))).to.deep.equal({ kind: 'settled' });
+    });
+  }
+
+  it('keeps what is there as the very objects that were read', () => {
+    const before = daemonSet([AUTHORS, AMD], [AMD]);
+    const decision = decideTemplate(before, [AMD, ARM], new Set());
+    expect(decision.kind === 'set' && decision.tolerations[0]).to.equal(before.template.tolerations?.[0]);
+  });
+});
+
+describe('undoing a template', () => {
+  const rows: [
+    given: string,
+    present: readonly JsonObject[],
+    recorded: readonly JsonObject[] | undefined,
+    left?: JsonObject[],
+  ][] = [
+    ['nothing of ours', [AUTHORS], undefined],
+    ['the very same of its author', [AMD], undefined],
+    ['ours among others', [AUTHORS, AMD, EVERYTHING, OLD], [AMD, OLD], [AUTHORS, EVERYTHING]],
+    ['a record alone', [AUTHORS], [AMD], [AUTHORS]],
+    ["ours twice, one of them its author's", [AMD, { ...AMD }], [AMD], [AMD]],
+  ];
+  for (const [given, present, recorded, left] of rows) {
+    it(`${given}: ${left === undefined ? 'settled' : `leaves ${left.length}`}`, () => {
+      const decision = undoTemplate(daemonSet(present, recorded));
+      if (left === undefined) expect(decision).to.deep.equal({ kind: 'settled' });
+      else expect(decision).to.deep.include({ kind: 'set', tolerations: left, recorded: undefined });
+    });
+  }
+});
+
+describe('the record of which tolerations are ours', () => {
+  const rows: [annotation: string | undefined, expected: readonly JsonObject[]][] = [
+    [undefined, []],
+    ['', []],
+    ['null', []],
+    ['{}', []],
+    ['"x"', []],
+    ['[1, null, "x", [], {}]', []],
+    ['[{"key":"","value":"a","effect":"NoSchedule"}]', []],
+    ['[{"key":"k","value":1,"effect":"NoSchedule"}]', []],
+    ['[{"key":"k","operator":"Exists","value":"v","effect":"E","more":1}]', [toleration('k=v:E')]],
+    [JSON.stringify([AMD, ARM]), [AMD, ARM]],
+  ];
+  for (const [annotation, expected] of rows) {
+    it(`reads ${annotation ?? 'nothing'} as ${expected.length}`, () => {
+      expect(readRecorded(annotation)).to.deep.equal(expected);
+    });
+  }
+});
+
+describe('whether a DaemonSet has settled', () => {
+  const done = { observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3 };
+  const rows: [given: string, status: JsonObject, expected: boolean][] = [
+    ['all are new and available', done, true],
+    ['the controller has not seen it', { ...done, observedGeneration: 1 }, false],
+    ['one is of the old template', { ...done, updatedNumberScheduled: 2 }, false],
+    ['one is not available', { ...done, numberAvailable: 2 }, false],
+    ['none is wanted', { observedGeneration: 2 }, true],
+    ['no status yet', {}, false],
+  ];
+  for (const [given, status, expected] of rows) {
+    it(`${given}: ${expected ? 'yes' : 'no'}`, () => {
+      const read = readDaemonSet({ metadata: { generation: 2 }, status });
+      expect(read.settled).to.equal(expected);
+      expect(read.desired).to.equal(status.desiredNumberScheduled ?? 0);
+    });
+  }
+
+  it('rolls unless it says otherwise', () => {
+    expect(readDaemonSet({}).updateStrategy).to.equal('RollingUpdate');
+    expect(readDaemonSet({ spec: { updateStrategy: { type: 'OnDelete' } } }).updateStrategy).to.equal('OnDelete');
+  });
+});

@@ -1,0 +1,318 @@
+import { expect } from 'chai';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { readNamespace } from '../../../src/placement/eligibility.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { readNode } from '../../../src/placement/nodes/node.ts';
+import { podAfter, readPod, readPullSecrets } from '../../../src/placement/objects/pod.ts';
+import { toleration } from '../objects.ts';
+
+const POD: JsonObject = {
+  metadata: {
+    namespace: 'shop',
+    name: 'web-1',
+    uid: 'u1',
+    generation: 3,
+    resourceVersion: '42',
+    creationTimestamp: '2026-01-01T00:00:01Z',
+    labels: { app: 'web' },
+    annotations: { 'archaware.dev/architectures': 'amd64', 'kubernetes.io/config.mirror': 'h' },
+    ownerReferences: [
+      { kind: 'Other', name: 'o', uid: 'u0' },
+      { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'u2', controller: true },
+    ],
+    deletionTimestamp: '2026-01-01T01:00:00Z',
+  },
+  spec: {
+    os: { name: 'windows' },
+    nodeName: 'n1',
+    priorityClassName: 'high',
+    serviceAccountName: 'robot',
+    imagePullSecrets: [{ name: 'one' }, {}, { name: 'two' }],
+    initContainers: [{ image: 'init', imagePullPolicy: 'Always' }],
+    containers: [
+      { image: 'a', imagePullPolicy: 'IfNotPresent' },
+      { image: 'a', imagePullPolicy: 'IfNotPresent' },
+    ],
+    tolerations: [{ key: 'x', operator: 'Exists', tolerationSeconds: 300, new: { field: true } }],
+  },
+  status: { phase: 'Pending' },
+};
+
+describe('reading a pod', () => {
+  it('takes what decides, and keeps its tolerations whole', () => {
+    const { labels, ...pod } = readPod(POD);
+    expect({ ...labels }).to.deep.equal({ app: 'web' });
+    expect(pod).to.deep.equal({
+      statement: 'amd64',
+      os: 'windows',
+      images: [
+        { image: 'init', pullPolicy: 'Always' },
+        { image: 'a', pullPolicy: 'IfNotPresent' },
+      ],
+      tolerations: [{ key: 'x', operator: 'Exists', tolerationSeconds: 300, new: { field: true } }],
+      priorityClassName: 'high',
+      pullSecrets: ['one', 'two'],
+      serviceAccountName: 'robot',
+      namespace: 'shop',
+      name: 'web-1',
+      written: undefined,
+      uid: 'u1',
+      generation: 3,
+      resourceVersion: '42',
+      createdAt: Date.UTC(2026, 0, 1, 0, 0, 1),
+      deleting: true,
+      mirror: true,
+      phase: 'Pending',
+      nodeName: 'n1',
+      broken: undefined,
+      owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
+      gated: undefined,
+    });
+  });
+
+  const gate = { name: 'archaware.dev/architecture' };
+  const gated: [spec: JsonObject, expected: JsonObject | undefined][] = [
+    [{}, undefined],
+    [{ schedulingGates: [] }, undefined],
+    [{ schedulingGates: [{ name: 'example.com/quota' }] }, undefined],
+    [{ schedulingGates: [gate] }, { gates: [gate], affinity: undefined, nodeSelector: undefined }],
+    [
+      { schedulingGates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
+      { gates: [{ name: 'q', new: 1 }, gate], affinity: { new: {} }, nodeSelector: { a: 'b' } },
+    ],
+    [{ schedulingGates: 'x' }, undefined],
+  ];
+  for (const [spec, expected] of gated) {
+    it(`takes what may be narrowed of a pod with the gates ${JSON.stringify(spec.schedulingGates)}`, () => {
+      expect(readPod({ spec }).gated).to.deep.equal(expected);
+    });
+  }
+
+  it('has no gate any more after its release', () => {
+    const pod = readPod({ metadata: { uid: 'u', generation: 1 }, spec: { schedulingGates: [gate] } });
+    const after = podAfter(pod, [toleration('k=v:NoSchedule')], { metadata: { generation: 2, resourceVersion: '9' } });
+    expect(after).to.include({ gated: undefined, generation: 2, resourceVersion: '9' });
+    expect(after.tolerations).to.deep.equal([toleration('k=v:NoSchedule')]);
+  });
+
+  it('tells an absent list of tolerations from an empty one', () => {
+    expect(readPod({}).tolerations).to.equal(undefined);
+    expect(readPod({ spec: { tolerations: null } }).tolerations).to.equal(undefined);
+    expect(readPod({ spec: { tolerations: [] } }).tolerations).to.deep.equal([]);
+  });
+
+  const isIn = (key: string, ...values: string[]): JsonObject[] => [{ key, operator: 'In', values }];
+  const terms = (...each: JsonObject[][]): JsonObject => {
+    const nodeSelectorTerms = each.map((matchExpressions) => ({ matchExpressions }));
+    return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } };
+  };
+  const os: [spec: JsonObject, expected: string][] = [
+    [{}, 'linux'],
+    [{ os: { name: 'windows' } }, 'windows'],
+    [{ os: { name: '' } }, 'linux'],
+    [{ os: 'windows' }, 'linux'],
+    [{ nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
+    [{ os: {}, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'windows'],
+    [{ os: { name: 'linux' }, nodeSelector: { 'kubernetes.io/os': 'windows' } }, 'linux'],
+    [{ nodeSelector: { 'beta.kubernetes.io/os': 'windows' } }, 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows')), 'windows'],
+    [terms([...isIn('disk', 'ssd', 'nvme'), ...isIn('kubernetes.io/os', 'windows')]), 'windows'],
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'windows')), 'windows'],
+    // Alternatives that leave it open.
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'linux')), 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows'), isIn('disk', 'ssd')), 'linux'],
+    [terms(isIn('kubernetes.io/os', 'windows', 'linux')), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'NotIn', values: ['linux'] }]), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'Exists' }]), 'linux'],
+    [terms(isIn('beta.kubernetes.io/os', 'windows')), 'linux'],
+    [terms(), 'linux'],
+    [terms([{ key: 'kubernetes.io/os', operator: 'In', values: [7] }]), 'linux'],
+    // What is said more plainly goes before it.
+    [{ ...terms(isIn('kubernetes.io/os', 'windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
+    [{ ...terms(isIn('kubernetes.io/os', 'windows')), os: { name: 'linux' } }, 'linux'],
+    // A preference binds nobody.
+    [
+      {
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              { weight: 1, preference: { matchExpressions: isIn('kubernetes.io/os', 'windows') } },
+            ],
+          },
+        },
+      },
+      'linux',
+    ],
+  ];
+  for (const [spec, expected] of os) {
+    it(`takes ${JSON.stringify(spec)} for ${expected}`, () => {
+      expect(readPod({ spec }).os).to.equal(expected);
+    });
+  }
+
+  it('takes the same image once for each pull policy', () => {
+    const containers = [
+      { image: 'a', imagePullPolicy: 'Never' },
+      { image: 'a', imagePullPolicy: 'Always' },
+      { image: 'a' },
+      { image: 'a', imagePullPolicy: 'Never' },
+      { image: '' },
+      {},
+    ];
+    expect(readPod({ spec: { containers } }).images).to.deep.equal([
+      { image: 'a', pullPolicy: 'Never' },
+      { image: 'a', pullPolicy: 'Always' },
+      { image: 'a', pullPolicy: '' },
+    ]);
+  });
+
+  it('keeps labels that are named like what every object has', () => {
+    const { labels } = readPod({ metadata: JSON.parse('{"labels": {"__proto__": "x", "constructor": "y", "n": 1}}') });
+    expect(Object.entries(labels)).to.deep.equal([
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ]);
+  });
+});
+
+describe('reading a pod again', () => {
+  const spec = { containers: [{ name: 'c', image: 'a' }], tolerations: [{ key: 'k' }] };
+  const first = { metadata: { uid: 'u', generation: 1, resourceVersion: '5', labels: { a: 'b' } }, spec };
+  const before = readPod(first);
+  const again = (metadata: object, more: object = {}) =>
+    readPod({ ...first, ...more, metadata: { ...first.metadata, resourceVersion: '6', ...metadata } }, before);
+
+  it('takes from before what only a new generation changes', () => {
+    expect(again({}).images).to.equal(before.images);
+    expect(again({}).tolerations).to.equal(before.tolerations);
+    expect(again({})).to.deep.equal({ ...before, resourceVersion: '6' });
+  });
+
+  it('reads everything of a new generation, of another pod, and where generations are not counted', () => {
+    const changed = { spec: { ...spec, containers: [{ name: 'c', image: 'other' }] } };
+    const images = [{ image: 'other', pullPolicy: '' }];
+    expect(again({ generation: 2 }, changed).images).to.deep.equal(images);
+    expect(again({ uid: 'v' }, changed).images).to.deep.equal(images);
+    const uncounted = readPod({ ...first, metadata: { uid: 'u' } });
+    expect(readPod({ ...changed, metadata: { uid: 'u' } }, uncounted).images).to.deep.equal(images);
+  });
+
+  it('reads what changes without one', () => {
+    expect(again({ labels: { a: 'c' } }).labels).to.deep.equal({ a: 'c' });
+    expect(again({ annotations: { 'archaware.dev/architectures': 'arm64' } }).statement).to.equal('arm64');
+    expect(again({ deletionTimestamp: 'x' }).deleting).to.equal(true);
+    expect(again({}, { status: { phase: 'Running' } }).phase).to.equal('Running');
+    expect(again({}, { spec: { ...spec, nodeName: 'n' } }).nodeName).to.equal('n');
+    const owner = { kind: 'ReplicaSet', name: 'r', uid: 'x', controller: true };
+    expect(again({ ownerReferences: [owner] }).owner).to.include({ kind: 'ReplicaSet', uid: 'x' });
+  });
+});
+
+describe('objects that nobody should send', () => {
+  const odd: unknown[] = [
+    undefined,
+    null,
+    0,
+    -1,
+    Number.NaN,
+    true,
+    '',
+    'text',
+    [],
+    [null],
+    [[]],
+    {},
+    { a: 1 },
+    [{ a: 1 }],
+  ];
+  const readers = { readPod, readNode, readNamespace, readDaemonSet };
+  const shapes: [where: string, make: (value: unknown) => JsonObject][] = [
+    ['as metadata', (value) => ({ metadata: value })],
+    ['as spec', (value) => ({ spec: value })],
+    ['as status', (value) => ({ status: value })],
+    [
+      'in every field of metadata',
+      (value) => ({
+        metadata: Object.fromEntries(
+          [
+            'name',
+            'namespace',
+            'uid',
+            'generation',
+            'resourceVersion',
+            'creationTimestamp',
+            'deletionTimestamp',
+            'labels',
+            'annotations',
+            'ownerReferences',
+          ].map((field) => [field, value]),
+        ),
+      }),
+    ],
+    [
+      'in every field of spec',
+      (value) => ({
+        spec: Object.fromEntries(
+          [
+            'os',
+            'nodeName',
+            'nodeSelector',
+            'containers',
+            'initContainers',
+            'tolerations',
+            'taints',
+            'imagePullSecrets',
+            'template',
+            'updateStrategy',
+            'priorityClassName',
+          ].map((field) => [field, value]),
+        ),
+      }),
+    ],
+    [
+      'in lists',
+      (value) => ({ spec: { containers: [value], tolerations: [value], taints: [value], imagePullSecrets: [value] } }),
+    ],
+    [
+      'in a template',
+      (value) => ({ spec: { template: { metadata: value, spec: { containers: [value], tolerations: [value] } } } }),
+    ],
+    ['as an owner', (value) => ({ metadata: { ownerReferences: [value, { controller: true, kind: value }] } })],
+    ['as nodeInfo', (value) => ({ status: { nodeInfo: value, phase: value, desiredNumberScheduled: value } })],
+  ];
+  for (const [where, make] of shapes) {
+    it(`are read as far as they can be, with anything ${where}`, () => {
+      for (const value of odd) {
+        for (const read of Object.values(readers)) expect(read(make(value))).to.be.an('object');
+      }
+    });
+  }
+
+  it('leave out of a list what is no object', () => {
+    expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
+  });
+
+  it('keeps 256 images, each once for each pull policy, and one more that is marked where there are more', () => {
+    const read = (...images: string[]) => {
+      const containers = images.map((image) => ({ image }));
+      return readPod({ spec: { initContainers: [{ image: 'first' }], containers } }).images;
+    };
+    const many = Array.from({ length: 5_000 }, (_, index) => `i${index}`);
+    expect(read('a', 'first', 'a', '').map(({ image }) => image)).to.deep.equal(['first', 'a']);
+    expect(read(...many.slice(0, 255), ...many.slice(0, 255))).to.have.lengthOf(256);
+    expect(read(...many).map(({ image }) => image)).to.deep.equal(['first', ...many.slice(0, 256)]);
+    expect(read(...many).filter(({ isSurplus }) => isSurplus)).to.deep.equal([
+      { image: 'i255', pullPolicy: '', isSurplus: true },
+    ]);
+    expect(read('x'.repeat(100_000)).map(({ image }) => image.length)).to.deep.equal([5, 801]);
+  });
+
+  it('keeps 32 names of pull secrets, each once, and one more where there are more', () => {
+    const read = (...names: string[]) => readPullSecrets({ imagePullSecrets: names.map((name) => ({ name })) });
+    const many = Array.from({ length: 20_000 }, (_, index) => `s${index}`);
+    expect(read('a', 'b', 'a', '')).to.deep.equal(['a', 'b']);
+    expect(read(...many.slice(0, 32))).to.have.lengthOf(32);
+    expect(read(...many)).to.deep.equal(many.slice(0, 33));
+    expect(read('x'.repeat(100_000)).map(({ length }) => length)).to.deep.equal([254]);
+  });
+});

@@ -1,0 +1,82 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { readWorkload, skipWorkload } from '../../../src/placement/objects/workload.ts';
+import { settings } from '../objects.ts';
+
+const template = { metadata: { labels: { app: 'x' } }, spec: { containers: [{ image: 'nginx' }], nodeName: 'n1' } };
+
+function object(kind: string, spec: JsonObject = { template }, metadata: JsonObject = {}): JsonObject {
+  return { kind, metadata: { name: 'w', namespace: 'shop', ...metadata }, spec };
+}
+
+describe('what can be explained', () => {
+  const rows: [kind: string, object: JsonObject, images: readonly string[] | undefined][] = [
+    ['a Pod', { ...object('Pod', template.spec), metadata: template.metadata }, ['nginx']],
+    ['a Deployment', object('Deployment'), ['nginx']],
+    ['a ReplicaSet', object('ReplicaSet'), ['nginx']],
+    ['a StatefulSet', object('StatefulSet'), ['nginx']],
+    ['a DaemonSet', object('DaemonSet'), ['nginx']],
+    ['a Job', object('Job'), ['nginx']],
+    ['a CronJob', object('CronJob', { jobTemplate: { spec: { template } } }), ['nginx']],
+    ['a CronJob as if it were a Job', object('CronJob'), []],
+    ['a Deployment without anything in it', { kind: 'Deployment' }, []],
+    ['a Service', object('Service'), undefined],
+    ['an object without a kind', {}, undefined],
+    ['a kind named like a method of objects', object('toString'), undefined],
+  ];
+  for (const [given, read, images] of rows) {
+    it(`${given}: ${images?.join(', ') ?? 'no'}`, () => {
+      const workload = readWorkload(read);
+      expect(workload?.template.images.map(({ image }) => image)).to.deep.equal(images);
+      if (images?.length) {
+        expect(workload?.template.labels).to.deep.equal({ app: 'x' });
+        expect(workload?.demands.nodeName).to.equal('n1');
+      }
+    });
+  }
+
+  it("has a DaemonSet's pods tolerate what its controller makes them tolerate", () => {
+    const keys = (spec: JsonObject) =>
+      readWorkload(object('DaemonSet', { template: { spec } }))?.demands.tolerations.map(({ key }) => String(key)) ??
+      [];
+    expect(keys({}))
+      .to.include('node.kubernetes.io/unschedulable')
+      .and.not.include('node.kubernetes.io/network-unavailable');
+    expect(keys({ hostNetwork: true, tolerations: [{ key: 'own' }] })).to.include.members([
+      'own',
+      'node.kubernetes.io/network-unavailable',
+    ]);
+    expect(readWorkload(object('DaemonSet'))?.template.tolerations).to.equal(undefined);
+  });
+
+  it("names a pod's gates and what the scheduler last said of it", () => {
+    const conditions = [{ type: 'PodScheduled', status: 'False', message: '0/2 nodes are available' }];
+    const pod = { ...object('Pod', { schedulingGates: [{ name: 'a.example.com/g' }] }), status: { conditions } };
+    expect(readWorkload(pod)).to.deep.include({ gates: ['a.example.com/g'], scheduler: '0/2 nodes are available' });
+    const bound = { ...pod, status: { conditions: [{ type: 'PodScheduled', status: 'True', message: 'x' }] } };
+    expect(readWorkload(bound)).to.deep.include({ scheduler: undefined });
+  });
+});
+
+describe('what can be explained is left alone', () => {
+  const ignore = { labels: { 'archaware.dev/ignore': 'true' } };
+  const rows: [given: string, object: JsonObject, expected: string | undefined][] = [
+    ['a Deployment', object('Deployment'), undefined],
+    ['its own label says nothing of its pods', object('Deployment', { template }, ignore), undefined],
+    ["its template's label does", object('Deployment', { template: { metadata: ignore } }), 'ignored'],
+    ["a DaemonSet's own label", object('DaemonSet', { template }, ignore), 'ignored'],
+    ['a pod that has finished', { ...object('Pod'), status: { phase: 'Succeeded' } }, 'terminal'],
+  ];
+  for (const [given, read, expected] of rows) {
+    it(`${given}: ${expected ?? 'no'}`, () => {
+      const workload = readWorkload(read);
+      expect(workload && skipWorkload(workload, { name: 'shop', labels: {} }, settings())).to.equal(expected);
+    });
+  }
+  it('a DaemonSet where pods.daemonSets is ignore: daemonsets-ignored', () => {
+    const workload = readWorkload(object('DaemonSet'));
+    const skipped =
+      workload && skipWorkload(workload, { name: 'shop', labels: {} }, settings({ daemonSets: 'ignore' }));
+    expect(skipped).to.equal('daemonsets-ignored');
+  });
+});

@@ -1,0 +1,241 @@
+import { expect } from 'chai';
+import { type AffinityIntent, addedTo, withAffinity } from '../../../src/placement/patch/affinity.ts';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { preference, prefers, requirement, requires, shown, term } from '../affinities.ts';
+
+const BOTH = requirement('arch In amd64,arm64');
+const LINUX = requirement('os In linux');
+const POOL = requirement('pool In fast');
+
+function intent(required: AffinityIntent['required'], ...preferred: [architecture: string, weight: number][]) {
+  return { required, preferred: preferred.map(([architecture, weight]) => ({ architecture, weight })) };
+}
+
+type Row = readonly [given: string, spec: JsonObject, intent: AffinityIntent, expected: string | undefined];
+
+/** `expected`: the affinity in one line; undefined: nothing is to be added. */
+function check(rows: readonly Row[]): void {
+  for (const [given, spec, what, expected] of rows) {
+    it(`${given}: ${expected ?? 'nothing is added'}`, () => {
+      const before = structuredClone(spec);
+      const affinity = withAffinity(spec, what);
+      expect(affinity && shown({ affinity })).to.equal(expected);
+      expect(spec, 'what was given').to.deep.equal(before);
+    });
+  }
+}
+
+describe('what is required of nodes', () => {
+  const arch = intent([BOTH]);
+  const fields = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
+  check([
+    ['no affinity', {}, arch, 'arch In amd64,arm64'],
+    ['null for affinity', { affinity: null }, arch, 'arch In amd64,arm64'],
+    ['an empty affinity', { affinity: {} }, arch, 'arch In amd64,arm64'],
+    ['null for node affinity', { affinity: { nodeAffinity: null } }, arch, 'arch In amd64,arm64'],
+    ['nothing is wanted', { affinity: requires(term('zone In a')) }, intent([]), undefined],
+    ['a term on another key', { affinity: requires(term('zone In a')) }, arch, 'zone In a & arch In amd64,arm64'],
+    [
+      'two terms on other keys',
+      { affinity: requires(term('zone In a'), term('zone In b', 'gpu Exists')) },
+      arch,
+      'zone In a & arch In amd64,arm64 | zone In b & gpu Exists & arch In amd64,arm64',
+    ],
+    ['a term on the architecture', { affinity: requires(term('arch In arm64')) }, arch, undefined],
+    ['a term against one', { affinity: requires(term('arch NotIn s390x')) }, arch, undefined],
+    ['a term on the old name of the architecture', { affinity: requires(term('old-arch In arm64')) }, arch, undefined],
+    [
+      'one of two terms is on the architecture',
+      { affinity: requires(term('arch In arm64'), term('zone In a')) },
+      arch,
+      'arch In arm64 | zone In a & arch In amd64,arm64',
+    ],
+    [
+      'a term on the architecture and more',
+      { affinity: requires(term('zone In a', 'arch In arm64')) },
+      arch,
+      undefined,
+    ],
+    ['a term of fields only', { affinity: requires(fields) }, arch, 'arch In amd64,arm64 & metadata.name In n1'],
+    [
+      'a term of fields, with null for expressions',
+      { affinity: requires({ ...fields, matchExpressions: null }) },
+      arch,
+      'arch In amd64,arm64 & metadata.name In n1',
+    ],
+    ['an empty term stays, as it matches no node', { affinity: requires({}) }, arch, undefined],
+    ['a term of empty lists', { affinity: requires({ matchExpressions: [], matchFields: [] }) }, arch, undefined],
+    [
+      'an empty term beside another',
+      { affinity: requires({}, term('zone In a')) },
+      arch,
+      '{} | zone In a & arch In amd64,arm64',
+    ],
+    ['an empty list of terms, which the API server refuses', { affinity: requires() }, arch, undefined],
+    [
+      'null for the terms, which it refuses too',
+      { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: null } } } },
+      arch,
+      undefined,
+    ],
+    [
+      'null for what is required',
+      { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: null } } },
+      arch,
+      'arch In amd64,arm64',
+    ],
+  ]);
+});
+
+describe('what a node selector says', () => {
+  const all = intent([BOTH, LINUX, POOL]);
+  const selecting = (nodeSelector: JsonObject, affinity?: JsonObject) =>
+    affinity === undefined ? { nodeSelector } : { nodeSelector, affinity };
+  check([
+    ['of the architecture', selecting({ 'kubernetes.io/arch': 'arm64' }), intent([BOTH]), undefined],
+    ['of its old name', selecting({ 'beta.kubernetes.io/arch': 'arm64' }), intent([BOTH]), undefined],
+    ['of the architecture, as an empty text', selecting({ 'kubernetes.io/arch': '' }), intent([BOTH]), undefined],
+    [
+      'of the architecture, where more is wanted',
+      selecting({ 'kubernetes.io/arch': 'arm64' }),
+      all,
+      'os In linux & pool In fast',
+    ],
+    ['of the OS', selecting({ 'kubernetes.io/os': 'linux' }), all, 'arch In amd64,arm64 & pool In fast'],
+    ['of its old name', selecting({ 'beta.kubernetes.io/os': 'linux' }), all, 'arch In amd64,arm64 & pool In fast'],
+    ['of a label that is matched', selecting({ pool: 'slow' }), all, 'arch In amd64,arm64 & os In linux'],
+    ['of something else', selecting({ zone: 'a' }), intent([BOTH]), 'arch In amd64,arm64'],
+    [
+      'of the architecture, beside terms on other keys',
+      selecting({ 'kubernetes.io/arch': 'arm64' }, requires(term('zone In a'))),
+      intent([BOTH]),
+      undefined,
+    ],
+    [
+      'of the architecture, where one is preferred',
+      selecting({ 'kubernetes.io/arch': 'arm64' }),
+      intent([BOTH], ['arm64', 75]),
+      'prefers arch In arm64 (75)',
+    ],
+    ['nothing', { nodeSelector: null }, intent([BOTH]), 'arch In amd64,arm64'],
+  ]);
+});
+
+describe('several requirements', () => {
+  check([
+    ['where there is nothing', {}, intent([BOTH, LINUX]), 'arch In amd64,arm64 & os In linux'],
+    [
+      'each is added to the terms that do not speak of it',
+      { affinity: requires(term('arch In arm64'), term('old-os In linux'), term('pool Exists'), term('zone In a')) },
+      intent([BOTH, LINUX, POOL]),
+      'arch In arm64 & os In linux & pool In fast' +
+        ' | old-os In linux & arch In amd64,arm64 & pool In fast' +
+        ' | pool Exists & arch In amd64,arm64 & os In linux' +
+        ' | zone In a & arch In amd64,arm64 & os In linux & pool In fast',
+    ],
+  ]);
+});
+
+describe('what is preferred', () => {
+  const arm = intent([], ['arm64', 75], ['amd64', 25]);
+  const ours = 'prefers arch In arm64 (75), arch In amd64 (25)';
+  const own = (...texts: string[]) => ({ affinity: prefers(...texts) });
+  check([
+    ['where there is no affinity', {}, arm, ours],
+    ['beside what the pod prefers of other keys', own('zone In a'), arm, `prefers zone In a (1), ${ours.slice(8)}`],
+    ['the pod prefers an architecture', own('amd64=10'), arm, undefined],
+    ['the pod prefers one among other things', own('zone In a', 'amd64=10'), arm, undefined],
+    ['the pod prefers one by its old name', own('old-arch In amd64'), arm, undefined],
+    ['nothing is preferred', own('zone In a'), intent([]), undefined],
+    [
+      'an empty list of preferences',
+      { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } } },
+      arm,
+      ours,
+    ],
+    [
+      'the pod requires an architecture: the preference is added all the same',
+      { affinity: requires(term('arch In amd64,arm64')) },
+      { ...arm, required: [BOTH] },
+      `arch In amd64,arm64; ${ours}`,
+    ],
+    [
+      'the pod requires and prefers architectures',
+      {
+        affinity: {
+          nodeAffinity: {
+            ...objectAt(requires(term('arch In arm64')), 'nodeAffinity'),
+            ...objectAt(prefers('arm64=1'), 'nodeAffinity'),
+          },
+        },
+      },
+      { ...arm, required: [BOTH] },
+      undefined,
+    ],
+    [
+      'the pod prefers an architecture: what is required is added all the same',
+      own('amd64=10'),
+      { ...arm, required: [BOTH] },
+      'arch In amd64,arm64; prefers arch In amd64 (10)',
+    ],
+    ['both are added', {}, { ...arm, required: [BOTH] }, `arch In amd64,arm64; ${ours}`],
+  ]);
+});
+
+describe('affinity of other kinds', () => {
+  it('stays, and so does every field that nobody knows', () => {
+    const before = {
+      podAffinity: { required: [1] },
+      podAntiAffinity: { preferred: [2] },
+      later: true,
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'], new: 1 }], new: 2 }],
+          new: 3,
+        },
+        preferredDuringSchedulingIgnoredDuringExecution: [{ ...preference('zone In a'), new: 4 }],
+        new: 5,
+      },
+    };
+    expect(withAffinity({ affinity: before }, intent([BOTH], ['arm64', 75]))).to.deep.equal({
+      ...before,
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'], new: 1 }, BOTH], new: 2 },
+          ],
+          new: 3,
+        },
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          { ...preference('zone In a'), new: 4 },
+          preference('arm64=75'),
+        ],
+        new: 5,
+      },
+    });
+  });
+});
+
+describe('what was added to a spec', () => {
+  const required = [BOTH, LINUX];
+  const rows: [given: string, spec: JsonObject, expected: unknown][] = [
+    ['the list is ours as a whole', {}, [BOTH, LINUX]],
+    [
+      'each of the terms, and only what it lacked',
+      { affinity: requires(term('zone In a'), {}, term('arch In amd64,arm64')) },
+      [
+        { term: 0, ...BOTH },
+        { term: 0, ...LINUX },
+        { term: 2, ...LINUX },
+      ],
+    ],
+    ['nothing', { affinity: requires(term('arch In amd64,arm64', 'os In linux')) }, []],
+    ['what a node selector left', { nodeSelector: { 'kubernetes.io/os': 'linux' } }, [BOTH]],
+  ];
+  for (const [given, spec, expected] of rows) {
+    it(given, () => {
+      const affinity = withAffinity(spec, { required, preferred: [] });
+      expect(addedTo(spec, { affinity: affinity ?? spec.affinity }, required)).to.deep.equal(expected);
+    });
+  }
+});

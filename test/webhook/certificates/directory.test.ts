@@ -1,0 +1,250 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createAuthority } from '../../../hack/cluster/certificates.ts';
+import type { Clock } from '../../../src/kit/clock.ts';
+import { createCertificateDirectory } from '../../../src/webhook/certificates/directory.ts';
+import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
+import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
+import { createHandClock, type HandClock } from '../../controllers/hand-clock.ts';
+import { until } from '../self-made.ts';
+
+const HOUR = 3_600_000;
+const authority = createAuthority('one');
+const other = createAuthority('other');
+
+/** The three files of a certificate of this many hours. */
+function files(hours = 1000, by = authority): Record<'tls.crt' | 'tls.key' | 'ca.crt', string> {
+  const { certificate, key } = by.issue('hook', ['hook.svc'], new Date(Date.now() + hours * HOUR));
+  return { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': by.certificate };
+}
+
+describe('certificates of a directory', () => {
+  let directory: string;
+  let hand: HandClock;
+  let end: AbortController;
+  let running: Promise<void>;
+  let source: CertificateSource;
+  let problems: string[];
+  let served: ServingCertificate[];
+  /** How often the clock was asked: at every look. */
+  let asked: number;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'archaware-certificates-'));
+    [hand, end, running] = [createHandClock(), new AbortController(), Promise.resolve()];
+    [problems, served, asked] = [[], [], 0];
+  });
+  afterEach(async () => {
+    end.abort();
+    await running;
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  async function put(contents: Readonly<Record<string, string>>): Promise<void> {
+    for (const [name, text] of Object.entries(contents)) {
+      await writeFile(join(directory, `${name}.new`), text);
+      await rename(join(directory, `${name}.new`), join(directory, name));
+    }
+  }
+  async function start(at = directory): Promise<void> {
+    const begin = Date.now();
+    const wall = () => {
+      asked += 1;
+      return begin + hand.wall();
+    };
+    const clock: Clock = { ...hand, wall };
+    const onProblem = (problem: string | undefined) => problems.push(problem ?? 'none');
+    source = createCertificateDirectory({ directory: at, clock, onProblem, intervalMs: 2 });
+    source.onChange((certificate) => served.push(certificate));
+    running = source.run(end.signal);
+    await until('it has looked', () => hand.waiting === 1);
+  }
+  /** Lets time pass, until the next looks are over. */
+  async function pass(ms = 2000, looks = 1): Promise<void> {
+    for (let look = 0; look < looks; look += 1) {
+      await hand.advance(ms);
+      await until('it has looked', () => hand.waiting === 1);
+    }
+  }
+  /** Puts files, and waits until that was seen. */
+  async function putSeen(contents: Readonly<Record<string, string>>): Promise<void> {
+    const before = asked;
+    await put(contents);
+    await until('it is seen', () => asked > before);
+  }
+  const serves = (cert: string) => until('it is served', () => source.current()?.cert === cert);
+
+  it('are served, with the bundle for clients and their last moment', async () => {
+    const given = files(5);
+    await put(given);
+    await start();
+    expect(source.current()).to.deep.include({ cert: given['tls.crt'], key: given['tls.key'], ca: given['ca.crt'] });
+    expect(source.current()?.notAfter).to.be.closeTo(Date.now() + 5 * HOUR, 60_000);
+    expect(served).to.deep.equal([source.current()]);
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('are served without a bundle where there is none, or an empty one', async () => {
+    const { 'ca.crt': ca, ...pair } = files();
+    await put(pair);
+    await start();
+    expect(source.current()).to.include({ ca: undefined });
+    await put({ 'ca.crt': ca });
+    await until('the bundle is known', () => source.current()?.ca === ca);
+    await put({ 'ca.crt': '\n' });
+    await until('the bundle is gone', () => source.current()?.ca === undefined);
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('are served without a bundle that does not vouch for them, which is said', async () => {
+    await put({ ...files(), 'ca.crt': other.certificate });
+    await start();
+    await pass(2000, 3);
+    expect(source.current()).to.include({ ca: undefined });
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.match(/ca\.crt does not vouch for .*tls\.crt$/);
+  });
+
+  const wrong: [what: string, contents: () => Record<string, string>, problem: RegExp][] = [
+    ['no files', () => ({}), /tls\.crt cannot be read: it does not exist$/],
+    ['no key', () => ({ 'tls.crt': files()['tls.crt'] }), /tls\.key cannot be read: it does not exist$/],
+    ['no PEM', () => ({ ...files(), 'tls.crt': 'hello' }), /tls\.crt holds no PEM certificate$/],
+    [
+      'a certificate that is cut off',
+      () => ({ ...files(), 'tls.crt': files()['tls.crt'].slice(0, 99) }),
+      /cannot be read$/,
+    ],
+    ['a key of another', () => ({ ...files(), 'tls.key': files()['tls.key'] }), /tls\.key does not match .*tls\.crt$/],
+    [
+      'a key that is none',
+      () => ({ ...files(), 'tls.key': files()['tls.crt'] }),
+      /tls\.key cannot be read as a private key/,
+    ],
+  ];
+  for (const [what, contents, problem] of wrong) {
+    it(`with ${what} are a problem at the start, not a crash, until they are good`, async () => {
+      await put(contents());
+      await start();
+      expect(source.current()).to.equal(undefined);
+      expect(problems).to.have.length(1);
+      expect(problems[0]).to.contain(directory).and.match(problem).and.not.contain('BEGIN');
+      const given = files();
+      await put(given);
+      await serves(given['tls.crt']);
+      await until('that is said', () => problems.at(-1) === 'none');
+    });
+
+    it(`with ${what} do not take the place of good ones, and that is said when it lasts`, async () => {
+      const given = files();
+      await put(given);
+      await start();
+      for (const name of ['tls.crt', 'tls.key']) await rm(join(directory, name));
+      await put(contents());
+      await pass(2000, 2);
+      await until('that is said', async () => {
+        await pass();
+        return problems.length > 0;
+      });
+      expect(problems.at(-1)).to.match(problem);
+      expect(source.current()?.cert).to.equal(given['tls.crt']);
+      expect(served).to.have.length(1);
+    });
+  }
+
+  it('whose directory is not there yet are found when it is', async () => {
+    const at = join(directory, 'later');
+    await start(at);
+    expect(problems[0]).to.contain('does not exist');
+    await mkdir(at);
+    const given = files();
+    for (const [name, text] of Object.entries(given)) await writeFile(join(at, name), text);
+    await serves(given['tls.crt']);
+    await until('that is said', () => problems.at(-1) === 'none');
+  });
+
+  it('that change one after the other are not a problem', async () => {
+    await put(files());
+    await start();
+    const next = files();
+    await putSeen({ 'tls.crt': next['tls.crt'] });
+    await pass();
+    await put(next);
+    await serves(next['tls.crt']);
+    await pass(2000, 3);
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('that the kubelet swaps by a link are served from then on', async () => {
+    for (const version of ['..1', '..2', '..3']) {
+      await mkdir(join(directory, version));
+      for (const [name, text] of Object.entries(files())) await writeFile(join(directory, version, name), text);
+    }
+    const point = async (version: string) => {
+      await symlink(version, join(directory, '..data_tmp'));
+      await rename(join(directory, '..data_tmp'), join(directory, '..data'));
+    };
+    await point('..1');
+    for (const name of ['tls.crt', 'tls.key', 'ca.crt']) await symlink(join('..data', name), join(directory, name));
+    await start();
+    await point('..2');
+    await until('the second is served', () => served.length === 2);
+    await point('..3');
+    await until('the third is served', () => served.length === 3);
+    expect(new Set(served.map(({ cert }) => cert)).size).to.equal(3);
+    expect(problems).to.deep.equal([]);
+  });
+
+  it('that have expired do not take the place of good ones', async () => {
+    const given = files();
+    await put(given);
+    await start();
+    await put(files(-1));
+    await until('that is said', async () => {
+      await pass();
+      return problems.length > 0;
+    });
+    expect(problems[0]).to.match(/tls\.crt expired at \d.*; the pair from before is served$/);
+    expect(source.current()?.cert).to.equal(given['tls.crt']);
+  });
+
+  it('that have expired are served where there are no others, which is said', async () => {
+    const given = files(-1);
+    await put(given);
+    await start();
+    expect(source.current()?.cert).to.equal(given['tls.crt']);
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.match(/tls\.crt expired at/);
+  });
+
+  it('that expire while they are served are a problem from then on, and are served until there are better ones', async () => {
+    const given = files(1);
+    await put(given);
+    await start();
+    await pass(HOUR - 10_000);
+    expect(problems).to.deep.equal([]);
+    await pass(20_000);
+    expect(problems[0]).to.match(/tls\.crt expired at/);
+    expect(source.current()?.cert).to.equal(given['tls.crt']);
+    const next = files(50);
+    await put(next);
+    await serves(next['tls.crt']);
+    await until('that is said', () => problems.at(-1) === 'none');
+  });
+
+  it('that do not hold yet take the place of good ones when they do', async () => {
+    await put(files());
+    await start();
+    const life = { notBefore: Date.now() + HOUR, notAfter: Date.now() + 9 * HOUR };
+    const { cert, key } = await issueServing(await makeAuthority(life), { dns: ['hook.svc'], ips: [] }, life);
+    await rm(join(directory, 'ca.crt'));
+    await put({ 'tls.key': key });
+    await putSeen({ 'tls.crt': cert });
+    await pass(2000, 3);
+    expect(served.map((each) => each.cert)).not.to.include(cert);
+    expect(problems[0]).to.match(/tls\.crt is not valid before .*; the pair from before is served$/);
+    await pass(2 * HOUR);
+    await serves(cert);
+    expect(problems.at(-1)).to.equal('none');
+  });
+});

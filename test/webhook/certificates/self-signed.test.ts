@@ -1,0 +1,411 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:tls';
+import { expect } from 'chai';
+import type { ApiClient, ApiVerb } from '../../../src/kube/client.ts';
+import { isObject, objectAt } from '../../../src/kit/json.ts';
+import type { CertificateSource } from '../../../src/webhook/certificates/source.ts';
+import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
+import { type Server, startServer } from '../../kube/cluster.ts';
+import {
+  CONFIGURATIONS,
+  createWorld,
+  entries,
+  HOST,
+  SECRET,
+  SECRETS,
+  until,
+  type World,
+  webhookConfiguration,
+  wouldTrust,
+} from '../self-made.ts';
+
+const BEGIN = Date.UTC(2030, 0, 1);
+const MINUTE = 60_000;
+const DAY = 1440 * MINUTE;
+const LOOK = 10_000;
+const SEARCH = 2000;
+
+describe('self-made certificates', () => {
+  let server: Server;
+  let client: ApiClient;
+  let world: World;
+  beforeEach(async () => {
+    server = await startServer();
+    client = server.client;
+    await client.request('create', '/api/v1/namespaces', { body: { metadata: { name: 'archaware' } } });
+    world = createWorld(client, BEGIN);
+  });
+  afterEach(async () => {
+    await world.end();
+    await server.stop();
+  });
+
+  /** Requests that wrote the Secret. */
+  const writes = () => server.asked(SECRETS).filter((request) => !request.startsWith('GET'));
+  async function damage(changes: Readonly<Record<string, string>>): Promise<void> {
+    const data = Object.fromEntries(Object.entries(changes).map(([name, text]) => [name, btoa(text)]));
+    await client.request('patch', SECRET, { body: { data }, contentType: 'application/merge-patch+json' });
+  }
+  /** Certificate, key and bundle of a stranger, which belong together. */
+  async function stranger(): Promise<{ cert: string; key: string; ca: string }> {
+    const life = { notBefore: BEGIN, notAfter: BEGIN + DAY };
+    const authority = await makeAuthority(life);
+    return { ...(await issueServing(authority, { dns: [HOST], ips: [] }, life)), ca: authority.cert };
+  }
+
+  it('convince a TLS client that trusts their bundle, by every name, and no other client', async () => {
+    world = createWorld(client, Date.now());
+    const current = (await world.replica()).current();
+    expect(current).not.to.equal(undefined);
+    if (current?.ca === undefined) return;
+    const listening = createServer({ cert: current.cert, key: current.key }, (socket) => socket.end('hello'));
+    listening.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
+    await once(listening, 'listening');
+    const address = listening.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const said = async (host: string, ca: string): Promise<string> => {
+      const socket = connect({ host: '127.0.0.1', port, servername: host, ca });
+      try {
+        const [chunk] = await once(socket, 'data');
+        return String(chunk);
+      } catch (error) {
+        return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+      } finally {
+        socket.destroy();
+      }
+    };
+    try {
+      for (const host of [HOST, `${HOST}.cluster.local`, 'archaware-controller.archaware', 'localhost']) {
+        expect(await said(host, current.ca), host).to.equal('hello');
+      }
+      expect(await said('other.archaware.svc', current.ca)).to.equal('ERR_TLS_CERT_ALTNAME_INVALID');
+      expect(await said(HOST, (await stranger()).ca)).to.equal('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+    } finally {
+      listening.close();
+    }
+    const certificate = new X509Certificate(current.cert);
+    for (const ip of ['127.0.0.1', '::1']) expect(certificate.checkIP(ip)).to.equal(ip);
+    expect(current.notAfter).to.equal(Date.parse(certificate.validTo));
+  });
+
+  const follower = { mayWrite: () => false };
+
+  it('are made by the first replica, whether or not it leads; the others find them, and write nothing', async () => {
+    const first = await world.replica(follower);
+    expect(first.current()).not.to.equal(undefined);
+    const second = await world.replica(follower);
+    const leader = await world.replica();
+    await world.pass(LOOK);
+    for (const { current } of [second, leader]) expect(current()).to.deep.equal(first.current());
+    expect(writes()).to.have.length(1);
+    expect([...first.problems, ...second.problems, ...leader.problems]).to.deep.equal([]);
+  });
+
+  it('are renewed by the leader alone', async () => {
+    const one = await world.replica(follower);
+    const before = one.current()?.cert;
+    await world.pass(61 * DAY);
+    expect(one.current()?.cert).to.equal(before);
+    expect(writes()).to.have.length(1);
+    await world.replica();
+    await world.pass(LOOK);
+    expect(one.current()?.cert).not.to.equal(before);
+  });
+
+  /** Callers trust an authority that is in no Secret. */
+  const trustStranger = async () => {
+    const configuration = webhookConfiguration({
+      service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
+      caBundle: btoa((await stranger()).ca),
+    });
+    await client.request('create', CONFIGURATIONS, { body: configuration });
+  };
+
+  it('are left to the leader for a while where callers trust an authority already: it may have it in memory', async () => {
+    await trustStranger();
+    const waiting = await world.replica(follower);
+    for (let looks = 0; looks < 5; looks += 1) await world.pass(SEARCH);
+    expect(waiting.current()).to.equal(undefined);
+    expect(waiting.problems).to.have.length(1);
+    expect(waiting.problems[0]).to.contain('archaware/archaware-controller-webhook has no certificate yet');
+    for (let looks = 0; looks < 2; looks += 1) await world.pass(SEARCH);
+    expect(waiting.current()).not.to.equal(undefined);
+    expect(waiting.problems.at(-1)).to.equal('none');
+  });
+
+  it('come back from the memory of the leader, and not from a replica that starts meanwhile', async () => {
+    const leader = await world.replica();
+    const before = leader.current()?.cert;
+    await client.request('create', CONFIGURATIONS, {
+      body: webhookConfiguration({
+        service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
+        caBundle: btoa(leader.current()?.ca ?? ''),
+      }),
+    });
+    await client.request('delete', SECRET);
+    const started = await world.replica(follower);
+    for (let looks = 0; looks < 6; looks += 1) await world.pass(SEARCH);
+    expect(started.current()?.cert).to.equal(before);
+  });
+
+  it('stay as they are when a replica starts, and while nothing is due', async () => {
+    const first = await world.replica();
+    const second = await world.replica();
+    for (let days = 0; days < 59; days += 1) await world.pass(DAY);
+    expect(second.current()).to.deep.equal(first.current());
+    expect(writes()).to.have.length(1);
+  });
+
+  it('are not written over by a replica that lost the lease while it made them', async () => {
+    const before = (await world.replica(follower)).current();
+    const url = 'https://webhook.example.com:9443/mutate';
+    await client.request('create', CONFIGURATIONS, { body: webhookConfiguration({ url }) });
+    const answers = [true, false];
+    const replica = await world.replica({ mayWrite: () => answers.shift() ?? false });
+    expect(writes()).to.have.length(1);
+    expect(replica.current()).to.deep.equal(before);
+  });
+
+  /** Holds back the first requests of a kind until that many are there. */
+  function meeting(verb: ApiVerb, count: number): ApiClient {
+    let came = 0;
+    return {
+      ...client,
+      async request(asked, path, options) {
+        if (asked === verb && path.startsWith(SECRETS)) {
+          came += 1;
+          await until('the other writer is there', () => came >= count);
+        }
+        return client.request(asked, path, options);
+      },
+    };
+  }
+
+  it('are the same for two replicas that create them at once', async () => {
+    const both = meeting('create', 2);
+    const [one, other] = await Promise.all([
+      world.replica({ client: both, ...follower }),
+      world.replica({ client: both, ...follower }),
+    ]);
+    expect(writes().filter((request) => request.startsWith('POST'))).to.have.length(2);
+    expect(one.current()).not.to.equal(undefined);
+    expect(other.current()).to.deep.equal(one.current());
+    expect((await entries(client))['tls.crt']).to.equal(one.current()?.cert);
+    expect([...one.problems, ...other.problems]).to.deep.equal([]);
+  });
+
+  it('are the same for two who both believe to lead, and renew them at once', async () => {
+    const both = meeting('update', 2);
+    const [one, other] = [await world.replica({ client: both }), await world.replica({ client: both })];
+    const before = one.current();
+    await world.pass(61 * DAY);
+    expect(writes().filter((request) => request.startsWith('PUT'))).to.have.length(2);
+    expect(one.current()?.cert).not.to.equal(before?.cert);
+    expect(other.current()).to.deep.equal(one.current());
+    expect((await entries(client))['tls.crt']).to.equal(one.current()?.cert);
+  });
+
+  it('are issued anew, by the same authority, when they are called by another name', async () => {
+    const replica = await world.replica();
+    const before = replica.current();
+    const url = 'https://webhook.example.com:9443/mutate';
+    await client.request('create', CONFIGURATIONS, { body: webhookConfiguration({ url }) });
+    await world.pass(LOOK);
+    const after = replica.current();
+    expect(after?.ca).to.equal(before?.ca);
+    expect(wouldTrust(before?.ca, after?.cert, 'webhook.example.com', world.now())).to.equal(true);
+    await world.pass(LOOK);
+    expect(writes()).to.have.length(2);
+  });
+
+  it('leave what others keep in the Secret', async () => {
+    const metadata = { name: 'archaware-controller-webhook', labels: { team: 'a' } };
+    const data = { 'tls.crt': '', 'tls.key': '', note: btoa('mine') };
+    await client.request('create', SECRETS, { body: { type: 'kubernetes.io/tls', metadata, data } });
+    const replica = await world.replica();
+    expect(replica.current()).not.to.equal(undefined);
+    expect(replica.problems).to.deep.equal([]);
+    const secret = await client.request('get', SECRET);
+    expect(secret).to.have.nested.property('metadata.labels.team', 'a');
+    expect(secret).to.have.property('type', 'kubernetes.io/tls');
+    expect((await entries(client)).note).to.equal('mine');
+  });
+
+  const damages: [what: string, problem: string, changes: () => Promise<Record<string, string>>][] = [
+    ['a certificate that is none', 'tls.crt holds no PEM', async () => ({ 'tls.crt': 'hello' })],
+    ['a key that is none', 'tls.key cannot be read', async () => ({ 'tls.key': 'hello' })],
+    ['a key of another', 'tls.key does not match tls.crt', async () => ({ 'tls.key': (await stranger()).key })],
+    ['a bundle that is none', 'ca.crt holds no PEM', async () => ({ 'ca.crt': 'hello' })],
+    ['a bundle of another', 'ca.crt does not vouch', async () => ({ 'ca.crt': (await stranger()).ca })],
+    [
+      'a pair of another',
+      'ca.crt does not vouch for tls.crt',
+      async () => {
+        const { cert, key } = await stranger();
+        return { 'tls.crt': cert, 'tls.key': key };
+      },
+    ],
+    ['half of a next authority', 'next-authority.key', async () => ({ 'next-authority.crt': (await stranger()).ca })],
+    [
+      'a certificate in the place of the authority',
+      'authority.crt is no authority',
+      async () => {
+        const { cert, key } = await stranger();
+        return { 'authority.crt': cert, 'authority.key': key };
+      },
+    ],
+  ];
+  for (const [what, problem, changes] of damages) {
+    it(`with ${what}: the leader says so and replaces it, and nobody serves what clients do not trust`, async () => {
+      const leader = await world.replica();
+      const follower = await world.replica({ mayWrite: () => false });
+      const written = await entries(client);
+      await damage(await changes());
+      // Where the authority is gone, callers are given an hour to learn of the next one.
+      const looks = (await entries(client))['authority.crt'] === written['authority.crt'] ? 2 : 64;
+      for (let look = 0; look < looks; look += 1) {
+        const before = leader.current();
+        await world.pass(look < 2 ? LOOK : MINUTE);
+        for (const { current } of [leader, follower]) {
+          expect(wouldTrust(before?.ca, current()?.cert, HOST, world.now())).to.equal(true);
+        }
+      }
+      expect(leader.problems[0]).to.contain(problem).and.not.contain('PRIVATE');
+      expect(leader.problems.at(-1)).to.equal('none');
+      expect(follower.current()).to.deep.equal(leader.current());
+      const replica = await world.replica({ mayWrite: () => false });
+      expect(replica.current()).to.deep.equal(leader.current());
+      expect(replica.problems).to.deep.equal([]);
+    });
+  }
+
+  it('are served on when somebody deletes the Secret, and replaced when callers know the new authority', async () => {
+    const leader = await world.replica();
+    const before = leader.current();
+    await client.request('delete', SECRET);
+    await world.pass(LOOK);
+    expect(leader.current()?.cert).to.equal(before?.cert);
+    expect((await entries(client))['tls.crt']).to.equal(before?.cert);
+    const announced = leader.current()?.ca;
+    expect(announced).to.contain(before?.ca);
+    for (let looks = 0; looks < 61; looks += 1) await world.pass(MINUTE);
+    expect(leader.current()?.cert).not.to.equal(before?.cert);
+    expect(wouldTrust(announced, leader.current()?.cert, HOST, world.now())).to.equal(true);
+    await world.pass(LOOK);
+    expect(leader.problems.at(-1)).to.equal('none');
+  });
+
+  it('are replaced as a whole where all of it has expired, and that is said', async () => {
+    const first = createWorld(client, BEGIN - 1000 * DAY);
+    const old = (await first.replica()).current();
+    await first.end();
+    const follower = await world.replica({ mayWrite: () => false });
+    expect(follower.current()).to.deep.equal(old);
+    expect(follower.problems[0]).to.contain('tls.crt expired at 2027');
+    const leader = await world.replica();
+    expect(leader.problems[0]).to.contain('tls.crt expired at 2027');
+    expect(wouldTrust(leader.current()?.ca, leader.current()?.cert, HOST, BEGIN)).to.equal(true);
+    await world.pass(LOOK);
+    expect(follower.current()).to.deep.equal(leader.current());
+    expect([leader.problems.at(-1), follower.problems.at(-1)]).to.deep.equal(['none', 'none']);
+  });
+
+  it('are served on while the API server cannot be asked, which is said when it lasts, or when they expire', async () => {
+    let isDown = false;
+    const failing: ApiClient = {
+      ...client,
+      request: (...request) => (isDown ? Promise.reject(new Error('no route')) : client.request(...request)),
+    };
+    const replica = await world.replica({ client: failing });
+    const before = replica.current();
+    isDown = true;
+    await world.pass(LOOK);
+    expect(replica.problems).to.deep.equal([]);
+    for (let looks = 0; looks < 4; looks += 1) await world.pass(LOOK);
+    expect(replica.problems).to.have.length(1);
+    expect(replica.problems[0]).to.contain('no route');
+    await world.pass(91 * DAY);
+    expect(replica.problems.at(-1)).to.contain('tls.crt expired at 2030');
+    expect(replica.current()).to.equal(before);
+    isDown = false;
+    await world.pass(LOOK);
+    await world.pass(LOOK);
+    expect(replica.problems.at(-1)).to.equal('none');
+    expect(replica.current()?.cert).not.to.equal(before?.cert);
+  });
+
+  it('keep their keys out of everything but the Secret', async () => {
+    const { current } = await world.replica();
+    const secret = await client.request('get', SECRET);
+    expect(objectAt(isObject(secret) ? secret : {}, 'data')).to.have.all.keys(
+      'tls.crt',
+      'tls.key',
+      'ca.crt',
+      'authority.crt',
+      'authority.key',
+      'path',
+      'signing.key',
+    );
+    expect(current()?.cert).not.to.contain('PRIVATE KEY');
+    expect(current()?.ca).not.to.contain('PRIVATE KEY');
+  });
+
+  describe('and what else the replicas share', () => {
+    const shared = (source: CertificateSource) => source.current()?.shared;
+    const remove = (...names: string[]) =>
+      client.request('patch', SECRET, {
+        body: { data: Object.fromEntries(names.map((name) => [name, null])) },
+        contentType: 'application/merge-patch+json',
+      });
+
+    it('is made with the first certificate, in one write, and is the same for all', async () => {
+      const first = await world.replica(follower);
+      const second = await world.replica(follower);
+      expect(shared(first)?.path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
+      expect(shared(first)?.signingKey).to.match(/^[0-9a-f]{64}$/);
+      expect(shared(second)).to.deep.equal(shared(first));
+      expect(writes()).to.have.length(1);
+    });
+
+    it('is added by the leader to a Secret of an earlier version; a follower waits for it', async () => {
+      const first = await world.replica(follower);
+      const certificate = first.current()?.cert;
+      await remove('path', 'signing.key');
+      const late = await world.replica(follower);
+      expect([late.current()?.cert, shared(late)]).to.deep.equal([certificate, undefined]);
+      const leader = await world.replica();
+      await world.pass(LOOK);
+      expect(leader.current()?.cert).to.equal(certificate);
+      expect(shared(leader)?.path).to.match(/^\/mutate\//);
+      for (const source of [first, late]) expect(shared(source)).to.deep.equal(shared(leader));
+    });
+
+    it('comes back as it was where somebody deletes the Secret or changes it to what is none', async () => {
+      const leader = await world.replica();
+      const before = shared(leader);
+      await client.request('delete', SECRET);
+      await world.pass(LOOK);
+      expect((await entries(client)).path).to.equal(before?.path);
+      for (const path of ['', '/mutate', '/mutate/../x', '/', `/mutate/${'A'.repeat(40)}`]) {
+        await damage({ path });
+        await world.pass(LOOK);
+        expect([(await entries(client)).path, shared(leader)], path).to.deep.equal([before?.path, before]);
+      }
+      await damage({ 'signing.key': 'ab' });
+      await world.pass(LOOK);
+      expect((await entries(client))['signing.key']).to.equal(before?.signingKey);
+    });
+
+    it('that cannot be added does not keep the certificate from being served', async () => {
+      await world.replica(follower);
+      await remove('path');
+      const request: ApiClient['request'] = (verb, path, options) =>
+        verb === 'update' ? Promise.reject(new Error('forbidden')) : client.request(verb, path, options);
+      const leader = await world.replica({ client: { ...client, request } });
+      expect(leader.current()?.cert).to.be.a('string');
+      for (let looks = 0; looks < 4; looks += 1) await world.pass(LOOK);
+      expect(leader.problems.join()).to.match(/cannot be read or renewed: forbidden/);
+    });
+  });
+});
