@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { acceptRealm, parseChallenges } from '../../src/oci/http/challenge.ts';
 import { ImageError } from '../../src/oci/errors.ts';
+import { acceptRealm, parseChallenges } from '../../src/oci/http/challenge.ts';
 import { createProxySelector } from '../../src/oci/http/proxy.ts';
 import { parseRateLimit } from '../../src/oci/http/rate-limit.ts';
 import { parseRetryAfter } from '../../src/oci/http/transport.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
+import type { Platform } from '../../src/kit/platform.ts';
 import { isDigest } from '../../src/oci/digest.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { MANIFEST_ACCEPT, parseConfig, parseManifest, readPlatform, uniquePlatforms } from '../../src/oci/manifest.ts';
-import type { Platform } from '../../src/kit/platform.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
 
 const digest = fc

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { matchCredentials } from '../../src/oci/credentials/match.ts';
 import { parseEndpointAddress } from '../../src/oci/endpoints/endpoint.ts';
-import { ImageError } from '../../src/oci/errors.ts';
 import { parseEndpoint } from '../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../src/oci/errors.ts';
 import { parseReference } from '../../src/oci/reference.ts';
 import { must, refusing, type Target } from './target.ts';
 

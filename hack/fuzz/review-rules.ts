@@ -1,5 +1,5 @@
+import { printable } from '../../src/kit/printable.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
-import { printable } from '../../src/placement/reasons.ts';
 import type { Reviewed } from '../../src/webhook/reviewed.ts';
 import { assign, at, equal, isObject, type JsonObject, objects } from '../../test/support/cluster/json.ts';
 import { jsonPatch } from '../../test/support/cluster/patch.ts';

@@ -1,9 +1,9 @@
+import { systemClock } from '../kit/clock.ts';
+import { isObject, stringAt } from '../kit/json.ts';
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts';
-import { systemClock } from '../kit/clock.ts';
 import { isGone } from '../kube/errors.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
-import { isObject, stringAt } from '../kit/json.ts';
 import type { Context } from './context.ts';
 import { USER_AGENT } from './version.ts';
 

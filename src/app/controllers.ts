@@ -1,13 +1,13 @@
 import { createBootstrap } from '../controllers/bootstrap.ts';
 import { createDaemonSetController } from '../controllers/daemonset/controller.ts';
 import type { ImageSource } from '../controllers/images.ts';
-import { createLiveTaints } from '../controllers/node/live-taints.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
 import { createNodeController } from '../controllers/node/controller.ts';
-import type { PlacementState } from '../controllers/placement-state.ts';
-import { createPodController } from '../controllers/pod/controller.ts';
+import { createLiveTaints } from '../controllers/node/live-taints.ts';
 import { createPoolNodes, type PoolNodesOptions } from '../controllers/node/pool-nodes.ts';
 import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/node/unmanaged-taints.ts';
+import type { PlacementState } from '../controllers/placement-state.ts';
+import { createPodController } from '../controllers/pod/controller.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';

@@ -1,10 +1,10 @@
 import { ConfigurationError } from '../config/problems.ts';
 import { compareConfig } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
+import { watchFiles } from '../kit/watch-files.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { watchFiles } from '../kit/watch-files.ts';
 import type { Context } from './context.ts';
 
 export type ReloadingOptions = {

@@ -1,14 +1,14 @@
 import type { Config } from '../config/schema.ts';
-import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kit/clock.ts';
+import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { isGone } from '../kube/errors.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
 import type { Attempt } from '../kube/watch/trouble.ts';
 import { pathOf } from '../kube/writer.ts';
-import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
-import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
 
 /** What is watched, and who is told of changes; the listeners may be exchanged. */

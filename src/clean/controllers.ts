@@ -1,9 +1,9 @@
-import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kit/clock.ts';
+import { type JsonObject, numberAt, objectAt, stringAt } from '../kit/json.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
-import { type JsonObject, numberAt, objectAt, stringAt } from '../kit/json.ts';
 
 /** `clean` does not start: the message says what is in the way, and what to do. Nothing of the cluster was changed. */
 export class RefusedError extends Error {

@@ -1,12 +1,12 @@
+import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
-import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/objects/daemonset.ts';
-import type { JsonObject } from '../kit/json.ts';
-import { type Node, readManaged, readNode, taintKind, undoNode } from '../placement/nodes/node.ts';
-import { readPod } from '../placement/objects/pod.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
+import { type Node, readManaged, readNode, taintKind, undoNode } from '../placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/objects/daemonset.ts';
+import { readPod } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
 import { type PodUndo, undoPod, undoTemplate } from '../placement/undo.ts';
 

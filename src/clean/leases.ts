@@ -1,5 +1,5 @@
-import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kit/clock.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
 import { type Attempt, createLease, type Lease } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';

@@ -1,6 +1,6 @@
+import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { readAll } from '../kube/list.ts';
-import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import { readOwner } from '../placement/objects/pod.ts';
 import type { OwnersPods } from '../placement/turns.ts';
 

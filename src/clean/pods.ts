@@ -1,7 +1,7 @@
+import { isObject, numberAt, objectAt } from '../kit/json.ts';
 import { isGone } from '../kube/errors.ts';
 import { pathOf } from '../kube/writer.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
-import { isObject, numberAt, objectAt } from '../kit/json.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import { nextOfTurn, readyOf } from '../placement/turns.ts';
 import { whyNotBroughtBack } from '../placement/undo.ts';

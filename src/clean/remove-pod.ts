@@ -1,5 +1,5 @@
-import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kit/clock.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { ApiError, LeaseLostError } from '../kube/errors.ts';
 import { evict, obstacle, TWO_BUDGETS } from '../kube/eviction.ts';
 import { isTemporary, retrying } from '../kube/retry.ts';

@@ -1,7 +1,7 @@
+import type { Context } from '../app/context.ts';
 import type { Outcome } from '../clean/ledger.ts';
 import { LEFT_HEADER, leftRows, RESULT_HEADER, resultRows } from '../clean/report.ts';
 import type { TaintingPool } from '../placement/nodes/tainting-pools.ts';
-import type { Context } from '../app/context.ts';
 import { printValue, table } from './output.ts';
 
 /**

@@ -1,5 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { ClusterError, connect } from '../app/connect.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { keepHeapSmall } from '../app/heap.ts';
+import { readNodePools } from '../app/node-pools.ts';
 import {
   findControllers,
   leadText,
@@ -16,9 +20,10 @@ import { type HeldLeases, holdLeases, type Place, placesToHold } from '../clean/
 import { createLedger, type Item } from '../clean/ledger.ts';
 import { PLAN_HEADER, planRows, podQuestion } from '../clean/report.ts';
 import { rowsOf, undoAll } from '../clean/steps.ts';
-import { milliseconds, parseDuration } from '../kit/duration.ts';
 import { ConfigurationError } from '../config/problems.ts';
+import { toSettings } from '../config/settings.ts';
 import { systemClock as clock } from '../kit/clock.ts';
+import { milliseconds, parseDuration } from '../kit/duration.ts';
 import { cleanerIdentity } from '../kube/lease.ts';
 import { createRetryingClient } from '../kube/retry.ts';
 import { createWriter } from '../kube/writer.ts';
@@ -27,12 +32,7 @@ import { taintKind } from '../placement/nodes/node.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../placement/nodes/tainting-pools.ts';
 import { ask, isTerminal } from './ask.ts';
 import { printOutcome } from './clean-output.ts';
-import { ClusterError, connect } from '../app/connect.ts';
-import { type Context, EXIT } from '../app/context.ts';
-import { keepHeapSmall } from '../app/heap.ts';
-import { readNodePools } from '../app/node-pools.ts';
 import { table } from './output.ts';
-import { toSettings } from '../config/settings.ts';
 
 /** The flags of `clean`, as they were given. */
 export type CleanFlags = {

@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs';
 import { stringify } from 'yaml';
+import { type Context, EXIT } from '../app/context.ts';
+import { readOrRefuse } from '../app/label-rules/label-rules.ts';
+import { readRoutes } from '../app/registries/operator-files.ts';
 import { readConfigFile } from '../config/file.ts';
 import { jsonSchema } from '../config/json-schema.ts';
 import { allKeys, valueAt } from '../config/keys.ts';
 import { type Loaded, loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
-import { type Context, EXIT } from '../app/context.ts';
-import { readOrRefuse } from '../app/label-rules/label-rules.ts';
-import { readRoutes } from '../app/registries/operator-files.ts';
 import { printValue, table } from './output.ts';
 
 /** Prints each key with its value and where the value comes from. Throws ConfigurationError as `validateConfig` does. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { type Context, EXIT } from '../app/context.ts';
 import { type Conversion, noteLine, renderConversion } from '../config/convert/conversion.ts';
 import { convertMto } from '../config/convert/mto.ts';
 import { convertNoe } from '../config/convert/noe.ts';
@@ -7,7 +8,6 @@ import { parseConfig } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError, shown } from '../config/problems.ts';
 import { checkRoutes } from './config.ts';
-import { type Context, EXIT } from '../app/context.ts';
 import { printValue } from './output.ts';
 
 /** Where settings may come from. */

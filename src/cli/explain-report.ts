@@ -1,5 +1,10 @@
-import type { ExplainedDecision, ExplainedImage, ExplainedNodes, Explanation } from '../placement/explain/explanation.ts';
 import type { Platform } from '../kit/platform.ts';
+import type {
+  ExplainedDecision,
+  ExplainedImage,
+  ExplainedNodes,
+  Explanation,
+} from '../placement/explain/explanation.ts';
 import { table } from './output.ts';
 
 /** Names of nodes that a line holds before it says "and 3 more". */

@@ -1,14 +1,14 @@
+import { type Context, EXIT } from '../app/context.ts';
+import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { resolverFor } from '../app/registries/resolver.ts';
+import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kit/clock.ts';
+import type { Platform } from '../kit/platform.ts';
 import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import { answerLocally } from '../placement/images.ts';
-import type { Platform } from '../kit/platform.ts';
-import { type Context, EXIT } from '../app/context.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
 import { printValue, table } from './output.ts';
-import { resolverFor } from '../app/registries/resolver.ts';
-import { toSettings } from '../config/settings.ts';
 
 /** What `inspect` prints for an image. */
 type Inspected = {

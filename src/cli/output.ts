@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { printable } from '../placement/reasons.ts';
+import { printable } from '../kit/printable.ts';
 
 /** Columns as wide as their widest cell; the last one runs free. Text from outside is escaped. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,11 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
-import { milliseconds } from '../kit/duration.ts';
+import { absentArchitectureLog } from '../app/absent-architectures.ts';
+import { cannotListen } from '../app/cannot-listen.ts';
+import { checkLeaseNamespace, connect } from '../app/connect.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { createLoops, type Loops, type LoopsOptions, until } from '../app/controllers.ts';
+import { createEnding, sayFarewell } from '../app/ending.ts';
+import { observeState } from '../app/gauges.ts';
+import { keepHeapSmall } from '../app/heap.ts';
+import { followLabelRules, openLabelRules } from '../app/label-rules/label-rules.ts';
+import { leadInTurns } from '../app/lead.ts';
+import { outcomeLog } from '../app/outcome-log.ts';
+import { openCacheFile } from '../app/registries/cache-file.ts';
+import {
+  createPullSecretReader,
+  createSecretProblems,
+  createServiceAccountReader,
+} from '../app/registries/pull-secrets.ts';
+import { createRegistries, openFiles } from '../app/registries/registries.ts';
+import { type ReloadingOptions, reloadOnChange } from '../app/reload.ts';
+import { gatedPodLog, unmanagedTaintLog } from '../app/term-log.ts';
+import { VERSION } from '../app/version.ts';
+import { createNodeFetcher, createWatches, kindsFor } from '../app/watches.ts';
+import { startAdmission } from '../app/webhook.ts';
 import { concernsRegistries } from '../config/reload.ts';
+import { toSettings } from '../config/settings.ts';
 import { type GatedPodsOptions, watchGatedPods } from '../controllers/gated-pods.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kit/clock.ts';
+import { milliseconds } from '../kit/duration.ts';
 import { createEvents } from '../kube/events.ts';
 import { createEvictor } from '../kube/eviction.ts';
 import { createLease } from '../kube/lease.ts';
@@ -15,26 +39,6 @@ import { serveHealth } from '../observability/health.ts';
 import { createLog, type Logger } from '../observability/log.ts';
 import { createMetrics, type Metrics } from '../observability/metrics.ts';
 import { createImageCache } from '../oci/cache/cache.ts';
-import { absentArchitectureLog } from '../app/absent-architectures.ts';
-import { startAdmission } from '../app/webhook.ts';
-import { openCacheFile } from '../app/registries/cache-file.ts';
-import { cannotListen } from '../app/cannot-listen.ts';
-import { checkLeaseNamespace, connect } from '../app/connect.ts';
-import { type Context, EXIT } from '../app/context.ts';
-import { createEnding, sayFarewell } from '../app/ending.ts';
-import { followLabelRules, openLabelRules } from '../app/label-rules/label-rules.ts';
-import { leadInTurns } from '../app/lead.ts';
-import { createLoops, type Loops, type LoopsOptions, until } from '../app/controllers.ts';
-import { keepHeapSmall } from '../app/heap.ts';
-import { observeState } from '../app/gauges.ts';
-import { outcomeLog } from '../app/outcome-log.ts';
-import { createRegistries, openFiles } from '../app/registries/registries.ts';
-import { type ReloadingOptions, reloadOnChange } from '../app/reload.ts';
-import { createPullSecretReader, createSecretProblems, createServiceAccountReader } from '../app/registries/pull-secrets.ts';
-import { toSettings } from '../config/settings.ts';
-import { gatedPodLog, unmanagedTaintLog } from '../app/term-log.ts';
-import { VERSION } from '../app/version.ts';
-import { createNodeFetcher, createWatches, kindsFor } from '../app/watches.ts';
 
 /**
  * Runs the loops until the signal aborts: every replica watches, the one that holds the lease writes. Then it takes no

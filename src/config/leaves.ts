@@ -1,7 +1,7 @@
 import * as z from 'zod';
+import { DURATION, parseDuration } from '../kit/duration.ts';
 import { ARCHITECTURE_EXPECTED, ARCHITECTURES, didYouMean } from '../kit/platform.ts';
 import { parseSelector } from '../kit/selector.ts';
-import { DURATION, parseDuration } from '../kit/duration.ts';
 import { shown } from './problems.ts';
 
 /** What `--help`, the reference and an error line say of a key. */

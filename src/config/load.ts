@@ -1,6 +1,6 @@
 import { parse as parseYaml } from 'yaml';
-import { editDistance, nearest } from '../kit/nearest.ts';
 import { isObject } from '../kit/json.ts';
+import { editDistance, nearest } from '../kit/nearest.ts';
 import { crossCheck } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
 import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';

@@ -1,8 +1,8 @@
 import { milliseconds } from '../kit/duration.ts';
-import type { Config } from './schema.ts';
-import { spellings } from '../placement/image-patterns.ts';
 import { parseSelector } from '../kit/selector.ts';
+import { spellings } from '../placement/image-patterns.ts';
 import type { Settings } from '../placement/settings.ts';
+import type { Config } from './schema.ts';
 
 /** The part of the configuration that decides, in the form in which the pure functions read it. */
 export function toSettings(config: Config): Settings {

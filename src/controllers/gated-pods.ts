@@ -1,9 +1,9 @@
-import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kit/clock.ts';
+import { isObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { listAll } from '../kube/list.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';
-import { isObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 
 export type GatedPodsOptions = {
   readonly client: Pick<ApiClient, 'request'>;

@@ -1,8 +1,8 @@
 import type { Decision } from '../placement/decide.ts';
 import type { SkipReason } from '../placement/eligibility.ts';
 import { TOO_MANY_IMAGES } from '../placement/images.ts';
-import type { Settings } from '../placement/settings.ts';
 import type { Toleration } from '../placement/patch/tolerations.ts';
+import type { Settings } from '../placement/settings.ts';
 
 /** What came of the last reconciliation of a pod or a DaemonSet. */
 export type PlacementState = {

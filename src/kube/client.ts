@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { buildConnector, Pool } from 'undici';
 import { onAbort, untilAborted } from '../kit/abort.ts';
+import { type Clock, systemClock } from '../kit/clock.ts';
 import { parseJson } from '../kit/json.ts';
 import type { ClusterAccess } from './access.ts';
-import { type Clock, systemClock } from '../kit/clock.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 
 /** One finished request, for metrics. `code` is the HTTP status, or `error` where there was no answer. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { onAbort } from '../kit/abort.ts';
-import { createFairQueue } from '../kit/fairness/fair-queue.ts';
-import { type EventReason, FIELD_MANAGER } from '../names.ts';
-import { NOTE_BYTES, printable } from '../placement/reasons.ts';
-import type { ApiClient } from './client.ts';
 import type { Clock } from '../kit/clock.ts';
+import { createFairQueue } from '../kit/fairness/fair-queue.ts';
+import { printable } from '../kit/printable.ts';
+import { type EventReason, FIELD_MANAGER, NOTE_BYTES } from '../names.ts';
+import type { ApiClient } from './client.ts';
 import { isGone } from './errors.ts';
 import { microTime } from './lease.ts';
 

@@ -1,8 +1,8 @@
 import { onAbort } from '../kit/abort.ts';
-import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
-import { isObject, type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import type { ApiClient } from './client.ts';
 import type { Clock } from '../kit/clock.ts';
+import { isObject, type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
+import type { ApiClient } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
 
 export type LeaseOptions = {

@@ -1,5 +1,5 @@
-import { FIELD_MANAGER } from '../names.ts';
 import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
+import { FIELD_MANAGER } from '../names.ts';
 import type { ApiClient } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
 

@@ -1,5 +1,5 @@
-import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
 import { backoff, type Clock } from '../kit/clock.ts';
+import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
 
 /** `urgent`: what waits to be scheduled. `backlog`: everything else, when nothing is urgent. */
 export type Priority = 'urgent' | 'backlog';

@@ -1,6 +1,6 @@
-import { FIELD_MANAGER } from '../names.ts';
 import { isObject, type JsonObject } from '../kit/json.ts';
-import type { Operation } from '../placement/patch/patch.ts';
+import type { Operation } from '../kit/json-patch.ts';
+import { FIELD_MANAGER } from '../names.ts';
 import type { ApiClient } from './client.ts';
 import { ApiError, isConflict, isGone, LeaseLostError } from './errors.ts';
 

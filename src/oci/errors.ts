@@ -63,15 +63,3 @@ export function codeOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : '';
 }
-
-/**
- * A string from outside, made fit for a log line, an Event or a terminal: everything but printable ASCII is escaped as
- * `\u{…}`, and what is longer than `max` characters is cut and ends in `...`.
- */
-export function printable(text: string, max = 200): string {
-  // Cut before escaping: the input may be megabytes, and an escape only makes it longer.
-  const cut = text.length > max ? text.slice(0, max) : text;
-  const escaped = cut.replace(/[^\x20-\x7e]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
-  const limited = escaped.length > max ? escaped.slice(0, max) : escaped;
-  return text.length > max || escaped.length > max ? `${limited}...` : limited;
-}

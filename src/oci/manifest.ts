@@ -1,7 +1,8 @@
+import { isObject, type JsonObject, parseObject } from '../kit/json.ts';
 import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
+import { printable } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
-import { ImageError, printable } from './errors.ts';
-import { isObject, type JsonObject, parseObject } from './json.ts';
+import { ImageError } from './errors.ts';
 
 /** What HEAD and GET of a manifest must both send: without the list types, an amd64 child may answer for its index. */
 export const MANIFEST_ACCEPT = [

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
+import { printable } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
-import { ImageError, printable } from './errors.ts';
+import { ImageError } from './errors.ts';
 
 /** A parsed image name, normalised as Docker and the kubelet do. */
 export type Reference = {

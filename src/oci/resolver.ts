@@ -1,21 +1,21 @@
 import { setMaxListeners } from 'node:events';
 import { untilAborted } from '../kit/abort.ts';
 import type { Platform } from '../kit/platform.ts';
-import { type Askers, createAskers } from './lookup/askers.ts';
 import type { ImageCache, TagEntry } from './cache/cache.ts';
-import { createCircuits } from './lookup/circuit.ts';
+import { createFailures, type Failure, type Failures, unexpected, unreadable } from './cache/failures.ts';
+import { createMemory } from './cache/freshness.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
-import { createFailures, type Failure, type Failures, unexpected, unreadable } from './cache/failures.ts';
+import { createRegistry, type RegistryOptions } from './http/client.ts';
+import { withDeadline } from './http/transport.ts';
+import { type Askers, createAskers } from './lookup/askers.ts';
+import { createCircuits } from './lookup/circuit.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup } from './lookup/lookup.ts';
-import type { Skipped } from './manifest.ts';
-import { createMemory } from './cache/freshness.ts';
-import { createReferenceReader, type Reference } from './reference.ts';
-import { createRegistry, type RegistryOptions } from './http/client.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
-import { withDeadline } from './http/transport.ts';
+import type { Skipped } from './manifest.ts';
+import { createReferenceReader, type Reference } from './reference.ts';
 
 /** What a look-up found out. */
 export type Resolution = {

@@ -1,9 +1,9 @@
-import { IGNORE_LABEL, PREFERRED } from '../names.ts';
-import type { DaemonSet } from './objects/daemonset.ts';
 import { matchesAnyGlob } from '../kit/glob.ts';
 import { type JsonObject, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import type { Pod, PodTemplate } from './objects/pod.ts';
 import { matchesSelector } from '../kit/selector.ts';
+import { IGNORE_LABEL, PREFERRED } from '../names.ts';
+import type { DaemonSet } from './objects/daemonset.ts';
+import type { Pod, PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
 /** Why an object is left alone. */

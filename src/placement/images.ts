@@ -1,6 +1,6 @@
-import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, type Platform, readArchitecture } from '../kit/platform.ts';
+import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { MOST_IMAGES, type PodImage, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 

@@ -1,12 +1,12 @@
+import { isReserved } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
-import type { AffinityIntent, Requirement } from './patch/affinity.ts';
 import type { Placement } from './decide.ts';
 import type { Namespace } from './eligibility.ts';
-import { isReserved } from '../kit/platform.ts';
 import type { PodTemplate } from './objects/pod.ts';
+import type { AffinityIntent, Requirement } from './patch/affinity.ts';
+import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';
 import type { Settings } from './settings.ts';
-import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 
 /** What a pod is given so that it goes where a decision lets it: what of it is there already is not added again. */
 export type Placing = {

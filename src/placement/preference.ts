@@ -1,6 +1,6 @@
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../kit/platform.ts';
 import { NOE_PREFERRED, PREFERRED } from '../names.ts';
 import type { Namespace } from './eligibility.ts';
-import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../kit/platform.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 

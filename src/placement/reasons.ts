@@ -1,12 +1,9 @@
+import type { JsonObject } from '../kit/json.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { TOO_MANY_IMAGES } from './images.ts';
-import type { JsonObject } from '../kit/json.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
-
-/** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
-export const NOTE_BYTES = 1024;
 
 /** `nginx:1.27 (linux/amd64, linux/arm64); busybox (linux/s390x)`: each image with what was found for it. */
 export function describeSets(images: readonly ImageSet[]): string {
@@ -118,17 +115,3 @@ const SKIPPED: Readonly<Record<SkipReason, string>> = {
   'namespace-not-selected': 'pods.namespaceSelector does not match its namespace',
   'daemonsets-ignored': 'pods.daemonSets is ignore',
 };
-
-/** Control characters and half characters as escapes, then cut to `max` bytes of UTF-8: for text from outside, in logs, Events and tables. */
-export function printable(text: string, max: number): string {
-  const escaped = text.replace(
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
-  );
-  if (Buffer.byteLength(escaped) <= max) return escaped;
-  const cut = Buffer.from(escaped)
-    .subarray(0, max - 3)
-    .toString('utf8')
-    .replace(/\uFFFD+$/, '');
-  return `${cut}…`;
-}

@@ -1,11 +1,11 @@
-import { type DaemonSet, type RecordBasis, readRecord } from './objects/daemonset.ts';
+import { normaliseArchitecture } from '../kit/platform.ts';
 import { type Decision, isGuess, type Placement, standing } from './decide.ts';
 import { answerLocally, onlySchedulable, statementOf } from './images.ts';
-import { usesTaints } from './placing.ts';
-import { normaliseArchitecture } from '../kit/platform.ts';
+import { type DaemonSet, type RecordBasis, readRecord } from './objects/daemonset.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
-import type { Settings } from './settings.ts';
 import { asOurs } from './patch/tolerations.ts';
+import { usesTaints } from './placing.ts';
+import type { Settings } from './settings.ts';
 
 /**
  * The architectures that archaware placed a pod on, by what it wrote to the pod in this process or an earlier one: the rule

@@ -1,10 +1,10 @@
-import { type DaemonSet, decideTemplate, type TemplateDecision } from './objects/daemonset.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { isArchitectureName } from '../kit/platform.ts';
-import { type Owner, readPod } from './objects/pod.ts';
 import { readPodManaged } from './admission/record.ts';
-import { asOurs, isSameToleration, type Toleration } from './patch/tolerations.ts';
+import { type DaemonSet, decideTemplate, type TemplateDecision } from './objects/daemonset.ts';
+import { type Owner, readPod } from './objects/pod.ts';
 import { wroteTolerations } from './objects/written.ts';
+import { asOurs, isSameToleration, type Toleration } from './patch/tolerations.ts';
 
 /** The template without anything of ours. */
 export function undoTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {

@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { isObject, type JsonObject, objectAt, stringAt, stringsAt } from '../kit/json.ts';
+import type { Operation } from '../kit/json-patch.ts';
 import { WEBHOOK_SERVICE } from '../names.ts';
 import { readAuthorities } from '../oci/http/trust.ts';
-import { isObject, type JsonObject, objectAt, stringAt, stringsAt } from '../kit/json.ts';
-import type { Operation } from '../placement/patch/patch.ts';
 import type { ServingNames } from './certificates/issue.ts';
 
 /** cert-manager's CA injector owns `caBundle` where an annotation begins with this. */

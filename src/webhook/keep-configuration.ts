@@ -1,9 +1,9 @@
-import type { ApiClient } from '../kube/client.ts';
 import type { Clock } from '../kit/clock.ts';
+import { isObject, type JsonObject } from '../kit/json.ts';
+import type { Operation } from '../kit/json-patch.ts';
+import type { ApiClient } from '../kube/client.ts';
 import { isConflict, isGone, isRefusal } from '../kube/errors.ts';
 import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../names.ts';
-import { isObject, type JsonObject } from '../kit/json.ts';
-import type { Operation } from '../placement/patch/patch.ts';
 import { type CertificateSource, createTeller, type OnProblem } from './certificates/source.ts';
 import { configurationPatch, isInjected, trustsAny, type Wanted } from './configuration.ts';
 import { maySwitch, type Paths, type Replicas } from './paths.ts';

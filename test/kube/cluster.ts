@@ -1,6 +1,6 @@
+import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import { findCluster } from '../../src/kube/access.ts';
 import { type ApiClient, createClient } from '../../src/kube/client.ts';
-import { type Clock, systemClock } from '../../src/kit/clock.ts';
 import {
   type EmbeddedCluster,
   type EmbeddedOptions,

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import nock from 'nock';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Resolution } from '../../src/oci/resolver.ts';
 import type { Send } from '../../src/oci/http/transport.ts';
+import type { Resolution } from '../../src/oci/resolver.ts';
 import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from './server.ts';
 
 // Importing nock takes over the process's http; the other tests have real servers.

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { decide } from '../../src/placement/decide.ts';
-import { podPatch } from '../../src/placement/patch/patch.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
-import { noCommonArchitectureNote } from '../../src/placement/reasons.ts';
+import { podPatch } from '../../src/placement/patch/patch.ts';
 import { tolerationsFor } from '../../src/placement/patch/tolerations.ts';
+import { noCommonArchitectureNote } from '../../src/placement/reasons.ts';
 import { input } from '../placement/objects.ts';
 import { says } from '../support/hostile-registry.ts';
 import { type HostileWorld, manifest, putSingle, startHostileWorld } from '../support/hostile-world.ts';

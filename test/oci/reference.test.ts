@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { ImageError, printable } from '../../src/oci/errors.ts';
+import { printable } from '../../src/kit/printable.ts';
+import { ImageError } from '../../src/oci/errors.ts';
 import { canonicalName, parseReference } from '../../src/oci/reference.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;

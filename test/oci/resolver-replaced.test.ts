@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createImageCache } from '../../src/oci/cache/cache.ts';
-import { type Access, newFingerprintKey } from '../../src/oci/credentials/keyring.ts';
 import { createFailures } from '../../src/oci/cache/failures.ts';
+import { type Access, newFingerprintKey } from '../../src/oci/credentials/keyring.ts';
 import { type Harness, indexOf, reply, type ScriptedServer, startResolver, startServer } from './server.ts';
 
 const never = new AbortController().signal;

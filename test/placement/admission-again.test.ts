@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { REQUIRED } from '../../src/placement/patch/affinity.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
 import { put } from '../../src/placement/admission/record.ts';
+import { REQUIRED } from '../../src/placement/patch/affinity.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
 import { type Circumstances, GATE, injected, MANAGED, placement, pod, review, SEAL } from './admissions.ts';

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts';
+import { isObject, type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
+import { put, withoutOurs } from '../../src/placement/admission/record.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
-import { isObject, type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
+import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts';
 import { releasePatch } from '../../src/placement/patch/patch.ts';
 import { placingFor } from '../../src/placement/placing.ts';
-import { readPod } from '../../src/placement/objects/pod.ts';
-import { put, withoutOurs } from '../../src/placement/admission/record.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { jsonPatch } from '../support/cluster/patch.ts';
 import { validatePod, validatePodUpdate } from '../support/cluster/pod-rules.ts';

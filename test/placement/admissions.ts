@@ -1,6 +1,6 @@
+import { type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
 import { type Admission, type AdmissionInput, admitPod } from '../../src/placement/admission/pod.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import { type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
 import { jsonPatch } from '../support/cluster/patch.ts';

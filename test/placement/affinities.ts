@@ -1,5 +1,5 @@
-import { PREFERRED_TERMS, REQUIRED, type Requirement } from '../../src/placement/patch/affinity.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
+import { PREFERRED_TERMS, REQUIRED, type Requirement } from '../../src/placement/patch/affinity.ts';
 
 /** Short names of the labels that tests speak of. */
 const SHORT: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { isSystemPod, readNamespace, type SkipReason, skipPod, skipTemplate } from '../../src/placement/eligibility.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { readPod } from '../../src/placement/objects/pod.ts';
 import { parseSelector } from '../../src/kit/selector.ts';
+import { isSystemPod, readNamespace, type SkipReason, skipPod, skipTemplate } from '../../src/placement/eligibility.ts';
+import { readPod } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { settings } from './objects.ts';
 

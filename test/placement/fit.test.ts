@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { groupNodes, obstaclesTo, obstacleText, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
+import { groupNodes, obstaclesTo, obstacleText, readDemands, readSchedulableNode } from '../../src/placement/fit.ts';
 import { taint, toleration } from './objects.ts';
 
 type GivenNode = {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { toSettings } from '../../src/config/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { toSettings } from '../../src/config/settings.ts';
 import { createNameMatcher } from '../../src/placement/image-patterns.ts';
 import { answerLocally } from '../../src/placement/images.ts';
 

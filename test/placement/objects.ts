@@ -1,8 +1,8 @@
+import type { JsonObject } from '../../src/kit/json.ts';
+import type { Platform } from '../../src/kit/platform.ts';
 import type { DecisionInput } from '../../src/placement/decide.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
-import type { JsonObject } from '../../src/kit/json.ts';
 import { type Node, readNode } from '../../src/placement/nodes/node.ts';
-import type { Platform } from '../../src/kit/platform.ts';
 import { type PodTemplate, readTemplate } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { type DecisionInput, decide } from '../../src/placement/decide.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
+import { type DecisionInput, decide } from '../../src/placement/decide.ts';
 import { placingFor } from '../../src/placement/placing.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { failed, input, known, template } from './objects.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { decideAlike, settingsFor } from '../../src/placement/policy.ts';
 import { parseSelector } from '../../src/kit/selector.ts';
+import { decideAlike, settingsFor } from '../../src/placement/policy.ts';
 import type { Policy, Settings } from '../../src/placement/settings.ts';
 import { settings } from './objects.ts';
 

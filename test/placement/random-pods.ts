@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
+import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts';
 import { requires, term } from './affinities.ts';
 
 /**

@@ -1,14 +1,9 @@
 import { expect } from 'chai';
-import { decide } from '../../src/placement/decide.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
-import {
-  NOTE_BYTES,
-  noCommonArchitectureNote,
-  openNote,
-  printable,
-  staleTolerations,
-  unresolvableNote,
-} from '../../src/placement/reasons.ts';
+import { printable } from '../../src/kit/printable.ts';
+import { NOTE_BYTES } from '../../src/names.ts';
+import { decide } from '../../src/placement/decide.ts';
+import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../../src/placement/reasons.ts';
 import { failed, input, known, toleration } from './objects.ts';
 
 describe('text from outside', () => {

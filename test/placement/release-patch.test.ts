@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { type Operation, releasePatch } from '../../src/placement/patch/patch.ts';
-import type { Placing } from '../../src/placement/placing.ts';
+import type { Operation } from '../../src/kit/json-patch.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
+import { releasePatch } from '../../src/placement/patch/patch.ts';
+import type { Placing } from '../../src/placement/placing.ts';
 import { preference, requirement, requires, term } from './affinities.ts';
 import { toleration } from './objects.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
-import { type Basis, decide, type Placement, standing } from '../../src/placement/decide.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
+import { type Basis, decide, type Placement, standing } from '../../src/placement/decide.ts';
+import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import {
   basisOf,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
+import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { undoPod } from '../../src/placement/undo.ts';
 import { toleration } from './objects.ts';
 

@@ -1,7 +1,7 @@
-import { ImageError } from '../../src/oci/errors.ts';
-import { createFailures } from '../../src/oci/cache/failures.ts';
-import type { Resolver } from '../../src/oci/resolver.ts';
 import type { Platform } from '../../src/kit/platform.ts';
+import { createFailures } from '../../src/oci/cache/failures.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { Resolver } from '../../src/oci/resolver.ts';
 import type { World } from './world.ts';
 
 /** What every image of the simulation runs on; an empty list: the registry does not have it. */

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
-import { leadInTurns } from '../../src/app/lead.ts';
 import { createLoops, type Loops } from '../../src/app/controllers.ts';
-import { toSettings } from '../../src/config/settings.ts';
+import { leadInTurns } from '../../src/app/lead.ts';
 import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/app/watches.ts';
-import { milliseconds } from '../../src/kit/duration.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { toSettings } from '../../src/config/settings.ts';
 import { createImageSource } from '../../src/controllers/images.ts';
+import { milliseconds } from '../../src/kit/duration.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createLease, type Lease } from '../../src/kube/lease.ts';
 import { createWriter } from '../../src/kube/writer.ts';

@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Resolution } from '../../src/oci/resolver.ts';
 import type { Send } from '../../src/oci/http/transport.ts';
+import type { Resolution } from '../../src/oci/resolver.ts';
 import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from '../oci/server.ts';
 import {
   type HeaderLines,

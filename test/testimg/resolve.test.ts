@@ -1,9 +1,9 @@
 import { assert } from 'chai';
-import { createImageCache } from '../../src/oci/cache/cache.ts';
-import { ImageError } from '../../src/oci/errors.ts';
-import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
-import { createResolver, type Resolver } from '../../src/oci/resolver.ts';
 import type { Platform } from '../../src/kit/platform.ts';
+import { createImageCache } from '../../src/oci/cache/cache.ts';
+import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import { createResolver, type Resolver } from '../../src/oci/resolver.ts';
 import { FIXTURES, type Fixture, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
+import type { Operation } from '../../src/kit/json-patch.ts';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
-import type { Operation } from '../../src/placement/patch/patch.ts';
 import { calledPaths, configurationPatch, servingNames, trusts } from '../../src/webhook/configuration.ts';
 import { readConfiguration } from '../../src/webhook/keep-configuration.ts';
 import { createPaths, type Replicas } from '../../src/webhook/paths.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { ImageAnswer } from '../../src/placement/images.ts';
 import { type JsonObject, objectAt, stringAt } from '../../src/kit/json.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
 import { createReviewer, type ReviewerOptions } from '../../src/webhook/review.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
 import { SEAL } from '../placement/admissions.ts';

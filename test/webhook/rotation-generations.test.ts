@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { ApiClient } from '../../src/kube/client.ts';
 import { isObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
+import type { ApiClient } from '../../src/kube/client.ts';
 import { type Server, startServer } from '../kube/cluster.ts';
 import {
   CONFIGURATION,

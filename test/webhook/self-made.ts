@@ -1,8 +1,9 @@
 import { X509Certificate } from 'node:crypto';
-import type { ApiClient } from '../../src/kube/client.ts';
 import type { Clock } from '../../src/kit/clock.ts';
-import { readAuthorities } from '../../src/oci/http/trust.ts';
 import { isObject, type JsonObject, objectAt } from '../../src/kit/json.ts';
+import type { ApiClient } from '../../src/kube/client.ts';
+import { readAuthorities } from '../../src/oci/http/trust.ts';
+import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
 import type { CertificateSource } from '../../src/webhook/certificates/source.ts';
 import { servingNames, trusts, trustsAny } from '../../src/webhook/configuration.ts';
 import {
@@ -11,7 +12,6 @@ import {
   readConfiguration,
 } from '../../src/webhook/keep-configuration.ts';
 import { createPaths } from '../../src/webhook/paths.ts';
-import { createSelfSigned, type SelfSignedOptions } from '../../src/webhook/certificates/self-signed.ts';
 import { createHandClock } from '../controllers/hand-clock.ts';
 
 export const NAMESPACE = 'archaware';

@@ -1,9 +1,9 @@
 import { constants, type Stats } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { printable } from '../../kit/printable.ts';
 import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
 import { type LabelRules, type RuleFile, readRules } from '../../placement/nodes/label-rules.ts';
-import { printable } from '../../placement/reasons.ts';
 
 /** Bytes of a file at most. */
 const MAX_FILE = 64 * 1024;

@@ -1,10 +1,10 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { watchFiles } from '../../kit/watch-files.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type LabelRules, NO_RULES } from '../../placement/nodes/label-rules.ts';
-import { watchFiles } from '../../kit/watch-files.ts';
 import { type ReadLabelRules, readLabelRules } from './files.ts';
 
 /** How often a directory that cannot be read is tried again. */

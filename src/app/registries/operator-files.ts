@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
-import { milliseconds } from '../../kit/duration.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { milliseconds } from '../../kit/duration.ts';
+import { watchFiles } from '../../kit/watch-files.ts';
 import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
 import type { Endpoint } from '../../oci/endpoints/endpoint.ts';
 import { createHostsDirectory } from '../../oci/endpoints/hosts-directory.ts';
 import { createRoutes, type RouteOptions, type Routes } from '../../oci/endpoints/mirrors.ts';
 import { createProxySelector } from '../../oci/http/proxy.ts';
+import { readAuthorities } from '../../oci/http/trust.ts';
 import type { Reference } from '../../oci/reference.ts';
 import type { ResolverOptions } from '../../oci/resolver.ts';
-import { readAuthorities } from '../../oci/http/trust.ts';
-import { watchFiles } from '../../kit/watch-files.ts';
 
 /** What the operator's files say of registries, as of their last good contents. */
 export type OperatorFiles = Pick<

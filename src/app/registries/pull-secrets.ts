@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { onAbort } from '../../kit/abort.ts';
-import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
-import type { ApiClient } from '../../kube/client.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { ApiError } from '../../kube/errors.ts';
-import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
+import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { isObject, stringAt, stringsAt } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/client.ts';
+import { ApiError } from '../../kube/errors.ts';
+import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 
 /** A service account's pull secrets change rarely, and a template that missed them is decided again. */

@@ -1,14 +1,14 @@
 import { isIP } from 'node:net';
-import { milliseconds } from '../../kit/duration.ts';
 import type { Config } from '../../config/schema.ts';
-import type { ApiClient } from '../../kube/client.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { AddressRules } from '../../oci/http/addresses.ts';
+import { milliseconds } from '../../kit/duration.ts';
+import type { ApiClient } from '../../kube/client.ts';
 import { createImageCache, type ImageCache } from '../../oci/cache/cache.ts';
+import type { AddressRules } from '../../oci/http/addresses.ts';
 import { createResolver, type Resolver, type ResolverOptions } from '../../oci/resolver.ts';
 import { createNameMatcher } from '../../placement/image-patterns.ts';
-import type { OperatorFiles } from './operator-files.ts';
 import { USER_AGENT } from '../version.ts';
+import type { OperatorFiles } from './operator-files.ts';
 
 /** What differs between the commands that resolve images. */
 export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &

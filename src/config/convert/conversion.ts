@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../kit/json.ts';
 import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
-import { printable } from '../../placement/reasons.ts';
+import { printable } from '../../kit/printable.ts';
 import { allKeys, assign } from '../keys.ts';
 import { ConfigurationError, shown } from '../problems.ts';
 

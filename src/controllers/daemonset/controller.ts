@@ -4,6 +4,8 @@ import { isRefusal } from '../../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer, Written } from '../../kube/writer.ts';
+import { type Decision, decide, standing } from '../../placement/decide.ts';
+import { type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
 import {
   type DaemonSet,
   decideTemplate,
@@ -12,8 +14,6 @@ import {
   readRecord,
   type TemplateDecision,
 } from '../../placement/objects/daemonset.ts';
-import { type Decision, decide, standing } from '../../placement/decide.ts';
-import { type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
 import { NOTHING_NEEDED, usesTaints, wantedTolerations } from '../../placement/placing.ts';
 import { decideAlike, settingsFor } from '../../placement/policy.ts';
@@ -25,8 +25,8 @@ import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
-import { createRolloutTurn } from './rollout.ts';
 import { createWaiting, type Due } from '../waiting.ts';
+import { createRolloutTurn } from './rollout.ts';
 
 export type DaemonSetControllerOptions = {
   readonly daemonSets: Store<DaemonSet>;

@@ -3,8 +3,12 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Node } from '../../placement/nodes/node.ts';
 import { taintText } from '../../placement/nodes/node.ts';
+import {
+  nodesWithUnmanagedTaints,
+  type UnmanagedNode,
+  unmanagedTaintNote,
+} from '../../placement/nodes/unmanaged-taints.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { nodesWithUnmanagedTaints, type UnmanagedNode, unmanagedTaintNote } from '../../placement/nodes/unmanaged-taints.ts';
 
 export type UnmanagedTaintsOptions = {
   readonly nodes: Store<Node>;

@@ -1,5 +1,5 @@
-import { createFairKeys } from '../../kit/fairness/fair-keys.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { createFairKeys } from '../../kit/fairness/fair-keys.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/pod.ts';
 

@@ -1,9 +1,9 @@
 import { IGNORE_LABEL } from '../../names.ts';
 import type { Decision } from '../../placement/decide.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
+import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
 import { decideAlike } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
 import type { PlacementState } from '../placement-state.ts';
 
 /** What a decision is made of: the pod as it was read, and the settings that applied to it. */

@@ -1,9 +1,10 @@
+import type { Operation } from '../../kit/json-patch.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Regarding } from '../../kube/events.ts';
 import type { Written } from '../../kube/writer.ts';
-import { type Operation, podPatch, releasePatch } from '../../placement/patch/patch.ts';
-import type { Placing } from '../../placement/placing.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
+import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
+import type { Placing } from '../../placement/placing.ts';
 import { type Announcer, announceRefusal } from '../announce.ts';
 import type { Refusals } from '../refusals.ts';
 

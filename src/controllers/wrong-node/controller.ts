@@ -3,13 +3,13 @@ import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder, Occurrence } from '../../kube/events.ts';
 import type { Evictor } from '../../kube/eviction.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { type Namespace, skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
-import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/eviction.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import { type Pod, type PodImage, readPod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../placement/wrong-node/eviction.ts';
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import {
   failsByItself,
@@ -20,11 +20,11 @@ import {
   wrongPlace,
 } from '../../placement/wrong-node/verdict.ts';
 import { createAnnouncer } from '../announce.ts';
-import { createBrokenPods } from './broken-pods.ts';
-import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../placement-state.ts';
 import { createWaiting, type Due } from '../waiting.ts';
+import { createBrokenPods } from './broken-pods.ts';
+import { createEvictionLimits, MOST_OF_OWNER } from './eviction-limits.ts';
 
 /** What was done about a pod on a wrong node, as `archaware_wrong_node_pods_total` counts it. */
 export type WrongNodeAction = 'warned' | 'evicted' | 'blocked';

@@ -1,7 +1,7 @@
 import { onAbort } from '../../kit/abort.ts';
+import { backoff, type Clock } from '../../kit/clock.ts';
 import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
-import { backoff, type Clock } from '../../kit/clock.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
 import { createLister } from './lister.ts';
 import { createStore, type Store, type Stored } from './store.ts';

@@ -1,5 +1,5 @@
-import type { ApiRequest } from '../client.ts';
 import type { Clock } from '../../kit/clock.ts';
+import type { ApiRequest } from '../client.ts';
 
 /** A kind that is watched, and since when it is not kept in step. Milliseconds on the monotonic clock. */
 export type WatchState = { readonly kind: string; readonly brokenSinceMs: number | undefined };

@@ -1,10 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Found, SharedEntries, TagEntry } from './cache.ts';
+import { isObject, parseObject } from '../../kit/json.ts';
+import { printable } from '../../kit/printable.ts';
 import { isDigest } from '../digest.ts';
-import { ImageError, printable } from '../errors.ts';
-import { isObject, parseObject } from '../json.ts';
+import { ImageError } from '../errors.ts';
 import { readPlatform, type Skipped } from '../manifest.ts';
 import { parseReference } from '../reference.ts';
+import type { Found, SharedEntries, TagEntry } from './cache.ts';
 
 /**
  * The file is one JSON object, `{"version":1,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently

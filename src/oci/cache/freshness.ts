@@ -1,6 +1,6 @@
-import { EVERYBODY, type Found, type ImageCache, type TagEntry } from './cache.ts';
 import type { Access } from '../credentials/keyring.ts';
 import type { Reference } from '../reference.ts';
+import { EVERYBODY, type Found, type ImageCache, type TagEntry } from './cache.ts';
 
 /** What is known of images, as far as somebody may know it. */
 export type Memory = {

@@ -1,5 +1,5 @@
-import { printable } from '../errors.ts';
-import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../json.ts';
+import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../../kit/json.ts';
+import { printable } from '../../kit/printable.ts';
 import { SourceError } from './source-error.ts';
 
 /** One login out of a Docker configuration; the pattern says for which registry and path. */

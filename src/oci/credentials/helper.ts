@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
-import { fieldOf, parseObject } from '../json.ts';
+import { fieldOf, parseObject } from '../../kit/json.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 

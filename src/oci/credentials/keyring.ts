@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { ImageError } from '../errors.ts';
 import { createFlights } from '../../kit/flights.ts';
+import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';

@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from 'yaml';
-import { printable } from '../errors.ts';
-import { isObject, type JsonObject } from '../json.ts';
+import { isObject, type JsonObject } from '../../kit/json.ts';
+import { printable } from '../../kit/printable.ts';
 import { isPattern } from './match.ts';
 import { SourceError } from './source-error.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
-import { isObject, parseObject } from '../json.ts';
+import { isObject, parseObject } from '../../kit/json.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';

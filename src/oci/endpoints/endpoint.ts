@@ -1,7 +1,7 @@
+import { printable } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
-import { printable } from '../errors.ts';
-import type { Reference } from '../reference.ts';
 import type { Trust } from '../http/trust.ts';
+import type { Reference } from '../reference.ts';
 
 /** Where an image may be asked for: a mirror of its registry, or the registry itself. */
 export type Endpoint = {

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { urlHost } from './endpoint.ts';
 import { codeOf } from '../errors.ts';
-import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 import { readAuthorities, type Trust } from '../http/trust.ts';
+import { urlHost } from './endpoint.ts';
+import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 
 /** A file, or a folder of certificates, that is of no use, or of which something is ignored. */
 export type HostsProblem = { readonly file: string; readonly problem: string };

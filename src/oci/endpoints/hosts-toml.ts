@@ -1,9 +1,9 @@
 import { isAbsolute, join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { isObject, type JsonObject } from '../../kit/json.ts';
-import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
-import { printable } from '../errors.ts';
+import { printable } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
+import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
 
 /** One host to ask, and what is configured for it; `Tls` are the paths of files, or what they hold. */
 export type HostEntry<Tls> = {

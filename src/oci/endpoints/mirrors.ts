@@ -1,9 +1,9 @@
+import { printable } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
-import { type Endpoint, type EndpointAddress, parseEndpointAddress, urlHost } from './endpoint.ts';
-import { printable } from '../errors.ts';
-import type { HostEntry, HostsConfig } from './hosts-toml.ts';
-import type { Reference } from '../reference.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
+import type { Reference } from '../reference.ts';
+import { type Endpoint, type EndpointAddress, parseEndpointAddress, urlHost } from './endpoint.ts';
+import type { HostEntry, HostsConfig } from './hosts-toml.ts';
 
 /** `registries.mirrors`: by registry as in images' names, `docker.io`. */
 export type Mirrors = Readonly<

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
 import { createFlights } from '../../kit/flights.ts';
+import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
 import { basic, createFetchToken, type TokenOptions } from './token.ts';
 import { type Credential, elsewhere, type Link, type Request, type Response, type Send } from './transport.ts';
 

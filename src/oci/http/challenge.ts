@@ -1,4 +1,5 @@
-import { ImageError, printable } from '../errors.ts';
+import { printable } from '../../kit/printable.ts';
+import { ImageError } from '../errors.ts';
 import { parseUrl } from './url.ts';
 
 /** One challenge of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). */

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
-import { codeOf, ImageError, printable } from '../errors.ts';
+import { printable } from '../../kit/printable.ts';
+import { codeOf, ImageError } from '../errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
 import type { Request, Response, Send } from './transport.ts';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { acceptRealm, type Challenge } from './challenge.ts';
+import { parseObject } from '../../kit/json.ts';
 import { ImageError } from '../errors.ts';
-import { parseObject } from '../json.ts';
+import { acceptRealm, type Challenge } from './challenge.ts';
 import {
   type Credential,
   type Named,

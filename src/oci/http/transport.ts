@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { onAbort } from '../../kit/abort.ts';
+import { printable } from '../../kit/printable.ts';
+import { ImageError } from '../errors.ts';
 import type { AddressPolicy } from './addresses.ts';
-import { ImageError, printable } from '../errors.ts';
 import { forStrangers, type Trust } from './trust.ts';
 import { parseUrl } from './url.ts';
 

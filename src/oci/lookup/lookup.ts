@@ -1,14 +1,14 @@
 import { onAbort } from '../../kit/abort.ts';
-import type { Askers } from './askers.ts';
 import { EVERYBODY, type ImageCache, type Owner, type TagEntry } from '../cache/cache.ts';
-import { type Candidate, createCandidates } from './candidates.ts';
-import type { Circuits } from './circuit.ts';
 import { type Endpoint, labelOf, type Target } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
+import { type Credential, type Send, withDeadline } from '../http/transport.ts';
+import type { Reference } from '../reference.ts';
+import type { Askers } from './askers.ts';
+import { type Candidate, createCandidates } from './candidates.ts';
+import type { Circuits } from './circuit.ts';
 import type { Limiter } from './limiter.ts';
 import { type Answer, createQuery } from './query.ts';
-import type { Reference } from '../reference.ts';
-import { type Credential, type Send, withDeadline } from '../http/transport.ts';
 
 export type LookupTask = {
   readonly reference: Reference;

@@ -3,10 +3,10 @@ import type { Found, ImageCache, TagEntry } from '../cache/cache.ts';
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
 import { type Endpoint, labelOf, repositoryUrl, type Target } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
+import { type Credential, type Response, type Send, statusError } from '../http/transport.ts';
+import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { type Explored, explore, type Source } from './explore.ts';
 import { createHeadless } from './headless.ts';
-import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
-import { type Credential, type Response, type Send, statusError } from '../http/transport.ts';
 
 /** What a server without HEAD says (RFC 9110, section 15.6.2), which is not an outage. */
 const NOT_IMPLEMENTED = 501;

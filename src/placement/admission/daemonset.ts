@@ -1,17 +1,16 @@
-import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { decideTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
-import { type DecisionInput, decide } from '../decide.ts';
-import { difference } from '../patch/diff.ts';
-import { type Namespace, skipDaemonSet } from '../eligibility.ts';
 import type { JsonObject } from '../../kit/json.ts';
-import type { Operation } from '../patch/patch.ts';
-import { usesTaints, wantedTolerations } from '../placing.ts';
+import { difference, type Operation } from '../../kit/json-patch.ts';
+import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
+import { type DecisionInput, decide } from '../decide.ts';
+import { type Namespace, skipDaemonSet } from '../eligibility.ts';
+import { decideTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
 import type { PodTemplate } from '../objects/pod.ts';
-import { put, withAnnotation } from './record.ts';
+import type { Toleration } from '../patch/tolerations.ts';
+import { usesTaints, wantedTolerations } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import type { Settings } from '../settings.ts';
 import { basisOf } from '../standing.ts';
-import type { Toleration } from '../patch/tolerations.ts';
+import { put, withAnnotation } from './record.ts';
 
 export type DaemonSetAdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
   /** The DaemonSet as the API server sent it, every field kept. */

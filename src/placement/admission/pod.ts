@@ -1,17 +1,16 @@
-import { ARCHITECTURE_GATE } from '../../names.ts';
-import { withAffinity } from '../patch/affinity.ts';
-import { type DecisionInput, decide } from '../decide.ts';
-import { difference } from '../patch/diff.ts';
-import { isSystemNamespace, type Namespace, skipPod } from '../eligibility.ts';
 import { isObject, type JsonObject, listAt, objectAt } from '../../kit/json.ts';
-import type { Operation } from '../patch/patch.ts';
-import { type Placing, placingFor, usesAffinity } from '../placing.ts';
+import { difference, type Operation } from '../../kit/json-patch.ts';
+import { ARCHITECTURE_GATE } from '../../names.ts';
+import { type DecisionInput, decide } from '../decide.ts';
+import { isSystemNamespace, type Namespace, skipPod } from '../eligibility.ts';
 import { type Pod, readPod } from '../objects/pod.ts';
-import { put, recordOf, type Seal, ungated, withoutOurs, withRecord } from './record.ts';
+import { withAffinity } from '../patch/affinity.ts';
+import { lacking } from '../patch/tolerations.ts';
+import { type Placing, placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { noCommonArchitectureNote } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
-import { lacking } from '../patch/tolerations.ts';
+import { put, recordOf, type Seal, ungated, withoutOurs, withRecord } from './record.ts';
 
 /** What becomes of an object at admission. */
 export type Admission =

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, MANAGED_ANNOTATION, OS_LABEL } from '../../names.ts';
 import {
   type AddedRequirement,
@@ -7,11 +8,10 @@ import {
   REQUIRED,
   type Requirement,
 } from '../patch/affinity.ts';
-import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import { lacking, type Toleration } from '../patch/tolerations.ts';
 import type { Placing } from '../placing.ts';
 import type { Preference } from '../preference.ts';
 import type { Settings } from '../settings.ts';
-import { lacking, type Toleration } from '../patch/tolerations.ts';
 
 /** What admission gave to a pod, as its annotation `archaware.dev/managed` records it. */
 export type PodManaged = {

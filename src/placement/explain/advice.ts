@@ -1,16 +1,16 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../../names.ts';
 import type { SkipReason } from '../eligibility.ts';
-import { whatLies } from '../wrong-node/eviction.ts';
-import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
-import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './explanation.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
 import { taintText } from '../nodes/node.ts';
 import type { Settings } from '../settings.ts';
-import { isFact, unmetBy } from './unmet.ts';
-import { alternatives, few, setsOf, waysTo } from './ways.ts';
+import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
 import type { WrongPlace } from '../wrong-node/verdict.ts';
+import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './explanation.ts';
+import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
+import { isFact, unmetBy } from './unmet.ts';
+import { alternatives, few, setsOf, waysTo } from './ways.ts';
 
 type Told = Omit<Explanation, 'advice'>;
 

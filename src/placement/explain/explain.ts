@@ -1,9 +1,21 @@
+import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { advise, isIn } from './advice.ts';
-import { clashOf } from './clash.ts';
 import { type Decision, type DecisionInput, decide } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
+import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
+import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
+import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
+import type { PodImage } from '../objects/pod.ts';
+import { skipWorkload } from '../objects/workload.ts';
+import { lacking } from '../patch/tolerations.ts';
+import { placingFor, usesTaints } from '../placing.ts';
+import { settingsFor } from '../policy.ts';
+import { decisionNote, skipNote, staleUnder } from '../reasons.ts';
+import type { Settings } from '../settings.ts';
+import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wrong-node/verdict.ts';
+import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
+import { clashOf } from './clash.ts';
 import type {
   Evidence,
   ExplainedDecision,
@@ -17,19 +29,7 @@ import type {
   PodState,
   Step,
 } from './explanation.ts';
-import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
-import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
-import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
-import { placingFor, usesTaints } from '../placing.ts';
-import type { Platform } from '../../kit/platform.ts';
-import type { PodImage } from '../objects/pod.ts';
-import { settingsFor } from '../policy.ts';
-import { decisionNote, skipNote, staleUnder } from '../reasons.ts';
 import { keysThatMatter } from './relevance.ts';
-import type { Settings } from '../settings.ts';
-import { lacking } from '../patch/tolerations.ts';
-import { skipWorkload } from '../objects/workload.ts';
-import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wrong-node/verdict.ts';
 
 /** The images that take a registry to be decided on: what to look up before {@link explain}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {

@@ -1,16 +1,16 @@
-import type { Clash } from './clash.ts';
+import type { Platform } from '../../kit/platform.ts';
 import type { Basis, Decision } from '../decide.ts';
 import type { Namespace, SkipReason } from '../eligibility.ts';
-import type { ExplainedAffinity } from './affinity.ts';
 import type { Demands, Obstacle, SchedulableNode } from '../fit.ts';
 import type { Narrowing } from '../images.ts';
 import type { NodePool } from '../nodes/node-pools.ts';
-import type { Platform } from '../../kit/platform.ts';
 import type { PodImage } from '../objects/pod.ts';
-import type { Settings } from '../settings.ts';
-import type { Toleration } from '../patch/tolerations.ts';
 import type { Workload } from '../objects/workload.ts';
+import type { Toleration } from '../patch/tolerations.ts';
+import type { Settings } from '../settings.ts';
 import type { WrongPlace } from '../wrong-node/verdict.ts';
+import type { ExplainedAffinity } from './affinity.ts';
+import type { Clash } from './clash.ts';
 
 /** What became of the look-up of an image. */
 export type Lookup =

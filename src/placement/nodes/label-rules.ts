@@ -1,5 +1,5 @@
+import { printable } from '../../kit/printable.ts';
 import { isLabelKey, isLabelValue } from './label-names.ts';
-import { printable } from '../reasons.ts';
 
 /** A line of a rule: what is asked of one label of a node. */
 export type Condition = {

@@ -1,7 +1,7 @@
 import { type DaemonSet, readRecorded } from '../objects/daemonset.ts';
-import type { Node } from './node.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
+import type { Node } from './node.ts';
 import { nodesWithUnmanagedTaints } from './unmanaged-taints.ts';
 
 /** What is left of taints where the configuration sets none: names of nodes, and `namespace/name` of DaemonSets. */

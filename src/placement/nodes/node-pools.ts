@@ -1,12 +1,12 @@
+import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { normaliseArchitecture } from '../../kit/platform.ts';
 import { ARCHITECTURE_LABEL, KARPENTER_POOL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { intersect } from '../images.ts';
-import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import type { Taint } from '../patch/tolerations.ts';
+import { usesTaints } from '../placing.ts';
 import { isReservedKey } from './label-names.ts';
 import { taintText } from './node.ts';
-import { usesTaints } from '../placing.ts';
-import { normaliseArchitecture } from '../../kit/platform.ts';
 import { POOL_PAGE, type PoolSettings, taintsNodes } from './pools.ts';
-import type { Taint } from '../patch/tolerations.ts';
 
 /** A NodePool of Karpenter (`karpenter.sh/v1`), trimmed to what its nodes will have. */
 export type NodePool = {

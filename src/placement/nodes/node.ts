@@ -1,12 +1,12 @@
-import { MANAGED_ANNOTATION } from '../../names.ts';
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt, stringsAt } from '../../kit/json.ts';
+import { reportedArchitecture } from '../../kit/platform.ts';
+import { matchesSelector } from '../../kit/selector.ts';
+import { MANAGED_ANNOTATION } from '../../names.ts';
+import type { Taint } from '../patch/tolerations.ts';
+import type { Settings } from '../settings.ts';
 import { isLabelKey, isReservedKey } from './label-names.ts';
 import { type LabelRules, NO_RULES } from './label-rules.ts';
 import { decideLabels, type LabelConflict, type LabelDecision } from './labels.ts';
-import { reportedArchitecture } from '../../kit/platform.ts';
-import { matchesSelector } from '../../kit/selector.ts';
-import type { Settings } from '../settings.ts';
-import type { Taint } from '../patch/tolerations.ts';
 
 /** A node, trimmed to what is read of it. */
 export type Node = {

@@ -1,10 +1,10 @@
-import { ARCHITECTURE_LABEL, KARPENTER_INITIALIZED, KARPENTER_REGISTERED, POOL_LABELS } from '../../names.ts';
-import { type Node, nodeArchitecture, taintText } from './node.ts';
-import { usesTaints } from '../placing.ts';
 import { normaliseArchitecture } from '../../kit/platform.ts';
 import { matchesSelector } from '../../kit/selector.ts';
-import type { Settings } from '../settings.ts';
+import { ARCHITECTURE_LABEL, KARPENTER_INITIALIZED, KARPENTER_REGISTERED, POOL_LABELS } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
+import { usesTaints } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+import { type Node, nodeArchitecture, taintText } from './node.ts';
 
 /** A group of nodes that somebody else makes from a template: an autoscaler, or a provider at an upgrade. */
 export type Pool = { readonly kind: (typeof POOL_LABELS)[keyof typeof POOL_LABELS]; readonly name: string };

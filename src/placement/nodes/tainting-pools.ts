@@ -1,8 +1,8 @@
+import type { Settings } from '../settings.ts';
 import { isReservedKey } from './label-names.ts';
 import { type Node, taintKind, undoNode } from './node.ts';
 import type { NodePool } from './node-pools.ts';
 import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from './pools.ts';
-import type { Settings } from '../settings.ts';
 
 /** A pool whose next nodes may have the taint that `clean` takes away. */
 export type TaintingPool = Pool & {

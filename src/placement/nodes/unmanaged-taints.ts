@@ -1,8 +1,8 @@
-import { isReservedKey } from './label-names.ts';
-import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
+import type { Taint } from '../patch/tolerations.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
-import type { Taint } from '../patch/tolerations.ts';
+import { isReservedKey } from './label-names.ts';
+import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
 
 /** A node and those of its taints that nobody manages. */
 export type UnmanagedNode = { readonly node: Node; readonly taints: readonly Taint[] };

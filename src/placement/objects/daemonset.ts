@@ -1,7 +1,7 @@
-import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { isObject, type JsonObject, numberAt, objectAt, parseJson, stringAt, stringsAt } from '../../kit/json.ts';
-import { type PodTemplate, readTemplate } from './pod.ts';
+import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
+import { type PodTemplate, readTemplate } from './pod.ts';
 
 /** A DaemonSet, trimmed to what is read of it. */
 export type DaemonSet = {

@@ -1,5 +1,5 @@
-import { OS_LABEL } from '../../names.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { OS_LABEL } from '../../names.ts';
 
 /**
  * The OS that a pod's spec asks for: `spec.os.name`, else its node selector, else the one value that every required term of its

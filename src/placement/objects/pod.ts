@@ -1,9 +1,9 @@
 import { cut } from '../../kit/cut.ts';
-import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
+import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { readOs } from './os.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
-import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { readWritten, type Written } from './written.ts';
 
 /** An image that a container names, once for each pull policy. */

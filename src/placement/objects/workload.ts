@@ -1,9 +1,9 @@
-import { type DaemonSet, readDaemonSet } from './daemonset.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Namespace, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from '../eligibility.ts';
 import { type Demands, readDemands } from '../fit.ts';
-import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import type { Settings } from '../settings.ts';
+import { type DaemonSet, readDaemonSet } from './daemonset.ts';
+import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import { writersOf } from './written.ts';
 
 /** A pod, or what makes pods, as somebody wants to have it explained. */

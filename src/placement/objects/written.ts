@@ -1,5 +1,5 @@
-import { ARCHITECTURE_LABEL, FIELD_MANAGER, MANAGED_ANNOTATION } from '../../names.ts';
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
+import { ARCHITECTURE_LABEL, FIELD_MANAGER, MANAGED_ANNOTATION } from '../../names.ts';
 
 /** What of a pod archaware wrote, in this process or an earlier one, by the loop or at admission. */
 export type Written = {

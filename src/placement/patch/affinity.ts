@@ -1,5 +1,5 @@
-import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { Preference } from '../preference.ts';
 
 /** A requirement of a node's label as we write it (core/v1 `NodeSelectorRequirement`). */

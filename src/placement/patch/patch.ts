@@ -1,18 +1,14 @@
-import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
-import { withAffinity } from './affinity.ts';
-import type { DaemonSet, TemplateDecision } from '../objects/daemonset.ts';
-import { difference, pointerPart } from './diff.ts';
 import type { JsonObject } from '../../kit/json.ts';
+import type { Operation } from '../../kit/json-patch.ts';
+import { difference, pointerPart } from '../../kit/json-patch.ts';
+import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { LABEL_VALUE } from '../nodes/labels.ts';
 import { type Node, type NodeChange, readManaged } from '../nodes/node.ts';
-import type { Placing } from '../placing.ts';
+import type { DaemonSet, TemplateDecision } from '../objects/daemonset.ts';
 import type { Gated, Pod } from '../objects/pod.ts';
+import type { Placing } from '../placing.ts';
+import { withAffinity } from './affinity.ts';
 import { lacking, type Toleration } from './tolerations.ts';
-
-/** One operation of a JSON Patch (RFC 6902). */
-export type Operation =
-  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
-  | { readonly op: 'remove'; readonly path: string };
 
 /**
  * The patch that gives a pod the tolerations it lacks; empty where it lacks none. It fails on another pod of the same

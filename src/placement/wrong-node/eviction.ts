@@ -1,13 +1,13 @@
+import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
-import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { type Node, nodeArchitecture, taintText } from '../nodes/node.ts';
-import { wantedTolerations } from '../placing.ts';
 import type { Pod } from '../objects/pod.ts';
-import type { Settings } from '../settings.ts';
-import { asOurs, tolerates } from '../patch/tolerations.ts';
-import { whyNotBroughtBack } from '../undo.ts';
 import { writersOf, wroteTolerations } from '../objects/written.ts';
+import { asOurs, tolerates } from '../patch/tolerations.ts';
+import { wantedTolerations } from '../placing.ts';
+import type { Settings } from '../settings.ts';
+import { whyNotBroughtBack } from '../undo.ts';
 import type { WrongPlace } from './verdict.ts';
 
 /** What only the whole pod says. */

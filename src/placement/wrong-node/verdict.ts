@@ -1,8 +1,8 @@
 import type { ImageSet } from '../decide.ts';
 import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from '../images.ts';
 import { MOST_IMAGES, type Pod, type PodImage } from '../objects/pod.ts';
-import type { Settings } from '../settings.ts';
 import type { BrokenContainer } from '../objects/start-error.ts';
+import type { Settings } from '../settings.ts';
 
 /** What shows that a pod is on a wrong node: what its images run on, or that a container died of it. */
 export type WrongReason = 'platforms' | 'exec-format-error';

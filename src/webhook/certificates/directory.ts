@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
-import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
 import { isVouchedFor, type Pair, PairError, readBundle, readPair, timeProblem } from './pair.ts';
+import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
 
 export type CertificateDirectoryOptions = {
   /** Holds `tls.crt`, `tls.key` and, where clients are to be told whom to trust, `ca.crt`. */

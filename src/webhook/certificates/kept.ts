@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
-import { entryOf } from '../../kube/secret.ts';
 import type { JsonObject } from '../../kit/json.ts';
+import { entryOf } from '../../kube/secret.ts';
 import { isVouchedFor, lifeOf, type Pair, PairError, readBundle, readPair } from './pair.ts';
 
 /** What the Secret keeps of our own certificates; what is missing there, or damaged, is undefined. */

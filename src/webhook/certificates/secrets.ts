@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { entryOf } from '../../kube/secret.ts';
 import type { JsonObject } from '../../kit/json.ts';
+import { entryOf } from '../../kube/secret.ts';
 
 /** What the replicas share in the Secret, beside the certificates. */
 export type Shared = {

@@ -1,15 +1,15 @@
-import type { ApiClient } from '../../kube/client.ts';
 import type { Clock } from '../../kit/clock.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/client.ts';
 import { openSecret } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
-import type { JsonObject } from '../../kit/json.ts';
-import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
 import type { ServingNames } from './issue.ts';
 import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
 import { type Pair, timeProblem } from './pair.ts';
 import { rotate } from './rotate.ts';
 import { planRotation } from './rotation.ts';
 import { makeShared, readShared, type Shared, sharedEntries } from './secrets.ts';
+import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {
   readonly client: ApiClient;

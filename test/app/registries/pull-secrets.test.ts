@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
 import { createPullSecretReader, createServiceAccountReader } from '../../../src/app/registries/pull-secrets.ts';
-import type { ApiClient } from '../../../src/kube/client.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
+import type { ApiClient } from '../../../src/kube/client.ts';
 import { ApiError, ConnectionError } from '../../../src/kube/errors.ts';
 
 describe('reading what a pod names', () => {

@@ -3,8 +3,8 @@ import { createRelease } from '../../../src/controllers/pod/release.ts';
 import { createRefusals } from '../../../src/controllers/refusals.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { Occurrence } from '../../../src/kube/events.ts';
-import type { Placing } from '../../../src/placement/placing.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
+import type { Placing } from '../../../src/placement/placing.ts';
 import { toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 

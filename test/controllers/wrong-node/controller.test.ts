@@ -1,12 +1,12 @@
 import { expect } from 'chai';
 import { createWrongNodeController } from '../../../src/controllers/wrong-node/controller.ts';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import type { Eviction } from '../../../src/kube/eviction.ts';
 import { createStore } from '../../../src/kube/watch/store.ts';
-import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
-import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
 import { type Node, readNode } from '../../../src/placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { digest, failed, known, pending, settings, taint, toleration } from '../../placement/objects.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { ApiClient } from '../../../src/kube/client.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
+import type { ApiClient } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { type Change, createReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';

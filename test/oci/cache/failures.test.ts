@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { ImageError } from '../../../src/oci/errors.ts';
 import { createFailures } from '../../../src/oci/cache/failures.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
 
 describe('what failed before', () => {
   const error = new ImageError('it is away', { code: 'unavailable', temporary: true });

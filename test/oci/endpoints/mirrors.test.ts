@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { HostEntry, HostsConfig } from '../../../src/oci/endpoints/hosts-toml.ts';
 import { createRoutes, type Mirrors, parseEndpoint, type RouteOptions } from '../../../src/oci/endpoints/mirrors.ts';
-import { parseReference } from '../../../src/oci/reference.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
+import { parseReference } from '../../../src/oci/reference.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { authenticate } from '../../../src/oci/http/authentication.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { authenticate } from '../../../src/oci/http/authentication.ts';
 import type { Credential, Request, Response, Send } from '../../../src/oci/http/transport.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
 

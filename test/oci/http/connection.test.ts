@@ -4,10 +4,17 @@ import { createServer as createFront, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
-import { createSend } from '../../../src/oci/http/connection.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createSend } from '../../../src/oci/http/connection.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
-import { chain, deadline, followRedirects, type Request, type Response, type Send } from '../../../src/oci/http/transport.ts';
+import {
+  chain,
+  deadline,
+  followRedirects,
+  type Request,
+  type Response,
+  type Send,
+} from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
 

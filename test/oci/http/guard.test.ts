@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import type { AddressPolicy } from '../../../src/oci/http/addresses.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import type { AddressPolicy } from '../../../src/oci/http/addresses.ts';
 import { createGuard, type Guard, type GuardOptions, type Passage } from '../../../src/oci/http/guard.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
 import { until } from '../server.ts';

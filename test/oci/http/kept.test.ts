@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect } from 'chai';
-import { createSend } from '../../../src/oci/http/connection.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createSend } from '../../../src/oci/http/connection.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import type { Request, Response } from '../../../src/oci/http/transport.ts';
 import { reply, startServer } from '../server.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
-import { createSend } from '../../../src/oci/http/connection.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createSend } from '../../../src/oci/http/connection.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import { createProxySelector } from '../../../src/oci/http/proxy.ts';
 import { chain, deadline, followRedirects, type Request, type Response } from '../../../src/oci/http/transport.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { createSend } from '../../../src/oci/http/connection.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
+import { createSend } from '../../../src/oci/http/connection.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import {
   chain,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { type Candidate, createCandidates } from '../../../src/oci/lookup/candidates.ts';
 import type { Endpoint } from '../../../src/oci/endpoints/endpoint.ts';
 import { ImageError, type ImageErrorCode } from '../../../src/oci/errors.ts';
+import { type Candidate, createCandidates } from '../../../src/oci/lookup/candidates.ts';
 import { parseReference } from '../../../src/oci/reference.ts';
 
 describe('the candidates for an image', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { createCircuits } from '../../../src/oci/lookup/circuit.ts';
 import { ImageError, type ImageErrorCode } from '../../../src/oci/errors.ts';
+import { createCircuits } from '../../../src/oci/lookup/circuit.ts';
 
 const ALL = ['one', 'two', 'three'];
 

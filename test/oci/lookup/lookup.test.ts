@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Access } from '../../../src/oci/credentials/keyring.ts';
-import { ImageError } from '../../../src/oci/errors.ts';
 import { createRoutes, type Mirrors } from '../../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../../src/oci/errors.ts';
 import type { ResolverOptions } from '../../../src/oci/resolver.ts';
 import {
   type Harness,

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { readRecord } from '../../../src/placement/objects/daemonset.ts';
-import { admitDaemonSet, type DaemonSetAdmissionInput } from '../../../src/placement/admission/daemonset.ts';
-import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../../src/kit/json.ts';
+import { admitDaemonSet, type DaemonSetAdmissionInput } from '../../../src/placement/admission/daemonset.ts';
 import { put } from '../../../src/placement/admission/record.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { readRecord } from '../../../src/placement/objects/daemonset.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { jsonPatch } from '../../support/cluster/patch.ts';
 import { input, known, pending, settings, toleration } from '../objects.ts';

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
 import { explain, imagesToAsk } from '../../../src/placement/explain/explain.ts';
 import type { ExplainInput, Explanation, Lookup } from '../../../src/placement/explain/explanation.ts';
 import { readSchedulableNode } from '../../../src/placement/fit.ts';
-import type { JsonObject } from '../../../src/kit/json.ts';
-import type { Settings } from '../../../src/placement/settings.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
 import { digest, known, settings, taint, toleration } from '../objects.ts';
 
 type Given = {

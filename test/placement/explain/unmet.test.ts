@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { readDemands } from '../../../src/placement/fit.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { architectureAsked, isFact, unmetBy } from '../../../src/placement/explain/unmet.ts';
+import { readDemands } from '../../../src/placement/fit.ts';
 
 const is = (key: string, operator: string, ...values: string[]): JsonObject => ({ key, operator, values });
 const required = (...terms: readonly JsonObject[][]): JsonObject => {

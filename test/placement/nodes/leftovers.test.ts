@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { findLeftovers, leftoverNote } from '../../../src/placement/nodes/leftovers.ts';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint, toleration } from '../objects.ts';
 

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { parseSelector } from '../../../src/kit/selector.ts';
 import { nodePoolProblems, readNodePool } from '../../../src/placement/nodes/node-pools.ts';
 import type { PoolSettings } from '../../../src/placement/nodes/pools.ts';
-import { parseSelector } from '../../../src/kit/selector.ts';
 import { settings, taint } from '../objects.ts';
 
 const arch = (operator: string, ...values: string[]) => ({ key: 'kubernetes.io/arch', operator, values });

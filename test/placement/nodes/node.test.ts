@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { parseSelector } from '../../../src/kit/selector.ts';
 import {
   architecturesOf,
   decideNode,
@@ -10,7 +11,6 @@ import {
   undoNode,
   writeManaged,
 } from '../../../src/placement/nodes/node.ts';
-import { parseSelector } from '../../../src/kit/selector.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint } from '../objects.ts';
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { parseSelector } from '../../../src/kit/selector.ts';
 import { taintText } from '../../../src/placement/nodes/node.ts';
 import {
   blocksInitialization,
@@ -12,7 +13,6 @@ import {
   poolText,
   untaintedPoolsNote,
 } from '../../../src/placement/nodes/pools.ts';
-import { parseSelector } from '../../../src/kit/selector.ts';
 import { node, settings, taint } from '../objects.ts';
 
 const OURS = 'supported-arch=arm64:NoSchedule';

@@ -1,7 +1,11 @@
 import { expect } from 'chai';
 import { taintText } from '../../../src/placement/nodes/node.ts';
+import {
+  nodesWithUnmanagedTaints,
+  unmanagedTaintNote,
+  unmanagedTaints,
+} from '../../../src/placement/nodes/unmanaged-taints.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
-import { nodesWithUnmanagedTaints, unmanagedTaintNote, unmanagedTaints } from '../../../src/placement/nodes/unmanaged-taints.ts';
 import { node, settings, taint } from '../objects.ts';
 
 const OURS = 'supported-arch=arm64:NoSchedule';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { decideTemplate, readDaemonSet, readRecorded } from '../../../src/placement/objects/daemonset.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { decideTemplate, readDaemonSet, readRecorded } from '../../../src/placement/objects/daemonset.ts';
 import { undoTemplate } from '../../../src/placement/undo.ts';
 import { toleration } from '../objects.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { type AffinityIntent, addedTo, withAffinity } from '../../../src/placement/patch/affinity.ts';
 import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { type AffinityIntent, addedTo, withAffinity } from '../../../src/placement/patch/affinity.ts';
 import { preference, prefers, requirement, requires, shown, term } from '../affinities.ts';
 
 const BOTH = requirement('arch In amd64,arm64');

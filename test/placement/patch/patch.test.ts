@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { daemonSetPatch, nodePatch, type Operation, podPatch } from '../../../src/placement/patch/patch.ts';
+import type { Operation } from '../../../src/kit/json-patch.ts';
+import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
+import { daemonSetPatch, nodePatch, podPatch } from '../../../src/placement/patch/patch.ts';
 import { node, taint, toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');

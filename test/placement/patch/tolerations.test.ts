@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { asOurs, isSameToleration, lacking, tolerates, tolerationsFor } from '../../../src/placement/patch/tolerations.ts';
+import {
+  asOurs,
+  isSameToleration,
+  lacking,
+  tolerates,
+  tolerationsFor,
+} from '../../../src/placement/patch/tolerations.ts';
 import { toleration } from '../objects.ts';
 
 const TAINT = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { ImageAnswer } from '../../../src/placement/images.ts';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { wrongNodeNote } from '../../../src/placement/wrong-node/note.ts';

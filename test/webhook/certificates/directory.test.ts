@@ -5,8 +5,8 @@ import { expect } from 'chai';
 import { createAuthority } from '../../../hack/cluster/certificates.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import { createCertificateDirectory } from '../../../src/webhook/certificates/directory.ts';
-import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
 import { issueServing, makeAuthority } from '../../../src/webhook/certificates/issue.ts';
+import type { CertificateSource, ServingCertificate } from '../../../src/webhook/certificates/source.ts';
 import { createHandClock, type HandClock } from '../../controllers/hand-clock.ts';
 import { until } from '../self-made.ts';
 

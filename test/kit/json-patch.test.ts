@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { difference } from '../../../src/placement/patch/diff.ts';
-import type { Operation } from '../../../src/placement/patch/patch.ts';
-import { jsonPatch } from '../../support/cluster/patch.ts';
+import type { Operation } from '../../src/kit/json-patch.ts';
+import { difference } from '../../src/kit/json-patch.ts';
+import { jsonPatch } from '../support/cluster/patch.ts';
 
 const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value });
 const replace = (path: string, value: unknown): Operation => ({ op: 'replace', path, value });

@@ -1,5 +1,9 @@
-import { isObject } from '../../kit/json.ts';
-import type { Operation } from './patch.ts';
+import { isObject } from './json.ts';
+
+/** One operation of a JSON Patch (RFC 6902). */
+export type Operation =
+  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
 
 /**
  * The operations of a JSON Patch (RFC 6902) that make one JSON value of another, at the deepest path where they differ:

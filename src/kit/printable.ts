@@ -1,0 +1,18 @@
+/**
+ * Text from outside, fit for a log line, an Event, a label of a metric or a terminal: control, format and separator characters and
+ * halves of surrogate pairs are escaped as `\\u…`, and what is longer than `maxBytes` of UTF-8 is cut and ends in `…`.
+ */
+export function printable(text: string, maxBytes = 200): string {
+  // Cut first: the text may be megabytes, and an escape only makes it longer.
+  const short = text.length > maxBytes ? text.slice(0, maxBytes) : text;
+  const escaped = short.replace(
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  );
+  if (short === text && Buffer.byteLength(escaped) <= maxBytes) return escaped;
+  const cut = Buffer.from(escaped)
+    .subarray(0, maxBytes - 3)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '');
+  return `${cut}…`;
+}
