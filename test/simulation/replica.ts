@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { createLoops, type Loops } from '../../src/app/controllers.ts';
-import { leadInTurns } from '../../src/app/lead.ts';
+import { leadInTurns } from '../../src/app/replica/lead.ts';
 import { createNodeFetcher, createWatches, kindsFor, type Watches } from '../../src/app/watches.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toSettings } from '../../src/config/settings.ts';

@@ -1,7 +1,7 @@
-import type { Clock } from '../kit/clock.ts';
-import type { EventRecorder } from '../kube/events.ts';
-import type { Lease } from '../kube/lease.ts';
-import type { Logger } from '../observability/log.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Lease } from '../../kube/lease.ts';
+import type { Logger } from '../../observability/log.ts';
 
 /** The end of a process: each of these aborts so long after the signal that ends it, whatever hangs. */
 export type Ending = {

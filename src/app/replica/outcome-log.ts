@@ -1,6 +1,6 @@
-import { LeaseLostError } from '../kube/errors.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { LoopsOptions } from './controllers.ts';
+import { LeaseLostError } from '../../kube/errors.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { LoopsOptions } from '../controllers.ts';
 
 type Log = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 

@@ -1,4 +1,4 @@
-import type { Lease } from '../kube/lease.ts';
+import type { Lease } from '../../kube/lease.ts';
 
 /**
  * Leads whenever the lease is ours, until the signal aborts: one `term` after the other. Writes under way keep their lease

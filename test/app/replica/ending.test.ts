@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { createEnding } from '../../src/app/ending.ts';
-import { createHandClock } from '../controllers/hand-clock.ts';
+import { createEnding } from '../../../src/app/replica/ending.ts';
+import { createHandClock } from '../../controllers/hand-clock.ts';
 
 describe('the end of a process', () => {
   const arrange = (isAborted = false) => {

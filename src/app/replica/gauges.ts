@@ -1,11 +1,11 @@
-import type { PlacementState } from '../controllers/placement-state.ts';
-import type { Observed } from '../observability/metrics.ts';
-import type { Resolver } from '../oci/resolver.ts';
-import { carriesOurTaint, type Node, nodeArchitecture } from '../placement/nodes/node.ts';
-import { unmanagedTaints } from '../placement/nodes/unmanaged-taints.ts';
-import type { Settings } from '../placement/settings.ts';
-import type { Loops } from './controllers.ts';
-import type { Watches } from './watches.ts';
+import type { PlacementState } from '../../controllers/placement-state.ts';
+import type { Observed } from '../../observability/metrics.ts';
+import type { Resolver } from '../../oci/resolver.ts';
+import { carriesOurTaint, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { unmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Loops } from '../controllers.ts';
+import type { Watches } from '../watches.ts';
 
 /** What a pod counts as in `archaware_pods`. */
 type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';

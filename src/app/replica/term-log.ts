@@ -1,6 +1,6 @@
-import type { Logger } from '../observability/log.ts';
-import { taintText } from '../placement/nodes/node.ts';
-import type { LoopsOptions } from './controllers.ts';
+import type { Logger } from '../../observability/log.ts';
+import { taintText } from '../../placement/nodes/node.ts';
+import type { LoopsOptions } from '../controllers.ts';
 
 /** No message names more objects than these. */
 const EXAMPLES = 5;

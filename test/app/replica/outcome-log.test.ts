@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { outcomeLog } from '../../src/app/outcome-log.ts';
-import type { Outcome } from '../../src/kube/controller.ts';
-import { LeaseLostError } from '../../src/kube/errors.ts';
+import { outcomeLog } from '../../../src/app/replica/outcome-log.ts';
+import type { Outcome } from '../../../src/kube/controller.ts';
+import { LeaseLostError } from '../../../src/kube/errors.ts';
 
 describe('the log of reconciliations', () => {
   const rows: [what: string, outcome: Outcome | 'error', error: Error | undefined, level: string][] = [

@@ -1,0 +1,65 @@
+import { systemClock as clock } from '../../kit/clock.ts';
+import { brokenWatches } from '../../kube/watch/watch-health.ts';
+import { serveHealth } from '../../observability/health.ts';
+import type { Resolver } from '../../oci/resolver.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { cannotListen } from '../cannot-listen.ts';
+import type { Watches } from '../watches.ts';
+import type { Admission } from '../webhook.ts';
+import type { Base } from './base.ts';
+import { observeState } from './gauges.ts';
+import type { Leadership } from './leadership.ts';
+import type { Terms } from './terms.ts';
+
+/** What the health of a replica is read from. */
+export type HealthParts = {
+  readonly watches: Watches;
+  readonly resolver: Resolver;
+  readonly leadership: Leadership;
+  readonly terms: Terms;
+  readonly settings: () => Settings;
+  readonly admission: Admission | undefined;
+};
+
+/** Serves /metrics, /healthz and /readyz, where `metrics.address` names a port. Throws where it cannot listen. */
+export async function serveState(base: Base, parts: HealthParts): Promise<void> {
+  const { config, metrics, log, end } = base;
+  const { address } = config.metrics;
+  if (address === '') return;
+  const { leadership, watches, resolver, terms, settings, admission } = parts;
+  const observed = observeState({
+    watches,
+    resolver,
+    loops: terms.current,
+    leader: () => terms.current() !== undefined && leadership.mayWrite(),
+    certificateExpiry: () => admission?.expiry(),
+    now: clock.wall,
+    settings,
+    managesNodes: config.loops.includes('nodes'),
+    gatedElsewhere: terms.gatedElsewhere,
+  });
+  try {
+    const { port } = await serveHealth(
+      { address, metrics: () => metrics.render(observed), notReady: () => notReady(base, parts) },
+      end,
+    );
+    log.info({ port }, 'serving /metrics, /healthz and /readyz');
+    log.flush();
+  } catch (error) {
+    throw cannotListen('metrics.address', address, error);
+  }
+}
+
+/** What /readyz names; empty where the replica is ready. */
+function notReady({ signal, answers }: Base, { leadership, watches, admission }: HealthParts): string[] {
+  return [
+    // From the signal on, so that the replica's address leaves the Service while it still answers.
+    ...(signal.aborted ? ['ending'] : []),
+    ...watches.notSynced(),
+    ...(admission?.ready() === false ? ['certificate'] : []),
+    // A replica gates nothing before it has seen a leader, so pods whose images it does not know would pass.
+    ...(admission && !leadership.hasSeenLeader() ? ['leader'] : []),
+    // A replica that answers admission does so with what it knows.
+    ...(admission ? [] : brokenWatches(watches.health(), answers.period())),
+  ];
+}

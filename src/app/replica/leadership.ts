@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { systemClock as clock } from '../../kit/clock.ts';
+import { milliseconds } from '../../kit/duration.ts';
+import type { Regarding } from '../../kube/events.ts';
+import { createLease } from '../../kube/lease.ts';
+import { checkLeaseNamespace } from '../connect.ts';
+import type { Base } from './base.ts';
+import { leadInTurns } from './lead.ts';
+
+/** Whether this replica leads, and whether another one does. */
+export type Leadership = Awaited<ReturnType<typeof openLeadership>>;
+
+/** Prepares to take the Lease. Throws where its namespace does not exist. */
+export async function openLeadership({ config, client, leaseClient, leaseNamespace, signal, end, log }: Base) {
+  const { enabled, name, leaseDuration } = config.leaderElection;
+  const identity = `${hostname()}-${randomUUID()}`;
+  if (enabled) await checkLeaseNamespace(client, leaseNamespace, signal);
+  const lease = createLease({
+    client: leaseClient,
+    namespace: leaseNamespace,
+    name,
+    identity,
+    durationMs: milliseconds(leaseDuration),
+    clock,
+    onError: (err) => log.warn({ err, lease: `${leaseNamespace}/${name}` }, 'lease not renewed'),
+  });
+  /** What Events that are about no object of the cluster are about. */
+  const regarding: Regarding = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    namespace: leaseNamespace,
+    name,
+    uid: '',
+  };
+  return {
+    identity,
+    regarding,
+    /** Undefined without leader election. */
+    lease: enabled ? lease : undefined,
+    mayWrite: () => !enabled || lease.fresh(),
+    /** Whether a leader lives, this replica or another one. */
+    hasLeader: () => (enabled ? lease.live() : !signal.aborted),
+    /** Whether this replica has seen a leader since it started. */
+    hasSeenLeader: () => !enabled || lease.introduced(),
+    /** Runs a term each time that this replica leads, until the process is asked to end. */
+    lead: (term: (lost: AbortSignal) => Promise<void>): Promise<void> =>
+      enabled ? leadInTurns(lease, term, signal, () => log.warn('lease lost: another replica may lead')) : term(end),
+  };
+}

@@ -1,0 +1,117 @@
+import { createImageSource } from '../../controllers/images.ts';
+import { systemClock as clock } from '../../kit/clock.ts';
+import type { Context } from '../context.ts';
+import { until } from '../controllers.ts';
+import { keepHeapSmall } from '../heap.ts';
+import { followLabelRules } from '../label-rules/label-rules.ts';
+import { reloadOnChange } from '../reload.ts';
+import { VERSION } from '../version.ts';
+import { startAdmission } from '../webhook.ts';
+import { type Base, openBase } from './base.ts';
+import { sayFarewell } from './ending.ts';
+import { serveState } from './health.ts';
+import { createInForce } from './in-force.ts';
+import { openLeadership } from './leadership.ts';
+import { openEvents, openRegistries, openWatches } from './sources.ts';
+import { createTerms } from './terms.ts';
+
+/**
+ * The life of a replica, until the signal of the context aborts. Every replica watches and answers admission; the one that holds
+ * the Lease writes. Throws what keeps it from starting.
+ */
+export async function runReplica(context: Context): Promise<void> {
+  const base = await openBase(context);
+  try {
+    const parts = await createParts(base);
+    await serveState(base, parts);
+    const files = await followFiles(base, parts);
+    await fillWatches(base, parts, files.read);
+    await serveAdmission(base, parts);
+    keepHeapSmall();
+    await parts.leadership.lead((lost) => parts.terms.run(lost, files.reportLabelRules));
+    await leave(base, parts);
+  } finally {
+    await base.close();
+  }
+}
+
+type Parts = Awaited<ReturnType<typeof createParts>>;
+
+/** What the replica is made of. The webhook begins to look for its certificate; nothing else runs yet. */
+async function createParts(base: Base) {
+  const { config, client, leaseNamespace, log, metrics, signal, end, ending } = base;
+  const leadership = await openLeadership(base);
+  const events = openEvents(base, leadership);
+  const watches = openWatches(base);
+  const { registries, secretProblems } = await openRegistries(base);
+  const { resolver } = registries;
+  const images = createImageSource(resolver, clock, secretProblems);
+  const inForce = createInForce(config, {
+    registries,
+    watches,
+    log,
+    onChange: () => terms.current()?.settingsChanged(),
+  });
+  const { settings } = inForce;
+  const terms = createTerms(base, leadership, { watches, events, images, settings });
+  resolver.onSettled((canonical) => terms.current()?.imageSettled(canonical));
+  const admission = config.webhook.enabled
+    ? startAdmission({
+        ...leadership,
+        config,
+        client,
+        clock,
+        log,
+        metrics,
+        events,
+        ownNamespace: leaseNamespace,
+        watches,
+        settings,
+        images,
+        leaving: signal,
+        signal: AbortSignal.any([end, ending.admission]),
+      })
+    : undefined;
+  return { leadership, events, watches, resolver, settings, inForce, terms, admission };
+}
+
+/** Reads the configuration and the label rules again whenever their files change. */
+async function followFiles(base: Base, { leadership, events, inForce, terms }: Parts) {
+  const { context, labels, log, metrics, signal } = base;
+  const { regarding } = leadership;
+  const common = { log, events, regarding, signal };
+  const read = reloadOnChange(context, { ...common, apply: inForce.apply, metrics });
+  const { tell } = await followLabelRules(labels, {
+    ...common,
+    onChange: () => terms.current()?.labelRulesChanged(),
+  });
+  return { read, reportLabelRules: tell };
+}
+
+/** Returns when every kind is listed and the configuration file is followed. A kind that may not be listed ends the process. */
+async function fillWatches({ end, signal }: Base, { watches }: Parts, filesRead: Promise<void>): Promise<void> {
+  const watching = watches.run(end);
+  await Promise.race([Promise.all([watches.whenSynced(), filesRead]), watching, until(signal)]);
+}
+
+/** Answers reviews from now on, with what the watches know. */
+async function serveAdmission({ signal, client, log }: Base, { watches, inForce, admission }: Parts): Promise<void> {
+  if (!signal.aborted) await admission?.serve();
+  const counts = { pods: watches.pods.store.size, nodes: watches.nodes.store.size };
+  log.info({ version: VERSION, server: client.host, ...counts }, 'watching');
+  if (!signal.aborted) inForce.logAbsent();
+}
+
+/** Gives the Lease away at once, and goes on answering admission until the API server calls this replica no more. */
+async function leave({ ending, cacheFile, log }: Base, { leadership, events, admission }: Parts): Promise<void> {
+  const { lease } = leadership;
+  await sayFarewell({ lease, events, clock, log }, ending.all);
+  if (admission !== undefined) {
+    // Another replica leads by now, and pods may be gated for it.
+    void lease?.follow(ending.admission);
+    await Promise.race([admission.closed(), until(ending.all)]);
+  }
+  await Promise.race([cacheFile?.close(), until(ending.all)]);
+  log.info('ended');
+  log.flush();
+}

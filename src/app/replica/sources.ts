@@ -1,0 +1,60 @@
+import { systemClock as clock } from '../../kit/clock.ts';
+import { createEvents, type EventRecorder } from '../../kube/events.ts';
+import { createPullSecretReader, createSecretProblems } from '../registries/pull-secrets.ts';
+import { createRegistries } from '../registries/registries.ts';
+import { createWatches, kindsFor, type Watches } from '../watches.ts';
+import type { Base } from './base.ts';
+import type { Leadership } from './leadership.ts';
+
+/** Writes Events while this replica may write. */
+export function openEvents({ client, end, log, metrics }: Base, { identity, mayWrite }: Leadership): EventRecorder {
+  return createEvents({
+    client,
+    instance: identity,
+    mayWrite,
+    clock,
+    signal: end,
+    onError: (err) => log.warn({ err }, 'event not written'),
+    onDrop: metrics.eventDropped,
+    onDropped: (count) => log.warn({ count }, 'Events dropped: too many at once, or too many about one object'),
+  });
+}
+
+/** The watches of what the configured loops decide on; they do not run yet. */
+export function openWatches({ client, config, log, metrics, answers }: Base): Watches {
+  return createWatches({
+    client,
+    clock,
+    kinds: kindsFor(config),
+    onRestart(kind, reason) {
+      metrics.watchRestarted(kind);
+      log.debug({ kind, reason }, 'watch started again');
+    },
+    onTrouble: (kind, attempt, reason) =>
+      log.warn({ kind, reason }, `the ${attempt} fails and is tried again; changes are not seen meanwhile`),
+    onWorking: (kind) => log.info({ kind }, 'the watch works again'),
+    onHeard: answers.heard,
+  });
+}
+
+/** What asks the registries, and which pull secrets of a pod could not be used. */
+export async function openRegistries({ config, files, cache, client, end, log, metrics }: Base) {
+  const problems = createSecretProblems(clock, (secret, reason) =>
+    log.warn({ secret, reason }, 'pull secret passed over'),
+  );
+  const registries = await createRegistries(config, files, {
+    cache,
+    clock,
+    log,
+    readPullSecrets: createPullSecretReader(client, clock),
+    onNamed: metrics.registriesConfigured,
+    signal: end,
+    apiServer: client,
+    onUnusableSecret: problems.add,
+    onRequest: metrics.registryAnswered,
+    onResolution: metrics.imageResolved,
+    onCache: metrics.cacheAnswered,
+    onRateLimit: metrics.rateLimitTold,
+  });
+  return { registries, secretProblems: problems.get };
+}

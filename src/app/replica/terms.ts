@@ -1,0 +1,98 @@
+import { setMaxListeners } from 'node:events';
+import { watchGatedPods } from '../../controllers/gated-pods.ts';
+import type { ImageSource } from '../../controllers/images.ts';
+import { systemClock as clock } from '../../kit/clock.ts';
+import { milliseconds } from '../../kit/duration.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import { createEvictor } from '../../kube/eviction.ts';
+import { createWriter } from '../../kube/writer.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { createLoops, type Loops } from '../controllers.ts';
+import { createServiceAccountReader } from '../registries/pull-secrets.ts';
+import { createNodeFetcher, type Watches } from '../watches.ts';
+import type { Base } from './base.ts';
+import type { Leadership } from './leadership.ts';
+import { outcomeLog } from './outcome-log.ts';
+import { gatedPodLog, unmanagedTaintLog } from './term-log.ts';
+
+/** The terms of leadership of this replica, one after the other. */
+export type Terms = {
+  /** The controllers of the term that goes on; undefined between terms. */
+  current(): Loops | undefined;
+  /** Pods with the gate that were found without a watch on pods. */
+  gatedElsewhere(): number;
+  /** Works until the Lease is lost or the process is asked to end, and ends the writes under way. */
+  run(lost: AbortSignal, onBegin: () => void): Promise<void>;
+};
+
+/** What a term works with. */
+export type TermParts = {
+  readonly watches: Watches;
+  readonly events: EventRecorder;
+  readonly images: ImageSource;
+  readonly settings: () => Settings;
+};
+
+/** Creates it; no term runs yet. */
+export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
+  const { client, config, signal, ending, log, metrics, labels } = base;
+  const { mayWrite, identity } = leadership;
+  const { settings, ...shared } = parts;
+  let current: Loops | undefined;
+  let gatedElsewhere = 0;
+
+  const createTerm = () =>
+    createLoops({
+      ...shared,
+      settings,
+      clock,
+      labelRules: labels.rules,
+      loops: config.loops,
+      workers: config.workers,
+      bootstrapMs: milliseconds(config.bootstrap.timeout),
+      serviceAccountSecrets: createServiceAccountReader(client, clock),
+      fetchNode: createNodeFetcher(client),
+      write: createWriter(client, mayWrite),
+      wrongNode: { evictor: createEvictor(client, mayWrite), onWrongNode: metrics.wrongNodeFound },
+      onOutcome: outcomeLog(log, metrics),
+      onPlaced: metrics.podPlaced,
+      onRefused: metrics.writeRefused,
+      onUnmanagedTaints: unmanagedTaintLog(log),
+      onJoinedUntainted: metrics.nodeJoinedUntainted,
+      onBootstrapped(open) {
+        if (!config.loops.includes('nodes') || !settings().taints.manage) return;
+        log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on');
+      },
+    });
+
+  const logGated = gatedPodLog(log);
+  const watchGates = (over: AbortSignal) =>
+    watchGatedPods(
+      {
+        client,
+        clock,
+        onChange(keys) {
+          gatedElsewhere = keys.length;
+          logGated(keys);
+        },
+        onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be looked for'),
+      },
+      over,
+    );
+
+  return {
+    current: () => current,
+    gatedElsewhere: () => gatedElsewhere,
+    async run(lost, onBegin) {
+      const over = AbortSignal.any([lost, ending.writes]);
+      if (!config.loops.includes('pods')) void watchGates(AbortSignal.any([signal, over]));
+      current = createTerm();
+      log.info({ identity }, 'leading');
+      onBegin();
+      // Every write under way listens to it; that is no leak.
+      setMaxListeners(0, over);
+      await current.run(AbortSignal.any([signal, over]), over);
+      current = undefined;
+    },
+  };
+}
