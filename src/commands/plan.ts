@@ -146,7 +146,7 @@ function summarise(
         within.set(entry, heldText(settings));
       }
       if (decision.kind === 'wait' || decision.kind === 'place') {
-        for (const failed of decision.failed) unresolved.set(failed.image, failed);
+        for (const { volume: _volume, ...failed } of decision.failed) unresolved.set(failed.image, failed);
       }
     }
   }

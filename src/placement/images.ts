@@ -6,7 +6,12 @@ import type { Settings } from './settings.ts';
 
 /** What is known of an image at the moment of a decision. */
 export type ImageAnswer =
-  | { readonly kind: 'known'; readonly platforms: readonly Platform[] }
+  | {
+      readonly kind: 'known';
+      readonly platforms: readonly Platform[];
+      /** Absent: not known, which it may be for containers only. */
+      readonly isIndex?: boolean;
+    }
   | { readonly kind: 'pending' }
   | {
       readonly kind: 'failed';
@@ -17,11 +22,15 @@ export type ImageAnswer =
       readonly sinceMs: number;
       /** Milliseconds until the next look-up. */
       readonly retryInMs: number;
+      /** Whether there is a single manifest, of what is no image, or of one that names no platform. */
+      readonly isSingleManifest?: boolean;
     };
 
 /** What an image says of a template's set: the architectures of nodes that run it and who said so, or why it says none. */
 export type Narrowing =
   | { readonly kind: 'not-asked' }
+  /** It does not narrow: kubelets mount a single manifest as a volume on every node. */
+  | { readonly kind: 'anywhere'; readonly as: 'volume' }
   | {
       readonly kind: 'set';
       readonly by: 'override' | 'registry';
@@ -50,6 +59,7 @@ export function narrowingOf(
     return { kind: 'set', by: 'override', architectures, platforms: local.map((name) => `${os}/${name}`) };
   }
   const answer = answerOf(image);
+  if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
   return {
     kind: 'set',
@@ -57,6 +67,12 @@ export function narrowingOf(
     architectures: nodeArchitectures(answer.platforms, os, settings.compatible),
     platforms: [...new Set(answer.platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
   };
+}
+
+/** Whether it is known that there is a single manifest. */
+function isSingleManifest(answer: ImageAnswer): boolean {
+  if (answer.kind === 'known') return answer.isIndex === false;
+  return answer.kind === 'failed' && answer.isSingleManifest === true;
 }
 
 /** The code of an object's first image after those that are asked about. */

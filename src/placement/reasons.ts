@@ -8,9 +8,14 @@ import { asOurs, type Toleration } from './tolerations.ts';
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;
 
-/** `nginx:1.27 (linux/amd64, linux/arm64); busybox (linux/s390x)`: each image with what was found for it. */
+/** `nginx:1.27 (linux/amd64, linux/arm64); volume data: model:1 (linux/s390x)`: each image with what was found for it. */
 export function describeSets(images: readonly ImageSet[]): string {
-  return images.map(({ image, platforms }) => `${image} (${platforms.join(', ') || 'none'})`).join('; ');
+  return images.map((each) => `${imageText(each)} (${each.platforms.join(', ') || 'none'})`).join('; ');
+}
+
+/** An image as people read it: `volume data: model:1` for one of a volume. */
+export function imageText({ image, volume }: Pick<ImageSet, 'image' | 'volume'>): string {
+  return volume === undefined ? image : `volume ${volume}: ${image}`;
 }
 
 /** What an operator reads of a pod that is held because its images have no architecture in common. */
@@ -28,9 +33,9 @@ export function withinText(schedulable: readonly string[]): string {
 }
 
 /** What an operator reads of an image that could not be resolved. */
-export function unresolvableNote({ image, code, message, registry }: FailedImage): string {
+export function unresolvableNote({ image, volume, code, message, registry }: FailedImage): string {
   if (code === TOO_MANY_IMAGES) return message;
-  return `image ${image} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
+  return `image ${image}${volume === undefined ? '' : ` of volume ${volume}`} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 
 /** What an operator reads of a pod that was placed without knowing all of its images. */
