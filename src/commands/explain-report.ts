@@ -1,5 +1,6 @@
 import type { ExplainedDecision, ExplainedImage, ExplainedNodes, Explanation } from '../placement/explanation.ts';
 import type { Platform } from '../placement/platform.ts';
+import { platformNotes } from '../placement/platform-notes.ts';
 import { imageText } from '../placement/reasons.ts';
 import { table } from './output.ts';
 
@@ -60,7 +61,9 @@ function describeImage(explained: ExplainedImage): string {
       return `${image}: not asked`;
     case undefined: {
       const by = `${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
-      return `${image}: ${found}${by}${anywhere === undefined ? '' : `; ${ANYWHERE[anywhere]}`}`;
+      const notes = explained.volume === undefined ? platformNotes(platforms) : [];
+      const remarks = anywhere === undefined ? notes : [ANYWHERE[anywhere]];
+      return [`${image}: ${found}${by}`, ...remarks].join('; ');
     }
     default:
       return notAsked satisfies never;
@@ -68,6 +71,7 @@ function describeImage(explained: ExplainedImage): string {
 }
 
 const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>> = {
+  webassembly: 'WebAssembly, which runs where the RuntimeClass of its pod does: it does not narrow',
   volume: 'a single manifest, which every node mounts as a volume: it does not narrow',
 };
 

@@ -127,7 +127,7 @@ export function isGuess(decision: Placement): boolean {
 function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInput): Evidence {
   const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
   for (const image of template.images) {
-    const said = narrowingOf(image, template.os, settings, namesOf(image.image), answerOf);
+    const said = narrowingOf(image, template, settings, namesOf(image.image), answerOf);
     const named = whatNames(image);
     switch (said.kind) {
       case 'not-asked':

@@ -165,7 +165,7 @@ function answerFrom(lookup: Lookup | undefined, sinceMs: number): ImageAnswer {
 function narrow({ template, settings, namesOf, answerOf }: DecisionInput): NarrowedImage[] {
   return template.images.map((image) => ({
     image,
-    said: narrowingOf(image, template.os, settings, namesOf(image.image), answerOf),
+    said: narrowingOf(image, template, settings, namesOf(image.image), answerOf),
   }));
 }
 

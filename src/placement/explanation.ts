@@ -67,7 +67,7 @@ export type ExplainedImage = {
   /** Entries of its index that do not count. */
   readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
   /** Why it does not narrow the set, whatever it was built for. */
-  readonly anywhere?: 'volume';
+  readonly anywhere?: 'volume' | 'webassembly';
   readonly error?: LookupError;
 };
 

@@ -22,6 +22,8 @@ export type PodTemplate = {
   /** The annotation `archaware.dev/architectures`, unread. */
   readonly statement: string | undefined;
   readonly os: string;
+  /** Whether `spec.runtimeClassName` names a RuntimeClass. */
+  readonly hasRuntimeClass: boolean;
   /** Distinct images of `initContainers`, `containers` and image volumes, in this order; at most {@link MOST_IMAGES}, and one more where there are more. */
   readonly images: readonly PodImage[];
   /** As the API server sent them, every field kept; undefined where the field is absent. */
@@ -125,6 +127,7 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
     labels: stringsAt(metadata, 'labels'),
     statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
     os: readOs(spec),
+    hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')),
     images: readImages(spec),
     tolerations: listAt(spec, 'tolerations'),
     priorityClassName: stringAt(spec, 'priorityClassName') || undefined,

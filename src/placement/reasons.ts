@@ -3,7 +3,9 @@ import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { TOO_MANY_IMAGES } from './images.ts';
 import type { JsonObject } from './json.ts';
+import { isWebAssembly } from './platform.ts';
 import { asOurs, type Toleration } from './tolerations.ts';
+import { few } from './ways.ts';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;
@@ -24,7 +26,22 @@ export function noCommonArchitectureNote(
   os: string,
   schedulable: readonly string[],
 ): string {
-  return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeSets(images)}`;
+  return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeHeld(images)}`;
+}
+
+/** The images of a pod that have nothing in common, and which of them lack a RuntimeClass. */
+export function describeHeld(images: readonly ImageSet[]): string {
+  const wasm = webAssemblyAmong(images);
+  const missing = wasm.length === 0 ? '' : `WebAssembly without a RuntimeClass (spec.runtimeClassName): ${few(wasm)}; `;
+  return missing + describeSets(images);
+}
+
+/** Those of the images that narrowed a set to nothing, as they are WebAssembly and their pod names no RuntimeClass. */
+export function webAssemblyAmong(images: readonly ImageSet[]): string[] {
+  return images.flatMap(({ image, volume, platforms }) => {
+    const isContainers = volume === undefined && image !== ARCHITECTURES_ANNOTATION;
+    return isContainers && isWebAssembly(platforms.map((platform) => platform.split('/')[1] ?? '')) ? image : [];
+  });
 }
 
 /** ` within architectures.schedulable (amd64)`: what narrowed a set from outside; empty where nothing does. */

@@ -47,7 +47,7 @@ export type WrongPlace = {
   readonly known: Known;
 };
 
-type Subject = Pick<Pod, 'images' | 'os' | 'statement' | 'broken'>;
+type Subject = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
 type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
@@ -66,7 +66,7 @@ export function whatIsKnown(
   const unknown: string[] = [];
   if (statementOf(pod.statement) !== undefined) return { images, architectures: undefined, pending, unknown };
   for (const image of pod.images) {
-    const said = narrowingOf(image, pod.os, settings, namesOf(image.image), answerOf);
+    const said = narrowingOf(image, pod, settings, namesOf(image.image), answerOf);
     if (said.kind === 'pending') pending.push(image.image);
     else if (said.kind === 'failed') unknown.push(image.image);
     else if (said.kind === 'set' && said.by === 'registry' && isStale(image)) unknown.push(image.image);
@@ -99,7 +99,7 @@ export function whatWasPulled(
       continue;
     }
     if (pulled === undefined) continue;
-    const said = narrowingOf(pulled, pod.os, settings, [], answerOf);
+    const said = narrowingOf(pulled, pod, settings, [], answerOf);
     if (said.kind === 'pending') pending.push(pulled.image);
     else if (said.kind === 'failed') unknown.push(pulled.image);
     else if (said.kind === 'set') {
