@@ -1,6 +1,7 @@
 /** Every shape that an image can have in a registry, each with what a resolver must find out about it. */
-import type { ImageErrorCode } from '../src/oci/errors.ts';
+
 import type { Platform } from '../src/kit/platform.ts';
+import type { ImageErrorCode } from '../src/oci/errors.ts';
 import {
   artifact,
   attestation,

@@ -1,12 +1,13 @@
-import { type Context, EXIT } from '../app/context.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { type Context, type Context, EXIT, EXIT } from '../app/context.ts';
+import { openOperatorFiles, openOperatorFiles, tellOfProblem, tellOfProblem } from '../app/registries/operator-files.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kit/clock.ts';
-import type { Platform } from '../kit/platform.ts';
+import type { Platform, Platform } from '../kit/platform.ts';
 import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
+import { platformNotes } from '../placement/explain/platform-notes.ts';
 import { answerLocally } from '../placement/images.ts';
 import { printValue, table } from './output.ts';
 
@@ -75,7 +76,9 @@ function render(results: readonly Inspected[]): string {
     result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
   );
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped)}`;
-  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + left;
+  const notes = results.flatMap(({ image, platforms }) => platformNotes(platforms).map((note) => [image, note]));
+  const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes)}`;
+  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + noted + left;
 }
 
 function platformText({ os, architecture, variant }: Platform): string {

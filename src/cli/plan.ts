@@ -14,7 +14,7 @@ import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { systemClock as clock } from '../kit/clock.ts';
-import { isObject } from '../kit/json.ts';
+import { isObject, isObject } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import type { Writer } from '../kube/writer.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';
@@ -22,7 +22,8 @@ import type { FailedImage, ImageSet } from '../placement/decide.ts';
 import { findLeftovers, leftoverNote } from '../placement/nodes/leftovers.ts';
 import { type NodePoolProblem, nodePoolProblems } from '../placement/nodes/node-pools.ts';
 import { untaintedPoolsNote } from '../placement/nodes/pools.ts';
-import { describeSets, withinText } from '../placement/reasons.ts';
+import type { Operation } from '../placement/patch/patch.ts';
+import { describeHeld, describeSets, withinText } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { printValue, table } from './output.ts';
 
@@ -146,7 +147,7 @@ function summarise(
         within.set(entry, heldText(settings));
       }
       if (decision.kind === 'wait' || decision.kind === 'place') {
-        for (const failed of decision.failed) unresolved.set(failed.image, failed);
+        for (const { volume: _volume, ...failed } of decision.failed) unresolved.set(failed.image, failed);
       }
     }
   }
@@ -181,7 +182,7 @@ function render(
         ['KIND', 'NAMESPACE', 'NAME', 'IMAGES'],
         held
           .filter((entry) => within.get(entry) === heading)
-          .map((entry) => [...named(entry), describeSets(entry.images)]),
+          .map((entry) => [...named(entry), describeHeld(entry.images)]),
       ),
     ),
     section(

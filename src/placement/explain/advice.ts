@@ -1,8 +1,10 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../../names.ts';
+import { whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
 import { taintText } from '../nodes/node.ts';
+import { webAssemblyAmong } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
@@ -132,7 +134,13 @@ function adviseHeld(
   const common = intersect(setsOf(narrowed).map(({ architectures }) => architectures)) ?? [];
   const beyond =
     common.length > 0 ? [`add ${common.join(' or ')}, on which all images run, to architectures.schedulable`] : [];
-  return alternatives([...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
+  const seen = narrowed.flatMap(({ image, said }) =>
+    said.kind === 'set' ? { ...whatNames(image), platforms: said.platforms } : [],
+  );
+  const wasm = webAssemblyAmong(seen);
+  const classes =
+    wasm.length === 0 ? [] : [`set runtimeClassName to a RuntimeClass that runs WebAssembly (${few(wasm)})`];
+  return alternatives([...classes, ...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
 }
 
 function adviseGated({ pod: { state, gates = [] } }: Told): string[] {

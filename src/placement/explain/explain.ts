@@ -1,25 +1,24 @@
 import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { type Decision, type DecisionInput, decide } from '../decide.ts';
-import type { SkipReason } from '../eligibility.ts';
-import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
-import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
-import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
-import type { PodImage } from '../objects/pod.ts';
+import { type Decision, type Decision, type DecisionInput, type DecisionInput, decide, decide } from '../decide.ts';
+import type { SkipReason, SkipReason } from '../eligibility.ts';
+import { type Demands, type Demands, groupNodes, groupNodes, obstaclesTo, obstaclesTo, obstacleText, obstacleText } from '../fit.ts';
+import { type ImageAnswer, type ImageAnswer, intersect, intersect, narrowingOf, narrowingOf, statementOf, statementOf } from '../images.ts';
+import { architecturesOf, architecturesOf, nodeArchitecture, nodeArchitecture, taintText, taintText } from '../nodes/node.ts';
+import type { PodImage, PodImage } from '../objects/pod.ts';
 import { skipWorkload } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
-import { placingFor, usesTaints } from '../placing.ts';
-import { settingsFor } from '../policy.ts';
-import { decisionNote, skipNote, staleUnder } from '../reasons.ts';
+import { placingFor, placingFor, usesTaints, usesTaints } from '../placing.ts';
+import { settingsFor, settingsFor } from '../policy.ts';
+import { decisionNote, decisionNote, imageText, skipNote, skipNote, staleUnder, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wrong-node/verdict.ts';
 import { advise, isIn } from './advice.ts';
-import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
+import { explainAffinity, explainAffinity, isTooLate, isTooLate, mayBeNarrowed, mayBeNarrowed, narrowedDemands, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
 import type {
   Evidence,
   ExplainedDecision,
-  ExplainedImage,
   ExplainedNodes,
   ExplainInput,
   Explanation,
@@ -29,6 +28,7 @@ import type {
   PodState,
   Step,
 } from './explanation.ts';
+import { explainImage } from './image.ts';
 import { keysThatMatter } from './relevance.ts';
 
 /** The images that take a registry to be decided on: what to look up before {@link explain}. */
@@ -90,7 +90,7 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
   };
   const explanation = {
     pod: podOf(input),
-    images: template.images.map((image) => imageOf(image, narrowed, skipped, findings)),
+    images: template.images.map((image) => explainImage(image, narrowed, skipped, findings)),
     pullSecrets: findings.pullSecrets,
     intersection,
     ...(settings.policy === undefined ? {} : { policy: settings.policy }),
@@ -158,14 +158,15 @@ function decisionInput(
 /** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
 function answerFrom(lookup: Lookup | undefined, sinceMs: number): ImageAnswer {
   if (lookup === undefined) return { kind: 'pending' };
-  if (!('error' in lookup)) return { kind: 'known', platforms: lookup.platforms };
-  return { kind: 'failed', ...lookup.error, sinceMs, retryInMs: Number.POSITIVE_INFINITY };
+  if (!('error' in lookup)) return { kind: 'known', ...lookup };
+  const { error, isSingleManifest = false } = lookup;
+  return { kind: 'failed', ...error, sinceMs, retryInMs: Number.POSITIVE_INFINITY, isSingleManifest };
 }
 
 function narrow({ template, settings, namesOf, answerOf }: DecisionInput): NarrowedImage[] {
   return template.images.map((image) => ({
     image,
-    said: narrowingOf(image, template.os, settings, namesOf(image.image), answerOf),
+    said: narrowingOf(image, template, settings, namesOf(image.image), answerOf),
   }));
 }
 
@@ -177,7 +178,7 @@ function stepsOf(
   const said = [
     ...(Array.isArray(statement) ? [{ by: ARCHITECTURES_ANNOTATION, architectures: statement }] : []),
     ...narrowed.flatMap(({ image, said }) =>
-      said.kind === 'set' ? { by: image.image, architectures: said.architectures } : [],
+      said.kind === 'set' ? { by: imageText(image), architectures: said.architectures } : [],
     ),
     ...(schedulable.length > 0 ? [{ by: 'architectures.schedulable', architectures: schedulable }] : []),
   ];
@@ -250,30 +251,6 @@ function stateOf(pod: ExplainInput['workload']['pod'], gates: readonly string[])
   if (pod.deleting) return 'deleting';
   if (pod.nodeName !== undefined) return 'bound';
   return gates.length > 0 ? 'gated' : 'pending';
-}
-
-function imageOf(
-  image: PodImage,
-  narrowed: readonly NarrowedImage[],
-  skipped: SkipReason | undefined,
-  { lookupOf }: Findings,
-): ExplainedImage {
-  const told = { image: image.image, platforms: [], skipped: [] };
-  const said = narrowed.find((entry) => entry.image === image)?.said;
-  if (said === undefined) return { ...told, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
-  if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
-  if (said.kind === 'set' && said.by === 'override') {
-    return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
-  }
-  if (said.kind === 'failed' && image.isSurplus) {
-    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
-  }
-  return { ...told, ...lookupOf(image) };
-}
-
-function platformOf(text: string): Platform {
-  const [os = '', architecture = ''] = text.split('/');
-  return { os, architecture };
 }
 
 function explainDecision(
