@@ -1,10 +1,10 @@
-import { type Context, type Context, EXIT, EXIT } from '../app/context.ts';
-import { openOperatorFiles, openOperatorFiles, tellOfProblem, tellOfProblem } from '../app/registries/operator-files.ts';
+import { type Context, EXIT } from '../app/context.ts';
+import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
 import { systemClock as clock } from '../kit/clock.ts';
-import type { Platform, Platform } from '../kit/platform.ts';
+import type { Platform } from '../kit/platform.ts';
 import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import { platformNotes } from '../placement/explain/platform-notes.ts';

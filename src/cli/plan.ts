@@ -14,7 +14,7 @@ import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { systemClock as clock } from '../kit/clock.ts';
-import { isObject, isObject } from '../kit/json.ts';
+import { isObject } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import type { Writer } from '../kube/writer.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';
@@ -22,8 +22,7 @@ import type { FailedImage, ImageSet } from '../placement/decide.ts';
 import { findLeftovers, leftoverNote } from '../placement/nodes/leftovers.ts';
 import { type NodePoolProblem, nodePoolProblems } from '../placement/nodes/node-pools.ts';
 import { untaintedPoolsNote } from '../placement/nodes/pools.ts';
-import type { Operation } from '../placement/patch/patch.ts';
-import { describeHeld, describeSets, withinText } from '../placement/reasons.ts';
+import { describeHeld, withinText } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { printValue, table } from './output.ts';
 

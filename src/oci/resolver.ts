@@ -1,20 +1,18 @@
 import { setMaxListeners } from 'node:events';
 import { untilAborted } from '../kit/abort.ts';
-import type { Platform } from '../kit/platform.ts';
 import type { Found, ImageCache, TagEntry } from './cache/cache.ts';
-import { createFailures, createFailures, type Failure, type Failure, type Failures, type Failures, unexpected, unexpected, unreadable, unreadable } from './cache/failures.ts';
-import { createMemory, createMemory } from './cache/freshness.ts';
+import { createFailures, type Failure, type Failures, unexpected, unreadable } from './cache/failures.ts';
+import { createMemory } from './cache/freshness.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { ImageError, type ImageErrorCode } from './errors.ts';
 import { createRegistry, type RegistryOptions } from './http/client.ts';
 import { withDeadline } from './http/transport.ts';
-import { type Askers, type Askers, createAskers, createAskers } from './lookup/askers.ts';
-import { createCircuits, createCircuits } from './lookup/circuit.ts';
+import { type Askers, createAskers } from './lookup/askers.ts';
+import { createCircuits } from './lookup/circuit.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup } from './lookup/lookup.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
-import type { Skipped } from './manifest.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
 
 /** What a look-up found out. */

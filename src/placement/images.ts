@@ -1,5 +1,5 @@
-import { matchesGlob, matchesGlob } from '../kit/glob.ts';
-import { didYouMean, didYouMean, isWebAssembly, type Platform, type Platform, readArchitecture, readArchitecture } from '../kit/platform.ts';
+import { matchesGlob } from '../kit/glob.ts';
+import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { MOST_IMAGES, type PodImage, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import type { ContractClient } from './client.ts';
-import { connect } from './client.ts';
+import { type ContractClient, connect } from './client.ts';
 import { type Context, createPod, done, NAMESPACE, NOWHERE, OURS, PODS, refused } from './context.ts';
 
 const USER = `system:serviceaccount:${NAMESPACE}:limited`;

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Operation } from '../../src/kit/json-patch.ts';
-import { difference } from '../../src/kit/json-patch.ts';
+import { difference, type Operation } from '../../src/kit/json-patch.ts';
 import { jsonPatch } from '../support/cluster/patch.ts';
 
 const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value });

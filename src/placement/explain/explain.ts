@@ -1,20 +1,19 @@
-import type { Platform } from '../../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
-import { type Decision, type Decision, type DecisionInput, type DecisionInput, decide, decide } from '../decide.ts';
-import type { SkipReason, SkipReason } from '../eligibility.ts';
-import { type Demands, type Demands, groupNodes, groupNodes, obstaclesTo, obstaclesTo, obstacleText, obstacleText } from '../fit.ts';
-import { type ImageAnswer, type ImageAnswer, intersect, intersect, narrowingOf, narrowingOf, statementOf, statementOf } from '../images.ts';
-import { architecturesOf, architecturesOf, nodeArchitecture, nodeArchitecture, taintText, taintText } from '../nodes/node.ts';
-import type { PodImage, PodImage } from '../objects/pod.ts';
+import { type Decision, type DecisionInput, decide } from '../decide.ts';
+import type { SkipReason } from '../eligibility.ts';
+import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
+import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
+import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
+import type { PodImage } from '../objects/pod.ts';
 import { skipWorkload } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
-import { placingFor, placingFor, usesTaints, usesTaints } from '../placing.ts';
-import { settingsFor, settingsFor } from '../policy.ts';
-import { decisionNote, decisionNote, imageText, skipNote, skipNote, staleUnder, staleUnder } from '../reasons.ts';
+import { placingFor, usesTaints } from '../placing.ts';
+import { settingsFor } from '../policy.ts';
+import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wrong-node/verdict.ts';
 import { advise, isIn } from './advice.ts';
-import { explainAffinity, explainAffinity, isTooLate, isTooLate, mayBeNarrowed, mayBeNarrowed, narrowedDemands, narrowedDemands } from './affinity.ts';
+import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
 import type {
   Evidence,

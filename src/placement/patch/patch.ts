@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../kit/json.ts';
-import type { Operation } from '../../kit/json-patch.ts';
-import { difference, pointerPart } from '../../kit/json-patch.ts';
+import { difference, type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { LABEL_VALUE } from '../nodes/labels.ts';
 import { type Node, type NodeChange, readManaged } from '../nodes/node.ts';

@@ -1,5 +1,4 @@
-import type { JsonObject } from '../../kit/json.ts';
-import { stringAt } from '../../kit/json.ts';
+import { type JsonObject, stringAt } from '../../kit/json.ts';
 
 /** The fields of a taint that decide; objects of the API server are kept whole beside it. */
 export type Taint = { readonly key: string; readonly value: string; readonly effect: string };
