@@ -1,7 +1,8 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { isSystemPod, SYSTEM_WAIT_MS } from './eligibility.ts';
 import { type ImageAnswer, intersect, narrowingOf, onlySchedulable, statementOf } from './images.ts';
-import type { PodImage, PodTemplate } from './objects/pod.ts';
+import type { PodImage } from './objects/image.ts';
+import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
 /** An image with the platforms that were found for it, for the Event and the table that explain a decision. */

@@ -1,7 +1,8 @@
 import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
-import { MOST_IMAGES, type PodImage, type PodTemplate } from './objects/pod.ts';
+import type { PodImage } from './objects/image.ts';
+import { MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
 /** What is known of an image at the moment of a decision. */

@@ -3,7 +3,6 @@ import { isWebAssembly } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
-import { few } from './explain/ways.ts';
 import { TOO_MANY_IMAGES } from './images.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
 
@@ -137,3 +136,12 @@ const SKIPPED: Readonly<Record<SkipReason, string>> = {
   'namespace-not-selected': 'pods.namespaceSelector does not match its namespace',
   'daemonsets-ignored': 'pods.daemonSets is ignore',
 };
+
+/** Names of nodes or images that a line holds before it says "and 3 more". */
+const MOST_NAMES = 3;
+
+/** `a, b, c and 2 more`. */
+export function few(names: readonly string[], separator = ', '): string {
+  const more = names.length - MOST_NAMES;
+  return names.slice(0, MOST_NAMES).join(separator) + (more > 0 ? ` and ${more} more` : '');
+}

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { explain, imagesToAsk } from '../../src/placement/explain/explain.ts';
-import type { ExplainInput, Lookup } from '../../src/placement/explain/explanation.ts';
+import type { ExplainInput, Lookup } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { MOST_IMAGES, readPod } from '../../src/placement/objects/pod.ts';

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import { normaliseArchitecture } from '../../src/kit/platform.ts';
 import { type Decision, decide } from '../../src/placement/decide.ts';
 import { explain, imagesToAsk } from '../../src/placement/explain/explain.ts';
-import type { ExplainInput } from '../../src/placement/explain/explanation.ts';
+import type { ExplainInput } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readWorkload } from '../../src/placement/objects/workload.ts';
 import { decisionNote } from '../../src/placement/reasons.ts';

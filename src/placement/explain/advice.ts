@@ -4,15 +4,16 @@ import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
 import { taintText } from '../nodes/node.ts';
-import { webAssemblyAmong } from '../reasons.ts';
+import { few, webAssemblyAmong } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
 import type { WrongPlace } from '../wrong-node/verdict.ts';
-import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './explanation.ts';
+import type { Evidence, ExplainedNodes, Explanation } from './explanation.ts';
+import type { ExplainInput } from './input.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
 import { isFact, unmetBy } from './unmet.ts';
-import { alternatives, few, setsOf, waysTo } from './ways.ts';
+import { alternatives, setsOf, waysTo } from './ways.ts';
 
 type Told = Omit<Explanation, 'advice'>;
 

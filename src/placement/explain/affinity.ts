@@ -1,7 +1,7 @@
 import { type Demands, readDemands } from '../fit.ts';
 import { type AffinityIntent, type Requirement, withAffinity } from '../patch/affinity.ts';
 import type { Preference } from '../preference.ts';
-import type { ExplainInput } from './explanation.ts';
+import type { ExplainInput } from './input.ts';
 
 /** The node affinity that follows from a decision; `present`: the pod speaks of it itself, so that it is left as it is. */
 export type ExplainedAffinity = {

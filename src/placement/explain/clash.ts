@@ -1,7 +1,7 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { intersect } from '../images.ts';
 import type { Settings } from '../settings.ts';
-import type { ExplainedDecision, ExplainInput, NarrowedImage } from './explanation.ts';
+import type { ExplainedDecision, ExplainInput, NarrowedImage } from './input.ts';
 import { architectureAsked } from './unmet.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 

@@ -4,7 +4,7 @@ import type { SkipReason } from '../eligibility.ts';
 import { type Demands, groupNodes, obstaclesTo, obstacleText } from '../fit.ts';
 import { type ImageAnswer, intersect, narrowingOf, statementOf } from '../images.ts';
 import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
-import type { PodImage } from '../objects/pod.ts';
+import type { PodImage } from '../objects/image.ts';
 import { skipWorkload } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { placingFor, usesTaints } from '../placing.ts';
@@ -15,19 +15,9 @@ import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wron
 import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
-import type {
-  Evidence,
-  ExplainedDecision,
-  ExplainedNodes,
-  ExplainInput,
-  Explanation,
-  Findings,
-  Lookup,
-  NarrowedImage,
-  PodState,
-  Step,
-} from './explanation.ts';
+import type { Evidence, ExplainedNodes, Explanation, PodState, Step } from './explanation.ts';
 import { explainImage } from './image.ts';
+import type { ExplainedDecision, ExplainInput, Findings, Lookup, NarrowedImage } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
 
 /** The images that take a registry to be decided on: what to look up before {@link explain}. */

@@ -1,8 +1,9 @@
 import type { Platform } from '../../kit/platform.ts';
 import { whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
-import type { PodImage } from '../objects/pod.ts';
-import type { ExplainedImage, Findings, NarrowedImage } from './explanation.ts';
+import type { PodImage } from '../objects/image.ts';
+import type { ExplainedImage } from './explanation.ts';
+import type { Findings, NarrowedImage } from './input.ts';
 
 /** What there is to say about one of a template's images; `narrowed`: what they say of the set, where they were looked at. */
 export function explainImage(

@@ -1,7 +1,8 @@
 import type { Decision } from '../decide.ts';
 import { isSystemPod, type SkipReason } from '../eligibility.ts';
 import { usesAffinity, usesTaints } from '../placing.ts';
-import type { Evidence, ExplainInput, NarrowedImage } from './explanation.ts';
+import type { Evidence } from './explanation.ts';
+import type { ExplainInput, NarrowedImage } from './input.ts';
 
 /** The configuration keys that had a part in an outcome, so that nobody has to read all of them. */
 export function keysThatMatter(

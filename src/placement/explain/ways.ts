@@ -1,7 +1,6 @@
-import type { ExplainInput, NarrowedImage } from './explanation.ts';
+import { few } from '../reasons.ts';
+import type { ExplainInput, NarrowedImage } from './input.ts';
 
-/** Names of nodes or images that a line holds before it says "and 3 more". */
-const MOST_NAMES = 3;
 /** Ways to make images meet that are worth naming. */
 const MOST_WAYS = 3;
 
@@ -42,10 +41,4 @@ export function setsOf(narrowed: readonly NarrowedImage[]) {
 /** One of the lines is enough. */
 export function alternatives(lines: readonly string[]): string[] {
   return [...new Set(lines)].map((line, index) => (index === 0 ? line : `or ${line}`));
-}
-
-/** `a, b, c and 2 more`. */
-export function few(names: readonly string[], separator = ', '): string {
-  const more = names.length - MOST_NAMES;
-  return names.slice(0, MOST_NAMES).join(separator) + (more > 0 ? ` and ${more} more` : '');
 }

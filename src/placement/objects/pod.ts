@@ -2,19 +2,10 @@ import { cut } from '../../kit/cut.ts';
 import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
+import type { PodImage } from './image.ts';
 import { readOs } from './os.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
-
-/** An image that a container or an image volume names, once for each pull policy. */
-export type PodImage = {
-  readonly image: string;
-  readonly pullPolicy: string;
-  /** The name of the volume (`volumes[].image`) that names it; absent where a container does. */
-  readonly volume?: string;
-  /** The first one after {@link MOST_IMAGES}: neither it nor those after it are asked about. */
-  readonly isSurplus?: true;
-};
 
 /** What a pod and a pod template have in common, as far as it decides. */
 export type PodTemplate = {

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
-import type { PodImage } from './pod.ts';
+import type { PodImage } from './image.ts';
 
 /**
  * What a container's status says about why it does not run.

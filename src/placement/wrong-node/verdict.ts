@@ -1,6 +1,7 @@
 import { type ImageSet, whatNames } from '../decide.ts';
 import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from '../images.ts';
-import { MOST_IMAGES, type Pod, type PodImage } from '../objects/pod.ts';
+import type { PodImage } from '../objects/image.ts';
+import { MOST_IMAGES, type Pod } from '../objects/pod.ts';
 import type { BrokenContainer } from '../objects/start-error.ts';
 import type { Settings } from '../settings.ts';
 

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { explain, imagesToAsk } from '../../../src/placement/explain/explain.ts';
-import type { ExplainInput, Explanation, Lookup } from '../../../src/placement/explain/explanation.ts';
+import type { Explanation } from '../../../src/placement/explain/explanation.ts';
+import type { ExplainInput, Lookup } from '../../../src/placement/explain/input.ts';
 import { readSchedulableNode } from '../../../src/placement/fit.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
