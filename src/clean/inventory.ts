@@ -4,11 +4,11 @@ import { ApiError, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
-import { type Node, readManaged, readNode, taintKind, undoNode } from '../placement/nodes/node.ts';
+import { cleanPod, cleanTemplate, type PodCleaning } from '../placement/clean/pods.ts';
+import { cleanNode, type Node, readManaged, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
-import { type PodUndo, undoPod, undoTemplate } from '../placement/undo.ts';
 
 /** Where `clean` looks, and for what. */
 export type LookOptions = {
@@ -48,7 +48,7 @@ export type CarryingPod = PodName & {
   readonly owner: PodOwner | undefined;
   /** The label that all pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
   readonly templateHash: string | undefined;
-  readonly undo: Exclude<PodUndo, { kind: 'none' }>;
+  readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
 };
 
 /** What of ours the cluster holds. */
@@ -92,9 +92,9 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
   const daemonSets = await readAll(client, '/apis/apps/v1/daemonsets', readDaemonSet, signal);
   return {
     configurations,
-    nodes: nodes.filter((node) => undoNode(node, taints).kind === 'set'),
+    nodes: nodes.filter((node) => cleanNode(node, taints).kind === 'set'),
     nodeUids: new Set(nodes.map(({ uid }) => uid)),
-    daemonSets: daemonSets.filter((daemonSet) => undoTemplate(daemonSet).kind === 'set'),
+    daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet).kind === 'set'),
     ...(await takePods(options, taintsEver(taints, nodes, daemonSets), daemonSets, known)),
   };
 }
@@ -125,11 +125,11 @@ async function takePods(
     const name = { namespace: share.text(pod.namespace), name: pod.name };
     if (pod.gated !== undefined) gated.push(name);
     if (readPodManaged(object)?.tolerations.length === 0) recorded.push(name);
-    const undo = undoPod(object, keys, allPods, (setUid) => templates.get(setUid));
-    if (undo.kind === 'none') return undefined;
+    const cleaning = cleanPod(object, keys, allPods, (setUid) => templates.get(setUid));
+    if (cleaning.kind === 'none') return undefined;
     const bound = nodeName !== undefined;
     const same = before.get(uid);
-    if (same !== undefined && same.bound === bound && same.undo.kind === undo.kind) return same;
+    if (same !== undefined && same.bound === bound && same.cleaning.kind === cleaning.kind) return same;
     return {
       kind: 'Pod',
       ...name,
@@ -137,7 +137,7 @@ async function takePods(
       bound,
       owner: owner && share.owner(owner),
       templateHash: share.text(labels[TEMPLATE_HASH]),
-      undo: share.undo(undo),
+      cleaning: share.cleaning(cleaning),
     };
   };
   const pods = await readAll(client, '/api/v1/pods', read, signal);
@@ -153,7 +153,7 @@ function distinct(names: readonly PodName[]): PodName[] {
 function sharing() {
   const texts = new Map<string, string>();
   const owners = new Map<string, PodOwner>();
-  const undos = new Map<string, CarryingPod['undo']>();
+  const cleanings = new Map<string, CarryingPod['cleaning']>();
   const text = <T extends string | undefined>(value: T): T | string => {
     if (value === undefined) return value;
     if (!texts.has(value)) texts.set(value, value);
@@ -166,10 +166,10 @@ function sharing() {
       owners.set(uid, known);
       return known;
     },
-    undo(undo: CarryingPod['undo']): CarryingPod['undo'] {
-      const key = undo.kind === 'leave' ? undo.reason : undo.kind;
-      const known = undos.get(key) ?? undo;
-      undos.set(key, known);
+    cleaning(cleaning: CarryingPod['cleaning']): CarryingPod['cleaning'] {
+      const key = cleaning.kind === 'leave' ? cleaning.reason : cleaning.kind;
+      const known = cleanings.get(key) ?? cleaning;
+      cleanings.set(key, known);
       return known;
     },
   };
@@ -177,7 +177,7 @@ function sharing() {
 
 /** The DaemonSet as it will be when its template has been restored and it has not rolled yet. */
 function restored(daemonSet: DaemonSet): DaemonSet {
-  const decision = undoTemplate(daemonSet);
+  const decision = cleanTemplate(daemonSet);
   if (decision.kind === 'settled') return daemonSet;
   return { ...daemonSet, settled: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
 }

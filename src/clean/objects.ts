@@ -5,12 +5,12 @@ import { isGone, LeaseLostError } from '../kube/errors.ts';
 import { pathOf, type Writer } from '../kube/writer.ts';
 import { MANAGED_ANNOTATION } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
-import { type Node, readNode, undoNode } from '../placement/nodes/node.ts';
+import { cleanTemplate } from '../placement/clean/pods.ts';
+import { cleanNode, type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import { daemonSetPatch, nodePatch, releasePatch } from '../placement/patch/patch.ts';
 import type { Settings } from '../placement/settings.ts';
-import { undoTemplate } from '../placement/undo.ts';
 import type { OwnObject, PodName } from './inventory.ts';
 import type { Item, Ledger, Row } from './ledger.ts';
 
@@ -84,7 +84,7 @@ export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Prom
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
     const settled = () =>
       settle(options, target, node, readNode, (now) => {
-        const decision = undoNode(now, options.taints);
+        const decision = cleanNode(now, options.taints);
         return decision.kind === 'set' ? nodePatch(now, decision) : undefined;
       });
     note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, settled));
@@ -98,7 +98,7 @@ export function restoreDaemonSets(options: StepOptions, daemonSets: readonly Dae
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
     const settled = () =>
       settle(options, target, daemonSet, readDaemonSet, (now) => {
-        const decision = undoTemplate(now);
+        const decision = cleanTemplate(now);
         return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
       });
     const item = { kind: 'DaemonSet', namespace, name };

@@ -1,8 +1,8 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { readAll } from '../kube/list.ts';
+import type { OwnersPods } from '../placement/clean/turns.ts';
 import { readOwner } from '../placement/objects/pod.ts';
-import type { OwnersPods } from '../placement/turns.ts';
 
 /** A pod, as far as the turn of its owner needs it. */
 type SeenPod = { readonly uid: string; readonly owner: string; readonly ready: boolean };

@@ -1,10 +1,10 @@
 import { isObject, numberAt, objectAt } from '../kit/json.ts';
 import { isGone } from '../kube/errors.ts';
 import { pathOf } from '../kube/writer.ts';
+import { whyNotBroughtBack } from '../placement/clean/pods.ts';
+import { nextOfTurn, readyOf } from '../placement/clean/turns.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
-import { nextOfTurn, readyOf } from '../placement/turns.ts';
-import { whyNotBroughtBack } from '../placement/undo.ts';
 import type { CarryingPod } from './inventory.ts';
 import type { Ledger } from './ledger.ts';
 import { type Asked, podsOfOwners } from './owner-pods.ts';
@@ -44,8 +44,8 @@ type Rolling = { readonly namespace: string; readonly name: string; readonly pod
  */
 export async function replacePods(options: ReplaceOptions, pods: readonly CarryingPod[]): Promise<void> {
   const { clock, ledger, signal, timeoutMs, onProgress } = options;
-  const queue = groupsOf(pods.filter(({ undo }) => undo.kind === 'replace'));
-  const rolling = rollingOf(pods.filter(({ undo }) => undo.kind === 'rolls'));
+  const queue = groupsOf(pods.filter(({ cleaning }) => cleaning.kind === 'replace'));
+  const rolling = rollingOf(pods.filter(({ cleaning }) => cleaning.kind === 'rolls'));
   const active: Group[] = [];
   let moved = clock.monotonic();
   let said = '';
@@ -62,11 +62,11 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
   };
 
   for (const pod of pods) {
-    if (pod.undo.kind === 'leave') blocked(pod, pod.undo.reason);
+    if (pod.cleaning.kind === 'leave') blocked(pod, pod.cleaning.reason);
     else
       blocked(
         pod,
-        pod.undo.kind === 'rolls' ? 'its DaemonSet has not replaced it yet' : 'its turn did not come in time',
+        pod.cleaning.kind === 'rolls' ? 'its DaemonSet has not replaced it yet' : 'its turn did not come in time',
       );
   }
   tell();

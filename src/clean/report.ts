@@ -13,7 +13,7 @@ export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 /** The steps with how much there is for each. */
 export function planRows(inventory: Inventory, how: string): Rows {
   const { configurations, gated, nodes, daemonSets, pods, recorded } = inventory;
-  const count = (kind: CarryingPod['undo']['kind']) => pods.filter(({ undo }) => undo.kind === kind).length;
+  const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =
     how === 'keep'
       ? [[pods.length, 'keep (their tolerations are harmless then)']]
@@ -37,7 +37,7 @@ export function planRows(inventory: Inventory, how: string): Rows {
 
 /** What a terminal is asked before pods are replaced. */
 export function podQuestion(pods: readonly CarryingPod[], how: string): string {
-  const count = (kind: CarryingPod['undo']['kind']) => pods.filter(({ undo }) => undo.kind === kind).length;
+  const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const rolls = count('rolls') > 0 ? `, and wait for ${count('rolls')} that their DaemonSets replace` : '';
   return `Now ${how} ${count('replace')} pod(s) whose controllers bring them back without our tolerations${rolls}?`;
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { type Node, readManaged, undoNode } from '../placement/nodes/node.ts';
+import { cleanNode, type Node, readManaged } from '../placement/nodes/node.ts';
 import { findControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Row } from './ledger.ts';
@@ -49,7 +49,7 @@ export function rowsOf(
  * Undoes what `run` did, in the order in which nothing is lost on the way; what must not follow is left. The ledger has what
  * became of everything, also where this throws: for a lost Lease, an interruption, an API server that does not answer.
  */
-export async function undoAll(options: CleanOptions, before: Inventory): Promise<void> {
+export async function cleanAll(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, say } = options;
   const { ledger } = steps;
   for (const [row, items] of rowsOf(before, look.taints, how)) ledger.found(row, items);
@@ -87,7 +87,7 @@ async function replace(options: CleanOptions, before: Inventory): Promise<void> 
   const stuck = new Set(now.daemonSets.map(({ uid }) => uid));
   const pods = there.map((pod) =>
     pod.owner !== undefined && stuck.has(pod.owner.uid)
-      ? { ...pod, undo: { kind: 'leave', reason: 'its DaemonSet still has our tolerations' } as const }
+      ? { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has our tolerations' } as const }
       : pod,
   );
   if (pods.length === 0) return;
@@ -151,6 +151,6 @@ function isMadeTainted({ managed }: Node): boolean {
 
 /** How many labels `clean` takes from a node. */
 function labelsOf(node: Node, taints: LookOptions['taints']): number {
-  const decision = undoNode(node, taints);
+  const decision = cleanNode(node, taints);
   return decision.kind === 'set' ? decision.removedLabels.length : 0;
 }

@@ -19,7 +19,7 @@ import { type LookOptions, takeInventory } from '../clean/inventory.ts';
 import { type HeldLeases, holdLeases, type Place, placesToHold } from '../clean/leases.ts';
 import { createLedger, type Item } from '../clean/ledger.ts';
 import { PLAN_HEADER, planRows, podQuestion } from '../clean/report.ts';
-import { rowsOf, undoAll } from '../clean/steps.ts';
+import { cleanAll, rowsOf } from '../clean/steps.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { toSettings } from '../config/settings.ts';
 import { systemClock as clock } from '../kit/clock.ts';
@@ -124,7 +124,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     const before = await takeInventory(look);
     began = true;
     kept = how === 'keep' ? before.pods.length : 0;
-    await undoAll(
+    await cleanAll(
       {
         steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: over },
         look,

@@ -1,6 +1,6 @@
-import { type ExplainedDecision } from '../placement/explain/input.ts';
 import type { Platform } from '../kit/platform.ts';
 import type { ExplainedImage, ExplainedNodes, Explanation } from '../placement/explain/explanation.ts';
+import type { ExplainedDecision } from '../placement/explain/input.ts';
 import { platformNotes } from '../placement/explain/platform-notes.ts';
 import { imageText } from '../placement/reasons.ts';
 import { table } from './output.ts';

@@ -1,5 +1,3 @@
-import { type ExplainInput, type Findings, type Lookup } from '../placement/explain/input.ts';
-import { type PodImage } from '../placement/objects/image.ts';
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { ClusterError, connect } from '../app/connect.ts';
@@ -22,7 +20,9 @@ import { pathOf } from '../kube/writer.ts';
 import { ImageError } from '../oci/errors.ts';
 import { readNamespace } from '../placement/eligibility.ts';
 import { explain as explainPlacement, imagesToAsk } from '../placement/explain/explain.ts';
+import type { ExplainInput, Findings, Lookup } from '../placement/explain/input.ts';
 import { readSchedulableNode } from '../placement/fit.ts';
+import type { PodImage } from '../placement/objects/image.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../placement/objects/workload.ts';
 import { describeExplanation } from './explain-report.ts';
 import { printValue } from './output.ts';

@@ -1,9 +1,9 @@
-import { type PodImage } from '../placement/objects/image.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Access } from '../oci/credentials/keyring.ts';
 import { parseReference } from '../oci/reference.ts';
 import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
+import type { PodImage } from '../placement/objects/image.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
 
 /** A pull secret that is of no use; the name may stand for several. */

@@ -1,4 +1,3 @@
-import { type PodImage } from '../placement/objects/image.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import { printable } from '../kit/printable.ts';
@@ -7,6 +6,7 @@ import { type Admission, admitPod } from '../placement/admission/pod.ts';
 import type { Seal } from '../placement/admission/record.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import type { ImageAnswer } from '../placement/images.ts';
+import type { PodImage } from '../placement/objects/image.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';

@@ -14,7 +14,7 @@ const POD: CarryingPod = {
   bound: true,
   owner: undefined,
   templateHash: undefined,
-  undo: { kind: 'replace' },
+  cleaning: { kind: 'replace' },
 };
 const budget = { details: { causes: [{ reason: 'DisruptionBudget' }] } };
 const busy = new ApiError(429, {}, 'create', 1_000);

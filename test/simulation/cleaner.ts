@@ -3,7 +3,7 @@ import { findControllers } from '../../src/clean/controllers.ts';
 import { takeInventory } from '../../src/clean/inventory.ts';
 import { holdLeases } from '../../src/clean/leases.ts';
 import { createLedger, type Outcome } from '../../src/clean/ledger.ts';
-import { undoAll } from '../../src/clean/steps.ts';
+import { cleanAll } from '../../src/clean/steps.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toSettings } from '../../src/config/settings.ts';
 import { createRetryingClient } from '../../src/kube/retry.ts';
@@ -55,7 +55,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
     await findControllers(client, leaseName, end.signal);
     const mayWrite = () => leases.fresh();
     const before = await takeInventory(look);
-    await undoAll(
+    await cleanAll(
       {
         steps: { client, write: createWriter(client, mayWrite), mayWrite, taints, ledger, signal: end.signal },
         look,

@@ -1,7 +1,7 @@
-import { type PodImage } from '../../placement/objects/image.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { createFairKeys } from '../../kit/fairness/fair-keys.ts';
 import type { ImageAnswer } from '../../placement/images.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
 
 /**
  * Bound pods that lack what archaware writes: they run, so their images are asked about last and slowly, whatever their

@@ -1,4 +1,3 @@
-import { type PodImage } from '../../placement/objects/image.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder, Occurrence } from '../../kube/events.ts';
@@ -7,6 +6,7 @@ import type { Store } from '../../kube/watch/store.ts';
 import { type Namespace, skipDaemonSet, skipPod } from '../../placement/eligibility.ts';
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';

@@ -263,7 +263,7 @@ function isSameList(one: readonly JsonObject[], other: readonly JsonObject[]): b
 }
 
 /** What `clean` makes of a node: everything that is ours gone. */
-export function undoNode(node: Node, settings: Settings['taints']): NodeDecision {
+export function cleanNode(node: Node, settings: Settings['taints']): NodeDecision {
   const managed = readManaged(node.managed);
   const taints = withoutOurs(node.taints ?? [], managed, settings);
   const labels = decideLabels(node.labels, managed.labels, NO_RULES);

@@ -1,6 +1,6 @@
 import type { Settings } from '../settings.ts';
 import { isReservedKey } from './label-names.ts';
-import { type Node, taintKind, undoNode } from './node.ts';
+import { cleanNode, type Node, taintKind } from './node.ts';
 import type { NodePool } from './node-pools.ts';
 import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from './pools.ts';
 
@@ -14,7 +14,7 @@ export type TaintingPool = Pool & {
 
 /** The kinds of the taints that `clean` takes from a node. */
 function undoneKinds(node: Node, taints: Settings['taints']): string[] {
-  const decision = undoNode(node, taints);
+  const decision = cleanNode(node, taints);
   if (decision.kind !== 'set') return [];
   return (node.taints ?? [])
     .filter((taint) => !decision.taints.includes(taint))

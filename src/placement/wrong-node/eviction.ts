@@ -1,4 +1,5 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
+import { whyNotBroughtBack } from '../clean/pods.ts';
 import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { type Node, nodeArchitecture, taintText } from '../nodes/node.ts';
@@ -7,7 +8,6 @@ import { writersOf, wroteTolerations } from '../objects/written.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
 import { wantedTolerations } from '../placing.ts';
 import type { Settings } from '../settings.ts';
-import { whyNotBroughtBack } from '../undo.ts';
 import type { WrongPlace } from './verdict.ts';
 
 /** What only the whole pod says. */

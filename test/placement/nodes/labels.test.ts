@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { NO_RULES, readRules } from '../../../src/placement/nodes/label-rules.ts';
 import { decideLabels, type LabelConflict, labelConflictNote } from '../../../src/placement/nodes/labels.ts';
-import { decideNode, undoNode } from '../../../src/placement/nodes/node.ts';
+import { cleanNode, decideNode } from '../../../src/placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../../src/placement/patch/patch.ts';
 import { node, settings, taint } from '../objects.ts';
 
@@ -298,12 +298,12 @@ describe('the decision for a node with labels', () => {
       taints: [ARM],
       managed: managed({ taints: [TAINT], labels: ['x/y', 'x/z'] }),
     });
-    const decision = undoNode(what, settings().taints);
+    const decision = cleanNode(what, settings().taints);
     expect(decision).to.deep.include({ kind: 'set', taints: [], removedLabels: ['x/y'], managed: undefined });
     const alone = node({ labels: { 'x/y': 'true' }, managed: managed({ labels: ['x/y'] }) });
-    const unlabelled = undoNode(alone, settings().taints);
+    const unlabelled = cleanNode(alone, settings().taints);
     if (unlabelled.kind === 'set') expect(nodeAction(alone, unlabelled)).to.equal('unlabel');
-    expect(undoNode(node({ labels: { 'x/y': 'true' } }), settings().taints).kind).to.equal('settled');
+    expect(cleanNode(node({ labels: { 'x/y': 'true' } }), settings().taints).kind).to.equal('settled');
     expect(decideLabels({ 'x/y': 'true' }, ['x/y'], NO_RULES).removed).to.deep.equal(['x/y']);
   });
 });

@@ -3,12 +3,12 @@ import type { JsonObject } from '../../../src/kit/json.ts';
 import { parseSelector } from '../../../src/kit/selector.ts';
 import {
   architecturesOf,
+  cleanNode,
   decideNode,
   isOurTaint,
   type Node,
   nodeArchitecture,
   readManaged,
-  undoNode,
   writeManaged,
 } from '../../../src/placement/nodes/node.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -322,7 +322,7 @@ describe('undoing a node', () => {
   ];
   for (const [given, what, more, expected] of rows) {
     it(`${given}: ${typeof expected === 'string' ? expected : `leaves ${expected.taints.length} taint(s)`}`, () => {
-      const decision = undoNode(node(what), taints(more));
+      const decision = cleanNode(node(what), taints(more));
       if (typeof expected === 'string') expect(decision).to.deep.equal({ kind: expected, conflicts: [] });
       else {
         const taints = plain(expected.taints);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { cleanTemplate } from '../../../src/placement/clean/pods.ts';
 import { decideTemplate, readDaemonSet, readRecorded } from '../../../src/placement/objects/daemonset.ts';
-import { undoTemplate } from '../../../src/placement/undo.ts';
 import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
@@ -203,7 +203,7 @@ describe('undoing a template', () => {
   ];
   for (const [given, present, recorded, left] of rows) {
     it(`${given}: ${left === undefined ? 'settled' : `leaves ${left.length}`}`, () => {
-      const decision = undoTemplate(daemonSet(present, recorded));
+      const decision = cleanTemplate(daemonSet(present, recorded));
       if (left === undefined) expect(decision).to.deep.equal({ kind: 'settled' });
       else expect(decision).to.deep.include({ kind: 'set', tolerations: left, recorded: undefined });
     });

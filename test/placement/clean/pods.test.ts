@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../src/kit/json.ts';
-import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
-import { undoPod } from '../../src/placement/undo.ts';
-import { toleration } from './objects.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { cleanPod } from '../../../src/placement/clean/pods.ts';
+import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import { toleration } from '../objects.ts';
 
 const OURS = toleration('supported-arch=arm64:NoSchedule');
 const OLD = toleration('arch=arm64:NoSchedule');
@@ -36,7 +36,7 @@ function undo(given: Given) {
   const { owner, controls = true, tolerations = [OURS], managedFields = WRITTEN, metadata = {}, phase } = given;
   const ownerReferences = owner === undefined ? [] : [{ kind: owner, name: 'o', uid: 'd1', controller: controls }];
   const pod = { metadata: { ownerReferences, managedFields, ...metadata }, spec: { tolerations }, status: { phase } };
-  return undoPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined));
+  return cleanPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined));
 }
 
 function daemonSetOf({ template, settled = false, strategy }: Given): DaemonSet | undefined {

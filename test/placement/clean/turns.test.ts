@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type NextOfTurn, nextOfTurn } from '../../src/placement/turns.ts';
+import { type NextOfTurn, nextOfTurn } from '../../../src/placement/clean/turns.ts';
 
 describe('the turn of an owner', () => {
   const remove = (uid: string): NextOfTurn => ({ kind: 'remove', uid });

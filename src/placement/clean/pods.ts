@@ -1,18 +1,18 @@
-import type { JsonObject } from '../kit/json.ts';
-import { isArchitectureName } from '../kit/platform.ts';
-import { readPodManaged } from './admission/record.ts';
-import { type DaemonSet, decideTemplate, type TemplateDecision } from './objects/daemonset.ts';
-import { type Owner, readPod } from './objects/pod.ts';
-import { wroteTolerations } from './objects/written.ts';
-import { asOurs, isSameToleration, type Toleration } from './patch/tolerations.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import { isArchitectureName } from '../../kit/platform.ts';
+import { readPodManaged } from '../admission/record.ts';
+import { type DaemonSet, decideTemplate, type TemplateDecision } from '../objects/daemonset.ts';
+import { type Owner, readPod } from '../objects/pod.ts';
+import { wroteTolerations } from '../objects/written.ts';
+import { asOurs, isSameToleration, type Toleration } from '../patch/tolerations.ts';
 
 /** The template without anything of ours. */
-export function undoTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
+export function cleanTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
   return decideTemplate(daemonSet, [], new Set());
 }
 
 /** What `clean` does about a pod that carries our tolerations. */
-export type PodUndo =
+export type PodCleaning =
   | { readonly kind: 'none' }
   /** Its controller brings it back without them. */
   | { readonly kind: 'replace' }
@@ -27,17 +27,17 @@ const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 
  * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were, for daemon pods. `daemonSetOf`: a DaemonSet
  * as it is after its template was restored, by its uid.
  */
-export function undoPod(
+export function cleanPod(
   object: JsonObject,
   keys: readonly { readonly key: string; readonly effect: string }[],
   allPods: boolean,
   daemonSetOf: (uid: string) => DaemonSet | undefined,
-): PodUndo {
+): PodCleaning {
   const pod = readPod(object);
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
   if (pod.owner?.kind === 'DaemonSet') {
     const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
-    return undoDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
+    return cleanDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
   }
   if (!carriesOurs(object, pod.tolerations ?? [])) return { kind: 'none' };
   const reason = allPods ? undefined : whyNotBroughtBack(pod.owner);
@@ -62,7 +62,7 @@ function carriesOurs(object: JsonObject, tolerations: readonly JsonObject[]): bo
 }
 
 /** What of our tolerations its restored template still holds is its author's own. */
-function undoDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | undefined, allPods: boolean): PodUndo {
+function cleanDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | undefined, allPods: boolean): PodCleaning {
   // Without its DaemonSet it is collected as garbage.
   if (daemonSet === undefined) return { kind: 'none' };
   const template = daemonSet.template.tolerations ?? [];
