@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import type { Platform } from '../../src/kit/platform.ts';
 import { isDigest } from '../../src/oci/digest.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import { MANIFEST_ACCEPT, parseConfig, parseManifest, readPlatform, uniquePlatforms } from '../../src/oci/manifest.ts';
+import {
+  MANIFEST_ACCEPT,
+  parseImageConfig,
+  parseManifest,
+  readPlatform,
+  uniquePlatforms,
+} from '../../src/oci/manifest.ts';
 import { isShowable, must, refusing, type Target } from './target.ts';
 
 const digest = fc
@@ -136,7 +142,7 @@ export const config: Target = {
   pieces: [...JSON_PIECES, '"os":', '"linux"', '"architecture":', '"amd64"', '"variant":"v8"'],
   openings: ['{"architecture":"', '{"architecture":"amd64","os":"'],
   run(text) {
-    const read = refusing([ImageError], () => parseConfig(Buffer.from(text)));
+    const read = refusing([ImageError], () => parseImageConfig(Buffer.from(text)));
     if (read !== undefined) checkPlatform(read);
     return read !== undefined;
   },

@@ -1,10 +1,10 @@
-import type { Source } from '../config/load.ts';
+import type { KeySource } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 
 /** What every command is given: the merged configuration, the common flags, and one signal that ends everything. */
 export type Context = {
   readonly config: Config;
-  readonly sources: ReadonlyMap<string, Source>;
+  readonly sources: ReadonlyMap<string, KeySource>;
   /** Where `--config` names one: the file, to be read again as it was read first, under the same flags and variables. */
   readonly file: { readonly name: string; load(): Config } | undefined;
   readonly kubeconfig: string | undefined;

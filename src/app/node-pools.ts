@@ -1,3 +1,4 @@
+import { messageOf } from '../kit/errors.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
@@ -19,7 +20,7 @@ export async function readNodePools(client: ApiClient, signal: AbortSignal): Pro
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ApiError && NOT_THERE.has(error.status)) return undefined;
-    process.stderr.write(`NodePools could not be read: ${error instanceof Error ? error.message : error}\n`);
+    process.stderr.write(`NodePools could not be read: ${messageOf(error)}\n`);
     return undefined;
   }
 }

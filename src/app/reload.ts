@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../config/problems.ts';
 import { compareConfig } from '../config/reload.ts';
 import type { Config } from '../config/schema.ts';
+import { messageOf } from '../kit/errors.ts';
 import { watchFiles } from '../kit/watch-files.ts';
 import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { Logger } from '../observability/log.ts';
@@ -45,7 +46,7 @@ async function watchFile(
       }
     } catch (error) {
       if (signal.aborted) return;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       reject(error instanceof ConfigurationError ? error.problems : [message]);
     }
   }

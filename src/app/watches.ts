@@ -4,7 +4,7 @@ import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { isGone } from '../kube/errors.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
-import type { Attempt } from '../kube/watch/trouble.ts';
+import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import { pathOf } from '../kube/writer.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
 import { type Node, readNode } from '../placement/nodes/node.ts';
@@ -44,7 +44,7 @@ export function createWatches(options: {
   readonly kinds: Watched;
   readonly onRestart: (kind: string, reason: string) => void;
   /** Lists or watches of a kind fail: once for each kind of failure, until they work again. */
-  readonly onTrouble?: (kind: string, attempt: Attempt, reason: string) => void;
+  readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
   readonly onWorking?: (kind: string) => void;
   /** Something came over a watch. */
   readonly onHeard?: () => void;

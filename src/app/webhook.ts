@@ -24,7 +24,7 @@ import { cannotListen } from './cannot-listen.ts';
 import { until } from './controllers.ts';
 import type { Watches } from './watches.ts';
 
-export type AdmissionParts = {
+export type WebhookParts = {
   readonly config: Config;
   readonly client: ApiClient;
   readonly clock: Clock;
@@ -48,7 +48,7 @@ export type AdmissionParts = {
 };
 
 /** The webhook of a replica: all answer, whoever leads. */
-export type Admission = {
+export type Webhook = {
   /** Serves from now on; to be called when the watches are filled. Throws where it cannot listen. */
   serve(): Promise<void>;
   /** Whether there is a certificate to serve with. */
@@ -70,7 +70,7 @@ const LOOKUPS = { burst: 64, perSecond: 2 };
 const LEAD_MS = 1_000;
 
 /** Begins to look for certificates, and to see to it that the API server trusts them, until the signal aborts. */
-export function startAdmission(parts: AdmissionParts): Admission {
+export function startWebhook(parts: WebhookParts): Webhook {
   const { config, clock, log, metrics, images, watches, signal } = parts;
   const certificate = createCertificates(parts, tellOf(parts, 'certificate', 'CertificateInvalid'));
   const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
@@ -115,7 +115,7 @@ export function startAdmission(parts: AdmissionParts): Admission {
 }
 
 /** Follows the configuration by which the API server calls. Resolves after the first look at it. */
-function followConfiguration(parts: AdmissionParts, source: CertificateSource, paths: Paths): Promise<void> {
+function followConfiguration(parts: WebhookParts, source: CertificateSource, paths: Paths): Promise<void> {
   const { client, clock, mayWrite, watches, ownNamespace, signal } = parts;
   return new Promise((onLooked) => {
     void keepConfiguration({
@@ -133,7 +133,7 @@ function followConfiguration(parts: AdmissionParts, source: CertificateSource, p
   });
 }
 
-function createCertificates(parts: AdmissionParts, onProblem: OnProblem): CertificateSource {
+function createCertificates(parts: WebhookParts, onProblem: OnProblem): CertificateSource {
   const { config, client, clock, mayWrite, ownNamespace: namespace, signal } = parts;
   const { certificates } = config.webhook;
   if (certificates !== 'self') return createCertificateDirectory({ directory: certificates, clock, onProblem });
@@ -154,7 +154,7 @@ function createCertificates(parts: AdmissionParts, onProblem: OnProblem): Certif
  * may be long after the problem was found: followers write none.
  */
 function tellOf(
-  { log, events, regarding, mayWrite, clock, signal }: AdmissionParts,
+  { log, events, regarding, mayWrite, clock, signal }: WebhookParts,
   what: 'certificate' | 'configuration' | 'path',
   reason: EventReason | undefined,
 ) {

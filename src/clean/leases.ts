@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
-import { type Attempt, createLease, type Lease } from '../kube/lease.ts';
+import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
 import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, stopAdvice } from './controllers.ts';
 
@@ -97,7 +97,7 @@ async function take(place: Place, options: HoldOptions): Promise<Lease | ApiErro
   let said = false;
   for (;;) {
     signal.throwIfAborted();
-    let attempt: Attempt;
+    let attempt: LeaseAttempt;
     try {
       attempt = await retrying(() => lease.tryAcquire(signal), { clock, signal });
     } catch (error) {

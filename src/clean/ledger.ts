@@ -30,7 +30,7 @@ export type Item = {
   readonly labels?: number;
 };
 
-export type Outcome = {
+export type CleanOutcome = {
   readonly removed: Counts;
   /** What is left of each row; with `removed` it is all that there was. */
   readonly remaining: Counts & { readonly controllers: number };
@@ -47,7 +47,7 @@ export type Ledger = {
   /** How much of a row went so far, and how much there is still. */
   count(row: Row): { readonly removed: number; readonly remaining: number };
   /** Gives all so far; what nothing was done about is left for this reason. */
-  outcome(reason: string): Outcome;
+  outcome(reason: string): CleanOutcome;
 };
 
 type Entry = { readonly item: Item; removed: boolean; reason: string | undefined };

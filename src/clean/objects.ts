@@ -1,3 +1,4 @@
+import { messageOf } from '../kit/errors.ts';
 import { isObject, type JsonObject } from '../kit/json.ts';
 import { type Operation, pointerPart } from '../kit/json-patch.ts';
 import type { ApiClient } from '../kube/client.ts';
@@ -145,7 +146,7 @@ async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | und
 export function reasonOf(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof LeaseLostError) throw error;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 async function each<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {

@@ -8,7 +8,7 @@ import { readOwner } from '../placement/objects/pod.ts';
 type SeenPod = { readonly uid: string; readonly owner: string; readonly ready: boolean };
 
 /** Whose pods are asked for. */
-export type Asked = {
+export type OwnerQuery = {
   readonly namespace: string;
   /** The uid of the controlling owner; of a pod without one its own. */
   readonly key: string;
@@ -22,7 +22,7 @@ export type Asked = {
  */
 export async function podsOfOwners(
   client: ApiClient,
-  owners: readonly Asked[],
+  owners: readonly OwnerQuery[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, OwnersPods>> {
   const paths = new Set(owners.map(pathFor));
@@ -32,7 +32,7 @@ export async function podsOfOwners(
   return found;
 }
 
-function pathFor({ namespace, templateHash }: Asked): string {
+function pathFor({ namespace, templateHash }: OwnerQuery): string {
   const path = `/api/v1/namespaces/${namespace}/pods`;
   return templateHash === undefined
     ? path

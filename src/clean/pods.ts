@@ -7,7 +7,7 @@ import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts
 import { readPod } from '../placement/objects/pod.ts';
 import type { CarryingPod } from './inventory.ts';
 import type { Ledger } from './ledger.ts';
-import { type Asked, podsOfOwners } from './owner-pods.ts';
+import { type OwnerQuery, podsOfOwners } from './owner-pods.ts';
 import { type RemoveOptions, removePod } from './remove-pod.ts';
 
 export type ReplaceOptions = RemoveOptions & {
@@ -25,7 +25,7 @@ const LOOKS_SHARE = 4;
 const IN_FLIGHT = 8;
 
 /** The pods of one owner that are to go, and its turn once it has begun. */
-type Group = Asked & {
+type Group = OwnerQuery & {
   readonly kind: string;
   pods: CarryingPod[];
   /** Undefined before its turn. Pods that are not brought back are not waited for. */

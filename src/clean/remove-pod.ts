@@ -15,13 +15,13 @@ export type RemoveOptions = {
 };
 
 /** What keeps a pod from going, and whether trying again is of no use. */
-export type Obstacle = { readonly reason: string; readonly final: boolean };
+export type RemovalObstacle = { readonly reason: string; readonly final: boolean };
 
 /**
  * Evicts or deletes one pod; gives what blocks it. The uid keeps a pod of the same name, made meanwhile, out of it. Throws
  * where everything is to end.
  */
-export async function removePod(options: RemoveOptions, pod: CarryingPod): Promise<Obstacle | undefined> {
+export async function removePod(options: RemoveOptions, pod: CarryingPod): Promise<RemovalObstacle | undefined> {
   const { client, clock, how, signal } = options;
   const { namespace, name, uid } = pod;
   const path = `/api/v1/namespaces/${namespace}/pods/${name}`;

@@ -1,5 +1,5 @@
 import type { CarryingPod, Inventory } from './inventory.ts';
-import type { Outcome } from './ledger.ts';
+import type { CleanOutcome } from './ledger.ts';
 
 /** Rows of a table, its header apart. */
 export type Rows = readonly (readonly string[])[];
@@ -46,7 +46,7 @@ export function podQuestion(pods: readonly CarryingPod[], how: string): string {
 export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
 
 /** The closing table: of each row REMOVED and LEFT are all that there was. `kept` pods keep tolerations that are harmless. */
-export function resultRows({ removed, remaining }: Outcome, kept: number): Rows {
+export function resultRows({ removed, remaining }: CleanOutcome, kept: number): Rows {
   const rows: [string, number, number][] = [
     ['admission configurations', removed.configurations, remaining.configurations],
     ['gates of pods', removed.gates, remaining.gates],
@@ -64,7 +64,7 @@ export function resultRows({ removed, remaining }: Outcome, kept: number): Rows 
 export const LEFT_HEADER = ['KIND', 'NAMESPACE', 'NAME', 'REASON'] as const;
 
 /** What is left, and of many alike the first ones. */
-export function leftRows({ left }: Outcome): Rows {
+export function leftRows({ left }: CleanOutcome): Rows {
   const seen = new Map<string, number>();
   const rows: string[][] = [];
   for (const { kind, namespace, name, reason } of left) {

@@ -1,5 +1,5 @@
 import type { Context } from '../app/context.ts';
-import type { Outcome } from '../clean/ledger.ts';
+import type { CleanOutcome } from '../clean/ledger.ts';
 import { LEFT_HEADER, leftRows, RESULT_HEADER, resultRows } from '../clean/report.ts';
 import type { TaintingPool } from '../placement/nodes/tainting-pools.ts';
 import { printValue, table } from './output.ts';
@@ -9,7 +9,7 @@ import { printValue, table } from './output.ts';
  * those whose next nodes may have the taint again.
  */
 export function printOutcome(
-  outcome: Outcome,
+  outcome: CleanOutcome,
   kept: number,
   pools: readonly TaintingPool[],
   output: Context['output'],

@@ -24,6 +24,7 @@ import { ConfigurationError } from '../config/problems.ts';
 import { toSettings } from '../config/settings.ts';
 import { systemClock as clock } from '../kit/clock.ts';
 import { milliseconds, parseDuration } from '../kit/duration.ts';
+import { messageOf } from '../kit/errors.ts';
 import { cleanerIdentity } from '../kube/lease.ts';
 import { createRetryingClient } from '../kube/retry.ts';
 import { createWriter } from '../kube/writer.ts';
@@ -223,10 +224,6 @@ function refuseWanted(wanted: ReturnType<typeof wantedOnes>): void {
 function podsFlag(text: string): 'evict' | 'delete' | 'keep' {
   if (text === 'evict' || text === 'delete' || text === 'keep') return text;
   throw new ConfigurationError([`--pods: got ${JSON.stringify(text)}, expected one of evict, delete, keep`]);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function say(line: string): void {

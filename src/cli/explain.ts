@@ -19,8 +19,8 @@ import { listAll } from '../kube/list.ts';
 import { pathOf } from '../kube/writer.ts';
 import { ImageError } from '../oci/errors.ts';
 import { readNamespace } from '../placement/eligibility.ts';
-import { explain as explainPlacement, imagesToAsk } from '../placement/explain/explain.ts';
-import type { ExplainInput, Findings, Lookup } from '../placement/explain/input.ts';
+import { explainPlacement, imagesToAsk } from '../placement/explain/explain.ts';
+import type { ExplainInput, Findings, LookupResult } from '../placement/explain/input.ts';
 import { readSchedulableNode } from '../placement/fit.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../placement/objects/workload.ts';
@@ -74,7 +74,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
       namesOf,
     };
     const pullSecrets = await pullSecretsOf(client, workload, namespace, given === undefined, over);
-    const lookUp = async (podImage: PodImage): Promise<Lookup> => {
+    const lookUp = async (podImage: PodImage): Promise<LookupResult> => {
       const { image } = podImage;
       try {
         const access = accessFor(podImage, namespace, pullSecrets);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isMap, isScalar, LineCounter, parseAllDocuments } from 'yaml';
+import { messageOf } from '../kit/errors.ts';
 import { isObject, objectAt, stringAt } from '../kit/json.ts';
 import { ConfigurationError, shown } from './problems.ts';
 
@@ -99,7 +100,7 @@ function plainValue(name: string, document: Document.Parsed): unknown {
   try {
     return document.toJS({ maxAliasCount: 100 }) ?? {};
   } catch (error) {
-    throw new ConfigurationError([`${error instanceof Error ? error.message : String(error)} (${name})`]);
+    throw new ConfigurationError([`${messageOf(error)} (${name})`]);
   }
 }
 

@@ -8,10 +8,10 @@ import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './proble
 import { type Config, schema } from './schema.ts';
 
 /** Where a value comes from: a flag, a variable, `file:line`, or `default`. */
-export type Source = string;
+export type KeySource = string;
 
 /** A configuration and the source of each key. */
-export type Loaded = { readonly config: Config; readonly sources: ReadonlyMap<string, Source> };
+export type Loaded = { readonly config: Config; readonly sources: ReadonlyMap<string, KeySource> };
 
 export type Layers = {
   readonly file?: ConfigFile | undefined;
@@ -22,8 +22,8 @@ export type Layers = {
 
 type Given = {
   readonly value: unknown;
-  readonly source: Source;
-  readonly lineOf?: (path: (string | number)[]) => Source;
+  readonly source: KeySource;
+  readonly lineOf?: (path: (string | number)[]) => KeySource;
 };
 
 /**
@@ -44,7 +44,7 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   }
 
   const config: Record<string, unknown> = {};
-  const sources = new Map<string, Source>();
+  const sources = new Map<string, KeySource>();
   for (const key of keys) {
     const entry = given.get(key.path);
     sources.set(key.path, entry?.source ?? 'default');
@@ -63,7 +63,11 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
 }
 
 /** Where nobody says whether the webhook is served, it follows from the mode: two of them need it. */
-function followMode(config: Record<string, unknown>, given: ReadonlyMap<string, Given>, sources: Map<string, Source>) {
+function followMode(
+  config: Record<string, unknown>,
+  given: ReadonlyMap<string, Given>,
+  sources: Map<string, KeySource>,
+) {
   const isSaid = (given.get('webhook.enabled')?.value ?? undefined) !== undefined;
   if (isSaid || valueAt(config, 'placement.mode') === 'taints') return;
   assign(config, 'webhook.enabled', true);
@@ -139,7 +143,7 @@ function unknownVariable(name: string, known: readonly string[]): string {
   return `${name}: unknown variable${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
 
-function fromText(key: Key, text: string, source: Source, given: Map<string, Given>, problems: string[]): void {
+function fromText(key: Key, text: string, source: KeySource, given: Map<string, Given>, problems: string[]): void {
   const value = readText(key, text);
   if (value === undefined) problems.push(`${key.path}: got ${shown(text)}, expected ${key.expected} (${source})`);
   else given.set(key.path, { value, source });

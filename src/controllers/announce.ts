@@ -1,11 +1,12 @@
 import type { Clock } from '../kit/clock.ts';
+import { messageOf } from '../kit/errors.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
 import { ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
 import type { Decision, FailedImage } from '../placement/decide.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
 import type { PodTemplate } from '../placement/objects/pod.ts';
-import { type Placing, usesTaints } from '../placement/placing.ts';
+import { type PlacementIntent, usesTaints } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
@@ -63,11 +64,7 @@ export function announce(
     try {
       readStatement(template.statement);
     } catch (error) {
-      warn(
-        'ConfigurationRejected',
-        'Placing',
-        `annotation ${ARCHITECTURES_ANNOTATION}: ${error instanceof Error ? error.message : error}`,
-      );
+      warn('ConfigurationRejected', 'Placing', `annotation ${ARCHITECTURES_ANNOTATION}: ${messageOf(error)}`);
     }
   }
   switch (decision.kind) {
@@ -117,7 +114,7 @@ export function announcePreferred(
   try {
     if (preferred !== undefined) readPreferred(preferred);
   } catch (error) {
-    const problem = error instanceof Error ? error.message : error;
+    const problem = messageOf(error);
     problems.push(`annotation ${PREFERRED} of namespace ${name}: ${problem}`);
   }
   for (const note of problems) {
@@ -130,7 +127,7 @@ export function announceRefusal(
   key: string,
   regarding: Regarding,
   refusal: Error,
-  placing: Placing | undefined,
+  placing: PlacementIntent | undefined,
   announcer: Announcer,
 ): void {
   const without = placing === undefined ? 'node affinity and tolerations' : 'node affinity';

@@ -3,6 +3,7 @@ import { type BigIntStats, createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { codeOf } from './errors.ts';
 
 export type WatchOptions = {
   readonly signal: AbortSignal;
@@ -117,8 +118,4 @@ async function hashOf(path: string): Promise<string> {
 
 function remark(contents: string): Seen {
   return { metadata: '', contents, isSettled: false };
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import { messageOf } from '../kit/errors.ts';
 
 /** A kubeconfig that cannot be used; the message says which and what to do. */
 export class KubeconfigError extends Error {
@@ -124,7 +125,7 @@ function readTls(config: KubeConfig): TlsOptions {
       ...(cluster?.skipTLSVerify ? { rejectUnauthorized: false } : {}),
     };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     throw new KubeconfigError(`kubeconfig: certificate or key cannot be read: ${message}`);
   }
 }

@@ -22,7 +22,7 @@ export type Lease = {
   /** Waits until the lease is ours; false where the signal aborted before. */
   acquire(signal: AbortSignal): Promise<boolean>;
   /** One attempt: whether it is ours now; otherwise who holds it, and whether we have seen that holder renew it. */
-  tryAcquire(signal: AbortSignal): Promise<Attempt>;
+  tryAcquire(signal: AbortSignal): Promise<LeaseAttempt>;
   /** Renews it until the signal aborts or it is lost. */
   keep(signal: AbortSignal): Promise<void>;
   /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
@@ -43,7 +43,7 @@ export type Lease = {
 };
 
 /** How an attempt to take the lease ended. */
-export type Attempt =
+export type LeaseAttempt =
   | { readonly held: true }
   | { readonly held: false; readonly holder: string; readonly alive: boolean };
 
@@ -83,7 +83,7 @@ export function createLease(options: LeaseOptions): Lease {
       ? Number.POSITIVE_INFINITY
       : Math.max(clock.monotonic() - renewed.monotonic, clock.wall() - renewed.wall);
 
-  async function tryAcquire(signal: AbortSignal): Promise<Attempt> {
+  async function tryAcquire(signal: AbortSignal): Promise<LeaseAttempt> {
     const sent = stamp();
     const current = await read(signal);
     const spec = objectAt(current ?? {}, 'spec');

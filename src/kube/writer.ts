@@ -5,7 +5,7 @@ import type { ApiClient } from './client.ts';
 import { ApiError, isConflict, isGone, LeaseLostError } from './errors.ts';
 
 /** The object that is written. */
-export type Target = {
+export type WriteTarget = {
   readonly kind: 'Pod' | 'Node' | 'DaemonSet';
   readonly namespace?: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export type Target = {
 };
 
 /** What became of a write: the object as it is now (of a pod its metadata alone), or why it was not written. */
-export type Written =
+export type WriteResult =
   | { readonly kind: 'written'; readonly object: JsonObject }
   /** Written down instead of sent, as `plan` does. */
   | { readonly kind: 'recorded' }
@@ -25,10 +25,10 @@ export type Written =
  * Writes one JSON Patch. Throws {@link LeaseLostError} without sending anything where another replica may lead, and
  * what the client throws for a refusal or a failed connection.
  */
-export type Writer = (target: Target, patch: readonly Operation[], signal: AbortSignal) => Promise<Written>;
+export type Writer = (target: WriteTarget, patch: readonly Operation[], signal: AbortSignal) => Promise<WriteResult>;
 
 /** The path of an object in the API. */
-export function pathOf({ kind, namespace = '', name }: Omit<Target, 'action'>): string {
+export function pathOf({ kind, namespace = '', name }: Omit<WriteTarget, 'action'>): string {
   switch (kind) {
     case 'Pod':
       return `/api/v1/namespaces/${namespace}/pods/${name}`;

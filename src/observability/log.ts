@@ -1,4 +1,5 @@
 import { destination, type Logger, pino, stdSerializers } from 'pino';
+import { messageOf } from '../kit/errors.ts';
 
 export type { Logger } from 'pino';
 
@@ -33,14 +34,10 @@ export async function createLog(options: {
       // A stack is for debugging; the message is what an operator can act on.
       serializers: {
         err: (error: unknown) =>
-          log.level === 'debug' && error instanceof Error ? stdSerializers.err(error) : brief(error),
+          log.level === 'debug' && error instanceof Error ? stdSerializers.err(error) : messageOf(error),
       },
     },
     stream,
   );
   return log;
-}
-
-function brief(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

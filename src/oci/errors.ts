@@ -61,9 +61,3 @@ export class ImageError extends Error {
     this.isSingleManifest = details.isSingleManifest === true;
   }
 }
-
-/** What the operating system, Node.js or undici call a failure, as `ENOENT`: their own words may name more. Empty: nothing. */
-export function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : '';
-}

@@ -177,7 +177,7 @@ function parseIndex(index: JsonObject): Manifest {
  *
  * @throws ImageError `malformed`, or `unsupported` where it names the platform `unknown`
  */
-export function parseConfig(body: Uint8Array): Platform {
+export function parseImageConfig(body: Uint8Array): Platform {
   const config = parseObject(body);
   if (config === undefined) {
     throw new ImageError('the config blob is no JSON object', { code: 'malformed', temporary: false });

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { untilAborted } from '../kit/abort.ts';
-import type { Found, ImageCache, TagEntry } from './cache/cache.ts';
+import type { ImageCache, ImageFacts, TagEntry } from './cache/cache.ts';
 import { createFailures, type Failure, type Failures, unexpected, unreadable } from './cache/failures.ts';
 import { createMemory } from './cache/freshness.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
@@ -16,7 +16,7 @@ import { createStarts, STARTS } from './lookup/starts.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
 
 /** What a look-up found out. */
-export type Resolution = Found & {
+export type Resolution = ImageFacts & {
   /** Of what the name stands for. */
   readonly digest?: string;
   /** host[:port] of the endpoint that answered; absent where the digest was known. */
@@ -24,7 +24,7 @@ export type Resolution = Found & {
 };
 
 /** What is known of an image: what it runs on, and whether it is an index, which the access of a volume always learns. */
-export type Known = Pick<Found, 'platforms' | 'isIndex'>;
+export type KnownPlatforms = Pick<ImageFacts, 'platforms' | 'isIndex'>;
 
 /** A whole look-up gets three times `timeoutMs`; its turn it waits for as long, or longer where the host answers others. */
 export type ResolverOptions = KeyringOptions &
@@ -55,7 +55,7 @@ export type Resolver = {
    * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed. Undefined otherwise, also for a
    * malformed name. Asks nobody.
    */
-  known(image: string, access: Access): Known | undefined;
+  known(image: string, access: Access): KnownPlatforms | undefined;
   /** Whether what `known` answers is older than its time: its last revalidation failed. */
   isStale(image: string, access: Access): boolean;
   /** The last look-up's failure, where nothing is known. */

@@ -24,7 +24,7 @@ export type FailedImage = {
 };
 
 /** Why the set of a placement is what it is. */
-export type Basis =
+export type DecisionBasis =
   | 'images'
   | 'statement'
   | 'cluster'
@@ -39,7 +39,7 @@ export type Decision =
   | {
       readonly kind: 'place';
       readonly architectures: readonly string[];
-      readonly basis: Basis;
+      readonly basis: DecisionBasis;
       /** Whether the set grows when an architecture joins the cluster. */
       readonly followsCluster: boolean;
       /** The OS that nodes must have: the pod's, where one of its images exists for several. */
@@ -207,7 +207,7 @@ function osOf({ seen }: Evidence, os: string): string | undefined {
 
 function place(
   architectures: readonly string[],
-  basis: Basis,
+  basis: DecisionBasis,
   followsCluster = false,
   failed: readonly FailedImage[] = [],
   unknown: readonly string[] = [],

@@ -9,7 +9,7 @@ import { preferencesFor } from './preference.ts';
 import type { Settings } from './settings.ts';
 
 /** What a pod is given so that it goes where a decision lets it: what of it is there already is not added again. */
-export type Placing = {
+export type PlacementIntent = {
   readonly tolerations: readonly Toleration[];
   readonly affinity: AffinityIntent | undefined;
 };
@@ -51,7 +51,7 @@ export function placingFor(
   template: Pick<PodTemplate, 'labels'>,
   namespace: Pick<Namespace, 'preferred'>,
   settings: Settings,
-): Placing {
+): PlacementIntent {
   return {
     tolerations: wantedTolerations(settings, decision.architectures),
     affinity: usesAffinity(settings) ? affinityFor(decision, template, namespace, settings) : undefined,

@@ -1,10 +1,11 @@
 import type { Clock } from '../kit/clock.ts';
+import { messageOf } from '../kit/errors.ts';
 import { isObject, type JsonObject } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { isConflict, isGone, isRefusal } from '../kube/errors.ts';
 import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../names.ts';
-import { type CertificateSource, createTeller, type OnProblem } from './certificates/source.ts';
+import { type CertificateSource, createProblemReporter, type OnProblem } from './certificates/source.ts';
 import { configurationPatch, isInjected, trustsAny, type Wanted } from './configuration.ts';
 import { maySwitch, type Paths, type Replicas } from './paths.ts';
 
@@ -55,8 +56,8 @@ export async function readConfiguration(client: ApiClient, signal?: AbortSignal)
  */
 export async function keepConfiguration(options: KeepConfigurationOptions): Promise<void> {
   const { client, source, paths, mayWrite, clock, onProblem, onPathProblem, signal } = options;
-  const tell = createTeller(onProblem);
-  const tellOfPath = createTeller(onPathProblem);
+  const tell = createProblemReporter(onProblem);
+  const tellOfPath = createProblemReporter(onPathProblem);
   const now = clock.monotonic;
   let known: { readonly path: string | undefined; readonly since: number } = { path: undefined, since: now() };
   let settled: string | undefined;
@@ -143,7 +144,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
       await look();
     } catch (error) {
       if (signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       tell(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
     }
     options.onLooked();

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import { printable } from '../kit/printable.ts';
 import { admitDaemonSet } from '../placement/admission/daemonset.ts';
-import { type Admission, admitPod } from '../placement/admission/pod.ts';
+import { type AdmissionDecision, admitPod } from '../placement/admission/pod.ts';
 import type { Seal } from '../placement/admission/record.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import type { ImageAnswer } from '../placement/images.ts';
@@ -89,7 +89,7 @@ function shown(value: unknown): string {
   return Array.isArray(value) ? 'a list' : printable(JSON.stringify(value) ?? 'nothing', 80);
 }
 
-function admit(request: JsonObject, options: ReviewerOptions): Admission {
+function admit(request: JsonObject, options: ReviewerOptions): AdmissionDecision {
   const kind = objectAt(request, 'resource');
   const [group, version, resource] = ['group', 'version', 'resource'].map((field) => stringAt(kind, field));
   const operation = stringAt(request, 'operation');

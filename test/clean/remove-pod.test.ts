@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { CarryingPod } from '../../src/clean/inventory.ts';
-import { type Obstacle, removePod } from '../../src/clean/remove-pod.ts';
+import { type RemovalObstacle, removePod } from '../../src/clean/remove-pod.ts';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { ApiError, LeaseLostError } from '../../src/kube/errors.ts';
 import { BUDGET } from '../../src/kube/eviction.ts';
@@ -20,7 +20,7 @@ const budget = { details: { causes: [{ reason: 'DisruptionBudget' }] } };
 const busy = new ApiError(429, {}, 'create', 1_000);
 
 /** What became of an eviction, answered by these one after the other and then with a success, and how often it was sent. */
-async function evicted(...answers: ApiError[]): Promise<{ obstacle: Obstacle | undefined; sent: number }> {
+async function evicted(...answers: ApiError[]): Promise<{ obstacle: RemovalObstacle | undefined; sent: number }> {
   let sent = 0;
   const nothing = async () => {
     throw new Error('not used');

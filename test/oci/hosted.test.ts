@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import nock from 'nock';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Send } from '../../src/oci/http/transport.ts';
+import type { SendRequest } from '../../src/oci/http/transport.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from './server.ts';
 
@@ -10,7 +10,7 @@ import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } fr
 nock.restore();
 
 /** nock does not see the undici package, but the global fetch. */
-const overFetch: Send = async ({ method, url, headers, body: sent, signal }) => {
+const overFetch: SendRequest = async ({ method, url, headers, body: sent, signal }) => {
   const response = await fetch(url, {
     method,
     headers,

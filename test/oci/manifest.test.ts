@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ImageError } from '../../src/oci/errors.ts';
-import { parseConfig, parseManifest } from '../../src/oci/manifest.ts';
+import { parseImageConfig, parseManifest } from '../../src/oci/manifest.ts';
 import { CONFIG, IMAGE, INDEX, sha256 } from './server.ts';
 
 const LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
@@ -168,9 +168,9 @@ describe('a config blob', () => {
   ];
   for (const [body, expected] of rows) {
     it(`${JSON.stringify(body)} is ${JSON.stringify(expected)}`, () => {
-      if (typeof expected === 'object') expect(parseConfig(bytes(body))).to.deep.equal(expected);
+      if (typeof expected === 'object') expect(parseImageConfig(bytes(body))).to.deep.equal(expected);
       else
-        expect(() => parseConfig(bytes(body)))
+        expect(() => parseImageConfig(bytes(body)))
           .to.throw(ImageError)
           .that.includes({ code: expected });
     });

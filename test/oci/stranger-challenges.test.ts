@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Request, Response, Send } from '../../src/oci/http/transport.ts';
+import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
 import { type Harness, INDEX, indexOf, sha256, startResolver } from './server.ts';
 
 const never = new AbortController().signal;
@@ -11,7 +11,7 @@ const BODY = JSON.stringify(indexOf('linux/amd64', 'linux/arm64'));
 const PASSWORD = `Basic ${Buffer.from('me:hunter2').toString('base64')}`;
 
 type Answer = { status?: number; headers?: Record<string, string>; body?: string };
-type Host = (request: Request) => Answer;
+type Host = (request: RegistryRequest) => Answer;
 
 const manifest: Answer = { headers: { 'content-type': INDEX, 'docker-content-digest': sha256(BODY) }, body: BODY };
 const challenged = (challenge: string): Answer => ({ status: 401, headers: { 'www-authenticate': challenge } });
@@ -38,7 +38,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
   /** Looks `reg.example.com/a/b` up among these hosts; the log has what each was sent. */
   function world(hosts: Record<string, Host>, logins = false) {
     const log: string[] = [];
-    const send: Send = async (request): Promise<Response> => {
+    const send: SendRequest = async (request): Promise<RegistryResponse> => {
       const { method, url, headers } = request;
       const path = decodeURIComponent(url.pathname + url.search);
       log.push(
@@ -216,7 +216,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
 
   it('takes no scope from the root of the API, where it is asked first', async () => {
     const log: string[] = [];
-    const send: Send = async ({ url, headers }) => {
+    const send: SendRequest = async ({ url, headers }) => {
       log.push(`${decodeURIComponent(url.pathname + url.search)}`);
       const answers: Record<string, Answer> = {
         '/v2/': challenged('Bearer realm="https://reg.example.com/token",scope="repository:some/thing:pull"'),

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Access } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Send } from '../../src/oci/http/transport.ts';
+import type { SendRequest } from '../../src/oci/http/transport.ts';
 import { type Harness, INDEX, indexOf, sha256, startResolver, until } from './server.ts';
 
 const HUB = 'hub.example.com';
@@ -13,7 +13,7 @@ describe('a flood of lookups of one tenant', () => {
   const sent = new Map<string, () => void>();
   let harness: Harness;
 
-  const send: Send = (request) =>
+  const send: SendRequest = (request) =>
     new Promise((resolve, reject) => {
       const [, repository = ''] = /^\/v2\/(.*)\/manifests\//.exec(request.url.pathname) ?? [];
       const body = Buffer.from(JSON.stringify(indexOf('linux/amd64')));

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isObject, type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
-import { put, withoutOurs } from '../../src/placement/admission/record.ts';
+import { asAuthored, put } from '../../src/placement/admission/record.ts';
 import { decide } from '../../src/placement/decide.ts';
 import { obstaclesTo, readDemands } from '../../src/placement/fit.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
@@ -153,7 +153,7 @@ describe('admission of any pod', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const after = applied(pod, admit(pod, given));
-        expect(normal(withoutOurs(after, defaults(given.settings), 'shop', SEAL))).to.deep.equal(normal(pod));
+        expect(normal(asAuthored(after, defaults(given.settings), 'shop', SEAL))).to.deep.equal(normal(pod));
       }),
       { numRuns: 200 },
     );

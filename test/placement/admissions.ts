@@ -1,5 +1,5 @@
 import { type JsonObject, listAt, objectAt } from '../../src/kit/json.ts';
-import { type Admission, type AdmissionInput, admitPod } from '../../src/placement/admission/pod.ts';
+import { type AdmissionDecision, type AdmissionInput, admitPod } from '../../src/placement/admission/pod.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
@@ -35,7 +35,7 @@ export function injected(object: JsonObject, image: string): JsonObject {
 }
 
 /** What becomes of the pod; by default its images are for amd64 and arm64, and it may be gated. */
-export function admit(object: JsonObject, given: Circumstances = {}): Admission {
+export function admit(object: JsonObject, given: Circumstances = {}): AdmissionDecision {
   const { answers = { a: known('linux/amd64,linux/arm64') }, settings = {}, namespace = {} } = given;
   const { settings: all, clusterArchitectures, namesOf, answerOf } = input(answers, { settings });
   return admitPod({
@@ -52,12 +52,15 @@ export function admit(object: JsonObject, given: Circumstances = {}): Admission 
 }
 
 /** The pod as the API server has it after an answer. */
-export function applied(object: JsonObject, admission: Admission): JsonObject {
+export function applied(object: JsonObject, admission: AdmissionDecision): JsonObject {
   return 'patch' in admission ? jsonPatch({ ...object }, JSON.stringify(admission.patch)) : object;
 }
 
 /** What becomes of the pod, and the pod after it. */
-export function review(object: JsonObject, given: Circumstances = {}): { kind: Admission['kind']; after: JsonObject } {
+export function review(
+  object: JsonObject,
+  given: Circumstances = {},
+): { kind: AdmissionDecision['kind']; after: JsonObject } {
   const admission = admit(object, given);
   return { kind: admission.kind, after: applied(object, admission) };
 }

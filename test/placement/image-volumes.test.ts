@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { explain, imagesToAsk } from '../../src/placement/explain/explain.ts';
-import type { ExplainInput, Lookup } from '../../src/placement/explain/input.ts';
+import { explainPlacement, imagesToAsk } from '../../src/placement/explain/explain.ts';
+import type { ExplainInput, LookupResult } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { MOST_IMAGES, readPod } from '../../src/placement/objects/pod.ts';
@@ -234,7 +234,7 @@ describe('a pod on a node of arm64 whose container waits for an image', () => {
 });
 
 describe('an explanation of image volumes', () => {
-  const explained = (lookups: Readonly<Record<string, Lookup>>) => {
+  const explained = (lookups: Readonly<Record<string, LookupResult>>) => {
     const spec = { containers: [{ name: 'app', image: 'a' }], ...withVolumes(volume('v')) };
     const workload = readWorkload({ kind: 'Pod', metadata: { name: 'web' }, spec });
     if (workload === undefined) throw new Error('no pod');
@@ -247,20 +247,20 @@ describe('an explanation of image volumes', () => {
       namesOf: (image) => [image],
     };
     const found = new Map(imagesToAsk(asking).map((image) => [image, lookups[image.image]]));
-    return explain(asking, {
+    return explainPlacement(asking, {
       lookupOf: (image) => found.get(image),
       pullSecrets: [],
       sourceOf: (key) => ({ value: key, source: 'default' }),
     });
   };
   const platforms = [{ os: 'linux', architecture: 'arm64' }];
-  const a: Lookup = {
+  const a: LookupResult = {
     platforms: ['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture })),
     skipped: [],
   };
   const denied = { error: { code: 'unsupported', message: 'an artifact', registry: 'r' } };
 
-  const rows: readonly [given: string, v: Lookup, expected: object, by: readonly string[]][] = [
+  const rows: readonly [given: string, v: LookupResult, expected: object, by: readonly string[]][] = [
     ['an index', { platforms, skipped: [], isIndex: true }, { platforms }, ['a', 'volume data: v']],
     ['a single manifest', { platforms, skipped: [], isIndex: false }, { platforms, anywhere: 'volume' }, ['a']],
     ['an artifact', { ...denied, isSingleManifest: true }, { platforms: [], anywhere: 'volume' }, ['a']],

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import type { Operation } from '../../src/kit/json-patch.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { releasePatch } from '../../src/placement/patch/patch.ts';
-import type { Placing } from '../../src/placement/placing.ts';
+import type { PlacementIntent } from '../../src/placement/placing.ts';
 import { preference, requirement, requires, term } from './affinities.ts';
 import { toleration } from './objects.ts';
 
@@ -17,17 +17,22 @@ const test = (path: string, value: unknown): Operation => ({ op: 'test', path, v
 const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value });
 const remove = (path: string): Operation => ({ op: 'remove', path });
 
-const whole: Placing = {
+const whole: PlacementIntent = {
   tolerations: [AMD],
   affinity: { required: [ARCH], preferred: [{ architecture: 'amd64', weight: 75 }] },
 };
-const required: Placing = { tolerations: [], affinity: { required: [ARCH], preferred: [] } };
-const tolerated: Placing = { tolerations: [AMD], affinity: undefined };
+const required: PlacementIntent = { tolerations: [], affinity: { required: [ARCH], preferred: [] } };
+const tolerated: PlacementIntent = { tolerations: [AMD], affinity: undefined };
 
 describe('the patch that releases a gated pod', () => {
   const start = [test('/metadata/uid', 'u1'), test('/metadata/generation', 3), test('/spec/schedulingGates', [OURS])];
   const end = remove('/spec/schedulingGates');
-  const rows: [given: string, spec: JsonObject, placing: Placing | undefined, expected: readonly Operation[]][] = [
+  const rows: [
+    given: string,
+    spec: JsonObject,
+    placing: PlacementIntent | undefined,
+    expected: readonly Operation[],
+  ][] = [
     ['of nothing takes the gate alone', {}, undefined, [...start, end]],
     [
       'of a bare pod',

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
-import { type Basis, decide, type Placement, standing } from '../../src/placement/decide.ts';
+import { type DecisionBasis, decide, type Placement, standing } from '../../src/placement/decide.ts';
 import { readDaemonSet } from '../../src/placement/objects/daemonset.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import {
@@ -245,7 +245,7 @@ describe('what archaware wrote to a template', () => {
 });
 
 describe('the architectures that a template is to tolerate', () => {
-  const of = (basis: Basis, architectures: readonly string[], followsCluster = false): Placement => ({
+  const of = (basis: DecisionBasis, architectures: readonly string[], followsCluster = false): Placement => ({
     ...standing(architectures, undefined),
     basis,
     followsCluster,

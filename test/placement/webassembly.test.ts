@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { normaliseArchitecture } from '../../src/kit/platform.ts';
 import { type Decision, decide } from '../../src/placement/decide.ts';
-import { explain, imagesToAsk } from '../../src/placement/explain/explain.ts';
+import { explainPlacement, imagesToAsk } from '../../src/placement/explain/explain.ts';
 import type { ExplainInput } from '../../src/placement/explain/input.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readWorkload } from '../../src/placement/objects/workload.ts';
@@ -129,7 +129,7 @@ describe('an explanation of WebAssembly', () => {
       namesOf: (image) => [image],
     };
     const asked = imagesToAsk(asking);
-    return explain(asking, {
+    return explainPlacement(asking, {
       lookupOf: (image) =>
         asked.includes(image) ? { platforms: [{ os: 'wasi', architecture: 'wasm' }], skipped: [] } : undefined,
       pullSecrets: [],

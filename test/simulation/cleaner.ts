@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { findControllers } from '../../src/clean/controllers.ts';
 import { takeInventory } from '../../src/clean/inventory.ts';
 import { holdLeases } from '../../src/clean/leases.ts';
-import { createLedger, type Outcome } from '../../src/clean/ledger.ts';
+import { type CleanOutcome, createLedger } from '../../src/clean/ledger.ts';
 import { cleanAll } from '../../src/clean/steps.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { toSettings } from '../../src/config/settings.ts';
@@ -15,7 +15,7 @@ import type { World } from './world.ts';
 /** A process of `clean --pods keep`: it takes the Lease, undoes everything, and gives the Lease up. */
 export type Cleaner = {
   /** What it said at its end; undefined while it runs, and where it was broken off. */
-  outcome(): Outcome | undefined;
+  outcome(): CleanOutcome | undefined;
   isOver(): boolean;
   kill(): void;
 };
@@ -31,7 +31,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
   const { taints } = toSettings(config);
   const leaseName = config.leaderElection.name;
   const ledger = createLedger();
-  let outcome: Outcome | undefined;
+  let outcome: CleanOutcome | undefined;
   let isOver = false;
 
   async function run(): Promise<void> {

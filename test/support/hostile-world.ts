@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { Access, ReadSecret } from '../../src/oci/credentials/keyring.ts';
 import { ImageError } from '../../src/oci/errors.ts';
-import type { Send } from '../../src/oci/http/transport.ts';
+import type { SendRequest } from '../../src/oci/http/transport.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from '../oci/server.ts';
 import {
@@ -26,7 +26,7 @@ export type WorldOptions = {
   /** Milliseconds for one request; a whole look-up gets three times that. Short where the deadline is what ends it. */
   readonly timeoutMs?: number;
   /** In place of all connections. */
-  readonly send?: Send;
+  readonly send?: SendRequest;
 };
 
 export type HostileWorld = {

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { codeOf } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
 import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
 import { type LabelRules, type RuleFile, readRules } from '../../placement/nodes/label-rules.ts';
@@ -108,8 +109,4 @@ function kindOf(stats: Stats): string {
 
 function shownPath(path: string): string {
   return printable(path, SHOWN_BYTES);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }

@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -124,8 +125,4 @@ function named(problem: string): string {
 
 function textOf({ rules: { rules, refused }, problems }: ReadLabelRules): string {
   return JSON.stringify([rules, [...refused], problems]);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

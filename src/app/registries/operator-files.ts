@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../config/problems.ts';
 import type { Config } from '../../config/schema.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
 import { createOperatorCredentials } from '../../oci/credentials/operator.ts';
 import type { Endpoint } from '../../oci/endpoints/endpoint.ts';
@@ -74,7 +75,7 @@ export async function openOperatorFiles(
       ).flat();
       return [];
     } catch (error) {
-      return [`registries.caFile: ${registries.caFile}: ${error instanceof Error ? error.message : String(error)}`];
+      return [`registries.caFile: ${registries.caFile}: ${messageOf(error)}`];
     }
   }
 
@@ -125,7 +126,7 @@ function orRefuse<T>(create: () => T): T {
   try {
     return create();
   } catch (error) {
-    throw new ConfigurationError([error instanceof Error ? error.message : String(error)]);
+    throw new ConfigurationError([messageOf(error)]);
   }
 }
 

@@ -5,7 +5,7 @@ import type { Resolver } from '../../oci/resolver.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { cannotListen } from '../cannot-listen.ts';
 import type { Watches } from '../watches.ts';
-import type { Admission } from '../webhook.ts';
+import type { Webhook } from '../webhook.ts';
 import type { Base } from './base.ts';
 import { observeState } from './gauges.ts';
 import type { Leadership } from './leadership.ts';
@@ -18,7 +18,7 @@ export type HealthParts = {
   readonly leadership: Leadership;
   readonly terms: Terms;
   readonly settings: () => Settings;
-  readonly admission: Admission | undefined;
+  readonly admission: Webhook | undefined;
 };
 
 /** Serves /metrics, /healthz and /readyz, where `metrics.address` names a port. Throws where it cannot listen. */

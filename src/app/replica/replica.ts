@@ -6,7 +6,7 @@ import { keepHeapSmall } from '../heap.ts';
 import { followLabelRules } from '../label-rules/label-rules.ts';
 import { reloadOnChange } from '../reload.ts';
 import { VERSION } from '../version.ts';
-import { startAdmission } from '../webhook.ts';
+import { startWebhook } from '../webhook.ts';
 import { type Base, openBase } from './base.ts';
 import { sayFarewell } from './ending.ts';
 import { serveState } from './health.ts';
@@ -56,7 +56,7 @@ async function createParts(base: Base) {
   const terms = createTerms(base, leadership, { watches, events, images, settings });
   resolver.onSettled((canonical) => terms.current()?.imageSettled(canonical));
   const admission = config.webhook.enabled
-    ? startAdmission({
+    ? startWebhook({
         ...leadership,
         config,
         client,

@@ -3,7 +3,7 @@ import type { Reconciler, Result } from '../../kube/controller.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { Writer, Written } from '../../kube/writer.ts';
+import type { WriteResult, Writer } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import { type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
 import {
@@ -227,7 +227,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     daemonSet: DaemonSet,
     change: Extract<TemplateDecision, { kind: 'set' }>,
     signal: AbortSignal,
-  ): Promise<Written> {
+  ): Promise<WriteResult> {
     const { namespace, name } = daemonSet;
     const target = { kind: 'DaemonSet', namespace, name, action: 'tolerate' } as const;
     let rolls = false;

@@ -7,13 +7,13 @@ import type { Settings } from '../../placement/settings.ts';
 import type { PlacementState } from '../placement-state.ts';
 
 /** What a decision is made of: the pod as it was read, and the settings that applied to it. */
-export type Basis = Pick<PlacementState, 'uid' | 'read' | 'settings'>;
+export type Reading = Pick<PlacementState, 'uid' | 'read' | 'settings'>;
 
 /** A write of this process that is under way or was answered: what the pod looks like once the watch shows it. */
-export type Expected = Basis & { readonly tolerations: readonly Toleration[] };
+export type Expected = Reading & { readonly tolerations: readonly Toleration[] };
 
 /** Whether two decisions would be made of the same things. */
-export function isSameBasis(one: Basis, other: Basis): boolean {
+export function isSameBasis(one: Reading, other: Reading): boolean {
   return one.uid === other.uid && one.read === other.read && decideAlike(one.settings, other.settings);
 }
 
@@ -21,7 +21,7 @@ export function isSameBasis(one: Basis, other: Basis): boolean {
  * Whether a decision need not be made again. Other settings change nothing for a pod that was placed and is bound. What was
  * written is believed only as long as the pod shows it.
  */
-export function stands(state: PlacementState, pod: Pod, basis: Basis): boolean {
+export function stands(state: PlacementState, pod: Pod, basis: Reading): boolean {
   if (!state.final || !shows(pod, state.wrote ?? [])) return false;
   const isDone = state.decision.kind === 'place' && pod.nodeName !== undefined;
   return isSameBasis(state, isDone ? { ...basis, settings: state.settings } : basis);

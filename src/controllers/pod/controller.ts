@@ -6,7 +6,7 @@ import type { Writer } from '../../kube/writer.ts';
 import { type Decision, decide, type Placement, standing } from '../../placement/decide.ts';
 import { type Namespace, skipPod } from '../../placement/eligibility.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
-import { type Placing, placingFor, usesAffinity, usesTaints } from '../../placement/placing.ts';
+import { type PlacementIntent, placingFor, usesAffinity, usesTaints } from '../../placement/placing.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
@@ -18,17 +18,17 @@ import { createRefusals } from '../refusals.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import {
-  type Basis,
   type Expected,
   follows,
   isFinal,
   isSameBasis,
   isStanding,
+  type Reading,
   shows,
   stands,
   whatIsRead,
 } from './basis.ts';
-import { createRelease, regardingPod, type Send } from './release.ts';
+import { createRelease, regardingPod, type SendRelease } from './release.ts';
 import { createUndone } from './undone.ts';
 
 export type PodControllerOptions = {
@@ -117,7 +117,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const behindMs = answered.behindMs(key, pod);
     if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
-    const basis: Basis = { uid: pod.uid, read: whatIsRead(pod), settings };
+    const basis: Reading = { uid: pod.uid, read: whatIsRead(pod), settings };
     const state = states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
       for (const memory of [announcer, undone, release, backlog]) memory.forget(key);
@@ -200,7 +200,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     pod: Pod,
     decision: Placement,
     settings: Settings,
-    placing: Placing,
+    placing: PlacementIntent,
     signal: AbortSignal,
   ): Promise<Result> {
     const againInMs = isFinal(decision) ? undefined : OPEN_AGAIN_MS;
@@ -256,7 +256,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   }
 
   /** Sends a patch, and remembers meanwhile what the pod will look like: the event is often faster than the answer. */
-  function sender(key: string, settings: Settings, signal: AbortSignal): Send {
+  function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
     return async (pod, placing, patch) => {
       const { namespace, name } = pod;
       const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
@@ -277,7 +277,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       const namespace = namespaces.get(now.namespace);
       if (namespace === undefined) return false;
       const settings = settingsFor(options.settings(), { namespace, labels: now.labels });
-      const basis: Basis = { uid: now.uid, read: whatIsRead(now), settings };
+      const basis: Reading = { uid: now.uid, read: whatIsRead(now), settings };
       const state = states.get(key);
       if (state !== undefined && stands(state, now, basis)) {
         shown(key, state, now);

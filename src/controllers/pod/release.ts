@@ -1,23 +1,23 @@
 import type { Operation } from '../../kit/json-patch.ts';
 import { isRefusal } from '../../kube/errors.ts';
 import type { Regarding } from '../../kube/events.ts';
-import type { Written } from '../../kube/writer.ts';
+import type { WriteResult } from '../../kube/writer.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
-import type { Placing } from '../../placement/placing.ts';
+import type { PlacementIntent } from '../../placement/placing.ts';
 import { type Announcer, announceRefusal } from '../announce.ts';
 import type { Refusals } from '../refusals.ts';
 
 /** What became of a write, and what of the placing was in it. */
 export type WrittenPlacing =
-  | Exclude<Written, { kind: 'written' }>
-  | (Extract<Written, { kind: 'written' }> & { readonly placing: Placing | undefined })
+  | Exclude<WriteResult, { kind: 'written' }>
+  | (Extract<WriteResult, { kind: 'written' }> & { readonly placing: PlacementIntent | undefined })
   | { readonly kind: 'nothing' };
 
 /** Sends a patch of a pod; `placing`: what of it the pod is given. */
-export type Send = (
+export type SendRelease = (
   pod: Pod,
-  placing: Placing | undefined,
+  placing: PlacementIntent | undefined,
   patch: readonly Operation[],
 ) => Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
 
@@ -33,17 +33,17 @@ export type Release = {
    * the API server refuses: the gate stays, and the write is to be tried again. Only where it keeps refusing for a reason in
    * the pod itself does the gate go with less: without node affinity, then without tolerations.
    */
-  write(key: string, pod: Pod, placing: Placing | undefined, send: Send): Promise<WrittenPlacing>;
+  write(key: string, pod: Pod, placing: PlacementIntent | undefined, send: SendRelease): Promise<WrittenPlacing>;
   forget(key: string): void;
 };
 
 /** The patch that gives a pod what it lacks of a placing. */
-function patchFor(pod: Pod, placing: Placing | undefined): Operation[] {
+function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
   return pod.gated ? releasePatch(pod, pod.gated, placing) : podPatch(pod, placing?.tolerations ?? []);
 }
 
 /** A placing and, for a gated pod, what is left of it where the API server keeps refusing it. */
-function partsOf(pod: Pod, placing: Placing | undefined): (Placing | undefined)[] {
+function partsOf(pod: Pod, placing: PlacementIntent | undefined): (PlacementIntent | undefined)[] {
   if (pod.gated === undefined || placing === undefined) return [placing];
   return [placing, ...(placing.affinity === undefined ? [] : [{ ...placing, affinity: undefined }]), undefined];
 }
@@ -53,7 +53,12 @@ export function createRelease({ refusals, announcer }: ReleaseOptions): Release 
   /** How much of their placing was refused for good, for the pods of which anything was. */
   const lessened = new Map<string, { readonly uid: string; readonly by: number; readonly refusal: Error }>();
 
-  async function write(key: string, pod: Pod, placing: Placing | undefined, send: Send): Promise<WrittenPlacing> {
+  async function write(
+    key: string,
+    pod: Pod,
+    placing: PlacementIntent | undefined,
+    send: SendRelease,
+  ): Promise<WrittenPlacing> {
     const parts = partsOf(pod, placing);
     const known = lessened.get(key);
     const less = known?.uid === pod.uid ? known : undefined;

@@ -1,11 +1,12 @@
 import { onAbort } from '../../kit/abort.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
 import { createLister } from './lister.ts';
 import { createStore, type Store, type Stored } from './store.ts';
-import { type Attempt, createTrouble } from './trouble.ts';
+import { createTrouble, type WatchAttempt } from './trouble.ts';
 
 /** One change of a kept object: `now` is absent where it was deleted, `before` where it is new. */
 export type Change<T> = { readonly key: string; readonly now: T | undefined; readonly before: T | undefined };
@@ -22,7 +23,7 @@ export type ReflectorOptions<T> = {
   /** A watch that ended otherwise than by its own time: why. */
   readonly onRestart?: (reason: string) => void;
   /** Lists or watches fail: once for each kind of failure, until {@link onWorking}. */
-  readonly onTrouble?: (attempt: Attempt, reason: string) => void;
+  readonly onTrouble?: (attempt: WatchAttempt, reason: string) => void;
   /** They work again. */
   readonly onWorking?: () => void;
   /** Something came over the watch; called for every line. */
@@ -184,7 +185,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         refusedSince = !synced && isRefusal(error) ? (refusedSince ?? now) : undefined;
         if (refusedSince !== undefined && now - refusedSince >= refusedMs) throw error;
         trouble.failed('list', error);
-        onRestart?.(reasonOf(error));
+        onRestart?.(messageOf(error));
         return waitMs(error, lists++, refusedSince === undefined ? RETRY_MS.cap : REFUSED_CAP_MS);
       }
     }
@@ -213,7 +214,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         if (!heard && isExpired(error)) lister.expired();
         // This is what happens to a watch that was away for too long; it is trouble only where it happens again.
         if (heard && !isShort) return 0;
-      } else if (failure !== undefined) onRestart?.(reasonOf(error));
+      } else if (failure !== undefined) onRestart?.(messageOf(error));
       if (cause === 'fruitless' && !heard) fruitless += 1;
       if (fruitless >= RELIST_AFTER) {
         fruitless = 0;
@@ -246,10 +247,6 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
 
 function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && REFUSALS.has(error.status);
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {

@@ -1,21 +1,22 @@
 import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { ApiError, isExpired } from '../errors.ts';
 
 /** What a collection cannot be kept in step by, at the moment. */
-export type Attempt = 'list' | 'watch';
+export type WatchAttempt = 'list' | 'watch';
 
 export type TroubleOptions = {
   readonly clock: Clock;
   /** Once for each kind of failure, until it works again. */
-  readonly onTrouble?: ((attempt: Attempt, reason: string) => void) | undefined;
+  readonly onTrouble?: ((attempt: WatchAttempt, reason: string) => void) | undefined;
   /** It works again; only where trouble was reported before. */
   readonly onWorking?: (() => void) | undefined;
 };
 
 /** Whether lists and watches of a collection work, and since when they do not. */
-export type Trouble = {
+export type WatchTrouble = {
   /** An attempt has failed. `since`: when it stopped to work, on the monotonic clock; default: now. */
-  failed(attempt: Attempt, error: unknown, since?: number): void;
+  failed(attempt: WatchAttempt, error: unknown, since?: number): void;
   works(): void;
   /** Since when nothing works, on the monotonic clock in milliseconds; undefined while it works. */
   brokenSince(): number | undefined;
@@ -25,7 +26,7 @@ export type Trouble = {
 const WORTH_A_WARNING = 2;
 
 /** Creates the record of one collection; it begins as one that works. */
-export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): Trouble {
+export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): WatchTrouble {
   let since: number | undefined;
   let failures = 0;
   const reported = new Set<string>();
@@ -40,7 +41,7 @@ export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): 
       const kind = `${attempt} ${error instanceof ApiError ? error.status : ''}`;
       if (reported.has(kind)) return;
       reported.add(kind);
-      onTrouble?.(attempt, error instanceof Error ? error.message : String(error));
+      onTrouble?.(attempt, messageOf(error));
     },
     works() {
       since = undefined;

@@ -3,7 +3,7 @@ import type { Platform } from '../../kit/platform.ts';
 import type { Skipped } from '../manifest.ts';
 
 /** What a digest stands for; it never changes, and answers everybody who can name the digest. */
-export type Found = {
+export type ImageFacts = {
   readonly platforms: readonly Platform[];
   readonly skipped: readonly Skipped[];
   /** Whether it is an index; false: a single manifest. Absent: an earlier version remembered it, and did not say. */
@@ -13,7 +13,7 @@ export type Found = {
 /** What a tag stood for when it was last looked at. */
 export type TagEntry = {
   readonly digest: string;
-  readonly found: Found;
+  readonly found: ImageFacts;
   /** Milliseconds, as of `now`. */
   readonly checkedAt: number;
   /** host[:port] that answered. */
@@ -25,12 +25,12 @@ export type TagEntry = {
 };
 
 /** Who may be answered from an entry: everybody, or holders of the credential with this fingerprint. */
-export type Owner = string;
-export const EVERYBODY: Owner = '';
+export type CacheOwner = string;
+export const EVERYBODY: CacheOwner = '';
 
 /** What answers everybody and may therefore be written to a file; the most recently used first. */
 export type SharedEntries = {
-  readonly digests: readonly (readonly [digest: string, found: Found])[];
+  readonly digests: readonly (readonly [digest: string, found: ImageFacts])[];
   readonly tags: readonly (readonly [canonical: string, entry: TagEntry])[];
 };
 
@@ -39,10 +39,10 @@ export type SharedEntries = {
  * written to a file: fingerprints hold for one process.
  */
 export type ImageCache = {
-  digest(digest: string): Found | undefined;
-  setDigest(digest: string, found: Found): void;
-  tag(canonical: string, owner: Owner): TagEntry | undefined;
-  setTag(canonical: string, owner: Owner, entry: TagEntry): void;
+  digest(digest: string): ImageFacts | undefined;
+  setDigest(digest: string, found: ImageFacts): void;
+  tag(canonical: string, owner: CacheOwner): TagEntry | undefined;
+  setTag(canonical: string, owner: CacheOwner, entry: TagEntry): void;
   /** What may be written to a file, as it stands now; at most so many. */
   sharedDigests(most: number): SharedEntries['digests'];
   sharedTags(most: number): SharedEntries['tags'];
@@ -54,11 +54,11 @@ export type ImageCache = {
 
 /** @param maxEntries of each kind */
 export function createImageCache(maxEntries: number): ImageCache {
-  const digests = new LRUCache<string, Found>({ max: maxEntries });
+  const digests = new LRUCache<string, ImageFacts>({ max: maxEntries });
   const tags = new LRUCache<string, TagEntry>({ max: maxEntries });
   const listeners: (() => void)[] = [];
   // A canonical name holds no space.
-  const key = (canonical: string, owner: Owner): string => `${canonical} ${owner}`;
+  const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;
   const tell = (): void => {
     for (const listener of listeners) listener();
   };
@@ -75,7 +75,7 @@ export function createImageCache(maxEntries: number): ImageCache {
       if (owner === EVERYBODY) tell();
     },
     sharedDigests(most) {
-      const found: [string, Found][] = [];
+      const found: [string, ImageFacts][] = [];
       digests.forEach((value, digest) => {
         if (found.length < most) found.push([digest, value]);
       });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { access, constants, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../../kit/errors.ts';
 import type { ImageCache } from './cache.ts';
 import { CacheFormatError, cacheText, MAX_FILE, parseCache } from './format.ts';
 

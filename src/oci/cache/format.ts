@@ -5,7 +5,7 @@ import { isDigest } from '../digest.ts';
 import { ImageError } from '../errors.ts';
 import { readPlatform, type Skipped } from '../manifest.ts';
 import { parseReference } from '../reference.ts';
-import type { Found, SharedEntries, TagEntry } from './cache.ts';
+import type { ImageFacts, SharedEntries, TagEntry } from './cache.ts';
 
 /**
  * The file is one JSON object, `{"version":1,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
@@ -37,7 +37,7 @@ export class CacheFormatError extends Error {
  */
 export function* cacheText({ digests, tags }: SharedEntries): Generator<string> {
   const written = new Set<string>();
-  function* digestsAndTheTags(): Generator<readonly [string, Found]> {
+  function* digestsAndTheTags(): Generator<readonly [string, ImageFacts]> {
     yield* digests;
     // A tag may have outlived its digest in memory, and is of no use without it.
     for (const [, { digest, found }] of tags) if (!written.has(digest)) yield [digest, found];
@@ -84,7 +84,7 @@ function* pieces<T>(
  * @throws CacheFormatError for what is no such file, or not all of it
  */
 export async function parseCache(body: Buffer, most: number, now: number): Promise<SharedEntries> {
-  const digests = new Map<string, Found>();
+  const digests = new Map<string, ImageFacts>();
   const tags = new Map<string, TagEntry>();
   let section: 'none' | 'digests' | 'tags' | 'end' = 'none';
   let pause = PIECE;
@@ -116,7 +116,7 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
   return { digests: found, tags: [...tags].slice(0, most) };
 }
 
-function toFound({ platforms, skipped, isIndex }: Found): object {
+function toFound({ platforms, skipped, isIndex }: ImageFacts): object {
   return { platforms, skipped, ...(isIndex === undefined ? {} : { index: isIndex }) };
 }
 
@@ -130,7 +130,7 @@ function setOnce<T>(map: Map<string, T>, key: string, value: T | undefined): voi
   if (value !== undefined && !map.has(key)) map.set(key, value);
 }
 
-function readFound(digest: string, value: unknown): Found | undefined {
+function readFound(digest: string, value: unknown): ImageFacts | undefined {
   if (!isDigest(digest) || !isObject(value)) return undefined;
   if (!Array.isArray(value.platforms) || value.platforms.length === 0) return undefined;
   const platforms = value.platforms.flatMap((platform: unknown) => {
@@ -162,7 +162,7 @@ function readSkipped(value: unknown): Skipped[] | undefined {
 function readTag(
   canonical: string,
   value: unknown,
-  digests: ReadonlyMap<string, Found>,
+  digests: ReadonlyMap<string, ImageFacts>,
   now: number,
 ): TagEntry | undefined {
   if (!isObject(value) || !isTag(canonical)) return undefined;

@@ -1,11 +1,11 @@
 import type { Access } from '../credentials/keyring.ts';
 import type { Reference } from '../reference.ts';
-import { EVERYBODY, type Found, type ImageCache, type TagEntry } from './cache.ts';
+import { EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from './cache.ts';
 
 /** What is known of images, as far as somebody may know it. */
 export type Memory = {
   /** What is known and holds without asking. */
-  fresh(reference: Reference, access: Access): { readonly found: Found; readonly entry?: TagEntry } | undefined;
+  fresh(reference: Reference, access: Access): { readonly found: ImageFacts; readonly entry?: TagEntry } | undefined;
   /** The last that is known of a name, however long ago it was. */
   last(reference: Reference, owners: readonly string[], access: Pick<Access, 'isVolume'>): TagEntry | undefined;
 };
@@ -23,7 +23,7 @@ export type MemoryOptions = {
 const HEADLESS_FACTOR = 6;
 
 /** Whether it says what an access asks for: what an earlier version remembered may not say whether it is an index. */
-function answers({ isIndex }: Found, { isVolume }: Pick<Access, 'isVolume'>): boolean {
+function answers({ isIndex }: ImageFacts, { isVolume }: Pick<Access, 'isVolume'>): boolean {
   return isVolume !== true || isIndex !== undefined;
 }
 

@@ -12,7 +12,7 @@ export type Login = {
 };
 
 /** A Secret of the cluster, as far as pull secrets go; the values are base64. */
-export type PullSecret = { readonly type: string; readonly data: Readonly<Record<string, string>> };
+export type PullSecretData = { readonly type: string; readonly data: Readonly<Record<string, string>> };
 
 /** A Docker configuration of the operator's. */
 export type DockerConfig = {
@@ -41,7 +41,7 @@ const LEGACY_TYPE = 'kubernetes.io/dockercfg';
  *
  * @throws PullSecretError
  */
-export function parsePullSecret(secret: PullSecret): Login[] {
+export function parsePullSecret(secret: PullSecretData): Login[] {
   if (secret.type !== CONFIG_TYPE && secret.type !== LEGACY_TYPE) {
     throw new PullSecretError(`its type is neither ${CONFIG_TYPE} nor ${LEGACY_TYPE}`);
   }

@@ -70,7 +70,7 @@ function matches(key: Key, target: Omit<Key, 'key'>): boolean {
     key.labels.length === target.labels.length &&
     // A plain prefix: `/team` matches `/team-b/x` too. That is what the kubelet does.
     target.path.startsWith(key.path) &&
-    key.labels.every((label, index) => matchesGlob(label, target.labels[index] ?? ''))
+    key.labels.every((label, index) => matchesPathGlob(label, target.labels[index] ?? ''))
   );
 }
 
@@ -78,7 +78,7 @@ function matches(key: Key, target: Omit<Key, 'key'>): boolean {
  * One label against a glob of Go's `path.Match`: `*`, `?` and `[a-z]`, `[^a-z]`. Of time label × glob at most: only the
  * last star is ever taken up again. A class that does not end matches nothing.
  */
-function matchesGlob(glob: string, label: string): boolean {
+function matchesPathGlob(glob: string, label: string): boolean {
   let position = 0;
   let at = 0;
   let star = -1;

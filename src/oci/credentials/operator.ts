@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../../kit/errors.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelpers } from './helper.ts';
 import { matchCredentials } from './match.ts';
@@ -55,7 +55,7 @@ type Read<T> = { readonly text: string; readonly value: T };
 export function createOperatorCredentials(options: OperatorCredentialsOptions): OperatorCredentials {
   const { directory, kubelet, timeoutMs, now } = options;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
-  const told = createTeller(options.onProblem);
+  const told = createProgramReporter(options.onProblem);
 
   let dockers = new Map<string, Read<DockerConfig>>();
   let tomls = new Map<string, Login>();
@@ -198,7 +198,7 @@ async function attempt<T>(work: () => Promise<T>): Promise<T | SourceError> {
 }
 
 /** Tells a program's problem once: until it is another one, or has passed where it was met last. */
-function createTeller(tell: (source: string, problem: string) => void) {
+function createProgramReporter(tell: (source: string, problem: string) => void) {
   const last = new Map<string, { readonly target: string; readonly problem: string }>();
   return {
     failed(source: string, target: string, problem: string): void {

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { codeOf } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
-import { codeOf } from '../errors.ts';
 
 /** A program of the operator's that answers by standard output. */
 export type Program = {

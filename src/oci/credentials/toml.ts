@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
+import { codeOf } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
-import { codeOf } from '../errors.ts';
 import type { Login } from './docker.ts';
 import { SourceError } from './source-error.ts';
 

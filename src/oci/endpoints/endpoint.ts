@@ -28,15 +28,15 @@ export type Endpoint = {
 };
 
 /** An image, at one of the endpoints where it may be asked for. */
-export type Target = { readonly endpoint: Endpoint; readonly reference: Reference };
+export type EndpointTarget = { readonly endpoint: Endpoint; readonly reference: Reference };
 
 /** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
-export function labelOf({ endpoint, reference }: Target): string {
+export function labelOf({ endpoint, reference }: EndpointTarget): string {
   return endpoint.isSource ? reference.registry : endpoint.name;
 }
 
 /** URL of the image's repository there, as `https://mirror.example.com/v2/hub/library/nginx`. */
-export function repositoryUrl({ endpoint, reference }: Target): string {
+export function repositoryUrl({ endpoint, reference }: EndpointTarget): string {
   return `${endpoint.base}/${reference.repository}`;
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { codeOf } from '../errors.ts';
+import { codeOf, messageOf } from '../../kit/errors.ts';
 import { readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
@@ -234,5 +234,5 @@ function reason(error: unknown): string {
   const code = codeOf(error);
   if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8';
   if (code !== '') return `cannot be read (${code})`;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

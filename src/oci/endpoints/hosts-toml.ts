@@ -1,5 +1,6 @@
 import { isAbsolute, join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
+import { messageOf } from '../../kit/errors.ts';
 import { isObject, type JsonObject } from '../../kit/json.ts';
 import { printable } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
@@ -126,7 +127,7 @@ function readAddress(text: string, at: string): EndpointAddress {
   try {
     return parseEndpointAddress(text);
   } catch (error) {
-    throw new Error(`${at}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`${at}: ${messageOf(error)}`);
   }
 }
 

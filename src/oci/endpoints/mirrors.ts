@@ -1,3 +1,4 @@
+import { messageOf } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
@@ -148,7 +149,7 @@ function explained<T>(at: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new Error(`${at}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`${at}: ${messageOf(error)}`);
   }
 }
 

@@ -2,7 +2,14 @@ import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
 import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
 import { basic, createFetchToken, type TokenOptions } from './token.ts';
-import { type Credential, elsewhere, type Link, type Request, type Response, type Send } from './transport.ts';
+import {
+  type Credential,
+  elsewhere,
+  type Link,
+  type RegistryRequest,
+  type RegistryResponse,
+  type SendRequest,
+} from './transport.ts';
 
 /** The value of an `Authorization` header, and what a token in it was asked for. */
 type Answer = { readonly header: string; readonly expiresAt: number; readonly scopes?: readonly string[] };
@@ -30,7 +37,11 @@ export function authenticate(options: TokenOptions): Link {
   };
 
   /** Asks the request's own host and answers its challenges; `refusal` is a 401 of that host that is there already. */
-  async function converse(request: Request, next: Send, refusal?: Response): Promise<Response> {
+  async function converse(
+    request: RegistryRequest,
+    next: SendRequest,
+    refusal?: RegistryResponse,
+  ): Promise<RegistryResponse> {
     const key = keyOf(request);
     let held = usable(key) ?? (await beforehand(request, next, key));
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
@@ -50,7 +61,7 @@ export function authenticate(options: TokenOptions): Link {
   }
 
   /** For a request that may not go out without credentials: by the challenge of the API's root, and else Basic. */
-  async function beforehand(request: Request, next: Send, key: string): Promise<Answer | undefined> {
+  async function beforehand(request: RegistryRequest, next: SendRequest, key: string): Promise<Answer | undefined> {
     const { challengeAt: url, credential, ...rest } = request;
     if (url === undefined || credential === undefined) return undefined;
     const root = await next({ ...rest, credential, method: 'GET', url, headers: { accept: '*/*' } });
@@ -68,8 +79,8 @@ export function authenticate(options: TokenOptions): Link {
   }
 
   async function answerTo(
-    response: Response,
-    request: Request,
+    response: RegistryResponse,
+    request: RegistryRequest,
     key: string,
     scopes: readonly string[],
   ): Promise<Answer | undefined> {
@@ -93,26 +104,26 @@ function basicAnswer(credential: Credential): Answer {
   return { header: basic(credential), expiresAt: Number.POSITIVE_INFINITY };
 }
 
-function bearerOf(response: Response): Challenge | undefined {
+function bearerOf(response: RegistryResponse): Challenge | undefined {
   const challenges = parseChallenges(response.headers['www-authenticate']);
   return challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
 }
 
-function scopesOf(response: Response): string[] {
+function scopesOf(response: RegistryResponse): string[] {
   const bearer = bearerOf(response);
   return bearer === undefined ? [] : pullScopes(bearer);
 }
 
 /** Whether a host itself answered, and not one that it redirects to. */
-function isFrom(request: Request, response: Response): boolean {
+function isFrom(request: RegistryRequest, response: RegistryResponse): boolean {
   return response.url.host === request.url.host;
 }
 
 /** What was found out over a connection that nobody verifies, or for a named host, is not used over another. */
-function keyOf({ url, scope, policy, trust, credential }: Request): string {
+function keyOf({ url, scope, policy, trust, credential }: RegistryRequest): string {
   return [url.origin, scope, policy, trust?.id ?? '', credential?.fingerprint ?? ''].join(' ');
 }
 
-function authorised(request: Request, answer: Answer | undefined): Request {
+function authorised(request: RegistryRequest, answer: Answer | undefined): RegistryRequest {
   return answer === undefined ? request : { ...request, headers: { ...request.headers, authorization: answer.header } };
 }

@@ -5,7 +5,15 @@ import { createSend } from './connection.ts';
 import { createGuard } from './guard.ts';
 import type { ProxySelector } from './proxy.ts';
 import { type RateLimit, reportRateLimit } from './rate-limit.ts';
-import { chain, deadline, followRedirects, measure, type Named, type RequestRecord, type Send } from './transport.ts';
+import {
+  chain,
+  deadline,
+  followRedirects,
+  measure,
+  type Named,
+  type RequestRecord,
+  type SendRequest,
+} from './transport.ts';
 import { insecureTrust } from './trust.ts';
 
 export type RegistryOptions = {
@@ -27,14 +35,14 @@ export type RegistryOptions = {
   /** With each answer about a manifest that tells it. */
   readonly onRateLimit?: (rateLimit: RateLimit) => void;
   /** In place of the guarded connections, for tests. */
-  readonly send?: Send;
+  readonly send?: SendRequest;
   /** In place of the system's DNS. */
   readonly lookup?: LookupFunction;
 };
 
 /** The way of a request to any registry: challenges, deadline, redirects, metrics, guarded connections. */
 export type Registry = {
-  readonly send: Send;
+  readonly send: SendRequest;
   /** Ends all connections. */
   destroy(): void;
 };

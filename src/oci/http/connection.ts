@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
+import { codeOf } from '../../kit/errors.ts';
 import { printable } from '../../kit/printable.ts';
-import { codeOf, ImageError } from '../errors.ts';
+import { ImageError } from '../errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
-import type { Request, Response, Send } from './transport.ts';
+import type { RegistryRequest, RegistryResponse, SendRequest } from './transport.ts';
 import { ProxyFailure, proxyAnswered } from './tunnel.ts';
 import { parseUrl } from './url.ts';
 
@@ -24,7 +25,7 @@ const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
 const MAX_SPOKEN = 10_000;
 
 /** What one request came to: its answer, or what went wrong, and how that is told. */
-type Attempt = { readonly response: Response } | { readonly cause: unknown; readonly error: ImageError };
+type Attempt = { readonly response: RegistryResponse } | { readonly cause: unknown; readonly error: ImageError };
 
 /** What no configuration sets: our name, what the connection itself needs, and what is meant for the next hop only. */
 const RESERVED =
@@ -34,14 +35,14 @@ const RESERVED =
  * The last link: one request over the guarded connections, its body read within bounds.
  * Where the trust allows plain http, that is tried after TLS; what worked is remembered, until it works no more.
  */
-export function createSend(options: ConnectionOptions): Send {
+export function createSend(options: ConnectionOptions): SendRequest {
   const spoken = new LRUCache<string, 'https' | 'http'>({ max: MAX_SPOKEN });
   const proxyOf = (url: URL): ForwardProxy | undefined => options.proxy?.(url);
 
   return async (request) => {
     const { url, trust } = request;
     if (trust?.plain !== true || url.protocol !== 'https:') return answerOf(await attempt(request));
-    const open: Request = { ...request, url: new URL(url.href.replace(/^https:/, 'http:')) };
+    const open: RegistryRequest = { ...request, url: new URL(url.href.replace(/^https:/, 'http:')) };
     const key = `${trust.id} ${url.host}`;
     const known = spoken.get(key);
     if (known === 'http') {
@@ -69,7 +70,7 @@ export function createSend(options: ConnectionOptions): Send {
   };
 
   /** @throws the signal's reason; what fails otherwise is told */
-  async function attempt(request: Request): Promise<Attempt> {
+  async function attempt(request: RegistryRequest): Promise<Attempt> {
     try {
       return { response: await exchange(request) };
     } catch (cause) {
@@ -79,7 +80,7 @@ export function createSend(options: ConnectionOptions): Send {
   }
 
   /** One more try where a connection that was kept from before turns out to be closed: that says nothing of the host. */
-  async function dispatch(request: Request, proxy: ForwardProxy | undefined): Promise<Dispatcher.ResponseData> {
+  async function dispatch(request: RegistryRequest, proxy: ForwardProxy | undefined): Promise<Dispatcher.ResponseData> {
     for (let isFirst = true; ; isFirst = false) {
       const route = options.guard.route({ ...request, ...(proxy === undefined ? {} : { proxy }) });
       const begun = options.guard.begin();
@@ -99,7 +100,7 @@ export function createSend(options: ConnectionOptions): Send {
     }
   }
 
-  async function exchange(request: Request): Promise<Response> {
+  async function exchange(request: RegistryRequest): Promise<RegistryResponse> {
     const proxy = proxyOf(request.url);
     const { statusCode, headers, body } = await dispatch(request, proxy);
     if (statusCode === 407 && proxy !== undefined && request.url.protocol === 'http:') {
@@ -135,7 +136,7 @@ export function createSend(options: ConnectionOptions): Send {
   }
 }
 
-function answerOf(attempt: Attempt): Response {
+function answerOf(attempt: Attempt): RegistryResponse {
   if ('response' in attempt) return attempt.response;
   throw attempt.error;
 }
@@ -154,13 +155,13 @@ function mayBePlain(error: unknown, url: URL, known: 'https' | undefined): boole
  * Whether an answer over plain http may come from something else than a registry that speaks it: 400 is what servers with
  * TLS say to that, a proxy answers for a host that is not there, and port 80 may only lead to https.
  */
-function isDoubtful({ status, headers, url }: Response): boolean {
+function isDoubtful({ status, headers, url }: RegistryResponse): boolean {
   const target = headers.location === undefined ? undefined : parseUrl(headers.location, url);
   return status === 400 || status >= 500 || (target?.protocol === 'https:' && target.hostname === url.hostname);
 }
 
 /** The configuration's headers, under our own. */
-function headersOf({ headers, endpointHeaders = {} }: Request, userAgent: string): Record<string, string> {
+function headersOf({ headers, endpointHeaders = {} }: RegistryRequest, userAgent: string): Record<string, string> {
   const merged: Record<string, string> = {};
   for (const [name, value] of [...Object.entries(endpointHeaders), ...Object.entries(headers)]) {
     const lower = name.toLowerCase();
@@ -179,7 +180,7 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
 }
 
 /** What went wrong below HTTP. Its own message may hold resolved addresses, so only its code is passed on. */
-function describe(error: unknown, request: Request, proxy: ForwardProxy | undefined): ImageError {
+function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy | undefined): ImageError {
   if (error instanceof ImageError) return error;
   const { registry } = request;
   const code = codeOf(error);
@@ -205,7 +206,7 @@ function describe(error: unknown, request: Request, proxy: ForwardProxy | undefi
 }
 
 /** What the code of OpenSSL or of Node.js says about TLS; undefined where it is about something else. */
-function tlsProblem(code: string, request: Request): string | undefined {
+function tlsProblem(code: string, request: RegistryRequest): string | undefined {
   const { protocol, host } = request.url;
   // In TLS 1.3 a client certificate is refused after the handshake, and undici keeps only that the connection was closed.
   if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
@@ -225,7 +226,11 @@ function tlsProblem(code: string, request: Request): string | undefined {
 }
 
 /** What opens a host: for one with a trust out of a `hosts.toml`, that file is what counts. */
-function keyFor({ url, trust, ledBy }: Request): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
+function keyFor({
+  url,
+  trust,
+  ledBy,
+}: RegistryRequest): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
   const host = printable(url.host, 100);
   if (trust?.file !== undefined) {
     return {

@@ -1,4 +1,4 @@
-import type { Link, Response } from './transport.ts';
+import type { Link, RegistryResponse } from './transport.ts';
 
 /** What a registry says of its limit of pulls, as Docker Hub does. */
 export type RateLimit = {
@@ -12,7 +12,7 @@ export type RateLimit = {
  * Reads `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600` (a window in seconds). Undefined unless
  * both are there and are numbers.
  */
-export function parseRateLimit(headers: Response['headers']): Omit<RateLimit, 'registry'> | undefined {
+export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateLimit, 'registry'> | undefined {
   const read = (name: string): number | undefined => {
     const digits = /^\s*(\d{1,9})\s*(?:;|$)/.exec(headers[name] ?? '')?.[1];
     return digits === undefined ? undefined : Number(digits);

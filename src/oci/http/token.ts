@@ -5,16 +5,16 @@ import { acceptRealm, type Challenge } from './challenge.ts';
 import {
   type Credential,
   type Named,
-  type Request,
-  type Response,
-  type Send,
+  type RegistryRequest,
+  type RegistryResponse,
+  type SendRequest,
   statusError,
   towards,
 } from './transport.ts';
 
 export type TokenOptions = {
   /** Sends a token request, without redirects. */
-  readonly send: Send;
+  readonly send: SendRequest;
   readonly named: Named;
   /** Whether a host[:port] answered from a public address. */
   readonly isPublic: (host: string) => boolean;
@@ -28,7 +28,7 @@ export type Token = { readonly text: string /** As of `now`. */; readonly expire
  *
  * @throws ImageError
  */
-export type FetchToken = (challenge: Challenge, request: Request, scopes: readonly string[]) => Promise<Token>;
+export type FetchToken = (challenge: Challenge, request: RegistryRequest, scopes: readonly string[]) => Promise<Token>;
 
 const CLIENT = 'archaware-controller';
 const MAX_BODY = 256 * 1024;
@@ -42,7 +42,7 @@ const KNOWS_NO_POST: readonly number[] = [400, 401, 404, 405];
 const KNOWS_NO_GET: readonly number[] = [404, 405];
 
 /** What is asked of which token service. */
-type Asked = { readonly base: Request; readonly service: string; readonly scopes: readonly string[] };
+type Asked = { readonly base: RegistryRequest; readonly service: string; readonly scopes: readonly string[] };
 /** What of a form says who asks (RFC 6749, sections 4.3.2 and 6). */
 type Grant =
   | { readonly grant_type: 'password'; readonly username: string; readonly password: string }
@@ -75,7 +75,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   };
 
   /** The request for a token: of what holds for the challenged one, its credential is not a part. */
-  function requestTo(url: URL, { credential: _credential, ...request }: Request): Request {
+  function requestTo(url: URL, { credential: _credential, ...request }: RegistryRequest): RegistryRequest {
     const mine = { headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
     if (url.host === request.url.host) return { ...request, url, ...mine };
     // The credentials of a registry that the operator did not name go to verified token services alone.
@@ -89,7 +89,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   }
 
   /** Most services know GET; one that does not says so with 404 or 405, and is then asked by POST from the beginning. */
-  async function getOrPost(asked: Asked, login: Credential | undefined): Promise<Response> {
+  async function getOrPost(asked: Asked, login: Credential | undefined): Promise<RegistryResponse> {
     const { host } = asked.base.url;
     if (login === undefined) return get(asked, undefined);
     const { username, password } = login;
@@ -106,7 +106,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   function get(
     { base, service, scopes }: Asked,
     login: Pick<Credential, 'username' | 'password'> | undefined,
-  ): Promise<Response> {
+  ): Promise<RegistryResponse> {
     const url = new URL(base.url);
     if (service !== '') url.searchParams.set('service', service);
     const [first, ...others] = scopes;
@@ -117,7 +117,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
   }
 
   /** OAuth 2, as the distribution token specification has it ("oauth"). */
-  function post({ base, service, scopes }: Asked, { grant_type, ...grant }: Grant): Promise<Response> {
+  function post({ base, service, scopes }: Asked, { grant_type, ...grant }: Grant): Promise<RegistryResponse> {
     const form = new URLSearchParams({ grant_type });
     if (service !== '') form.set('service', service);
     if (scopes.length > 0) form.set('scope', scopes.join(' '));
@@ -131,7 +131,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     });
   }
 
-  function read(answer: Response, { registry }: Request): Token {
+  function read(answer: RegistryResponse, { registry }: RegistryRequest): Token {
     const fail = (code: 'malformed' | 'denied', problem: string): ImageError =>
       new ImageError(`the token service of ${registry} ${problem}`, {
         code,

@@ -18,7 +18,7 @@ export type Credential = {
 };
 
 /** A request on its way down the chain. */
-export type Request = {
+export type RegistryRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ export type Request = {
   readonly signal: AbortSignal;
 };
 
-export type Response = {
+export type RegistryResponse = {
   readonly status: number;
   /** Names in lower case; of a repeated header the first value, except for `www-authenticate`, which is joined. */
   readonly headers: Readonly<Record<string, string>>;
@@ -57,9 +57,9 @@ export type Response = {
   readonly url: URL;
 };
 
-export type Send = (request: Request) => Promise<Response>;
+export type SendRequest = (request: RegistryRequest) => Promise<RegistryResponse>;
 /** One concern of a request: may change it, ask again, or refuse. */
-export type Link = (request: Request, next: Send) => Promise<Response>;
+export type Link = (request: RegistryRequest, next: SendRequest) => Promise<RegistryResponse>;
 
 /** One request as it went over the wire, for metrics; `code` is the HTTP status or an ImageError's code. */
 export type RequestRecord = {
@@ -70,8 +70,8 @@ export type RequestRecord = {
 };
 
 /** The first link sees a request first and its response last. */
-export function chain(links: readonly Link[], send: Send): Send {
-  return links.reduceRight<Send>((next, link) => (request) => link(request, next), send);
+export function chain(links: readonly Link[], send: SendRequest): SendRequest {
+  return links.reduceRight<SendRequest>((next, link) => (request) => link(request, next), send);
 }
 
 /**
@@ -177,7 +177,7 @@ export function followRedirects(named: Named): Link {
  * (addresses, certificates, headers). What it says of the other host holds there: how TLS is spoken in any case, which
  * addresses are allowed only where the operator named the first host, too.
  */
-export function elsewhere(request: Request, url: URL, named: Named): Request {
+export function elsewhere(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
   const { credential: _credential, challengeAt: _root, ...rest } = request;
   const headers = Object.fromEntries(
     Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
@@ -186,7 +186,7 @@ export function elsewhere(request: Request, url: URL, named: Named): Request {
 }
 
 /** The request, to another host that a registry leads to, for which the configuration may say something of its own. */
-export function towards(request: Request, url: URL, named: Named): Request {
+export function towards(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
   const { trust, endpointHeaders: _headers, ...rest } = request;
   const known = named(url);
   const applied = known?.trust ?? (trust === undefined ? undefined : forStrangers(trust));
@@ -217,7 +217,7 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
  * @param ofTokenService whether that answers, whose failures may depend on the credential
  */
 export function statusError(
-  response: Response,
+  response: RegistryResponse,
   registry: string,
   what: string,
   now: number,

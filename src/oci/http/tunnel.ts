@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import { Agent, type buildConnector } from 'undici';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../../kit/errors.ts';
 import type { ForwardProxy } from './proxy.ts';
 
 /** What went wrong between us and a proxy, or was refused by it. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { labelOf, repositoryUrl, type Target } from '../endpoints/endpoint.ts';
+import { type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 
@@ -12,12 +12,12 @@ export type Candidate = Credential | undefined;
  */
 export type Candidates = {
   /** The candidates, with the one first that last worked for this repository. */
-  order(target: Target, candidates: readonly Candidate[]): readonly Candidate[];
+  order(target: EndpointTarget, candidates: readonly Candidate[]): readonly Candidate[];
   /** Why a candidate is not to be tried now. */
-  refusal(target: Target, candidate: Candidate): ImageError | undefined;
-  worked(target: Target, candidate: Candidate): void;
+  refusal(target: EndpointTarget, candidate: Candidate): ImageError | undefined;
+  worked(target: EndpointTarget, candidate: Candidate): void;
   /** `since`: the {@link Candidates.generation} in which it was tried. */
-  failed(target: Target, candidate: Candidate, error: ImageError, since: number): void;
+  failed(target: EndpointTarget, candidate: Candidate, error: ImageError, since: number): void;
   /** Forgets who was refused and what worked: credentials have changed. */
   forgive(): void;
   /** How often that was. */
@@ -43,9 +43,11 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
   // No part of a URL and no fingerprint holds a space.
-  const tryOf = (target: Target, candidate: Candidate): string => `${repositoryUrl(target)} ${nameOf(candidate)}`;
+  const tryOf = (target: EndpointTarget, candidate: Candidate): string =>
+    `${repositoryUrl(target)} ${nameOf(candidate)}`;
   // Limits of requests count by account, or by address, over all repositories of a host.
-  const accountOf = ({ endpoint }: Target, candidate: Candidate): string => `${endpoint.host} ${nameOf(candidate)}`;
+  const accountOf = ({ endpoint }: EndpointTarget, candidate: Candidate): string =>
+    `${endpoint.host} ${nameOf(candidate)}`;
 
   return {
     order(target, candidates) {
@@ -76,7 +78,7 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   };
 }
 
-function pause(target: Target, wait: number): ImageError {
+function pause(target: EndpointTarget, wait: number): ImageError {
   const label = labelOf(target);
   return new ImageError(`${label} has reached its limit of requests and is left alone for a while`, {
     code: 'rate-limited',

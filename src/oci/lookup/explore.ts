@@ -1,22 +1,22 @@
 import type { Platform } from '../../kit/platform.ts';
-import type { Found } from '../cache/cache.ts';
+import type { ImageFacts } from '../cache/cache.ts';
 import { ImageError } from '../errors.ts';
-import { type Manifest, parseConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
+import { type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '../manifest.ts';
 
 type Index = Extract<Manifest, { kind: 'index' }>;
 type Image = Extract<Manifest, { kind: 'image' }>;
 
 /** What a digest stands for; not complete where the registry lacks, or refuses, some of what the index names. */
-export type Explored = Found & { readonly isComplete: boolean };
+export type Explored = ImageFacts & { readonly isComplete: boolean };
 
 /** One registry, asked with one credential. Both functions check the digest of what they hand out. */
-export type Source = {
+export type ManifestSource = {
   /** What it is called in messages. */
   readonly label: string;
   /** False for a mirror, which may not have everything yet. */
   readonly isSource: boolean;
   /** What is known of a digest without asking. */
-  readonly known: (digest: string) => Found | undefined;
+  readonly known: (digest: string) => ImageFacts | undefined;
   /** The result parses it. */
   readonly manifest: (digest: string) => Promise<() => Manifest>;
   /** The config blob of an image. */
@@ -42,10 +42,10 @@ const MAX_SKIPPED = 100;
  *
  * @throws ImageError, or what the source throws
  */
-export async function explore(root: Manifest, source: Source): Promise<Explored> {
+export async function explore(root: Manifest, source: ManifestSource): Promise<Explored> {
   if (root.kind === 'image') {
     const body = await source.config(root);
-    const platform = contentOf(() => parseConfig(body));
+    const platform = contentOf(() => parseImageConfig(body));
     if (platform instanceof ImageError) {
       const { code, temporary, message } = platform;
       throw new ImageError(message, { code, temporary, isSingleManifest: true });
@@ -97,14 +97,14 @@ export async function explore(root: Manifest, source: Source): Promise<Explored>
  * What an entry without a platform is. A refusal leaves it out as long as another entry has a platform: container
  * runtimes take that one and do not even look at others. What may pass by itself (5xx, a deadline) is not a verdict.
  */
-async function exploreChild(digest: string, source: Source): Promise<Child> {
+async function exploreChild(digest: string, source: ManifestSource): Promise<Child> {
   try {
     const manifest = contentOf(await source.manifest(digest));
     // A malformed one may be a contradiction to how this registry labels it.
     if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return { index: manifest };
     const body = await source.config(manifest);
-    const platform = contentOf(() => parseConfig(body));
+    const platform = contentOf(() => parseImageConfig(body));
     return platform instanceof ImageError ? { refusal: platform, isLasting: true } : { platform };
   } catch (error) {
     if (!(error instanceof ImageError) || !['not-found', 'denied', 'unsupported'].includes(error.code)) throw error;
@@ -125,7 +125,7 @@ function contentOf<T>(parse: () => T): T | ImageError {
 }
 
 /** What another credential may read comes first, then what is wrong with an entry. */
-function without(refusals: readonly ImageError[], skipped: readonly Skipped[], { label }: Source): ImageError {
+function without(refusals: readonly ImageError[], skipped: readonly Skipped[], { label }: ManifestSource): ImageError {
   for (const code of ['denied', 'malformed'] as const) {
     const refusal = refusals.find((each) => each.code === code);
     if (refusal !== undefined) return refusal;
@@ -139,6 +139,6 @@ function without(refusals: readonly ImageError[], skipped: readonly Skipped[], {
   );
 }
 
-function tooLarge(problem: string, { label }: Source): ImageError {
+function tooLarge(problem: string, { label }: ManifestSource): ImageError {
   return new ImageError(`the index ${problem}`, { code: 'too-large', temporary: false, endpoint: label });
 }

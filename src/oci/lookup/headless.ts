@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
-import { repositoryUrl, type Target } from '../endpoints/endpoint.ts';
+import { type EndpointTarget, repositoryUrl } from '../endpoints/endpoint.ts';
 
 /** Remembers for some hours where a HEAD of a manifest is of no use. */
 export type Headless = {
-  holdsFor(target: Target): boolean;
+  holdsFor(target: EndpointTarget): boolean;
   /** A host that answers HEAD without a digest does so for every image. */
-  rememberHost(target: Target): void;
+  rememberHost(target: EndpointTarget): void;
   /** HEAD failed where GET did not, which whoever may push and delete a tag there can bring about. */
-  rememberRepository(target: Target): void;
+  rememberRepository(target: EndpointTarget): void;
 };
 
 /** Milliseconds: a registry may come to answer HEAD. */

@@ -1,8 +1,8 @@
 import { onAbort } from '../../kit/abort.ts';
-import { EVERYBODY, type ImageCache, type Owner, type TagEntry } from '../cache/cache.ts';
-import { type Endpoint, labelOf, type Target } from '../endpoints/endpoint.ts';
+import { type CacheOwner, EVERYBODY, type ImageCache, type TagEntry } from '../cache/cache.ts';
+import { type Endpoint, type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, type Send, withDeadline } from '../http/transport.ts';
+import { type Credential, type SendRequest, withDeadline } from '../http/transport.ts';
 import type { Reference } from '../reference.ts';
 import type { Askers } from './askers.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
@@ -25,10 +25,10 @@ export type LookupTask = {
   readonly signal: AbortSignal;
 };
 
-export type LookupAnswer = Answer & { readonly owner: Owner };
+export type LookupAnswer = Answer & { readonly owner: CacheOwner };
 
 export type LookupOptions = {
-  readonly send: Send;
+  readonly send: SendRequest;
   readonly cache: ImageCache;
   readonly circuits: Circuits;
   readonly limiter: Limiter;
@@ -43,14 +43,14 @@ export type LookupOptions = {
 const PATIENCE = 10;
 
 /** Asks for one image wherever it may be, with as few requests as will do. */
-export type Lookup = {
+export type Lookups = {
   /** @throws ImageError, or the signal's reason */
   (task: LookupTask): Promise<LookupAnswer>;
   /** Tries credentials again that were refused. */
   forgive(): void;
 };
 
-export function createLookup(options: LookupOptions): Lookup {
+export function createLookup(options: LookupOptions): Lookups {
   const { circuits, now } = options;
   const query = createQuery(options);
   const candidates = createCandidates(options);
@@ -192,7 +192,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   );
 }
 
-function withoutCredential(target: Target): ImageError {
+function withoutCredential(target: EndpointTarget): ImageError {
   const { name } = target.reference;
   return new ImageError(`registries.private allows no anonymous request for ${name}, and no credential matches it`, {
     code: 'denied',

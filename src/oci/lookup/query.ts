@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import type { Found, ImageCache, TagEntry } from '../cache/cache.ts';
+import type { ImageCache, ImageFacts, TagEntry } from '../cache/cache.ts';
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
-import { type Endpoint, labelOf, repositoryUrl, type Target } from '../endpoints/endpoint.ts';
+import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
-import { type Credential, type Response, type Send, statusError } from '../http/transport.ts';
+import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
-import { type Explored, explore, type Source } from './explore.ts';
+import { type Explored, explore, type ManifestSource } from './explore.ts';
 import { createHeadless } from './headless.ts';
 
 /** What a server without HEAD says (RFC 9110, section 15.6.2), which is not an outage. */
@@ -14,7 +14,7 @@ const NOT_IMPLEMENTED = 501;
 const UNFINISHED_MS = 900_000;
 
 /** One endpoint, asked for one image with one credential. */
-export type Asked = Target & {
+export type QueriedEndpoint = EndpointTarget & {
   /** Absent: anonymously. */
   readonly credential: Credential | undefined;
   /** Nothing about it may be asked without the credential. */
@@ -38,7 +38,7 @@ type Sent = {
   readonly at: number;
 };
 
-export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; readonly now: () => number };
+export type QueryOptions = { readonly send: SendRequest; readonly cache: ImageCache; readonly now: () => number };
 
 /**
  * Asks one endpoint for one image, with as few requests as will do. `previous` is what the tag stood for when it was last
@@ -46,14 +46,16 @@ export type QueryOptions = { readonly send: Send; readonly cache: ImageCache; re
  *
  * @throws (the returned function) ImageError, or the signal's reason
  */
-export function createQuery(options: QueryOptions): (asked: Asked, previous: TagEntry | undefined) => Promise<Answer> {
+export function createQuery(
+  options: QueryOptions,
+): (asked: QueriedEndpoint, previous: TagEntry | undefined) => Promise<Answer> {
   const headless = createHeadless(options.now);
   /** Single-platform images whose config blob met the limit of requests: their manifest need not be counted twice. */
   const unfinished = new LRUCache<string, Sent>({ max: 10_000 });
 
   return ask;
 
-  async function ask(asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
+  async function ask(asked: QueriedEndpoint, previous: TagEntry | undefined): Promise<Answer> {
     const { reference } = asked;
     const target = reference.digest ?? reference.tag ?? 'latest';
     if (previous === undefined || reference.digest !== undefined) {
@@ -89,9 +91,9 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     return { outcome: 'revalidated', entry: { ...previous, checkedAt: options.now() } };
   }
 
-  async function found(sent: Sent, asked: Asked, previous: TagEntry | undefined): Promise<Answer> {
+  async function found(sent: Sent, asked: QueriedEndpoint, previous: TagEntry | undefined): Promise<Answer> {
     const { digest, etag, at } = sent;
-    const entry = (known: Found): TagEntry => ({
+    const entry = (known: ImageFacts): TagEntry => ({
       ...entryOf(digest, known, asked),
       checkedAt: at,
       ...(etag === undefined ? {} : { etag }),
@@ -106,14 +108,14 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
   }
 
   /** What an earlier version remembered of a digest, with what it did not say. */
-  function complete(known: Found, { digest, manifest }: Sent): Found {
+  function complete(known: ImageFacts, { digest, manifest }: Sent): ImageFacts {
     if (known.isIndex !== undefined) return known;
     const completed = { ...known, isIndex: manifest().kind === 'index' };
     options.cache.setDigest(digest, completed);
     return completed;
   }
 
-  async function finish(sent: Sent, asked: Asked): Promise<Explored> {
+  async function finish(sent: Sent, asked: QueriedEndpoint): Promise<Explored> {
     const name = nameOf(asked);
     const manifest = sent.manifest();
     try {
@@ -128,7 +130,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     }
   }
 
-  function entryOf(digest: string, known: Found, asked: Asked): TagEntry {
+  function entryOf(digest: string, known: ImageFacts, asked: QueriedEndpoint): TagEntry {
     return {
       digest,
       found: known,
@@ -138,7 +140,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     };
   }
 
-  function sourceOf(asked: Asked): Source {
+  function sourceOf(asked: QueriedEndpoint): ManifestSource {
     return {
       label: labelOf(asked),
       isSource: asked.endpoint.isSource,
@@ -148,14 +150,14 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     };
   }
 
-  async function getManifest(asked: Asked, target: string, digest: string | undefined): Promise<Sent> {
+  async function getManifest(asked: QueriedEndpoint, target: string, digest: string | undefined): Promise<Sent> {
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the manifest');
     return verified(response, asked, digest);
   }
 
   /** The body is what it is said to be: by us where we asked for a digest, and by the registry's header. */
-  function verified(response: Response, asked: Asked, digest: string | undefined): Sent {
+  function verified(response: RegistryResponse, asked: QueriedEndpoint, digest: string | undefined): Sent {
     const header = response.headers['docker-content-digest'] ?? '';
     const claimed = isDigest(header) ? header : undefined;
     for (const expected of [digest, claimed]) {
@@ -173,7 +175,10 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     };
   }
 
-  async function getConfig(asked: Asked, { config }: Extract<Manifest, { kind: 'image' }>): Promise<Uint8Array> {
+  async function getConfig(
+    asked: QueriedEndpoint,
+    { config }: Extract<Manifest, { kind: 'image' }>,
+  ): Promise<Uint8Array> {
     const response = await request(asked, 'GET', `blobs/${config.digest}`, MAX_CONFIG, {});
     if (!isSuccess(response)) throw failed(response, asked, 'the config blob');
     if (!matchesDigest(response.body, config.digest)) throw mismatch(asked, 'config blob');
@@ -181,12 +186,12 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
   }
 
   function request(
-    asked: Asked,
+    asked: QueriedEndpoint,
     method: 'GET' | 'HEAD',
     path: string,
     maxBytes: number,
     headers: Record<string, string>,
-  ): Promise<Response> {
+  ): Promise<RegistryResponse> {
     const { endpoint, credential, isPrivate, signal } = asked;
     return options.send({
       method,
@@ -204,7 +209,7 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     });
   }
 
-  function failed(response: Response, asked: Asked, what: string): ImageError {
+  function failed(response: RegistryResponse, asked: QueriedEndpoint, what: string): ImageError {
     return statusError(response, labelOf(asked), what, options.now());
   }
 }
@@ -215,15 +220,15 @@ function rootOf({ base }: Endpoint): URL {
 }
 
 /** Of an image at an endpoint, as one credential sees it; no part holds a space. */
-function nameOf({ endpoint, reference, credential }: Asked): string {
+function nameOf({ endpoint, reference, credential }: QueriedEndpoint): string {
   return `${endpoint.base} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
 }
 
-function isSuccess({ status }: Response): boolean {
+function isSuccess({ status }: RegistryResponse): boolean {
   return status >= 200 && status <= 299;
 }
 
-function mismatch(asked: Asked, what: string): ImageError {
+function mismatch(asked: QueriedEndpoint, what: string): ImageError {
   const label = labelOf(asked);
   return new ImageError(`${label} sent a ${what} that is not what its digest says`, {
     code: 'malformed',

@@ -6,14 +6,14 @@ import { isSystemNamespace, type Namespace, skipPod } from '../eligibility.ts';
 import { type Pod, readPod } from '../objects/pod.ts';
 import { withAffinity } from '../patch/affinity.ts';
 import { lacking } from '../patch/tolerations.ts';
-import { type Placing, placingFor, usesAffinity } from '../placing.ts';
+import { type PlacementIntent, placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { noCommonArchitectureNote } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
-import { put, recordOf, type Seal, ungated, withoutOurs, withRecord } from './record.ts';
+import { asAuthored, put, recordOf, type Seal, ungated, withRecord } from './record.ts';
 
 /** What becomes of an object at admission. */
-export type Admission =
+export type AdmissionDecision =
   | { readonly kind: 'unchanged' }
   /** Given what it needs, once and for all. */
   | { readonly kind: 'patched'; readonly patch: readonly Operation[] }
@@ -42,9 +42,9 @@ const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kuber
  * What a new pod becomes: what its decision gives it where its images are known, else the gate (KEP-3521, KEP-3838). Called
  * again with its own first answer (`reinvocationPolicy: IfNeeded`), it takes that for none of the user's wishes.
  */
-export function admitPod(input: AdmissionInput): Admission {
+export function admitPod(input: AdmissionInput): AdmissionDecision {
   const { object, namespace, ownNamespace, seal } = input;
-  const wished = withoutOurs(object, input.settings, namespace.name, seal);
+  const wished = asAuthored(object, input.settings, namespace.name, seal);
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
   if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) {
@@ -94,7 +94,7 @@ function mayBeHeldBack(
 }
 
 /** The pod with what a placing gives it, and the record of it. */
-function placed(pod: JsonObject, placing: Placing, namespace: string, seal: Seal): JsonObject {
+function placed(pod: JsonObject, placing: PlacementIntent, namespace: string, seal: Seal): JsonObject {
   const spec = objectAt(pod, 'spec');
   const present = listAt(spec, 'tolerations') ?? [];
   const missing = lacking(present, placing.tolerations);
@@ -105,12 +105,12 @@ function placed(pod: JsonObject, placing: Placing, namespace: string, seal: Seal
   return record === undefined ? after : withRecord(after, record, namespace, seal);
 }
 
-function patched(before: JsonObject, wished: JsonObject, after: JsonObject): Admission {
+function patched(before: JsonObject, wished: JsonObject, after: JsonObject): AdmissionDecision {
   const patch = patchBetween(before, wished, after);
   return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch };
 }
 
-function gated(before: JsonObject, wished: JsonObject): Admission {
+function gated(before: JsonObject, wished: JsonObject): AdmissionDecision {
   const gates = listAt(objectAt(wished, 'spec'), 'schedulingGates') ?? [];
   const patch = patchBetween(
     before,

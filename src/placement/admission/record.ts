@@ -9,7 +9,7 @@ import {
   type Requirement,
 } from '../patch/affinity.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
-import type { Placing } from '../placing.ts';
+import type { PlacementIntent } from '../placing.ts';
 import type { Preference } from '../preference.ts';
 import type { Settings } from '../settings.ts';
 
@@ -39,7 +39,7 @@ const MOST_GIVEN = 64;
 const ANNOTATION_BYTES = 256 * 1024;
 
 /** What of a placing was added to a pod; undefined for nothing. */
-export function recordOf(before: JsonObject, after: JsonObject, placing: Placing): PodManaged | undefined {
+export function recordOf(before: JsonObject, after: JsonObject, placing: PlacementIntent): PodManaged | undefined {
   const [old, now] = [objectAt(before, 'spec'), objectAt(after, 'spec')];
   const tolerations = lacking(listAt(old, 'tolerations') ?? [], placing.tolerations);
   const { required = [], preferred = [] } = placing.affinity ?? {};
@@ -138,7 +138,7 @@ export function ungated(pod: JsonObject): JsonObject {
  * The pod as its author wants it: without what the signed annotation says is archaware's, the annotation, and the gate. Another
  * webhook may have changed it since; what is no longer as archaware wrote it is not archaware's any more.
  */
-export function withoutOurs(pod: JsonObject, given: Given, namespace: string, seal: Seal): JsonObject {
+export function asAuthored(pod: JsonObject, given: Given, namespace: string, seal: Seal): JsonObject {
   const recorded = readPodManaged(pod);
   if (recorded === undefined || !isSigned(pod, namespace, seal)) return ungated(pod);
   const managed = possible(recorded, given);

@@ -9,7 +9,7 @@ import type { Settings } from '../settings.ts';
 import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
 import type { WrongPlace } from '../wrong-node/verdict.ts';
-import type { Evidence, ExplainedNodes, Explanation } from './explanation.ts';
+import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
 import { isFact, unmetBy } from './unmet.ts';
@@ -18,7 +18,7 @@ import { alternatives, setsOf, waysTo } from './ways.ts';
 type Told = Omit<Explanation, 'advice'>;
 
 /** What somebody can do who wants the pod to run: concrete steps, the nearest first. Empty where nothing is wrong. */
-export function advise(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+export function advise(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
   const { state } = told.pod;
   if (state === 'finished' || state === 'deleting') return [];
   const images = [...adviseUnresolved(input, told), ...adviseHeld(input, told, evidence)];
@@ -34,7 +34,7 @@ export function advise(input: ExplainInput, told: Told, evidence: Evidence): str
   return [...new Set(lines)];
 }
 
-function adviseBound(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+function adviseBound(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
   const { skipped, wrongPlace, narrowed } = evidence;
   const { namespace, node: name = '' } = told.pod;
   const owner = input.workload.pod?.owner;
@@ -126,7 +126,7 @@ function stepFor(code: string, image: string, registry: string, account: string)
 function adviseHeld(
   input: ExplainInput,
   { decision }: Told,
-  { settings, narrowed, clusterArchitectures }: Evidence,
+  { settings, narrowed, clusterArchitectures }: ExplainEvidence,
 ): string[] {
   if (decision.kind !== 'hold' && decision.basis !== 'released') return [];
   if (narrowed.length === 0) {
@@ -159,7 +159,7 @@ function advisePlaced({ applied, workload }: ExplainInput, { decision, toleratio
 }
 
 /** A pod that admission passed over has no affinity, and cannot get any. */
-function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: Evidence): string[] {
+function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvidence): string[] {
   if (!isLate) return [];
   const again =
     pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} makes another`;
@@ -167,7 +167,7 @@ function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: Evidence): 
 }
 
 /** What it takes for one more node to be fit, where none is. */
-function adviseNodes(input: ExplainInput, told: Told, evidence: Evidence): string[] {
+function adviseNodes(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
   const { narrowed, settings, clusterArchitectures, obstacles, demands, clash } = evidence;
   if (clash !== undefined) {
     const [first = '', ...others] = clash.steps;
@@ -200,7 +200,7 @@ function adviseNodes(input: ExplainInput, told: Told, evidence: Evidence): strin
   return [...pools.steps, ...alternatives([...around, ...builds])];
 }
 
-function poolsFor({ nodes, nodePools }: ExplainInput, { decision }: Told, { settings }: Evidence): PoolAdvice {
+function poolsFor({ nodes, nodePools }: ExplainInput, { decision }: Told, { settings }: ExplainEvidence): PoolAdvice {
   return adviseOnPools(nodes, nodePools, decision.architectures, settings);
 }
 

@@ -15,12 +15,12 @@ import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wron
 import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
-import type { Evidence, ExplainedNodes, Explanation, PodState, Step } from './explanation.ts';
+import type { ExplainEvidence, ExplainedNodes, Explanation, NarrowingStep, PodState } from './explanation.ts';
 import { explainImage } from './image.ts';
-import type { ExplainedDecision, ExplainInput, Findings, Lookup, NarrowedImage } from './input.ts';
+import type { ExplainedDecision, ExplainInput, Findings, LookupResult, NarrowedImage } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
 
-/** The images that take a registry to be decided on: what to look up before {@link explain}. */
+/** The images that take a registry to be decided on: what to look up before {@link explainPlacement}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {
   const asked: PodImage[] = [];
   const settings = settingsOf(input);
@@ -38,7 +38,7 @@ export function imagesToAsk(input: ExplainInput): PodImage[] {
 }
 
 /** Tells why a pod is placed as it is. */
-export function explain(input: ExplainInput, findings: Findings): Explanation {
+export function explainPlacement(input: ExplainInput, findings: Findings): Explanation {
   const { workload, namespace } = input;
   const { template } = workload;
   const settings = settingsOf(input);
@@ -66,7 +66,7 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
   const nodes = nodesOf(input, now, demands, narrowed);
   const clusterArchitectures = architecturesOf(input.nodes);
   const decided = explainDecision(outcome, later, template.os, settings);
-  const evidence: Evidence = {
+  const evidence: ExplainEvidence = {
     settings,
     skipped,
     narrowed,
@@ -113,7 +113,7 @@ function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainIn
   return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
 }
 
-function whyBlocked(told: Omit<Explanation, 'advice'>, { clash, obstacles }: Evidence): string | undefined {
+function whyBlocked(told: Omit<Explanation, 'advice'>, { clash, obstacles }: ExplainEvidence): string | undefined {
   if (told.decision.kind !== 'place') return undefined;
   if (clash !== undefined) return `${clash.wish}: no node fits`;
   const waits = told.pod.state === 'pending' || told.pod.state === 'gated' || told.pod.state === 'not-applied';
@@ -145,7 +145,7 @@ function decisionInput(
 }
 
 /** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
-function answerFrom(lookup: Lookup | undefined, sinceMs: number): ImageAnswer {
+function answerFrom(lookup: LookupResult | undefined, sinceMs: number): ImageAnswer {
   if (lookup === undefined) return { kind: 'pending' };
   if (!('error' in lookup)) return { kind: 'known', ...lookup };
   const { error, isSingleManifest = false } = lookup;
@@ -163,7 +163,7 @@ function stepsOf(
   statement: 'all' | string[] | undefined,
   narrowed: readonly NarrowedImage[],
   { schedulable }: Settings,
-): Step[] {
+): NarrowingStep[] {
   const said = [
     ...(Array.isArray(statement) ? [{ by: ARCHITECTURES_ANNOTATION, architectures: statement }] : []),
     ...narrowed.flatMap(({ image, said }) =>

@@ -6,7 +6,7 @@ import type { Settings } from '../settings.ts';
 import type { WrongPlace } from '../wrong-node/verdict.ts';
 import type { ExplainedAffinity } from './affinity.ts';
 import type { Clash } from './clash.ts';
-import type { ExplainedDecision, LookupError, NarrowedImage, PullSecret } from './input.ts';
+import type { ExplainedDecision, ExplainedPullSecret, LookupError, NarrowedImage } from './input.ts';
 
 /** How far a pod has come. */
 export type PodState = 'not-applied' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';
@@ -27,7 +27,7 @@ export type ExplainedImage = {
 };
 
 /** One narrowing of the set: by an image, by the pod's annotation, or by a setting, and what is left then. */
-export type Step = {
+export type NarrowingStep = {
   readonly by: string;
   readonly architectures: readonly string[];
   readonly common: readonly string[];
@@ -66,8 +66,8 @@ export type Explanation = {
     readonly scheduler?: string;
   };
   readonly images: readonly ExplainedImage[];
-  readonly pullSecrets: readonly PullSecret[];
-  readonly intersection: readonly Step[];
+  readonly pullSecrets: readonly ExplainedPullSecret[];
+  readonly intersection: readonly NarrowingStep[];
   /** The first that matches, where one does. */
   readonly policy?: string;
   readonly settings: readonly { readonly key: string; readonly value: unknown; readonly source: string }[];
@@ -81,7 +81,7 @@ export type Explanation = {
 };
 
 /** What the decision was made of, for the advice. */
-export type Evidence = {
+export type ExplainEvidence = {
   /** Those that apply to this pod. */
   readonly settings: Settings;
   readonly skipped: SkipReason | undefined;

@@ -1,5 +1,5 @@
 import type { Platform } from '../../kit/platform.ts';
-import type { Basis, Decision } from '../decide.ts';
+import type { Decision, DecisionBasis } from '../decide.ts';
 import type { Namespace } from '../eligibility.ts';
 import type { SchedulableNode } from '../fit.ts';
 import type { Narrowing } from '../images.ts';
@@ -9,7 +9,7 @@ import type { Workload } from '../objects/workload.ts';
 import type { Settings } from '../settings.ts';
 
 /** What became of the look-up of an image. */
-export type Lookup =
+export type LookupResult =
   | {
       readonly digest?: string;
       /** host[:port] of the endpoint that answered. */
@@ -40,14 +40,14 @@ export type ExplainInput = {
 /** What the look-ups of `imagesToAsk` told, and what only the shell knows. */
 export type Findings = {
   /** Undefined: nobody asked for it. */
-  readonly lookupOf: (image: PodImage) => Lookup | undefined;
-  readonly pullSecrets: readonly PullSecret[];
+  readonly lookupOf: (image: PodImage) => LookupResult | undefined;
+  readonly pullSecrets: readonly ExplainedPullSecret[];
   /** The value of a configuration key and where it comes from, under a policy. */
   readonly sourceOf: (key: string, policy: string | undefined) => { readonly value: unknown; readonly source: string };
 };
 
 /** A pull secret that the pod has, and why it is of no use, if it is not. */
-export type PullSecret = { readonly name: string; readonly problem?: string };
+export type ExplainedPullSecret = { readonly name: string; readonly problem?: string };
 
 /** What an image says of the set. */
 export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing };
@@ -57,7 +57,7 @@ export type ExplainedDecision = {
   readonly reason: string;
   /** Of `place`. */
   readonly architectures?: readonly string[];
-  readonly basis?: Basis;
+  readonly basis?: DecisionBasis;
   /** Why no node can take a pod that is placed nevertheless; absent where one can, and where nobody knows. */
   readonly blocked?: string;
   /** Of `wait`: what it comes to after `images.fallbackAfter`, if nothing is found out until then. */

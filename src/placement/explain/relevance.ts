@@ -1,13 +1,18 @@
 import type { Decision } from '../decide.ts';
 import { isSystemPod, type SkipReason } from '../eligibility.ts';
 import { usesAffinity, usesTaints } from '../placing.ts';
-import type { Evidence } from './explanation.ts';
+import type { ExplainEvidence } from './explanation.ts';
 import type { ExplainInput, NarrowedImage } from './input.ts';
 
 /** The configuration keys that had a part in an outcome, so that nobody has to read all of them. */
 export function keysThatMatter(
   { workload, namespace }: ExplainInput,
-  { settings, skipped, narrowed, wrongPlace }: Pick<Evidence, 'settings' | 'skipped' | 'narrowed' | 'wrongPlace'>,
+  {
+    settings,
+    skipped,
+    narrowed,
+    wrongPlace,
+  }: Pick<ExplainEvidence, 'settings' | 'skipped' | 'narrowed' | 'wrongPlace'>,
   decision: Decision | undefined,
 ): string[] {
   const isUnknown = narrowed.some(({ said }) => said.kind === 'failed');

@@ -40,7 +40,7 @@ function alone(requirement: NonNullable<Demands['terms']>[number]['expressions']
 }
 
 /** What a pod itself asks of the architecture of its nodes. */
-export type Asked = {
+export type ArchitectureDemand = {
   /** Those that it names, as far as they are allowed by everything that it asks. */
   readonly named: readonly string[];
   readonly allows: (architecture: string) => boolean;
@@ -51,7 +51,7 @@ export type Asked = {
 const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
 
 /** Reads it; undefined where the pod leaves the architecture open. */
-export function architectureAsked({ nodeSelector, terms }: Demands): Asked | undefined {
+export function architectureAsked({ nodeSelector, terms }: Demands): ArchitectureDemand | undefined {
   const selected = LABELS.flatMap((label) => (Object.hasOwn(nodeSelector, label) ? [String(nodeSelector[label])] : []));
   const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));
   const isBound = spoken.length > 0 && spoken.every((each) => each.length > 0);

@@ -202,7 +202,7 @@ function decideTaints(
   const wanted = wantedTaint(node, settings);
   if (wanted === 'architecture-unknown') return { kind: 'wait', reason: wanted };
   const present = node.taints ?? [];
-  const undone = { kind: 'decided', taints: withoutOurs(present, managed, settings), recorded: [] } as const;
+  const undone = { kind: 'decided', taints: taintsOfOthers(present, managed, settings), recorded: [] } as const;
   if (wanted === undefined) return undone;
   const { key, effect, value } = wanted;
   const foreign = present.find(
@@ -241,7 +241,7 @@ function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefine
 }
 
 /** With `manage: false` the current key belongs to somebody else: only what is recorded is ours then. */
-function withoutOurs(taints: readonly JsonObject[], managed: Managed, settings: Settings['taints']): JsonObject[] {
+function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, settings: Settings['taints']): JsonObject[] {
   return taints.filter((taint) =>
     settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
   );
@@ -265,7 +265,7 @@ function isSameList(one: readonly JsonObject[], other: readonly JsonObject[]): b
 /** What `clean` makes of a node: everything that is ours gone. */
 export function cleanNode(node: Node, settings: Settings['taints']): NodeDecision {
   const managed = readManaged(node.managed);
-  const taints = withoutOurs(node.taints ?? [], managed, settings);
+  const taints = taintsOfOthers(node.taints ?? [], managed, settings);
   const labels = decideLabels(node.labels, managed.labels, NO_RULES);
   return together(node, managed, { kind: 'decided', taints, recorded: [] }, labels);
 }

@@ -15,14 +15,14 @@ import type { PodImage } from './image.ts';
  *
  * `failing`: it waits or ended with an error, for any reason.
  */
-export type Trouble = 'exec-format-error' | 'no-match-for-platform' | 'failing';
+export type ContainerTrouble = 'exec-format-error' | 'no-match-for-platform' | 'failing';
 
 /** A container that waits for its next start, or ended with an error. */
 export type BrokenContainer = {
   readonly name: string;
   /** As the pod's spec names it; empty where the spec has no such container. */
   readonly image: string;
-  readonly trouble: Trouble;
+  readonly trouble: ContainerTrouble;
   /** What was pulled for it, as `repository@digest`; undefined where the status names no digest of a manifest. */
   readonly pulled: PodImage | undefined;
 };
@@ -107,7 +107,7 @@ function isBackingOff({ state }: JsonObject): boolean {
 }
 
 /** While a container waits for its next start (CrashLoopBackOff), only its last state says what it died of. */
-function troubleOf(status: unknown): Trouble | undefined {
+function troubleOf(status: unknown): ContainerTrouble | undefined {
   if (!isObject(status) || !isObject(status.state)) return undefined;
   const { running, waiting, terminated } = status.state;
   if (isObject(running)) return undefined;

@@ -5,7 +5,7 @@ import { LABEL_VALUE } from '../nodes/labels.ts';
 import { type Node, type NodeChange, readManaged } from '../nodes/node.ts';
 import type { DaemonSet, TemplateDecision } from '../objects/daemonset.ts';
 import type { Gated, Pod } from '../objects/pod.ts';
-import type { Placing } from '../placing.ts';
+import type { PlacementIntent } from '../placing.ts';
 import { withAffinity } from './affinity.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 
@@ -31,7 +31,7 @@ export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
  * The patch that releases a gated pod (KEP-3838): affinity, tolerations and our gate at once; of no placing, the gate
  * alone. It fails where anything of these changed since the pod was read.
  */
-export function releasePatch(pod: Pod, gated: Gated, placing: Placing | undefined): Operation[] {
+export function releasePatch(pod: Pod, gated: Gated, placing: PlacementIntent | undefined): Operation[] {
   const { gates, affinity } = gated;
   const { generation, resourceVersion } = pod;
   const index = gates.findIndex(({ name }) => name === ARCHITECTURE_GATE);

@@ -18,7 +18,7 @@ export type Verdict = 'does-not-run' | 'says-it-runs' | 'unproved';
 export type KnownImage = ImageSet & { readonly architectures: readonly string[] };
 
 /** What is known of the images that a pod names, as far as nobody guessed: what its successor would run. */
-export type Known = {
+export type KnownPod = {
   readonly images: readonly KnownImage[];
   /** Those of nodes that run all of them; undefined where an image is not known, or none narrows them. */
   readonly architectures: readonly string[] | undefined;
@@ -45,7 +45,7 @@ export type WrongPlace = {
   readonly container: BrokenContainer;
   /** What was pulled for it, where that is known. */
   readonly pulled: KnownImage | undefined;
-  readonly known: Known;
+  readonly known: KnownPod;
 };
 
 type Subject = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
@@ -61,7 +61,7 @@ export function whatIsKnown(
   namesOf: (image: string) => readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
   isStale: (image: PodImage) => boolean,
-): Known {
+): KnownPod {
   const images: KnownImage[] = [];
   const pending: string[] = [];
   const unknown: string[] = [];
@@ -128,7 +128,7 @@ export function failsByItself({ broken }: Pick<Pod, 'broken'>, architecture: str
 export function wrongPlace(
   { broken }: Pick<Pod, 'broken'>,
   architecture: string,
-  known: Known,
+  known: KnownPod,
   pulled: Pulled,
 ): WrongPlace | undefined {
   let found: WrongPlace | undefined;
@@ -148,7 +148,7 @@ const RANK: Readonly<Record<Verdict, number>> = { 'does-not-run': 0, 'says-it-ru
 function judge(
   { image, trouble }: BrokenContainer,
   architecture: string,
-  known: Known,
+  known: KnownPod,
   pulled: KnownImage | undefined,
 ): Verdict | undefined {
   const runs = (set: KnownImage) => set.architectures.includes(architecture);

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { watchFiles } from '../../kit/watch-files.ts';
 import { isVouchedFor, type Pair, PairError, readBundle, readPair, timeProblem } from './pair.ts';
-import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
+import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type CertificateDirectoryOptions = {
   /** Holds `tls.crt`, `tls.key` and, where clients are to be told whom to trust, `ca.crt`. */
@@ -28,7 +29,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
   const names = { cert: join(directory, 'tls.crt'), key: join(directory, 'tls.key') };
   const caName = join(directory, 'ca.crt');
   const { set, ...held } = createHolder();
-  const tell = createTeller(onProblem);
+  const tell = createProblemReporter(onProblem);
   let served: Pair | undefined;
   /** What is wrong with the files, as of the last look at them. */
   let wrong: string | undefined;
@@ -104,8 +105,4 @@ async function textOf(file: string, fallback?: string): Promise<string> {
     if (code === 'ENOENT' && fallback !== undefined) return fallback;
     throw new PairError(`${file} cannot be read: ${code === 'ENOENT' ? 'it does not exist' : code}`);
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

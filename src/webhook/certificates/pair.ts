@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
+import { messageOf } from '../../kit/errors.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
 import type { Life } from './issue.ts';
 
@@ -32,7 +33,7 @@ export function readPair(cert: string, key: string, names: { readonly cert: stri
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new PairError(`TLS refuses ${names.cert} and ${names.key}: ${reason}`);
   }
   return { cert, key, chain, ...lifeOf(certificate) };
@@ -55,7 +56,7 @@ export function readBundle(text: string, name: string): X509Certificate[] {
   try {
     return readAuthorities(text).map((pem) => new X509Certificate(pem));
   } catch (error) {
-    throw new PairError(`${name} ${error instanceof Error ? error.message : String(error)}`);
+    throw new PairError(`${name} ${messageOf(error)}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { issueServing, type Life, makeAuthority, type ServingNames } from './issue.ts';
 import { extendBundle, type Kept } from './kept.ts';
 import { type Pair, readPair } from './pair.ts';
-import type { Step } from './rotation.ts';
+import type { RotationStep } from './rotation.ts';
 
 export type RotateOptions = {
   readonly names: ServingNames;
@@ -18,7 +18,7 @@ const LIVES_OF_AUTHORITY = 10;
 const MOST_BACKDATED_MS = 3_600_000;
 
 /** Takes a step of the plan: what is to be kept after it. */
-export async function rotate(step: Exclude<Step, 'keep'>, kept: Kept, options: RotateOptions): Promise<Kept> {
+export async function rotate(step: Exclude<RotationStep, 'keep'>, kept: Kept, options: RotateOptions): Promise<Kept> {
   const { now, isTrusted } = options;
   const taken = await take();
   return { ...taken, bundle: extendBundle(kept.bundle, [taken.authority, taken.next], now), problems: [] };

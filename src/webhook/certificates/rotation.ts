@@ -27,10 +27,10 @@ export type Rotation = {
  * - `switch`: the next authority signs from now on; the one before stays in the bundle until it has expired;
  * - `issue`: a new serving certificate by the authority that signs.
  */
-export type Step = 'keep' | 'create' | 'announce' | 'note' | 'switch' | 'issue';
+export type RotationStep = 'keep' | 'create' | 'announce' | 'note' | 'switch' | 'issue';
 
 /** Plans the next step. Pure; `now` in milliseconds since the epoch. */
-export function planRotation(rotation: Rotation, now: number): Step {
+export function planRotation(rotation: Rotation, now: number): RotationStep {
   const { isTrusted, trustedSince, isDamaged } = rotation;
   const serving = inForce(rotation.serving, now);
   const authority = inForce(rotation.authority, now);

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { openSecret } from '../../kube/secret.ts';
@@ -9,7 +10,7 @@ import { type Pair, timeProblem } from './pair.ts';
 import { rotate } from './rotate.ts';
 import { planRotation } from './rotation.ts';
 import { makeShared, readShared, type Shared, sharedEntries } from './secrets.ts';
-import { type CertificateSource, createHolder, createTeller, type OnProblem } from './source.ts';
+import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type SelfSignedOptions = {
   readonly client: ApiClient;
@@ -55,7 +56,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const secret = openSecret(client, namespace, WEBHOOK_SECRET);
   const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
   const { set, ...held } = createHolder();
-  const tell = createTeller(onProblem);
+  const tell = createProblemReporter(onProblem);
   let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
   let shared: Shared | undefined;
   /** Looks in a row that found no certificates. */
@@ -170,8 +171,4 @@ function lackingNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames
     ...dns.filter((name) => certificate.checkHost(name) === undefined),
     ...ips.filter((ip) => certificate.checkIP(ip) === undefined),
   ];
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -46,7 +46,7 @@ export function createHolder(): Pick<CertificateSource, 'current' | 'onChange'> 
 }
 
 /** Tells of each problem once: when it was found `patience` times in a row. */
-export function createTeller(onProblem: OnProblem): (problem: string | undefined, patience?: number) => void {
+export function createProblemReporter(onProblem: OnProblem): (problem: string | undefined, patience?: number) => void {
   let told: string | undefined;
   let found = 0;
   return (problem, patience = 1) => {

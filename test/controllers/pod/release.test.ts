@@ -4,7 +4,7 @@ import { createRefusals } from '../../../src/controllers/refusals.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { Occurrence } from '../../../src/kube/events.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
-import type { Placing } from '../../../src/placement/placing.ts';
+import type { PlacementIntent } from '../../../src/placement/placing.ts';
 import { toleration } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
@@ -12,7 +12,7 @@ const POD = readPod({
   metadata: { namespace: 'shop', name: 'web-1', uid: 'u1', generation: 1, resourceVersion: '7' },
   spec: { containers: [{ image: 'a' }], schedulingGates: [{ name: 'archaware.dev/architecture' }] },
 });
-const PLACING: Placing = {
+const PLACING: PlacementIntent = {
   tolerations: [toleration('supported-arch=arm64:NoSchedule')],
   affinity: { required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }], preferred: [] },
 };
@@ -21,12 +21,12 @@ const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: 
 const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
 
 /** Tries to release the pod every ten seconds while the API server refuses what `refuses` says. */
-function attempts(refuses: (placing: Placing | undefined) => ApiError | undefined) {
+function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | undefined) {
   const clock = createHandClock();
   const told: Occurrence[] = [];
   const announcer = { tell: (_key: string, occurrence: Occurrence) => void told.push(occurrence), forget() {} };
   const release = createRelease({ announcer, refusals: createRefusals({ announcer, clock }) });
-  let given: Placing | undefined | 'nothing' = 'nothing';
+  let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
     try {
       await release.write('shop/web-1', POD, PLACING, async (_pod, placing) => {

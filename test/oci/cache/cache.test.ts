@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { createImageCache, EVERYBODY, type Found, type TagEntry } from '../../../src/oci/cache/cache.ts';
+import { createImageCache, EVERYBODY, type ImageFacts, type TagEntry } from '../../../src/oci/cache/cache.ts';
 
 describe('the cache of images', () => {
-  const found = (architecture: string): Found => ({
+  const found = (architecture: string): ImageFacts => ({
     platforms: [{ os: 'linux', architecture }],
     skipped: [],
     isIndex: false,

@@ -3,13 +3,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createImageCache, EVERYBODY, type Found, type ImageCache } from '../../../src/oci/cache/cache.ts';
+import { createImageCache, EVERYBODY, type ImageCache, type ImageFacts } from '../../../src/oci/cache/cache.ts';
 import { type CacheFile, createCacheFile } from '../../../src/oci/cache/file.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const SOURCE = 'r.example.com';
 const digestOf = (number: number): string => `sha256:${number.toString(16).padStart(64, '0')}`;
-const found: Found = {
+const found: ImageFacts = {
   platforms: [
     { os: 'linux', architecture: 'amd64' },
     { os: 'linux', architecture: 'arm', variant: 'v7' },

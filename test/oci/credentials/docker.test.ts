@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import {
-  type PullSecret,
+  type PullSecretData,
   PullSecretError,
   parseDockerConfig,
   parsePullSecret,
@@ -8,18 +8,18 @@ import {
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
-const modern = (config: unknown): PullSecret => ({
+const modern = (config: unknown): PullSecretData => ({
   type: 'kubernetes.io/dockerconfigjson',
   data: { '.dockerconfigjson': base64(typeof config === 'string' ? config : JSON.stringify(config)) },
 });
-const legacy = (config: unknown): PullSecret => ({
+const legacy = (config: unknown): PullSecretData => ({
   type: 'kubernetes.io/dockercfg',
   data: { '.dockercfg': base64(JSON.stringify(config)) },
 });
 
 describe('a pull secret', () => {
   const login = { pattern: 'a.b', username: 'me', password: 's3:cret' };
-  const accepted: [what: string, secret: PullSecret, expected: object[]][] = [
+  const accepted: [what: string, secret: PullSecretData, expected: object[]][] = [
     ['auth', modern({ auths: { 'a.b': { auth: base64('me:s3:cret') } } }), [login]],
     ['auth without padding', modern({ auths: { 'a.b': { auth: base64('me:s3:cret').replace(/=+$/, '') } } }), [login]],
     ['user and password', modern({ auths: { 'a.b': { username: 'me', password: 's3:cret' } } }), [login]],
@@ -65,7 +65,7 @@ describe('a pull secret', () => {
     it(`with ${what} gives ${expected.length}`, () => expect(parsePullSecret(secret)).to.deep.equal(expected));
   }
 
-  const refused: [what: string, secret: PullSecret, message: RegExp][] = [
+  const refused: [what: string, secret: PullSecretData, message: RegExp][] = [
     ['another type', { type: 'Opaque', data: {} }, /type/],
     ['no key', { type: 'kubernetes.io/dockerconfigjson', data: {} }, /no key/],
     ['no JSON', modern('hunter2'), /no JSON/],

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
 import { authenticate } from '../../../src/oci/http/authentication.ts';
-import type { Credential, Request, Response, Send } from '../../../src/oci/http/transport.ts';
+import type { Credential, RegistryRequest, RegistryResponse, SendRequest } from '../../../src/oci/http/transport.ts';
 import type { Trust } from '../../../src/oci/http/trust.ts';
 
 const CREDENTIAL: Credential = { username: 'me', password: 'hunter2', fingerprint: 'f', shared: false };
@@ -10,13 +10,13 @@ const IDENTITY_BASIC = `Basic ${Buffer.from('me:refresh+me').toString('base64')}
 const BASIC = `Basic ${Buffer.from('me:hunter2').toString('base64')}`;
 const BEARER = 'Bearer realm="https://auth.example.com/token?a=b",service="reg istry",scope="repository:evil:push"';
 
-type Script = (request: Request) => Partial<Response> & { json?: unknown; after?: Promise<void> };
+type Script = (request: RegistryRequest) => Partial<RegistryResponse> & { json?: unknown; after?: Promise<void> };
 
 /** Both the registry and its token service, in one function; `asked` are the requests as they came. */
 function setup(script: Script, options: { isPublic?: boolean; named?: Record<string, Trust | undefined> } = {}) {
-  const asked: Request[] = [];
+  const asked: RegistryRequest[] = [];
   let time = 0;
-  const send: Send = async (request) => {
+  const send: SendRequest = async (request) => {
     asked.push(request);
     const { json, after, ...response } = script(request);
     await after;
@@ -34,7 +34,7 @@ function setup(script: Script, options: { isPublic?: boolean; named?: Record<str
       return { policy: 'configured', ...(trust === undefined ? {} : { trust }) };
     },
   });
-  const ask = (more: Partial<Request> = {}): Promise<Response> =>
+  const ask = (more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> =>
     link(
       {
         method: 'GET',
@@ -153,8 +153,14 @@ describe('a challenge', () => {
   const other = trusts('other');
   const strangers = { id: 'own for strangers', verify: true, plain: false, authorities: ['PEM'], clients: [] };
   const headers = { 'x-endpoint': 'secret' };
-  type Passed = Pick<Request, 'policy' | 'trust' | 'endpointHeaders'>;
-  const towards: [what: string, realm: string, request: Partial<Request>, isPublic: boolean, expected: Passed][] = [
+  type Passed = Pick<RegistryRequest, 'policy' | 'trust' | 'endpointHeaders'>;
+  const towards: [
+    what: string,
+    realm: string,
+    request: Partial<RegistryRequest>,
+    isPublic: boolean,
+    expected: Passed,
+  ][] = [
     ['a public registry', 'https://t.example.com/', {}, true, { policy: 'public' }],
     ['a private registry', 'https://t.example.com/', {}, false, { policy: 'registry' }],
     ['a registry, to itself', 'https://r.example.com/token', {}, true, { policy: 'registry' }],
@@ -221,7 +227,7 @@ describe('a challenge', () => {
     });
   }
 
-  const refusedRealms: [what: string, realm: string, request: Partial<Request>][] = [
+  const refusedRealms: [what: string, realm: string, request: Partial<RegistryRequest>][] = [
     ['on http', 'http://auth.example.com/', {}],
     ['on http, of a named registry with https', 'http://auth.example.com/', { policy: 'configured', trust: own }],
     ['with user information', 'https://me:x@auth.example.com/', {}],
@@ -409,7 +415,7 @@ describe('token requests at once', () => {
       open = resolve;
     });
     const setting = setup(registry(BEARER, { json: { token: 't' }, after }));
-    const tokens = (): Request[] => setting.asked.filter(({ url }) => url.host === 'auth.example.com');
+    const tokens = (): RegistryRequest[] => setting.asked.filter(({ url }) => url.host === 'auth.example.com');
     return { ...setting, tokens, open: () => open() };
   }
 

@@ -11,9 +11,9 @@ import {
   chain,
   deadline,
   followRedirects,
-  type Request,
-  type Response,
-  type Send,
+  type RegistryRequest,
+  type RegistryResponse,
+  type SendRequest,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
@@ -26,7 +26,7 @@ const own: Trust = { id: 'own', verify: true, plain: false, authorities: [author
 
 describe('a connection to a registry', () => {
   let guard: Guard;
-  let send: Send;
+  let send: SendRequest;
   let servers: ScriptedServer[];
   let authorities: readonly string[];
   const lookups = new Map<string, string>();
@@ -61,7 +61,7 @@ describe('a connection to a registry', () => {
     return { ...server, port: server.host.split(':')[1] ?? '' };
   }
 
-  function ask(url: string, more: Partial<Request> = {}): Promise<Response> {
+  function ask(url: string, more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
     return send({
       method: 'GET',
       url: new URL(url),

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { ImageError } from '../../../src/oci/errors.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
-import type { Request, Response } from '../../../src/oci/http/transport.ts';
+import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
 import { reply, startServer } from '../server.ts';
 
 /** What a server does with a request: answers it, or hangs up before the first byte of an answer. */
@@ -37,7 +37,7 @@ describe('a connection that is kept', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  function ask(more: Partial<Request> = {}): Promise<Response> {
+  function ask(more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     return createSend({ guard, userAgent: 'ours/1' })({

@@ -4,7 +4,13 @@ import { ImageError } from '../../../src/oci/errors.ts';
 import { createSend } from '../../../src/oci/http/connection.ts';
 import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import { createProxySelector } from '../../../src/oci/http/proxy.ts';
-import { chain, deadline, followRedirects, type Request, type Response } from '../../../src/oci/http/transport.ts';
+import {
+  chain,
+  deadline,
+  followRedirects,
+  type RegistryRequest,
+  type RegistryResponse,
+} from '../../../src/oci/http/transport.ts';
 import { insecureTrust, type Trust } from '../../../src/oci/http/trust.ts';
 import { type ForwardProxyOptions, type ForwardProxyServer, startForwardProxy } from '../../support/forward-proxy.ts';
 import { reply, type ScriptedServer, startServer } from '../server.ts';
@@ -126,7 +132,7 @@ describe('a request through a proxy', () => {
     proxy = undefined;
   });
 
-  type Ask = (url: string, more?: Partial<Request>) => Promise<Response>;
+  type Ask = (url: string, more?: Partial<RegistryRequest>) => Promise<RegistryResponse>;
   /** The proxy knows the names; ours would not resolve. */
   async function start(
     options: ForwardProxyOptions & { sends?: string; variables?: Record<string, string>; authorities?: string[] } = {},
@@ -167,7 +173,8 @@ describe('a request through a proxy', () => {
         ...more,
       });
   }
-  const textOf = async (response: Promise<Response>): Promise<string> => Buffer.from((await response).body).toString();
+  const textOf = async (response: Promise<RegistryResponse>): Promise<string> =>
+    Buffer.from((await response).body).toString();
   const failure = (promise: Promise<unknown>): Promise<ImageError> =>
     promise.then(
       () => expect.fail('it did not fail'),

@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import { parseRateLimit, type RateLimit, reportRateLimit } from '../../../src/oci/http/rate-limit.ts';
-import { chain, followRedirects, type Request, type Response } from '../../../src/oci/http/transport.ts';
+import {
+  chain,
+  followRedirects,
+  type RegistryRequest,
+  type RegistryResponse,
+} from '../../../src/oci/http/transport.ts';
 
 describe("a registry's limit of pulls", () => {
   const rows: [limit: string | undefined, remaining: string | undefined, expected: [number, number] | undefined][] = [
@@ -27,7 +32,7 @@ describe("a registry's limit of pulls", () => {
     });
   }
 
-  async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<Response>[]): Promise<RateLimit[]> {
+  async function ask(method: 'GET' | 'HEAD', path: string, answers: Partial<RegistryResponse>[]): Promise<RateLimit[]> {
     const reported: RateLimit[] = [];
     const send = chain(
       [
@@ -36,7 +41,7 @@ describe("a registry's limit of pulls", () => {
           followRedirects(() => undefined),
         ),
       ],
-      async ({ url }: Request) => ({
+      async ({ url }: RegistryRequest) => ({
         status: 200,
         headers: {},
         body: new Uint8Array(),

@@ -8,10 +8,10 @@ import {
   followRedirects,
   measure,
   parseRetryAfter,
-  type Request,
+  type RegistryRequest,
+  type RegistryResponse,
   type RequestRecord,
-  type Response,
-  type Send,
+  type SendRequest,
   statusError,
 } from '../../../src/oci/http/transport.ts';
 import { insecureTrust } from '../../../src/oci/http/trust.ts';
@@ -21,7 +21,7 @@ describe('a request to a registry', () => {
   let server: ScriptedServer;
   let other: ScriptedServer;
   let guard: Guard;
-  let send: Send;
+  let send: SendRequest;
   let records: RequestRecord[];
 
   beforeEach(async () => {
@@ -39,7 +39,7 @@ describe('a request to a registry', () => {
     await Promise.all([server.stop(), other.stop()]);
   });
 
-  function ask(path: string, more: Partial<Request> = {}): Promise<Response> {
+  function ask(path: string, more: Partial<RegistryRequest> = {}): Promise<RegistryResponse> {
     return send({
       method: 'GET',
       url: new URL(`https://${server.host}${path}`),
@@ -160,7 +160,7 @@ describe('a request to a registry', () => {
     });
 
     it('loses its credentials and privileges at another origin', async () => {
-      const seen: Request[] = [];
+      const seen: RegistryRequest[] = [];
       const redirecting = chain([followRedirects(() => undefined)], async (request) => {
         seen.push(request);
         const isFirst = seen.length === 1;
@@ -209,14 +209,14 @@ describe('a request to a registry', () => {
     }
 
     it('from https to http is refused', async () => {
-      const answering: Send = async ({ url }) => ({
+      const answering: SendRequest = async ({ url }) => ({
         status: 301,
         headers: { location: 'http://r.example.com/' },
         body: new Uint8Array(),
         url,
       });
       const redirecting = chain([followRedirects(() => undefined)], answering);
-      const request: Request = {
+      const request: RegistryRequest = {
         method: 'GET',
         url: new URL('https://r.example.com/'),
         headers: {},

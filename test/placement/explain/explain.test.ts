@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { explain, imagesToAsk } from '../../../src/placement/explain/explain.ts';
+import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
 import type { Explanation } from '../../../src/placement/explain/explanation.ts';
-import type { ExplainInput, Lookup } from '../../../src/placement/explain/input.ts';
+import type { ExplainInput, LookupResult } from '../../../src/placement/explain/input.ts';
 import { readSchedulableNode } from '../../../src/placement/fit.ts';
 import { readWorkload } from '../../../src/placement/objects/workload.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
@@ -51,7 +51,7 @@ function inputOf(given: Given): ExplainInput {
   };
 }
 
-function lookup(text: string): Lookup {
+function lookup(text: string): LookupResult {
   if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
   const answer = known(text);
   return { platforms: answer.kind === 'known' ? answer.platforms : [], skipped: [], digest: 'sha256:1' };
@@ -68,7 +68,7 @@ function explained(given: Given): Explanation {
       return [asked, lookup(text)];
     }),
   );
-  return explain(input, {
+  return explainPlacement(input, {
     lookupOf: (image) => found.get(image),
     pullSecrets: secrets,
     sourceOf: (key, policy) => ({ value: key, source: policy ?? 'default' }),
@@ -835,7 +835,7 @@ describe('a bound pod', () => {
 describe('an image that nobody asked about', () => {
   it('is not known, rather than one that runs nowhere', () => {
     const given: Given = { images: { a: 'linux/amd64' }, spec: ON_AMD, status: died('x') };
-    const { decision, advice } = explain(inputOf(given), {
+    const { decision, advice } = explainPlacement(inputOf(given), {
       lookupOf: () => undefined,
       pullSecrets: [],
       sourceOf: (key) => ({ value: key, source: 'default' }),

@@ -2,14 +2,14 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
-import type { BrokenContainer, Trouble } from '../../../src/placement/objects/start-error.ts';
+import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/objects/start-error.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { readWhole, type Whole, whyNotEvicted } from '../../../src/placement/wrong-node/eviction.ts';
 import type { Verdict, WrongPlace } from '../../../src/placement/wrong-node/verdict.ts';
 import { digest, node, settings, taint, toleration } from '../objects.ts';
 
 type Row = {
-  readonly trouble?: Trouble;
+  readonly trouble?: ContainerTrouble;
   readonly verdict?: Verdict;
   readonly isPulled?: false;
   /** What its images run on by now; undefined: not known. */

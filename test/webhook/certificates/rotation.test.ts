@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { planRotation, type Rotation, type Step } from '../../../src/webhook/certificates/rotation.ts';
+import { planRotation, type Rotation, type RotationStep } from '../../../src/webhook/certificates/rotation.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -24,7 +24,7 @@ const TRUSTED: Rotation = { ...ANNOUNCED, isTrusted: true, trustedSince: NOW - H
 const WITHOUT_AUTHORITY: Rotation = { ...GOOD, authority: undefined, isDamaged: true };
 
 describe('our own certificates', () => {
-  const rows: [given: string, rotation: Rotation, step: Step][] = [
+  const rows: [given: string, rotation: Rotation, step: RotationStep][] = [
     ['nothing at all', { ...GOOD, serving: undefined, authority: undefined }, 'create'],
     ['nothing but what has expired', { ...GOOD, serving: serving(90, 91), authority: life(900, 901) }, 'create'],
     ['nothing but what is to come', { ...GOOD, serving: serving(90, -1), authority: life(900, -1) }, 'create'],
