@@ -374,7 +374,7 @@ describe('a new pod whose images have nothing in common', () => {
   it('says that a RuntimeClass is missing when it refuses WebAssembly', () => {
     expect(admit(pod(), { ...affinity(reject), ...wasm })).to.have.property(
       'message',
-      'no architecture for linux is common to all images: WebAssembly without a RuntimeClass (spec.runtimeClassName): a; a (wasi/wasm)',
+      'no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName): a; a (wasi/wasm)',
     );
   });
 
