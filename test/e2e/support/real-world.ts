@@ -128,7 +128,7 @@ async function shellBlock(document: string, text: string): Promise<string> {
 type Architecture = RealNode['architecture'];
 
 /** Images that have something to run: `program-`: one manifest, `index-`: an index of it. */
-async function pushPrograms({ registry }: World, own: Architecture, other: Architecture): Promise<void> {
+export async function pushPrograms({ registry }: World, own: Architecture, other: Architecture): Promise<void> {
   const [right, wrong, lies] = await Promise.all([podImage(own), podImage(other), podImage(other, own)]);
   const entries = [
     { of: right, platform: { os: 'linux', architecture: own } },
