@@ -11,7 +11,7 @@ import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { makeWorkplace, type Workplace } from '../../support/doc-blocks.ts';
-import { buildProjectImage, type ProjectImage } from './project-image.ts';
+import { type ProjectImage, pushProjectImage } from './project-image.ts';
 import { startWorld, type World } from './world.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -32,14 +32,14 @@ export type RealWorld = {
   stop(): Promise<void>;
 };
 
-/** Starts it. The image is built meanwhile and afterwards. */
+/** Starts it. The image is built meanwhile and afterwards, unless there is a copy of it. */
 export async function startRealWorld(): Promise<RealWorld> {
   const world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
   const { cluster, registry } = world;
   const { node } = cluster;
   if (node === undefined) throw new Error('the cluster has no node');
   const directory = await mkdtemp(join(tmpdir(), 'archaware-real-'));
-  const built = buildProjectImage(directory, registry.host);
+  const built = pushProjectImage(directory, registry.host);
   // Whoever asks for it is answered with the error.
   built.catch(() => undefined);
   const other = otherArchitecture(node);
