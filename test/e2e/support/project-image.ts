@@ -15,13 +15,12 @@ export const imageBuilders = ['buildah', 'git'] as const;
 /** Where hack/build.sh has pushed the image of the last commit. */
 export type ProjectImage = { readonly repository: string; readonly digest: string };
 
-const NAME = 'team/archaware-controller';
 const DAY_MS = 86_400_000;
 
 /** What the image is made of and by, in the last commit. */
 const SOURCES = [
   ...['src', 'package.json', 'package-lock.json', 'LICENSE', 'Dockerfile', 'hack/build.mjs', 'hack/build.sh'],
-  ...['test/e2e/support/base-image.ts', 'test/e2e/support/project-image.ts'],
+  ...['test/e2e/support/base-image.ts'],
 ];
 
 /**
@@ -29,29 +28,41 @@ const SOURCES = [
  * beside the binaries of the cluster for a day.
  */
 export async function pushProjectImage(directory: string, host: string): Promise<ProjectImage> {
-  const trees = await run(['git', '-C', ROOT], 'rev-parse', ...SOURCES.map((path) => `HEAD:${path}`));
-  const hash = createHash('sha256').update(trees).update(process.version).digest('hex');
-  const copies = join(dirname(binaries()), 'images');
-  const copy = join(copies, hash);
-  const crane = (...args: readonly string[]) => run([join(binaries(), 'crane')], ...args, '--insecure');
-  const repository = `${host}/${NAME}`;
+  const copy = await copyPath();
+  const repository = `${host}/team/archaware-controller`;
   if (existsSync(copy)) {
     await crane('push', '--index', join(copy, 'layout'), `${repository}:real`);
     return { repository, digest: await readFile(join(copy, 'digest'), 'utf8') };
   }
   const built = await buildProjectImage(directory, host);
+  await keepProjectImage(built);
+  return built;
+}
+
+/** Makes the copy, of an image of the last commit that is at a registry. */
+export async function keepProjectImage({ repository, digest }: ProjectImage): Promise<void> {
+  const copy = await copyPath();
+  if (existsSync(copy)) return;
+  const copies = dirname(copy);
   await mkdir(copies, { recursive: true });
   const unfinished = await mkdtemp(join(copies, '.new-'));
-  await crane('pull', '--format=oci', `${repository}@${built.digest}`, join(unfinished, 'layout'));
-  await writeFile(join(unfinished, 'digest'), built.digest);
-  // Another process may have built the same one meanwhile.
+  await crane('pull', '--format=oci', `${repository}@${digest}`, join(unfinished, 'layout'));
+  await writeFile(join(unfinished, 'digest'), digest);
+  // Another process may have made the same one meanwhile.
   await rename(unfinished, copy).catch(() => rm(unfinished, { recursive: true }));
   for (const old of await readdir(copies)) {
     const { mtimeMs } = await stat(join(copies, old));
     if (Date.now() - mtimeMs > DAY_MS) await rm(join(copies, old), { recursive: true, force: true });
   }
-  return built;
 }
+
+async function copyPath(): Promise<string> {
+  const trees = await run(['git', '-C', ROOT], 'rev-parse', ...SOURCES.map((path) => `HEAD:${path}`));
+  const hash = createHash('sha256').update(trees).update(process.version).digest('hex');
+  return join(dirname(binaries()), 'images', hash);
+}
+
+const crane = (...args: readonly string[]) => run([join(binaries(), 'crane')], ...args, '--insecure');
 
 /** Builds the project's image as people do, on a base image of this machine's Node.js, and pushes it to a host of 127.0.0.1. */
 async function buildProjectImage(directory: string, host: string): Promise<ProjectImage> {
