@@ -3,7 +3,10 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { nodeFiles } from '../../../hack/cluster/node-config.ts';
 import { podImage } from '../../../hack/cluster/node-images.ts';
+import { takesPods } from '../../../hack/cluster/nodes.ts';
 import type { RealNode } from '../../../hack/cluster/real-node.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
 import { index } from '../../../testimg/build.ts';
@@ -102,6 +105,20 @@ export async function installManifest(real: RealWorld): Promise<ProjectImage> {
   return image;
 }
 
+/** Lets the real node register once more, with these keys of the kubelet's configuration changed. Its pods begin again. */
+export async function registerAgain(
+  { world, node }: RealWorld,
+  keys: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const { cluster } = world;
+  const { kubelet } = nodeFiles(cluster.directory);
+  await writeFile(kubelet, stringify({ ...parse(await readFile(kubelet, 'utf8')), ...keys }));
+  await cluster.cutNodePower();
+  await world.remove('Node', '', node.name);
+  await cluster.startNode();
+  await cluster.waitFor('the node to take pods', () => takesPods(cluster.request, node.name), 90_000);
+}
+
 /** Puts lines at the top of config.yaml in the ConfigMap, in the place of those of the same key, by an editor. */
 export const editConfiguration = (real: RealWorld, ...lines: readonly string[]): Promise<unknown> =>
   real.script('kubectl -n archaware edit configmap archaware-controller', configurationEdit(...lines));
@@ -117,7 +134,7 @@ export function configurationEdit(...lines: readonly string[]): string {
 export const otherArchitecture = ({ architecture }: RealNode) => (architecture === 'amd64' ? 'arm64' : 'amd64');
 
 /** The one shell block of a document that holds the text. */
-async function shellBlock(document: string, text: string): Promise<string> {
+export async function shellBlock(document: string, text: string): Promise<string> {
   const markdown = await readFile(join(ROOT, document), 'utf8');
   const blocks = [...markdown.matchAll(/^```sh.*\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
   const [found, ...more] = blocks.filter((script) => script.includes(text));
