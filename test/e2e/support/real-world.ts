@@ -101,7 +101,7 @@ export async function startRealWorld(): Promise<RealWorld> {
 export async function installManifest(real: RealWorld): Promise<ProjectImage> {
   const image = await real.image();
   const name = { 'registry.example.com/you/archaware-controller:0.1.0': `${image.repository}@${image.digest}` };
-  await real.block('docs/install.md', 'kubectl apply -f manifests/archaware-controller.yaml', name);
+  await real.block('docs/install.md', 'kubectl apply -f archaware.yaml', name);
   return image;
 }
 
@@ -137,8 +137,9 @@ export const otherArchitecture = ({ architecture }: RealNode) => (architecture =
 export async function shellBlock(document: string, text: string): Promise<string> {
   const markdown = await readFile(join(ROOT, document), 'utf8');
   const blocks = [...markdown.matchAll(/^```sh.*\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
-  const [found, ...more] = blocks.filter((script) => script.includes(text));
-  if (found === undefined || more.length > 0) throw new Error(`${document}: ${more.length + 1} blocks with ${text}`);
+  const all = blocks.filter((script) => script.includes(text));
+  const [found] = all;
+  if (found === undefined || all.length > 1) throw new Error(`${document}: ${all.length} blocks with ${text}`);
   return found;
 }
 
