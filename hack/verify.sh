@@ -2,8 +2,8 @@
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
 #
 #   hack/verify.sh        what CI runs
-#   hack/verify.sh --all  and the real node, with 20 rolling restarts and test/long, and Karpenter. The real node needs root: without
-#                         it its tests are skipped, which counts as a failure where CI is set
+#   hack/verify.sh --all  and the real node, with 20 rolling restarts and test/long, Karpenter, cert-manager, and Kubernetes 1.30 and
+#                         1.33. The real node needs root: without it its tests are skipped, which counts as a failure where CI is set
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=
@@ -53,4 +53,10 @@ if [[ -n $all ]]; then
   step "Karpenter, on the real control plane"
   hack/cluster/build-karpenter.sh
   WRITE_TABLE=1 npm run test:autoscalers
+  step "cert-manager, on a real node"
+  hack/cluster/build-cert-manager.sh
+  npm run test:neighbours
+  step "Kubernetes 1.30 and 1.33"
+  hack/cluster/build-versions.sh
+  npm run test:versions
 fi
