@@ -3,31 +3,22 @@ import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
-import { type Decision, decide, type Placement, standing } from '../../placement/decide.ts';
-import { type Namespace, skipPod } from '../../placement/eligibility.ts';
+import type { Decision, Placement } from '../../placement/decide.ts';
+import { type Namespace, type SkipReason, skipPod } from '../../placement/eligibility.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
-import { type PlacementIntent, placingFor, usesAffinity, usesTaints } from '../../placement/placing.ts';
+import { type PlacementIntent, placingFor, usesAffinity } from '../../placement/placing.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import { announce, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
-import { HELD_AGAIN_MS, imagesAwaited, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
+import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
-import {
-  type Expected,
-  follows,
-  isFinal,
-  isSameBasis,
-  isStanding,
-  type Reading,
-  shows,
-  stands,
-  whatIsRead,
-} from './basis.ts';
+import { type Expected, isFinal, type Reading, stands, whatIsRead } from './basis.ts';
+import { decidePod } from './decision.ts';
+import { createPodMemory } from './memory.ts';
 import { createRelease, regardingPod, type SendRelease } from './release.ts';
 import { createUndone } from './undone.ts';
 
@@ -76,32 +67,28 @@ export type PodController = {
 
 /** Creates the pod's half of a controller; its queue is in `kube/controller`. */
 export function createPodController(options: PodControllerOptions): PodController {
-  const { pods, namespaces, clusterArchitectures, images, clock } = options;
-  const states = new Map<string, PlacementState>();
-  const firstSeen = new Map<string, { id: string; at: number }>();
-  /** What is being written, until the answer. */
-  const writing = new Map<string, Expected>();
+  const { pods, namespaces, images, clock } = options;
   const answered = createAnswered(pods, clock);
   const waiting = createWaiting(clock);
+  const memory = createPodMemory({ pods, images, answered, waiting, clock });
   const announcer = createAnnouncer(options.events, clock);
   const undone = createUndone({ announcer, clock });
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const release = createRelease({ refusals, announcer });
   const backlog = createBacklog(clock, options.onTurn);
+  const decisionParts = { ...options, backlog, waitedMs: memory.waitedMs };
 
   function forget(key: string): void {
-    for (const memory of [states, firstSeen]) memory.delete(key);
-    waiting.set(key, []);
-    for (const memory of [announcer, undone, release, backlog, answered]) memory.forget(key);
+    for (const each of [memory, announcer, undone, release, backlog, answered]) each.forget(key);
     options.onDecided(key);
   }
 
-  function waitedMs(key: string, pod: Pod): number {
-    const id = `${pod.uid} ${JSON.stringify(pod.images)}`;
-    const seen = firstSeen.get(key);
-    if (seen?.id === id) return clock.monotonic() - seen.at;
-    firstSeen.set(key, { id, at: clock.monotonic() });
-    return 0;
+  /** What applies to a pod; undefined until the watch shows its namespace. */
+  function readingOf(pod: Pod): { readonly namespace: Namespace; readonly reading: Reading } | undefined {
+    const namespace = namespaces.get(pod.namespace);
+    if (namespace === undefined) return undefined;
+    const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
+    return { namespace, reading: { uid: pod.uid, read: whatIsRead(pod), settings } };
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -110,67 +97,68 @@ export function createPodController(options: PodControllerOptions): PodControlle
       forget(key);
       return { outcome: 'unchanged' };
     }
-    const namespace = namespaces.get(pod.namespace);
-    // Its event is on the way, and brings its pods back: a pod cannot be without one.
-    if (namespace === undefined) return { outcome: 'waiting' };
+    const found = readingOf(pod);
+    // The event of its namespace is on the way, and brings its pods back: a pod cannot be without one.
+    if (found === undefined) return { outcome: 'waiting' };
     // The watch has yet to show what the last write made of it; its event brings the key back.
     const behindMs = answered.behindMs(key, pod);
     if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
-    const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
-    const basis: Reading = { uid: pod.uid, read: whatIsRead(pod), settings };
-    const state = states.get(key);
+    const { namespace, reading } = found;
+    const { settings } = reading;
+    const state = memory.states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
-      for (const memory of [announcer, undone, release, backlog]) memory.forget(key);
-    } else if (state !== undefined && stands(state, pod, basis)) {
+      for (const each of [announcer, undone, release, backlog]) each.forget(key);
+    } else if (state !== undefined && stands(state, pod, reading)) {
       if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
       // A tag may have been repaired meanwhile: a pod that is held is decided again from time to time.
       const sinceMs = clock.monotonic() - state.at;
       if (sinceMs < HELD_AGAIN_MS) return { outcome: 'held', againInMs: HELD_AGAIN_MS - sinceMs };
     }
     const skipped = skipPod(pod, namespace, settings);
-    if (skipped !== undefined) {
-      const isOver = skipped === 'deleting' || skipped === 'terminal';
-      const send = sender(key, settings, signal);
-      const left = pod.gated && !isOver ? await release.write(key, pod, undefined, send) : { kind: 'nothing' };
-      if (left.kind === 'conflict') return { outcome: 'conflict' };
-      states.set(key, { ...basis, final: true, at: clock.monotonic(), decision: { kind: 'skip', reason: skipped } });
-      waiting.set(key, []);
-      options.onDecided(key);
-      return { outcome: left.kind === 'nothing' ? 'unchanged' : 'written' };
-    }
-    const decision = decisionFor(key, pod, settings, state);
-    const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
-    announce(key, regardingPod(pod), pod, decision, settings, announcer);
-    announceSecrets(key, regardingPod(pod), problems, announcer);
-    if (pod.nodeName === undefined && usesAffinity(settings)) {
-      announcePreferred(key, regardingPod(pod), pod, namespace, announcer);
-    }
+    if (skipped !== undefined) return leaveAlone(key, pod, reading, skipped, signal);
+    const decision = decidePod(decisionParts, key, pod, settings, state);
+    report(key, pod, decision, settings, namespace);
     const result = await act(key, pod, decision, settings, namespace, signal);
     if (result.outcome === 'conflict') return result;
     if (decision.kind !== 'wait' || decision.failed.length > 0) options.onDecided(key);
     return result;
   }
 
-  function decisionFor(key: string, pod: Pod, settings: Settings, before: PlacementState | undefined): Decision {
-    const isFirst = before === undefined || before.uid !== pod.uid || isStanding(before, settings);
-    const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
-    // It is where it is, and without taints nothing can be given to it any more.
-    const isDone = pod.nodeName !== undefined && !usesTaints(settings);
-    const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
-    if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
-    const { namespace, pullSecrets } = pod;
-    const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
-    const recall = (image: Pod['images'][number]) => images.recall(image, namespace, pullSecrets);
-    const decision = decide({
-      template: pod,
-      namespace,
-      settings,
-      clusterArchitectures: clusterArchitectures(),
-      namesOf: images.namesOf,
-      answerOf: pod.nodeName === undefined || !options.isPaced ? ask : backlog.answers(key, recall, ask),
-      waitedMs: waitedMs(key, pod),
-    });
-    return overPlaced(decision, pod, placed);
+  /** A pod that is left alone only loses the gate, so that it can be scheduled as its author wished. */
+  async function leaveAlone(
+    key: string,
+    pod: Pod,
+    reading: Reading,
+    reason: SkipReason,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const isOver = reason === 'deleting' || reason === 'terminal';
+    const send = sender(key, reading.settings, signal);
+    const left = pod.gated && !isOver ? await release.write(key, pod, undefined, send) : { kind: 'nothing' };
+    if (left.kind === 'conflict') return { outcome: 'conflict' };
+    memory.rememberSkipped(key, reading, reason);
+    options.onDecided(key);
+    return { outcome: left.kind === 'nothing' ? 'unchanged' : 'written' };
+  }
+
+  function report(key: string, pod: Pod, decision: Decision, settings: Settings, namespace: Namespace): void {
+    const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
+    announce(key, regardingPod(pod), pod, decision, settings, announcer);
+    announceSecrets(key, regardingPod(pod), problems, announcer);
+    if (pod.nodeName === undefined && usesAffinity(settings)) {
+      announcePreferred(key, regardingPod(pod), pod, namespace, announcer);
+    }
+  }
+
+  function remember(
+    key: string,
+    pod: Pod,
+    decision: Decision,
+    settings: Settings,
+    wrote?: PlacementState['wrote'],
+  ): void {
+    memory.remember(key, pod, decision, settings, wrote);
+    if (isFinal(decision)) backlog.forget(key);
   }
 
   async function act(
@@ -204,7 +192,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     signal: AbortSignal,
   ): Promise<Result> {
     const againInMs = isFinal(decision) ? undefined : OPEN_AGAIN_MS;
-    const waitMs = undone.check(key, pod, states.get(key), placing.tolerations);
+    const waitMs = undone.check(key, pod, memory.states.get(key), placing.tolerations);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const written = await release.write(key, pod, placing, sender(key, settings, signal));
     switch (written.kind) {
@@ -232,66 +220,36 @@ export function createPodController(options: PodControllerOptions): PodControlle
     }
   }
 
-  function remember(
-    key: string,
-    { uid, ...pod }: Pod,
-    decision: Decision,
-    settings: Settings,
-    wrote?: PlacementState['wrote'],
-  ): void {
-    const final = isFinal(decision);
-    const read = whatIsRead({ uid, ...pod });
-    const made = wrote === undefined || wrote.length === 0 ? {} : { wrote };
-    states.set(key, { uid, read, settings, final, at: clock.monotonic(), decision, ...made });
-    waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
-    if (!final) return;
-    backlog.forget(key);
-    firstSeen.delete(key);
-  }
-
-  /** The watch shows what was written, which nothing can take from a pod any more: there are many pods, so it is forgotten. */
-  function shown(key: string, { wrote, ...state }: PlacementState, pod: Pod): void {
-    if (wrote === undefined || answered.behindMs(key, pod) > 0) return;
-    states.set(key, state);
-  }
-
-  /** Sends a patch, and remembers meanwhile what the pod will look like: the event is often faster than the answer. */
+  /** Sends a patch. */
   function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
     return async (pod, placing, patch) => {
       const { namespace, name } = pod;
       const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
-      if (pod.generation !== undefined) {
-        const read = whatIsRead({ ...pod, gated: undefined, generation: pod.generation + 1 });
-        writing.set(key, { uid: pod.uid, read, settings, tolerations: placing?.tolerations ?? [] });
-      }
-      const written = await options.write(target, patch, signal).finally(() => writing.delete(key));
+      const write = () => options.write(target, patch, signal);
+      const written = await (pod.generation === undefined
+        ? write()
+        : memory.whileWriting(key, expectedOf(pod, pod.generation, settings, placing), write));
       return written.kind === 'written' ? { ...written, placing } : written;
     };
   }
 
   return {
     reconcile,
-    states,
+    states: memory.states,
     imageSettled: waiting.settled,
     settled(key, now) {
-      const namespace = namespaces.get(now.namespace);
-      if (namespace === undefined) return false;
-      const settings = settingsFor(options.settings(), { namespace, labels: now.labels });
-      const basis: Reading = { uid: now.uid, read: whatIsRead(now), settings };
-      const state = states.get(key);
-      if (state !== undefined && stands(state, now, basis)) {
-        shown(key, state, now);
-        return true;
-      }
-      const ours = writing.get(key);
-      return ours !== undefined && isSameBasis(ours, basis) && shows(now, ours.tolerations);
+      const found = readingOf(now);
+      return found !== undefined && memory.settled(key, now, found.reading);
     },
-    invalidate(key) {
-      const state = states.get(key);
-      if (state !== undefined) states.set(key, { ...state, final: false });
-    },
-    followers: () => [...states].flatMap(([key, state]) => (follows(state, pods.get(key)) ? key : [])),
+    invalidate: memory.invalidate,
+    followers: memory.followers,
     end: backlog.end,
     contested: undone.count,
   };
+}
+
+/** What the watch will show of a pod once it is written. */
+function expectedOf(pod: Pod, generation: number, settings: Settings, placing: PlacementIntent | undefined): Expected {
+  const read = whatIsRead({ ...pod, gated: undefined, generation: generation + 1 });
+  return { uid: pod.uid, read, settings, tolerations: placing?.tolerations ?? [] };
 }

@@ -1,0 +1,53 @@
+import { type Decision, decide, standing } from '../../placement/decide.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
+import { usesTaints } from '../../placement/placing.ts';
+import type { Settings } from '../../placement/settings.ts';
+import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
+import type { ImageSource } from '../images.ts';
+import type { PlacementState } from '../placement-state.ts';
+import type { Backlog } from './backlog.ts';
+import { isStanding } from './basis.ts';
+
+/** What the decision on a pod is gathered from. */
+export type DecisionParts = {
+  readonly images: ImageSource;
+  readonly clusterArchitectures: () => readonly string[];
+  /** Whether images of bound pods are asked about slowly, as they run; not where everything is to be known at once. */
+  readonly isPaced: boolean;
+  readonly backlog: Backlog;
+  /** Milliseconds since the pod was first decided on with these images. */
+  readonly waitedMs: (key: string, pod: Pod) => number;
+};
+
+/**
+ * Decides on a pod with what is known of its images at this moment, and asks for what is not known. What an earlier process
+ * placed stands as it was written (docs/decisions/019-what-was-written-is-evidence.md).
+ */
+export function decidePod(
+  parts: DecisionParts,
+  key: string,
+  pod: Pod,
+  settings: Settings,
+  before: PlacementState | undefined,
+): Decision {
+  const { images, clusterArchitectures, isPaced, backlog, waitedMs } = parts;
+  const isFirst = before === undefined || before.uid !== pod.uid || isStanding(before, settings);
+  const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
+  // It is where it is, and without taints nothing can be given to it any more.
+  const isDone = pod.nodeName !== undefined && !usesTaints(settings);
+  const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
+  if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
+  const { namespace, pullSecrets } = pod;
+  const ask = (image: Pod['images'][number]) => images.answer(image, namespace, pullSecrets);
+  const recall = (image: Pod['images'][number]) => images.recall(image, namespace, pullSecrets);
+  const decision = decide({
+    template: pod,
+    namespace,
+    settings,
+    clusterArchitectures: clusterArchitectures(),
+    namesOf: images.namesOf,
+    answerOf: pod.nodeName === undefined || !isPaced ? ask : backlog.answers(key, recall, ask),
+    waitedMs: waitedMs(key, pod),
+  });
+  return overPlaced(decision, pod, placed);
+}

@@ -1,0 +1,98 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { Store } from '../../kube/watch/store.ts';
+import type { Decision } from '../../placement/decide.ts';
+import type { SkipReason } from '../../placement/eligibility.ts';
+import type { Pod } from '../../placement/objects/pod.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Answered } from '../answered.ts';
+import type { ImageSource } from '../images.ts';
+import { imagesAwaited, type PlacementState } from '../placement-state.ts';
+import type { Waiting } from '../waiting.ts';
+import { type Expected, follows, isFinal, isSameBasis, type Reading, shows, stands, whatIsRead } from './basis.ts';
+
+/** What a term remembers of its pods: the last decision of each, what is being written, and since when an image is waited for. */
+export type PodMemory = {
+  readonly states: ReadonlyMap<string, PlacementState>;
+  /** Milliseconds since the pod was first decided on with these images. */
+  waitedMs(key: string, pod: Pod): number;
+  /** A decision was made and, where it needed a write, written: `wrote` is what the pod must show from now on. */
+  remember(key: string, pod: Pod, decision: Decision, settings: Settings, wrote?: PlacementState['wrote']): void;
+  /** The pod is left alone. */
+  rememberSkipped(key: string, reading: Reading, reason: SkipReason): void;
+  forget(key: string): void;
+  /** Runs a write, and knows meanwhile what the pod will look like: the event is often faster than the answer. */
+  whileWriting<T>(key: string, expected: Expected, write: () => Promise<T>): Promise<T>;
+  /** Whether an event shows nothing that is not decided, or what is being written at this moment. */
+  settled(key: string, now: Pod, reading: Reading): boolean;
+  /** Something other than the pod has changed: the next reconciliation decides again. */
+  invalidate(key: string): void;
+  /** The pods whose set follows the cluster's architectures. */
+  followers(): readonly string[];
+};
+
+/** Creates it, empty. */
+export function createPodMemory(parts: {
+  readonly pods: Store<Pod>;
+  readonly images: Pick<ImageSource, 'canonicalOf'>;
+  readonly answered: Answered;
+  readonly waiting: Waiting;
+  readonly clock: Clock;
+}): PodMemory {
+  const { pods, images, answered, waiting, clock } = parts;
+  const states = new Map<string, PlacementState>();
+  const firstSeen = new Map<string, { id: string; at: number }>();
+  /** What is being written, until the answer. */
+  const writing = new Map<string, Expected>();
+
+  /** The watch shows what was written, which nothing can take from a pod any more: there are many pods, so it is forgotten. */
+  function confirm(key: string, { wrote, ...state }: PlacementState, pod: Pod): void {
+    if (wrote === undefined || answered.behindMs(key, pod) > 0) return;
+    states.set(key, state);
+  }
+
+  return {
+    states,
+    waitedMs(key, pod) {
+      const id = `${pod.uid} ${JSON.stringify(pod.images)}`;
+      const seen = firstSeen.get(key);
+      if (seen?.id === id) return clock.monotonic() - seen.at;
+      firstSeen.set(key, { id, at: clock.monotonic() });
+      return 0;
+    },
+    remember(key, pod, decision, settings, wrote = []) {
+      const final = isFinal(decision);
+      const made = wrote.length === 0 ? {} : { wrote };
+      const reading = { uid: pod.uid, read: whatIsRead(pod), settings };
+      states.set(key, { ...reading, final, at: clock.monotonic(), decision, ...made });
+      waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
+      if (final) firstSeen.delete(key);
+    },
+    rememberSkipped(key, reading, reason) {
+      states.set(key, { ...reading, final: true, at: clock.monotonic(), decision: { kind: 'skip', reason } });
+      waiting.set(key, []);
+    },
+    forget(key) {
+      states.delete(key);
+      firstSeen.delete(key);
+      waiting.set(key, []);
+    },
+    async whileWriting(key, expected, write) {
+      writing.set(key, expected);
+      return await write().finally(() => writing.delete(key));
+    },
+    settled(key, now, reading) {
+      const state = states.get(key);
+      if (state !== undefined && stands(state, now, reading)) {
+        confirm(key, state, now);
+        return true;
+      }
+      const expected = writing.get(key);
+      return expected !== undefined && isSameBasis(expected, reading) && shows(now, expected.tolerations);
+    },
+    invalidate(key) {
+      const state = states.get(key);
+      if (state !== undefined) states.set(key, { ...state, final: false });
+    },
+    followers: () => [...states].flatMap(([key, state]) => (follows(state, pods.get(key)) ? key : [])),
+  };
+}
