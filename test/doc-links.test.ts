@@ -5,9 +5,12 @@ import { expect } from 'chai';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 
-/** README.md, and every document below docs. */
+/** The documents at the top, and every one below docs. */
 const documents = [
   'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => join('docs', file))
