@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import {
   type Block,
@@ -51,6 +52,27 @@ for (const { document, blocks } of found.filter((one) => one.blocks.length > 0))
     }
   });
 }
+
+describe('a documented kubectl delete', () => {
+  it('passes over what clean, or an earlier try, has removed', async () => {
+    const root = new URL('../', import.meta.url);
+    const names = await readdir(new URL('docs/', root), { recursive: true });
+    const documents = ['README.md', ...names.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
+    const manifests = ['manifests/archaware-controller.yaml', 'manifests/archaware-controller-1.30.yaml'];
+    const failing: string[] = [];
+    let seen = 0;
+    for (const name of [...documents, ...manifests]) {
+      for (const line of (await readFile(new URL(name, root), 'utf8')).split('\n')) {
+        for (const [command = ''] of line.matchAll(/kubectl (?:-[^ `]+ \S+ )*delete [^`]+/g)) {
+          seen += 1;
+          if (!command.includes('--ignore-not-found')) failing.push(`${name}: ${command}`);
+        }
+      }
+    }
+    expect(failing).to.deep.equal([]);
+    expect(seen).to.be.greaterThan(8);
+  });
+});
 
 describe('the marked blocks of a document', () => {
   it('there are some', () => {

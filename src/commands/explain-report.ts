@@ -1,5 +1,7 @@
 import type { ExplainedDecision, ExplainedImage, ExplainedNodes, Explanation } from '../placement/explanation.ts';
 import type { Platform } from '../placement/platform.ts';
+import { platformNotes } from '../placement/platform-notes.ts';
+import { imageText } from '../placement/reasons.ts';
 import { table } from './output.ts';
 
 /** Names of nodes that a line holds before it says "and 3 more". */
@@ -12,7 +14,10 @@ export function describeExplanation(explanation: Explanation): string {
     ['pod', [describePod(pod)]],
     ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
     ['images', images.map(describeImage)],
-    ['left out', images.flatMap((image) => image.skipped.map((entry) => `${image.image}: ${describeSkipped(entry)}`))],
+    [
+      'left out',
+      images.flatMap((image) => image.skipped.map((entry) => `${imageText(image)}: ${describeSkipped(entry)}`)),
+    ],
     ['pull secrets', pullSecrets.map(({ name, problem }) => (problem === undefined ? name : `${name}: ${problem}`))],
     ['set', intersection.map(({ by, architectures, common }, index) => describeStep(by, architectures, common, index))],
     ['policy', policy === undefined ? [] : [policy]],
@@ -40,24 +45,35 @@ function describePod({ kind, namespace, name, state, node, gates = [] }: Explana
   return `${kind} ${namespace}/${name}: ${states[state]}`;
 }
 
-function describeImage({ image, notAsked, digest, source, platforms, error }: ExplainedImage): string {
+function describeImage(explained: ExplainedImage): string {
+  const { notAsked, digest, source, platforms, error, anywhere } = explained;
+  const image = imageText(explained);
   if (error !== undefined) return `${image}: ${error.code} at ${error.registry || 'no registry'}: ${error.message}`;
   const found = platforms.map(platformText).join(' ') || 'no platform';
   switch (notAsked) {
     case 'never-pulled':
-      return `${image}: not asked, as imagePullPolicy is Never; it does not narrow`;
+      return `${image}: not asked, as its pull policy is Never; it does not narrow`;
     case 'override':
       return `${image}: not asked, as images.overrides says ${found}`;
     case 'statement':
       return `${image}: not asked, as the pod states its architectures`;
     case 'left-alone':
       return `${image}: not asked`;
-    case undefined:
-      return `${image}: ${found}${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
+    case undefined: {
+      const by = `${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
+      const notes = explained.volume === undefined ? platformNotes(platforms) : [];
+      const remarks = anywhere === undefined ? notes : [ANYWHERE[anywhere]];
+      return [`${image}: ${found}${by}`, ...remarks].join('; ');
+    }
     default:
       return notAsked satisfies never;
   }
 }
+
+const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>> = {
+  webassembly: 'WebAssembly, which runs where the RuntimeClass of its pod does: it does not narrow',
+  volume: 'a single manifest, which every node mounts as a volume: it does not narrow',
+};
 
 function platformText({ os, architecture, variant }: Platform): string {
   return [os, architecture, ...(variant === undefined ? [] : [variant])].join('/');

@@ -78,12 +78,15 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
       const { image } = podImage;
       try {
         const access = accessFor(podImage, namespace, pullSecrets);
-        const { digest, source, platforms, skipped } = await resolver.resolve(image, access, over);
-        return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), platforms, skipped };
+        const { digest, source, ...found } = await resolver.resolve(image, access, over);
+        return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         const registry = error.endpoint ?? namesOf(image)[0]?.split('/', 1)[0] ?? '';
-        return { error: { code: error.code, message: error.message, registry } };
+        return {
+          error: { code: error.code, message: error.message, registry },
+          isSingleManifest: error.isSingleManifest,
+        };
       }
     };
     const asked = imagesToAsk(input);

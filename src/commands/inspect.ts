@@ -4,6 +4,7 @@ import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import { answerLocally } from '../placement/images.ts';
 import type { Platform } from '../placement/platform.ts';
+import { platformNotes } from '../placement/platform-notes.ts';
 import { type Context, EXIT } from './context.ts';
 import { openOperatorFiles, tellOfProblem } from './operator-files.ts';
 import { printValue, table } from './output.ts';
@@ -75,7 +76,9 @@ function render(results: readonly Inspected[]): string {
     result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
   );
   const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped)}`;
-  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + left;
+  const notes = results.flatMap(({ image, platforms }) => platformNotes(platforms).map((note) => [image, note]));
+  const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes)}`;
+  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + noted + left;
 }
 
 function platformText({ os, architecture, variant }: Platform): string {

@@ -11,7 +11,7 @@ import { findLeftovers, leftoverNote } from '../placement/leftovers.ts';
 import { type NodePoolProblem, nodePoolProblems } from '../placement/node-pools.ts';
 import type { Operation } from '../placement/patch.ts';
 import { untaintedPoolsNote } from '../placement/pools.ts';
-import { describeSets, withinText } from '../placement/reasons.ts';
+import { describeHeld, withinText } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
 import { absentNotes } from './absent-architectures.ts';
 import { connect } from './connect.ts';
@@ -146,7 +146,7 @@ function summarise(
         within.set(entry, heldText(settings));
       }
       if (decision.kind === 'wait' || decision.kind === 'place') {
-        for (const failed of decision.failed) unresolved.set(failed.image, failed);
+        for (const { volume: _volume, ...failed } of decision.failed) unresolved.set(failed.image, failed);
       }
     }
   }
@@ -181,7 +181,7 @@ function render(
         ['KIND', 'NAMESPACE', 'NAME', 'IMAGES'],
         held
           .filter((entry) => within.get(entry) === heading)
-          .map((entry) => [...named(entry), describeSets(entry.images)]),
+          .map((entry) => [...named(entry), describeHeld(entry.images)]),
       ),
     ),
     section(

@@ -260,8 +260,8 @@ function guessBasis({ recorded }: DaemonSet): RecordBasis {
 
 /** What of a template decides about its images; its tolerations do not. */
 function whatIsRead({ template }: DaemonSet): string {
-  const { images, os, statement, pullSecrets, serviceAccountName, priorityClassName } = template;
-  return JSON.stringify([images, os, statement, pullSecrets, serviceAccountName, priorityClassName]);
+  const { images, os, hasRuntimeClass, statement, pullSecrets, serviceAccountName, priorityClassName } = template;
+  return JSON.stringify([images, os, hasRuntimeClass, statement, pullSecrets, serviceAccountName, priorityClassName]);
 }
 
 function regarding({ namespace, name, uid }: DaemonSet): Regarding {

@@ -58,10 +58,10 @@ export function createImageSource(
     const access = accessFor(podImage, namespace, pullSecrets);
     // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
     const now = clock.steady();
-    const platforms = resolver.known(image, access);
+    const known = resolver.known(image, access);
     // What is known may be old, and due to be asked about again.
     resolver.request(image, access, mayStart);
-    if (platforms !== undefined) return { kind: 'known', platforms };
+    if (known !== undefined) return { kind: 'known', ...known };
     const failure = resolver.failure(image, access);
     if (failure === undefined) return { kind: 'pending' };
     return {
@@ -69,6 +69,7 @@ export function createImageSource(
       code: failure.error.code,
       message: failure.error.message,
       registry: failure.error.endpoint ?? read(image).registry,
+      isSingleManifest: failure.error.isSingleManifest,
       sinceMs: now - failure.firstFailedAt,
       // Due: it is being asked again at this moment, and its end will be told.
       retryInMs: failure.retryAt > now ? failure.retryAt - now : Number.POSITIVE_INFINITY,
@@ -94,9 +95,10 @@ export function createImageSource(
 }
 
 /** On whose behalf a pod's image is looked up: with the first of its pull secrets, as far as they are read. */
-export function accessFor({ pullPolicy }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
+export function accessFor({ pullPolicy, volume }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
   const read = pullSecrets.length > MOST_PULL_SECRETS ? pullSecrets.slice(0, MOST_PULL_SECRETS) : pullSecrets;
-  return { namespace, pullSecrets: read, always: pullPolicy === 'Always' };
+  const isVolume = volume === undefined ? {} : { isVolume: true as const };
+  return { namespace, pullSecrets: read, always: pullPolicy === 'Always', ...isVolume };
 }
 
 function readNames(image: string): Names {

@@ -45,7 +45,7 @@ export function* cacheText({ digests, tags }: SharedEntries): Generator<string> 
     for (const tag of tags) if (written.has(tag[1].digest)) yield tag;
   }
   yield `${HEAD}\n`;
-  yield* pieces(MAX_DIGESTS, digestsAndTheTags(), ({ platforms, skipped }) => ({ platforms, skipped }), written);
+  yield* pieces(MAX_DIGESTS, digestsAndTheTags(), toFound, written);
   yield `\n${MIDDLE}\n`;
   yield* pieces(MAX_TAGS, complete(), ({ found: _found, ...entry }) => entry, new Set());
   yield `\n${END}\n`;
@@ -115,6 +115,10 @@ export async function parseCache(body: Buffer, most: number, now: number): Promi
   return { digests: found, tags: [...tags].slice(0, most) };
 }
 
+function toFound({ platforms, skipped, isIndex }: Found): object {
+  return { platforms, skipped, ...(isIndex === undefined ? {} : { index: isIndex }) };
+}
+
 function strange(firstLine: string): string {
   const version = /^\{\s*"version"\s*:\s*(\d{1,9})\b/.exec(firstLine.slice(0, 100))?.[1] ?? '1';
   return version === '1' ? 'no cache that this program wrote' : `of version ${version}, which this program cannot read`;
@@ -135,7 +139,14 @@ function readFound(digest: string, value: unknown): Found | undefined {
   const skipped = readSkipped(value.skipped);
   // Half of what an image runs on would be wrong for as long as it is remembered.
   if (platforms.length < value.platforms.length || skipped === undefined) return undefined;
-  return { platforms, skipped };
+  const isIndex = readIsIndex(value.index, platforms.length + skipped.length);
+  return { platforms, skipped, ...(isIndex === undefined ? {} : { isIndex }) };
+}
+
+/** Earlier versions did not write it, and read a file that has it: the file's version stays. Only an index has several entries. */
+function readIsIndex(written: unknown, entries: number): boolean | undefined {
+  if (entries > 1) return true;
+  return typeof written === 'boolean' ? written : undefined;
 }
 
 function readSkipped(value: unknown): Skipped[] | undefined {

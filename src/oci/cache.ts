@@ -3,7 +3,12 @@ import type { Platform } from '../placement/platform.ts';
 import type { Skipped } from './manifest.ts';
 
 /** What a digest stands for; it never changes, and answers everybody who can name the digest. */
-export type Found = { readonly platforms: readonly Platform[]; readonly skipped: readonly Skipped[] };
+export type Found = {
+  readonly platforms: readonly Platform[];
+  readonly skipped: readonly Skipped[];
+  /** Whether it is an index; false: a single manifest. Absent: an earlier version remembered it, and did not say. */
+  readonly isIndex?: boolean;
+};
 
 /** What a tag stood for when it was last looked at. */
 export type TagEntry = {

@@ -32,6 +32,8 @@ export type ImageErrorDetails = {
   readonly endpoint?: string;
   /** Whether another credential may bring another answer, whatever the code says; a token service's answers are such. */
   readonly byCredential?: boolean;
+  /** Whether the registry has a single manifest there, of what is no image, or of one that names no platform. */
+  readonly isSingleManifest?: boolean;
   /** For debugging; never printed where users read. */
   readonly cause?: unknown;
 };
@@ -47,6 +49,7 @@ export class ImageError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly endpoint: string | undefined;
   readonly byCredential: boolean;
+  readonly isSingleManifest: boolean;
 
   constructor(message: string, details: ImageErrorDetails) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -55,6 +58,7 @@ export class ImageError extends Error {
     this.retryAfterMs = details.retryAfterMs;
     this.endpoint = details.endpoint;
     this.byCredential = details.byCredential === true;
+    this.isSingleManifest = details.isSingleManifest === true;
   }
 }
 

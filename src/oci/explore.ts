@@ -44,7 +44,13 @@ const MAX_SKIPPED = 100;
  */
 export async function explore(root: Manifest, source: Source): Promise<Explored> {
   if (root.kind === 'image') {
-    return { platforms: [parseConfig(await source.config(root))], skipped: [], isComplete: true };
+    const body = await source.config(root);
+    const platform = contentOf(() => parseConfig(body));
+    if (platform instanceof ImageError) {
+      const { code, temporary, message } = platform;
+      throw new ImageError(message, { code, temporary, isSingleManifest: true });
+    }
+    return { platforms: [platform], skipped: [], isIndex: false, isComplete: true };
   }
   let isComplete = true;
   const platforms: Platform[] = [...root.platforms];
@@ -79,7 +85,12 @@ export async function explore(root: Manifest, source: Source): Promise<Explored>
     }
   }
   if (platforms.length === 0) throw without(refusals, skipped, source);
-  return { platforms: uniquePlatforms(platforms), skipped: skipped.slice(0, MAX_SKIPPED), isComplete };
+  return {
+    platforms: uniquePlatforms(platforms),
+    skipped: skipped.slice(0, MAX_SKIPPED),
+    isIndex: true,
+    isComplete,
+  };
 }
 
 /**

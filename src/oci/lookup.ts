@@ -186,6 +186,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       temporary: source?.temporary ?? true,
       ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(...retry) }),
       ...(error.endpoint === undefined ? {} : { endpoint: error.endpoint }),
+      isSingleManifest: error.isSingleManifest,
       cause: error,
     },
   );

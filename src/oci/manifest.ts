@@ -117,7 +117,12 @@ function parseImage(manifest: JsonObject): Manifest {
   if (config === undefined) throw malformed('names no valid config');
   const artifact = textOf(manifest.artifactType);
   if (!IMAGE_CONFIG.has(config.mediaType) && (artifact !== '' || !LEGACY_CONFIG.has(config.mediaType))) {
-    throw unsupported(`this is no image but an artifact of type "${printable(artifact || config.mediaType, 100)}"`);
+    const type = printable(artifact || config.mediaType, 100);
+    throw new ImageError(`this is no image but an artifact of type "${type}"`, {
+      code: 'unsupported',
+      temporary: false,
+      isSingleManifest: true,
+    });
   }
   return { kind: 'image', config };
 }

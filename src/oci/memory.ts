@@ -7,7 +7,7 @@ export type Memory = {
   /** What is known and holds without asking. */
   fresh(reference: Reference, access: Access): { readonly found: Found; readonly entry?: TagEntry } | undefined;
   /** The last that is known of a name, however long ago it was. */
-  last(reference: Reference, owners: readonly string[]): TagEntry | undefined;
+  last(reference: Reference, owners: readonly string[], access: Pick<Access, 'isVolume'>): TagEntry | undefined;
 };
 
 export type MemoryOptions = {
@@ -22,10 +22,16 @@ export type MemoryOptions = {
 /** How much longer a tag holds where HEAD is of no use, and every revalidation costs a GET that may be counted. */
 const HEADLESS_FACTOR = 6;
 
+/** Whether it says what an access asks for: what an earlier version remembered may not say whether it is an index. */
+function answers({ isIndex }: Found, { isVolume }: Pick<Access, 'isVolume'>): boolean {
+  return isVolume !== true || isIndex !== undefined;
+}
+
 export function createMemory({ cache, ttl, ownersOf, now }: MemoryOptions): Memory {
-  function last(reference: Reference, owners: readonly string[]): TagEntry | undefined {
+  function last(reference: Reference, owners: readonly string[], access: Pick<Access, 'isVolume'>) {
     return [EVERYBODY, ...owners]
       .flatMap((owner) => cache.tag(reference.canonical, owner) ?? [])
+      .filter(({ found }) => answers(found, access))
       .sort((a, b) => b.checkedAt - a.checkedAt)[0];
   }
 
@@ -38,9 +44,9 @@ export function createMemory({ cache, ttl, ownersOf, now }: MemoryOptions): Memo
     last,
     fresh(reference, access) {
       const found = reference.digest === undefined ? undefined : cache.digest(reference.digest);
-      if (found !== undefined) return { found };
+      if (found !== undefined && answers(found, access)) return { found };
       // A digest has an entry of its own where one registry does not hand out all of it: that is asked again, as a tag is.
-      const entry = last(reference, ownersOf(reference, access));
+      const entry = last(reference, ownersOf(reference, access), access);
       return entry !== undefined && isFresh(entry, reference, access) ? { found: entry.found, entry } : undefined;
     },
   };

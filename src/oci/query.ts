@@ -98,11 +98,19 @@ export function createQuery(options: QueryOptions): (asked: Asked, previous: Tag
     });
     if (digest === previous?.digest) return { outcome: 'revalidated', entry: entry(previous.found) };
     const known = options.cache.digest(digest);
-    if (known !== undefined) return { outcome: 'found', entry: entry(known) };
+    if (known !== undefined) return { outcome: 'found', entry: entry(complete(known, sent)) };
     const { isComplete, ...explored } = await finish(sent, asked);
     // What one registry does not hold of an index, another may: that is no property of the digest.
     if (isComplete) options.cache.setDigest(digest, explored);
     return { outcome: 'found', entry: entry(explored) };
+  }
+
+  /** What an earlier version remembered of a digest, with what it did not say. */
+  function complete(known: Found, { digest, manifest }: Sent): Found {
+    if (known.isIndex !== undefined) return known;
+    const completed = { ...known, isIndex: manifest().kind === 'index' };
+    options.cache.setDigest(digest, completed);
+    return completed;
   }
 
   async function finish(sent: Sent, asked: Asked): Promise<Explored> {

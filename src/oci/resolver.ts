@@ -1,8 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { untilAborted } from '../kit/abort.ts';
-import type { Platform } from '../placement/platform.ts';
 import { type Askers, createAskers } from './askers.ts';
-import type { ImageCache, TagEntry } from './cache.ts';
+import type { Found, ImageCache, TagEntry } from './cache.ts';
 import { createCircuits } from './circuit.ts';
 import { type Access, accessKey, createKeyring, type KeyringOptions, type Keys } from './credentials/keyring.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -10,7 +9,6 @@ import { ImageError, type ImageErrorCode } from './errors.ts';
 import { createFailures, type Failure, type Failures, unexpected, unreadable } from './failures.ts';
 import { BOUNDS, createLimiter } from './limiter.ts';
 import { createLookup } from './lookup.ts';
-import type { Skipped } from './manifest.ts';
 import { createMemory } from './memory.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
 import { createRegistry, type RegistryOptions } from './registry.ts';
@@ -18,14 +16,15 @@ import { createStarts, STARTS } from './starts.ts';
 import { withDeadline } from './transport.ts';
 
 /** What a look-up found out. */
-export type Resolution = {
+export type Resolution = Found & {
   /** Of what the name stands for. */
   readonly digest?: string;
-  readonly platforms: readonly Platform[];
-  readonly skipped: readonly Skipped[];
   /** host[:port] of the endpoint that answered; absent where the digest was known. */
   readonly source?: string;
 };
+
+/** What is known of an image: what it runs on, and whether it is an index, which the access of a volume always learns. */
+export type Known = Pick<Found, 'platforms' | 'isIndex'>;
 
 /** A whole look-up gets three times `timeoutMs`; its turn it waits for as long, or longer where the host answers others. */
 export type ResolverOptions = KeyringOptions &
@@ -56,7 +55,7 @@ export type Resolver = {
    * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed. Undefined otherwise, also for a
    * malformed name. Asks nobody.
    */
-  known(image: string, access: Access): readonly Platform[] | undefined;
+  known(image: string, access: Access): Known | undefined;
   /** Whether what `known` answers is older than its time: its last revalidation failed. */
   isStale(image: string, access: Access): boolean;
   /** The last look-up's failure, where nothing is known. */
@@ -146,7 +145,7 @@ export function createResolver(options: ResolverOptions): Resolver {
   /** What was known, where the last attempt to revalidate it failed: it holds until one succeeds. */
   function stale(reference: Reference, access: Access): Resolution | undefined {
     if (failures.get(keyOf(reference.text, access)) === undefined) return undefined;
-    const entry = memory.last(reference, ownersOf(reference, access));
+    const entry = memory.last(reference, ownersOf(reference, access), access);
     return entry === undefined ? undefined : resolutionOf(entry);
   }
 
@@ -204,14 +203,14 @@ export function createResolver(options: ResolverOptions): Resolver {
       askers.each(running.askers.join);
       return running.found;
     }
-    const found = ask(reference, keys, askers).finally(() => lookups.delete(key));
+    const found = ask(reference, access, keys, askers).finally(() => lookups.delete(key));
     lookups.set(key, { found, askers });
     return found;
   }
 
-  async function ask(reference: Reference, keys: Keys, askers: Askers): Promise<Resolution> {
+  async function ask(reference: Reference, access: Access, keys: Keys, askers: Askers): Promise<Resolution> {
     const owners = keys.fingerprints(namesOf(reference));
-    const previous = reference.digest === undefined ? memory.last(reference, owners) : undefined;
+    const previous = reference.digest === undefined ? memory.last(reference, owners, access) : undefined;
     const { entry, owner, outcome } = await lookup({
       reference,
       endpoints: options.endpointsOf(reference),
@@ -252,7 +251,8 @@ export function createResolver(options: ResolverOptions): Resolver {
       const answered = current ?? stale(reference, access);
       if (answered === undefined) return undefined;
       options.onCache?.(current === undefined ? 'stale' : 'hit');
-      return answered.platforms;
+      const { platforms, isIndex } = answered;
+      return isIndex === undefined ? { platforms } : { platforms, isIndex };
     },
     isStale(image, access) {
       const reference = parse(image);

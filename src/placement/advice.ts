@@ -1,4 +1,5 @@
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
+import { whatNames } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { whatLies } from './eviction.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './explain-pools.ts';
@@ -6,6 +7,7 @@ import type { Evidence, ExplainedNodes, ExplainInput, Explanation } from './expl
 import type { Demands, Obstacle } from './fit.ts';
 import { intersect } from './images.ts';
 import { taintText } from './node.ts';
+import { webAssemblyAmong } from './reasons.ts';
 import type { Settings } from './settings.ts';
 import { isFact, unmetBy } from './unmet.ts';
 import { alternatives, few, setsOf, waysTo } from './ways.ts';
@@ -132,7 +134,13 @@ function adviseHeld(
   const common = intersect(setsOf(narrowed).map(({ architectures }) => architectures)) ?? [];
   const beyond =
     common.length > 0 ? [`add ${common.join(' or ')}, on which all images run, to architectures.schedulable`] : [];
-  return alternatives([...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
+  const seen = narrowed.flatMap(({ image, said }) =>
+    said.kind === 'set' ? { ...whatNames(image), platforms: said.platforms } : [],
+  );
+  const wasm = webAssemblyAmong(seen);
+  const classes =
+    wasm.length === 0 ? [] : [`set runtimeClassName to a RuntimeClass that runs WebAssembly (${few(wasm)})`];
+  return alternatives([...classes, ...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
 }
 
 function adviseGated({ pod: { state, gates = [] } }: Told): string[] {

@@ -5,11 +5,18 @@ import type { PodImage, PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
 /** An image with the platforms that were found for it, for the Event and the table that explain a decision. */
-export type ImageSet = { readonly image: string; readonly platforms: readonly string[] };
+export type ImageSet = {
+  readonly image: string;
+  /** The name of the volume that it is for; absent where it is for a container. */
+  readonly volume?: string;
+  readonly platforms: readonly string[];
+};
 
 /** An image whose look-up failed. */
 export type FailedImage = {
   readonly image: string;
+  /** The name of the volume that it is for. */
+  readonly volume?: string;
   readonly code: string;
   readonly message: string;
   readonly registry: string;
@@ -120,18 +127,20 @@ export function isGuess(decision: Placement): boolean {
 function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInput): Evidence {
   const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
   for (const image of template.images) {
-    const said = narrowingOf(image, template.os, settings, namesOf(image.image), answerOf);
+    const said = narrowingOf(image, template, settings, namesOf(image.image), answerOf);
+    const named = whatNames(image);
     switch (said.kind) {
       case 'not-asked':
+      case 'anywhere':
         break;
       case 'set':
         evidence.sets.push(said.architectures);
-        evidence.seen.push({ image: image.image, platforms: said.platforms });
+        evidence.seen.push({ ...named, platforms: said.platforms });
         break;
       case 'failed':
         // That there are too many is known from the first sight on, and said first.
-        if (image.isSurplus) evidence.failed.unshift({ image: image.image, ...said, sinceMs: waitedMs });
-        else evidence.failed.push({ image: image.image, ...said });
+        if (image.isSurplus) evidence.failed.unshift({ ...named, ...failureOf(said), sinceMs: waitedMs });
+        else evidence.failed.push({ ...named, ...failureOf(said) });
         break;
       case 'pending':
         evidence.pending.push(image.image);
@@ -143,10 +152,19 @@ function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInp
   return evidence;
 }
 
+function failureOf({ code, message, registry, sinceMs, retryInMs }: Extract<ImageAnswer, { kind: 'failed' }>) {
+  return { code, message, registry, sinceMs, retryInMs };
+}
+
+/** An image's name, and that of its volume. */
+export function whatNames({ image, volume }: PodImage): Pick<ImageSet, 'image' | 'volume'> {
+  return volume === undefined ? { image } : { image, volume };
+}
+
 /** Some image is not known (yet): wait, or go by `images.unresolvable`. */
 function withoutKnowing(evidence: Evidence, common: string[] | undefined, input: DecisionInput): Decision {
   const { settings, clusterArchitectures } = input;
-  const failed = evidence.failed.map(({ image, code, message, registry }) => ({ image, code, message, registry }));
+  const failed = evidence.failed.map(({ sinceMs: _sinceMs, retryInMs: _retryInMs, ...each }): FailedImage => each);
   const unknown = [...failed.map(({ image }) => image), ...evidence.pending];
   const os = osOf(evidence, input.template.os);
   const patience = patienceLeft(evidence, input);

@@ -112,7 +112,7 @@ export function whatLies({ container, pulled }: WrongPlace, architecture: string
     return `its image says that it runs on ${architecture}, but it does not (it holds other files, or starts a script without #!): rebuild it, or say in images.overrides what it runs on`;
   }
   return pulled === undefined
-    ? `all that is known of its images says that they run on ${architecture}: the next pull may succeed, or an image volume has no such platform`
+    ? `all that is known of its images says that they run on ${architecture}: the next pull may succeed`
     : `what it ran before has ${architecture}, what its tag names by now cannot be pulled here: push it for ${architecture}, or delete the pod`;
 }
 

@@ -4,10 +4,10 @@ import { clashOf } from './clash.ts';
 import { type Decision, type DecisionInput, decide } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './explain-affinity.ts';
+import { explainImage } from './explain-image.ts';
 import type {
   Evidence,
   ExplainedDecision,
-  ExplainedImage,
   ExplainedNodes,
   ExplainInput,
   Explanation,
@@ -21,10 +21,9 @@ import { type Demands, groupNodes, obstaclesTo, obstacleText } from './fit.ts';
 import { type ImageAnswer, intersect, narrowingOf, statementOf } from './images.ts';
 import { architecturesOf, nodeArchitecture, taintText } from './node.ts';
 import { placingFor, usesTaints } from './placing.ts';
-import type { Platform } from './platform.ts';
 import type { PodImage } from './pod.ts';
 import { settingsFor } from './policy.ts';
-import { decisionNote, skipNote, staleUnder } from './reasons.ts';
+import { decisionNote, imageText, skipNote, staleUnder } from './reasons.ts';
 import { keysThatMatter } from './relevance.ts';
 import type { Settings } from './settings.ts';
 import { lacking } from './tolerations.ts';
@@ -90,7 +89,7 @@ export function explain(input: ExplainInput, findings: Findings): Explanation {
   };
   const explanation = {
     pod: podOf(input),
-    images: template.images.map((image) => imageOf(image, narrowed, skipped, findings)),
+    images: template.images.map((image) => explainImage(image, narrowed, skipped, findings)),
     pullSecrets: findings.pullSecrets,
     intersection,
     ...(settings.policy === undefined ? {} : { policy: settings.policy }),
@@ -158,14 +157,15 @@ function decisionInput(
 /** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
 function answerFrom(lookup: Lookup | undefined, sinceMs: number): ImageAnswer {
   if (lookup === undefined) return { kind: 'pending' };
-  if (!('error' in lookup)) return { kind: 'known', platforms: lookup.platforms };
-  return { kind: 'failed', ...lookup.error, sinceMs, retryInMs: Number.POSITIVE_INFINITY };
+  if (!('error' in lookup)) return { kind: 'known', ...lookup };
+  const { error, isSingleManifest = false } = lookup;
+  return { kind: 'failed', ...error, sinceMs, retryInMs: Number.POSITIVE_INFINITY, isSingleManifest };
 }
 
 function narrow({ template, settings, namesOf, answerOf }: DecisionInput): NarrowedImage[] {
   return template.images.map((image) => ({
     image,
-    said: narrowingOf(image, template.os, settings, namesOf(image.image), answerOf),
+    said: narrowingOf(image, template, settings, namesOf(image.image), answerOf),
   }));
 }
 
@@ -177,7 +177,7 @@ function stepsOf(
   const said = [
     ...(Array.isArray(statement) ? [{ by: ARCHITECTURES_ANNOTATION, architectures: statement }] : []),
     ...narrowed.flatMap(({ image, said }) =>
-      said.kind === 'set' ? { by: image.image, architectures: said.architectures } : [],
+      said.kind === 'set' ? { by: imageText(image), architectures: said.architectures } : [],
     ),
     ...(schedulable.length > 0 ? [{ by: 'architectures.schedulable', architectures: schedulable }] : []),
   ];
@@ -250,30 +250,6 @@ function stateOf(pod: ExplainInput['workload']['pod'], gates: readonly string[])
   if (pod.deleting) return 'deleting';
   if (pod.nodeName !== undefined) return 'bound';
   return gates.length > 0 ? 'gated' : 'pending';
-}
-
-function imageOf(
-  image: PodImage,
-  narrowed: readonly NarrowedImage[],
-  skipped: SkipReason | undefined,
-  { lookupOf }: Findings,
-): ExplainedImage {
-  const told = { image: image.image, platforms: [], skipped: [] };
-  const said = narrowed.find((entry) => entry.image === image)?.said;
-  if (said === undefined) return { ...told, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
-  if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
-  if (said.kind === 'set' && said.by === 'override') {
-    return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
-  }
-  if (said.kind === 'failed' && image.isSurplus) {
-    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
-  }
-  return { ...told, ...lookupOf(image) };
-}
-
-function platformOf(text: string): Platform {
-  const [os = '', architecture = ''] = text.split('/');
-  return { os, architecture };
 }
 
 function explainDecision(

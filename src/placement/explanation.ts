@@ -20,8 +20,11 @@ export type Lookup =
       readonly source?: string;
       readonly platforms: readonly Platform[];
       readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
+      readonly isIndex?: boolean;
     }
-  | { readonly error: { readonly code: string; readonly message: string; readonly registry: string } };
+  | { readonly error: LookupError; readonly isSingleManifest?: boolean };
+
+type LookupError = { readonly code: string; readonly message: string; readonly registry: string };
 
 /** What `explain` is told of the world. */
 export type ExplainInput = {
@@ -55,13 +58,17 @@ export type PodState = 'not-applied' | 'gated' | 'pending' | 'bound' | 'finished
 
 export type ExplainedImage = {
   readonly image: string;
+  /** The name of the volume that it is for; absent where it is for a container. */
+  readonly volume?: string;
   readonly notAsked?: 'never-pulled' | 'override' | 'statement' | 'left-alone';
   readonly digest?: string;
   readonly source?: string;
   readonly platforms: readonly Platform[];
   /** Entries of its index that do not count. */
   readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
-  readonly error?: { readonly code: string; readonly message: string; readonly registry: string };
+  /** Why it does not narrow the set, whatever it was built for. */
+  readonly anywhere?: 'volume' | 'webassembly';
+  readonly error?: LookupError;
 };
 
 /** One narrowing of the set: by an image, by the pod's annotation, or by a setting, and what is left then. */

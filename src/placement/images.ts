@@ -1,12 +1,17 @@
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import { matchesGlob } from './glob.ts';
-import { didYouMean, type Platform, readArchitecture } from './platform.ts';
+import { didYouMean, isWebAssembly, type Platform, readArchitecture } from './platform.ts';
 import { MOST_IMAGES, type PodImage, type PodTemplate } from './pod.ts';
 import type { Settings } from './settings.ts';
 
 /** What is known of an image at the moment of a decision. */
 export type ImageAnswer =
-  | { readonly kind: 'known'; readonly platforms: readonly Platform[] }
+  | {
+      readonly kind: 'known';
+      readonly platforms: readonly Platform[];
+      /** Absent: not known, which it may be for containers only. */
+      readonly isIndex?: boolean;
+    }
   | { readonly kind: 'pending' }
   | {
       readonly kind: 'failed';
@@ -17,11 +22,15 @@ export type ImageAnswer =
       readonly sinceMs: number;
       /** Milliseconds until the next look-up. */
       readonly retryInMs: number;
+      /** Whether there is a single manifest, of what is no image, or of one that names no platform. */
+      readonly isSingleManifest?: boolean;
     };
 
 /** What an image says of a template's set: the architectures of nodes that run it and who said so, or why it says none. */
 export type Narrowing =
   | { readonly kind: 'not-asked' }
+  /** It does not narrow: a single manifest that kubelets mount on every node, or WebAssembly, which runs where its RuntimeClass does. */
+  | { readonly kind: 'anywhere'; readonly as: 'volume' | 'webassembly' }
   | {
       readonly kind: 'set';
       readonly by: 'override' | 'registry';
@@ -37,26 +46,46 @@ type LocalAnswer = 'not-asked' | readonly string[] | undefined;
 /** What one image of a template says of its set. Asks `answerOf` where it takes a registry to know. */
 export function narrowingOf(
   image: PodImage,
-  os: string,
+  template: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
   settings: Pick<Settings, 'overrides' | 'compatible'>,
   names: readonly string[],
   answerOf: (image: PodImage) => ImageAnswer,
 ): Narrowing {
   if (image.isSurplus) return surplus(image);
+  const { os } = template;
   const local = answerLocally(image, names, settings);
   if (local === 'not-asked') return { kind: 'not-asked' };
   if (local !== undefined) {
-    const architectures = withCompatible(new Set(local), settings.compatible);
-    return { kind: 'set', by: 'override', architectures, platforms: local.map((name) => `${os}/${name}`) };
+    const platforms = local.map((architecture) => ({ os, architecture }));
+    return narrowedBy('override', platforms, image, template, settings);
   }
   const answer = answerOf(image);
+  if (image.volume !== undefined && isSingleManifest(answer)) return { kind: 'anywhere', as: 'volume' };
   if (answer.kind !== 'known') return answer;
+  return narrowedBy('registry', answer.platforms, image, template, settings);
+}
+
+function narrowedBy(
+  by: 'override' | 'registry',
+  platforms: readonly Platform[],
+  { volume }: PodImage,
+  { os, hasRuntimeClass }: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
+  { compatible }: Pick<Settings, 'compatible'>,
+): Narrowing {
+  const isWasm = isWebAssembly(platforms.map(({ architecture }) => architecture));
+  if (isWasm && hasRuntimeClass && volume === undefined) return { kind: 'anywhere', as: 'webassembly' };
   return {
     kind: 'set',
-    by: 'registry',
-    architectures: nodeArchitectures(answer.platforms, os, settings.compatible),
-    platforms: [...new Set(answer.platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
+    by,
+    architectures: isWasm ? [] : nodeArchitectures(platforms, os, compatible),
+    platforms: [...new Set(platforms.map((platform) => `${platform.os}/${platform.architecture}`))],
   };
+}
+
+/** Whether it is known that there is a single manifest. */
+function isSingleManifest(answer: ImageAnswer): boolean {
+  if (answer.kind === 'known') return answer.isIndex === false;
+  return answer.kind === 'failed' && answer.isSingleManifest === true;
 }
 
 /** The code of an object's first image after those that are asked about. */

@@ -6,6 +6,14 @@ import { editDistance, nearest } from '../kit/nearest.ts';
  */
 export type Platform = { readonly os: string; readonly architecture: string; readonly variant?: string };
 
+/** The architecture of WebAssembly, under whatever OS (wasi, wasip1, wasip2, js): no node has it; runtimes of RuntimeClasses run it. */
+const WEB_ASSEMBLY = 'wasm';
+
+/** Whether these are the architectures of an image that is WebAssembly and nothing else. */
+export function isWebAssembly(architectures: readonly string[]): boolean {
+  return architectures.length > 0 && architectures.every((name) => name === WEB_ASSEMBLY);
+}
+
 /** What Go builds for (`go tool dist list`), and so what a kubelet can report: the names that can be configured. */
 export const ARCHITECTURES: readonly string[] = [
   ...['386', 'amd64', 'arm', 'arm64', 'loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64', 'ppc64le'],
@@ -32,6 +40,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['i386', '386'],
   ['i686', '386'],
   ['x86', '386'],
+  ['wasm32', 'wasm'],
 ]);
 /** Of people who write it, most mean 64 bits. */
 const AMBIGUOUS = 'x86';

@@ -6,10 +6,12 @@ import { type BrokenContainer, readBroken } from './start-error.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 import { readWritten, type Written } from './written.ts';
 
-/** An image that a container names, once for each pull policy. */
+/** An image that a container or an image volume names, once for each pull policy. */
 export type PodImage = {
   readonly image: string;
   readonly pullPolicy: string;
+  /** The name of the volume (`volumes[].image`) that names it; absent where a container does. */
+  readonly volume?: string;
   /** The first one after {@link MOST_IMAGES}: neither it nor those after it are asked about. */
   readonly isSurplus?: true;
 };
@@ -20,7 +22,9 @@ export type PodTemplate = {
   /** The annotation `archaware.dev/architectures`, unread. */
   readonly statement: string | undefined;
   readonly os: string;
-  /** Distinct images of `initContainers` and `containers`, in their order; at most {@link MOST_IMAGES}, and one more where there are more. */
+  /** Whether `spec.runtimeClassName` names a RuntimeClass. */
+  readonly hasRuntimeClass: boolean;
+  /** Distinct images of `initContainers`, `containers` and image volumes, in this order; at most {@link MOST_IMAGES}, and one more where there are more. */
   readonly images: readonly PodImage[];
   /** As the API server sent them, every field kept; undefined where the field is absent. */
   readonly tolerations: readonly JsonObject[] | undefined;
@@ -123,6 +127,7 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
     labels: stringsAt(metadata, 'labels'),
     statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
     os: readOs(spec),
+    hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')),
     images: readImages(spec),
     tolerations: listAt(spec, 'tolerations'),
     priorityClassName: stringAt(spec, 'priorityClassName') || undefined,
@@ -160,22 +165,41 @@ export function readPullSecrets(spec: JsonObject): string[] {
 export const MOST_IMAGES = 256;
 /** No image can have a longer name. */
 const LONGEST_IMAGE = 800;
+/** No volume can have a longer name (a DNS label). */
+const LONGEST_VOLUME = 63;
 
 function readImages(spec: JsonObject): PodImage[] {
   const images = new Map<string, PodImage>();
-  for (const field of ['initContainers', 'containers']) {
-    for (const container of listAt(spec, field) ?? []) {
-      const image = cut(stringAt(container, 'image') ?? '', LONGEST_IMAGE + 1);
-      const pullPolicy = stringAt(container, 'imagePullPolicy') ?? '';
-      const key = `${pullPolicy} ${image}`;
-      // An image may be empty in a template until something fills it in; the API server refuses it in a pod.
-      if (!image || images.has(key)) continue;
-      const isSurplus = images.size === MOST_IMAGES;
-      images.set(key, { image, pullPolicy, ...(isSurplus ? { isSurplus } : {}) });
-      if (isSurplus) return [...images.values()];
-    }
+  for (const named of namedImages(spec)) {
+    const image = cut(named.image ?? '', LONGEST_IMAGE + 1);
+    const pullPolicy = named.pullPolicy ?? '';
+    const key = `${pullPolicy} ${image}`;
+    // An image may be empty in a template until something fills it in; the API server refuses it in a pod.
+    // A container narrows at least as much as a volume of the same image does.
+    if (!image || images.has(key)) continue;
+    const isSurplus = images.size === MOST_IMAGES;
+    const volume = named.volume === undefined ? {} : { volume: cut(named.volume, LONGEST_VOLUME) };
+    images.set(key, { image, pullPolicy, ...volume, ...(isSurplus ? { isSurplus } : {}) });
+    if (isSurplus) break;
   }
   return [...images.values()];
+}
+
+type NamedImage = { readonly [field in 'image' | 'pullPolicy' | 'volume']: string | undefined };
+
+function* namedImages(spec: JsonObject): Generator<NamedImage> {
+  for (const field of ['initContainers', 'containers']) {
+    for (const container of listAt(spec, field) ?? []) {
+      const pullPolicy = stringAt(container, 'imagePullPolicy');
+      yield { image: stringAt(container, 'image'), pullPolicy, volume: undefined };
+    }
+  }
+  for (const volume of listAt(spec, 'volumes') ?? []) {
+    if (!isObject(volume.image)) continue;
+    const { image } = volume;
+    const pullPolicy = stringAt(image, 'pullPolicy');
+    yield { image: stringAt(image, 'reference'), pullPolicy, volume: stringAt(volume, 'name') ?? '' };
+  }
 }
 
 /** The controlling owner of an object's metadata, if it has one. */

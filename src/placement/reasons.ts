@@ -3,14 +3,21 @@ import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
 import { TOO_MANY_IMAGES } from './images.ts';
 import type { JsonObject } from './json.ts';
+import { isWebAssembly } from './platform.ts';
 import { asOurs, type Toleration } from './tolerations.ts';
+import { few } from './ways.ts';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */
 export const NOTE_BYTES = 1024;
 
-/** `nginx:1.27 (linux/amd64, linux/arm64); busybox (linux/s390x)`: each image with what was found for it. */
+/** `nginx:1.27 (linux/amd64, linux/arm64); volume data: model:1 (linux/s390x)`: each image with what was found for it. */
 export function describeSets(images: readonly ImageSet[]): string {
-  return images.map(({ image, platforms }) => `${image} (${platforms.join(', ') || 'none'})`).join('; ');
+  return images.map((each) => `${imageText(each)} (${each.platforms.join(', ') || 'none'})`).join('; ');
+}
+
+/** An image as people read it: `volume data: model:1` for one of a volume. */
+export function imageText({ image, volume }: Pick<ImageSet, 'image' | 'volume'>): string {
+  return volume === undefined ? image : `volume ${volume}: ${image}`;
 }
 
 /** What an operator reads of a pod that is held because its images have no architecture in common. */
@@ -19,7 +26,22 @@ export function noCommonArchitectureNote(
   os: string,
   schedulable: readonly string[],
 ): string {
-  return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeSets(images)}`;
+  return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeHeld(images)}`;
+}
+
+/** The images of a pod that have nothing in common, and which of them lack a RuntimeClass. */
+export function describeHeld(images: readonly ImageSet[]): string {
+  const wasm = webAssemblyAmong(images);
+  const missing = wasm.length === 0 ? '' : `WebAssembly without a RuntimeClass (spec.runtimeClassName): ${few(wasm)}; `;
+  return missing + describeSets(images);
+}
+
+/** Those of the images that narrowed a set to nothing, as they are WebAssembly and their pod names no RuntimeClass. */
+export function webAssemblyAmong(images: readonly ImageSet[]): string[] {
+  return images.flatMap(({ image, volume, platforms }) => {
+    const isContainers = volume === undefined && image !== ARCHITECTURES_ANNOTATION;
+    return isContainers && isWebAssembly(platforms.map((platform) => platform.split('/')[1] ?? '')) ? image : [];
+  });
 }
 
 /** ` within architectures.schedulable (amd64)`: what narrowed a set from outside; empty where nothing does. */
@@ -28,9 +50,9 @@ export function withinText(schedulable: readonly string[]): string {
 }
 
 /** What an operator reads of an image that could not be resolved. */
-export function unresolvableNote({ image, code, message, registry }: FailedImage): string {
+export function unresolvableNote({ image, volume, code, message, registry }: FailedImage): string {
   if (code === TOO_MANY_IMAGES) return message;
-  return `image ${image} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
+  return `image ${image}${volume === undefined ? '' : ` of volume ${volume}`} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 
 /** What an operator reads of a pod that was placed without knowing all of its images. */

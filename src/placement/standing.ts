@@ -66,8 +66,11 @@ function isMeant(architectures: readonly string[]): boolean {
 /** What a decision on a template's images is recorded with. */
 export function basisOf({ images, os }: Pick<PodTemplate, 'images' | 'os'>, settings: Settings): RecordBasis {
   const { schedulable, compatible, overrides } = settings;
+  // No image's name has a space: `volume model:1` is not a container's. An earlier version recorded none of a volume, so
+  // that a template with one is decided again, once.
+  const texts = images.map(({ image, volume }) => (volume === undefined ? image : `volume ${image}`));
   // Nothing that a brace is in can be an image; the policies take braces for entries of the record.
-  const names = images.map(({ image }) => image).filter((image) => !/[{}]/.test(image));
+  const names = texts.filter((text) => !/[{}]/.test(text));
   return { images: [...new Set(names)].sort(), settings: fingerprint([schedulable, compatible, overrides, os]) };
 }
 

@@ -6,7 +6,9 @@ import type { PodImage } from './pod.ts';
  *
  * `exec-format-error`: the kernel refused its program. That proves no wrong architecture: a script without `#!` gives the same
  * text, and so does an image whose manifest names another architecture than its files have. The shells dash and bash use the
- * same words (exit code 126); the shell of busybox reads the program as a script instead and ends with exit code 2 and other words.
+ * same words (exit code 126). The shell of busybox, and `env` by way of /bin/sh, read the program as a script instead and end with
+ * exit code 2: where the bytes of the program make its first word a command, the text names the magic number of ELF, which only
+ * a program that the kernel refused can cause; else there is a syntax error, which proves nothing.
  *
  * `no-match-for-platform`: the runtime found no entry for the node in the image's index, so nothing was pulled. The text
  * comes from the kubelet, but a registry or an image's name can contain it, so it counts only together with what the registry says.
@@ -32,7 +34,7 @@ export type BrokenContainer = {
  * container's terminationMessagePolicy is FallbackToLogsOnError. Runtimes that load the program themselves (gVisor: "starting
  * container: … failed to load /app: exec format error") fail the start: StartError, RunContainerError.
  */
-const EXEC_FORMAT_ERROR = /exec format error/i;
+const EXEC_FORMAT_ERROR = /exec format error|: (?:line )?1: \x7fELF/i;
 
 /**
  * What runtimes say of an index without the node's platform: containerd ("no match for platform in manifest sha256:…"), CRI-O

@@ -15,12 +15,17 @@ export function wrongNodeNote(place: WrongPlace, node: Where, outcome: string): 
   return [`${whatIsSeen(place, node)}; ${outcome}`, ...sets].join('; ');
 }
 
-function whatIsSeen({ container, verdict }: WrongPlace, { name, architecture }: Where): string {
+function whatIsSeen({ container, verdict, known }: WrongPlace, { name, architecture }: Where): string {
   const where = `node ${name} (${architecture})`;
+  const lacking = known.images.filter(({ architectures }) => !architectures.includes(architecture));
+  const [first] = lacking;
   switch (container.trouble) {
     case 'exec-format-error':
       return `container ${container.name} died with an exec format error on ${where}`;
     case 'no-match-for-platform':
+      if (first?.volume !== undefined && lacking.every(({ volume }) => volume !== undefined)) {
+        return `container ${container.name} cannot start on ${where}: the image of volume ${first.volume} has no such platform`;
+      }
       return `container ${container.name} has nothing to run on ${where}: no match for platform in manifest`;
     case 'failing':
       return verdict === 'does-not-run'

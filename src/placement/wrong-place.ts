@@ -1,4 +1,4 @@
-import type { ImageSet } from './decide.ts';
+import { type ImageSet, whatNames } from './decide.ts';
 import { answerLocally, type ImageAnswer, intersect, narrowingOf, statementOf, withCompatible } from './images.ts';
 import { MOST_IMAGES, type Pod, type PodImage } from './pod.ts';
 import type { Settings } from './settings.ts';
@@ -47,7 +47,7 @@ export type WrongPlace = {
   readonly known: Known;
 };
 
-type Subject = Pick<Pod, 'images' | 'os' | 'statement' | 'broken'>;
+type Subject = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'broken'>;
 type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
@@ -66,12 +66,12 @@ export function whatIsKnown(
   const unknown: string[] = [];
   if (statementOf(pod.statement) !== undefined) return { images, architectures: undefined, pending, unknown };
   for (const image of pod.images) {
-    const said = narrowingOf(image, pod.os, settings, namesOf(image.image), answerOf);
+    const said = narrowingOf(image, pod, settings, namesOf(image.image), answerOf);
     if (said.kind === 'pending') pending.push(image.image);
     else if (said.kind === 'failed') unknown.push(image.image);
     else if (said.kind === 'set' && said.by === 'registry' && isStale(image)) unknown.push(image.image);
     else if (said.kind === 'set') {
-      images.push({ image: image.image, platforms: said.platforms, architectures: said.architectures });
+      images.push({ ...whatNames(image), platforms: said.platforms, architectures: said.architectures });
     }
   }
   const certain = pending.length === 0 && unknown.length === 0;
@@ -99,7 +99,7 @@ export function whatWasPulled(
       continue;
     }
     if (pulled === undefined) continue;
-    const said = narrowingOf(pulled, pod.os, settings, [], answerOf);
+    const said = narrowingOf(pulled, pod, settings, [], answerOf);
     if (said.kind === 'pending') pending.push(pulled.image);
     else if (said.kind === 'failed') unknown.push(pulled.image);
     else if (said.kind === 'set') {
@@ -151,14 +151,16 @@ function judge(
   pulled: KnownImage | undefined,
 ): Verdict | undefined {
   const runs = (set: KnownImage) => set.architectures.includes(architecture);
+  // The kubelet says it on the container that mounts the volume; what was pulled for the container has no part in that.
+  const isOfVolume = known.images.some((each) => each.volume !== undefined && !runs(each));
+  if (trouble === 'no-match-for-platform' && isOfVolume) return 'does-not-run';
   if (pulled !== undefined) {
     if (!runs(pulled)) return 'does-not-run';
     return trouble === 'failing' ? undefined : 'says-it-runs';
   }
-  const named = known.images.find((each) => each.image === image);
+  const named = known.images.find((each) => each.image === image && each.volume === undefined);
   switch (trouble) {
     case 'no-match-for-platform':
-      // The kubelet says so of an image volume, too, which is no image of the container's.
       if (known.images.some((each) => !runs(each))) return 'does-not-run';
       return named !== undefined ? 'says-it-runs' : 'unproved';
     case 'exec-format-error':

@@ -83,7 +83,8 @@ describe('what is asked of images', () => {
   it('is asked again where what is known is old, and never by who only recalls', () => {
     const started: string[] = [];
     const resolver = blank({
-      known: (image) => (image === 'old' ? [{ os: 'linux', architecture: 'amd64' }] : undefined),
+      known: (image) =>
+        image === 'old' ? { platforms: [{ os: 'linux', architecture: 'amd64' }], isIndex: false } : undefined,
       request: (image, _access, mayStart = () => true) => void (mayStart() && started.push(image)),
     });
     const images = createImageSource(resolver, createHandClock(), () => undefined);

@@ -175,11 +175,19 @@ describe('images as others test them, on the real control plane', () => {
       await world.eventuallyTold(ns, 'ImageUnresolvable', /schema 1/);
     });
 
-    it('the image of a volume is not asked about', async () => {
-      const volumes = [{ name: 'data', image: { reference: world.image('volume-only') } }];
-      expect(await requires(await freshImage(world, 'arm64'), { spec: { volumes } })).to.deep.equal(ON_ARM);
-      const about = (await world.registry.requests()).filter(({ path }) => path.includes('volume-only'));
-      expect(about).to.deep.equal([]);
+    const withVolume = (tag: string) => {
+      const image = { reference: `${scripted.host}/volumes:${tag}`, pullPolicy: 'IfNotPresent' };
+      return { spec: { volumes: [{ name: 'data', image }] } };
+    };
+
+    it('the image of a volume narrows where it is an index', async () => {
+      scripted.put('volumes', 'index', ['arm64']);
+      expect(await requires(await freshImage(world, 'multi'), withVolume('index'))).to.deep.equal(ON_ARM);
+    });
+
+    it('the image of a volume does not narrow where it is a single manifest', async () => {
+      scripted.put('volumes', 'single', ['arm64'], { single: true });
+      expect(await requires(await freshImage(world, 'multi'), withVolume('single'))).to.deep.equal(ON_BOTH);
     });
 
     it('a registry that answers 429 is left alone for as long as it says, and its pods stay gated meanwhile', async () => {

@@ -15,6 +15,7 @@ const found: Found = {
     { os: 'linux', architecture: 'arm', variant: 'v7' },
   ],
   skipped: [{ digest: digestOf(999), reason: 'an attestation' }, { reason: 'of type "x\\u{1b}"' }],
+  isIndex: true,
 };
 
 describe('the cache file', () => {
@@ -123,9 +124,10 @@ describe('the cache file', () => {
 
   it('is one JSON object with a version, for its owner only, and leaves nothing else behind', async () => {
     const json: unknown = JSON.parse(await write(filled(1)));
+    const { platforms, skipped } = found;
     expect(json).to.deep.equal({
       version: 1,
-      digests: { [digestOf(1)]: found },
+      digests: { [digestOf(1)]: { platforms, skipped, index: true } },
       tags: { 'r.example.com/x:1': { digest: digestOf(1), checkedAt: NOW - 1, source: SOURCE } },
     });
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
@@ -242,6 +244,31 @@ describe('the cache file', () => {
       });
     }
 
+    const kinds: [what: string, entry: object, expected: boolean | undefined][] = [
+      ['an index', { platforms, skipped: [], index: true }, true],
+      ['a single manifest', { platforms, skipped: [], index: false }, false],
+      ['an entry of an earlier version', { platforms, skipped: [] }, undefined],
+      [
+        'one of an earlier version with two platforms',
+        { platforms: [...platforms, { os: 'linux', architecture: 'arm' }], skipped: [] },
+        true,
+      ],
+      ['one of an earlier version that left something out', { platforms, skipped: [{ reason: 'x' }] }, true],
+      [
+        'a single manifest with two platforms',
+        { platforms: [...platforms, { os: 'linux', architecture: 'arm' }], skipped: [], index: false },
+        true,
+      ],
+      ['anything else', { platforms, skipped: [], index: 'no' }, undefined],
+    ];
+    for (const [what, entry, expected] of kinds) {
+      it(`and takes ${what} for ${expected === undefined ? 'unknown' : expected ? 'an index' : 'a single manifest'}`, async () => {
+        await writeFile(file, text({ [digestOf(1)]: entry }, {}));
+        const [read] = (await load()).sharedDigests(9);
+        expect(read?.[1].isIndex).to.equal(expected);
+      });
+    }
+
     it('and normalises what can be normalised: spellings, times to come, strange texts', async () => {
       const spelled = {
         platforms: [{ os: 'Linux', architecture: 'x86_64', variant: '\n' }],
@@ -251,7 +278,10 @@ describe('the cache file', () => {
       const infinite = text({ [digestOf(1)]: spelled }, { 'r.example.com/y:1': strange }).replace('null', '1e999');
       await writeFile(file, infinite);
       expect((await load()).sharedTags(9)).to.deep.equal([
-        ['r.example.com/y:1', { ...tag, found: { platforms, skipped: [{ reason: 'a\\u{a}b' }] }, checkedAt: NOW }],
+        [
+          'r.example.com/y:1',
+          { ...tag, found: { platforms, skipped: [{ reason: 'a\\u{a}b' }], isIndex: true }, checkedAt: NOW },
+        ],
       ]);
     });
   });

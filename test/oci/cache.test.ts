@@ -2,7 +2,11 @@ import { expect } from 'chai';
 import { createImageCache, EVERYBODY, type Found, type TagEntry } from '../../src/oci/cache.ts';
 
 describe('the cache of images', () => {
-  const found = (architecture: string): Found => ({ platforms: [{ os: 'linux', architecture }], skipped: [] });
+  const found = (architecture: string): Found => ({
+    platforms: [{ os: 'linux', architecture }],
+    skipped: [],
+    isIndex: false,
+  });
   const tag = (digest: string): TagEntry => ({ digest, found: found('amd64'), checkedAt: 1, source: 'r.example.com' });
 
   it('offers for a file what answers everybody, the most recently used first, and no fingerprint', () => {

@@ -54,7 +54,10 @@ describe('the resolver', () => {
       expect(resolver.pending()).to.equal(1);
       expect(await settled).to.equal(image('app:v1'));
       expect(resolver.pending()).to.equal(0);
-      expect(platformNames(resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64', 'linux/arm64']);
+      expect(platformNames(resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal([
+        'linux/amd64',
+        'linux/arm64',
+      ]);
       resolver.request(image('app:v1'), ANYONE);
       expect(await resolve('app:v1')).to.include({ digest, source: server.host });
       expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1']);
@@ -94,7 +97,7 @@ describe('the resolver', () => {
       expect(asked()).to.deep.equal(['GET /v2/app/manifests/v1', 'HEAD /v2/app/manifests/v1']);
       expect(server.headers[1]?.accept).to.equal(server.headers[0]?.accept);
       expect(server.headers[0]?.accept).to.include(INDEX).and.include('*/*');
-      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       expect(harness.cached).to.deep.equal(['miss', 'revalidated', 'hit']);
     });
 
@@ -116,7 +119,9 @@ describe('the resolver', () => {
       const digest = server.put('app', 'manifests', indexOf('linux/amd64'));
       await resolve(`app:v9@${digest}`);
       harness.advance(1e9);
-      expect(platformNames(harness.resolver.known(image(`app@${digest}`), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(platformNames(harness.resolver.known(image(`app@${digest}`), ANYONE)?.platforms)).to.deep.equal([
+        'linux/amd64',
+      ]);
       expect(asked()).to.deep.equal([`GET /v2/app/manifests/${digest}`]);
     });
 
@@ -124,7 +129,7 @@ describe('the resolver', () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       harness.advance(10_000);
-      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.have.length(1);
+      expect(harness.resolver.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
       expect(harness.resolver.known(image('app:v1'), { ...ANYONE, always: true })).to.equal(undefined);
     });
 
@@ -338,13 +343,13 @@ describe('the resolver', () => {
       server.on('/v2/app/manifests/v1', reply(500));
       harness.advance(600_000);
       expect(await failure('app:v1')).to.include({ code: 'unavailable' });
-      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       expect(harness.resolver.failure(image('app:v1'), ANYONE)).to.equal(undefined);
       expect(harness.cached.at(-1)).to.equal('stale');
       expect(harness.resolver.failing()).to.equal(1);
       harness.advance(1000);
       expect(await failure('app:v1')).to.include({ code: 'unavailable' });
-      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE))).to.deep.equal(['linux/amd64']);
+      expect(platformNames(harness.resolver.known(image('app:v1'), ANYONE)?.platforms)).to.deep.equal(['linux/amd64']);
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       expect(harness.resolver.failing()).to.equal(0);
@@ -358,7 +363,7 @@ describe('the resolver', () => {
       await failure('app:v1');
       harness.advance(600_000);
       asked();
-      expect(harness.resolver.known(image('app:v1'), ANYONE)).to.have.length(1);
+      expect(harness.resolver.known(image('app:v1'), ANYONE)?.platforms).to.have.length(1);
       expect(harness.resolver.isStale(image('app:v1'), ANYONE)).to.equal(true);
       harness.resolver.request(image('app:v1'), ANYONE, () => false);
       expect(harness.resolver.pending()).to.equal(0);
@@ -447,7 +452,9 @@ describe('the resolver', () => {
     it('what one found out answers only who holds the same credential', async () => {
       const name = image('private/app');
       const { digest } = await resolve('private/app', access('a', 'good'));
-      expect(platformNames(harness.resolver.known(name, access('a', 'good')))).to.deep.equal(['linux/arm64']);
+      expect(platformNames(harness.resolver.known(name, access('a', 'good'))?.platforms)).to.deep.equal([
+        'linux/arm64',
+      ]);
       for (const other of [ANYONE, access('b'), access('b', 'bad'), access('a', 'bad'), access('a', 'foreign')]) {
         expect(harness.resolver.known(name, other)).to.equal(undefined);
       }
@@ -455,15 +462,15 @@ describe('the resolver', () => {
       expect(harness.resolver.known(name, access('b', 'copy'))).to.equal(undefined);
       await resolve('private/app', access('b', 'copy'));
       expect(asked()).to.deep.equal([]);
-      expect(harness.resolver.known(name, access('b', 'copy'))).to.have.length(1);
-      expect(harness.resolver.known(image(`private/app@${digest}`), ANYONE)).to.have.length(1);
+      expect(harness.resolver.known(name, access('b', 'copy'))?.platforms).to.have.length(1);
+      expect(harness.resolver.known(image(`private/app@${digest}`), ANYONE)?.platforms).to.have.length(1);
       expect(await failure('private/app')).to.include({ code: 'denied' });
       expect(await failure('private/app', access('c', 'bad'))).to.include({ code: 'denied' });
     });
 
     it('what was found out anonymously answers everybody, without reading a secret', async () => {
       await resolve('public');
-      expect(harness.resolver.known(image('public'), access('a', 'good'))).to.have.length(1);
+      expect(harness.resolver.known(image('public'), access('a', 'good'))?.platforms).to.have.length(1);
       await resolve('public', access('z', 'bad'));
       expect(reads).to.deep.equal([]);
     });

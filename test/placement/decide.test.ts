@@ -86,16 +86,8 @@ describe('the decision for a pod whose images are known', () => {
       'place amd64 (images)',
     ],
     [
-      'ephemeral containers and image volumes are not asked',
-      input(
-        { a: BOTH },
-        {
-          template: template(['a'], {
-            ephemeralContainers: [{ image: 'debug' }],
-            volumes: [{ name: 'v', image: { reference: 'data' } }],
-          }),
-        },
-      ),
+      'ephemeral containers are not asked',
+      input({ a: BOTH }, { template: template(['a'], { ephemeralContainers: [{ image: 'debug' }] }) }),
       'place amd64,arm64 (images)',
     ],
   ]);

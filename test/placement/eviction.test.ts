@@ -75,7 +75,7 @@ describe('the eviction of a pod from a wrong node', () => {
     [
       'that cannot be pulled, though all its images have the architecture',
       { trouble: 'no-match-for-platform', verdict: 'says-it-runs', isPulled: false },
-      /all that is known of its images says that they run on arm64.*image volume/,
+      /all that is known of its images says that they run on arm64: the next pull may succeed/,
     ],
     [
       'that ran there, and whose tag moved before its next start',

@@ -45,6 +45,7 @@ describe('reading a pod', () => {
     expect(pod).to.deep.equal({
       statement: 'amd64',
       os: 'windows',
+      hasRuntimeClass: false,
       images: [
         { image: 'init', pullPolicy: 'Always' },
         { image: 'a', pullPolicy: 'IfNotPresent' },

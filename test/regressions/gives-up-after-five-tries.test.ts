@@ -49,7 +49,7 @@ describe('nothing is given up after five tries', () => {
       const settled = harness.settled();
       harness.resolver.request(image, access);
       await settled;
-      expect(harness.resolver.known(image, access)).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
+      expect(harness.resolver.known(image, access)?.platforms).to.deep.equal([{ os: 'linux', architecture: 'arm64' }]);
     } finally {
       harness.stop();
       await server.stop();

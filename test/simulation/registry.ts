@@ -81,7 +81,10 @@ export function createModelRegistry(world: World): ModelRegistry {
       }
 
       return {
-        known: answerOf,
+        known: (image) => {
+          const platforms = answerOf(image);
+          return platforms && { platforms, isIndex: platforms.length > 1 };
+        },
         knows: (image) => answerOf(image) !== undefined,
         isStale: (image) => !isFresh(image),
         failure: (image) => (answerOf(image) === undefined ? failures.get(image) : undefined),

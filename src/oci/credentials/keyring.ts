@@ -12,6 +12,8 @@ export type Access = {
   readonly pullSecrets: readonly string[];
   /** `imagePullPolicy: Always`: what is known of a tag holds for a shorter time. */
   readonly always: boolean;
+  /** The image is of a volume: whether it is an index has to be known. */
+  readonly isVolume?: true;
 };
 
 /** A pull secret as read from the cluster, values in base64; or why it could not be read, as `not found`. */

@@ -70,7 +70,12 @@ export const NEITHER: readonly Behaviour[] = [
     affinity('narrows what a pod asks for: an empty term alone'),
     affinity('narrows what a pod asks for: an empty term beside another'),
   ),
-  ours('image volumes', 'data runs nowhere: not asked about', here('the image of a volume is not asked about')),
+  ours(
+    'image volumes',
+    'an index narrows, as the kubelet refuses one without its platform; a single manifest is mounted anywhere',
+    here('the image of a volume narrows where it is an index'),
+    here('the image of a volume does not narrow where it is a single manifest'),
+  ),
   ours(
     '429 and back-off',
     'the registry is left alone for as long as it says, for all of its images',

@@ -1,0 +1,36 @@
+import { whatNames } from './decide.ts';
+import type { SkipReason } from './eligibility.ts';
+import type { ExplainedImage, Findings, NarrowedImage } from './explanation.ts';
+import type { Platform } from './platform.ts';
+import type { PodImage } from './pod.ts';
+
+/** What there is to say about one of a template's images; `narrowed`: what they say of the set, where they were looked at. */
+export function explainImage(
+  image: PodImage,
+  narrowed: readonly NarrowedImage[],
+  skipped: SkipReason | undefined,
+  { lookupOf }: Findings,
+): ExplainedImage {
+  const told = { ...whatNames(image), platforms: [], skipped: [] };
+  const said = narrowed.find((entry) => entry.image === image)?.said;
+  if (said === undefined) return { ...told, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
+  if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
+  if (said.kind === 'set' && said.by === 'override') {
+    return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+  }
+  if (said.kind === 'failed' && image.isSurplus) {
+    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
+  }
+  const found = lookupOf(image);
+  if (found === undefined) return told;
+  if (!('error' in found)) {
+    const { isIndex: _isIndex, ...rest } = found;
+    return { ...told, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
+  }
+  return said.kind === 'anywhere' ? { ...told, anywhere: said.as } : { ...told, error: found.error };
+}
+
+function platformOf(text: string): Platform {
+  const [os = '', architecture = ''] = text.split('/');
+  return { os, architecture };
+}

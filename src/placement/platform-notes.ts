@@ -1,0 +1,27 @@
+import { isWebAssembly, type Platform } from './platform.ts';
+
+/**
+ * The variants of an architecture that every CPU with Linux and a kubelet runs. Others are levels of CPUs (GOAMD64, GOARM, GOARM64,
+ * GOPPC64, GORISCV64): an image that has nothing else dies on lesser ones. Nodes do not say their level, so it is not decided on.
+ */
+const BASELINES: Readonly<Record<string, readonly string[]>> = {
+  amd64: ['v1'],
+  arm: ['v5', 'v6'],
+  arm64: ['v8', 'v8.0'],
+  ppc64le: ['power8'],
+  riscv64: ['rva20u64'],
+};
+
+/** What people should know of an image's platforms: that it needs a RuntimeClass, or CPUs of a level. */
+export function platformNotes(platforms: readonly Platform[]): string[] {
+  if (isWebAssembly(platforms.map(({ architecture }) => architecture))) {
+    return ['WebAssembly: its pods need a RuntimeClass (spec.runtimeClassName)'];
+  }
+  return Object.entries(BASELINES).flatMap(([architecture, baseline]) => {
+    const builds = platforms.filter((platform) => platform.architecture === architecture);
+    const isForAll = builds.some(({ variant }) => variant === undefined || baseline.includes(variant));
+    const levels = [...new Set(builds.map(({ variant }) => `${architecture}/${variant}`))];
+    if (isForAll || levels.length === 0) return [];
+    return `only for ${levels.join(', ')}: nodes need ${levels.length === 1 ? 'that CPU level' : 'one of these CPU levels'}`;
+  });
+}

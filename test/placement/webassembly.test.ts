@@ -1,0 +1,153 @@
+import { expect } from 'chai';
+import { type Decision, decide } from '../../src/placement/decide.ts';
+import { explain, imagesToAsk } from '../../src/placement/explain.ts';
+import type { ExplainInput } from '../../src/placement/explanation.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
+import type { JsonObject } from '../../src/placement/json.ts';
+import { normaliseArchitecture } from '../../src/placement/platform.ts';
+import { decisionNote } from '../../src/placement/reasons.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { readWorkload } from '../../src/placement/workload.ts';
+import { input, known, settings, template } from './objects.ts';
+
+const WASM = known('wasi/wasm');
+const CLASS = { runtimeClassName: 'wasmtime' };
+const HELD =
+  'hold: no architecture for linux is common to all images: WebAssembly without a RuntimeClass (spec.runtimeClassName)';
+
+function told(decision: Decision): string {
+  if (decision.kind !== 'place') return `${decision.kind}: ${decisionNote(decision, 'linux', [])}`;
+  return `place ${decision.architectures.join()} (${decision.basis}${decision.followsCluster ? ', follows' : ''})`;
+}
+
+type Row = readonly [
+  given: string,
+  answers: Readonly<Record<string, ImageAnswer>>,
+  spec: JsonObject,
+  expected: string,
+  more?: Partial<Settings>,
+];
+
+describe('an image that is WebAssembly', () => {
+  const rows: readonly Row[] = [
+    ['in a pod with a RuntimeClass', { a: WASM }, CLASS, 'place amd64,arm64 (cluster, follows)'],
+    ['beside a container for arm64', { a: WASM, b: known('linux/arm64') }, CLASS, 'place arm64 (images)'],
+    ['for wasip1', { a: known('wasip1/wasm') }, CLASS, 'place amd64,arm64 (cluster, follows)'],
+    ['for wasip2 and js', { a: known('wasip2/wasm,js/wasm') }, CLASS, 'place amd64,arm64 (cluster, follows)'],
+    ['for linux', { a: known('linux/wasm') }, CLASS, 'place amd64,arm64 (cluster, follows)'],
+    ['in a pod with an OS', { a: WASM }, { ...CLASS, os: { name: 'windows' } }, 'place amd64,arm64 (cluster, follows)'],
+    [
+      'under architectures.schedulable',
+      { a: WASM },
+      CLASS,
+      'place amd64 (cluster, follows)',
+      { schedulable: ['amd64'] },
+    ],
+    ['without a RuntimeClass', { a: WASM }, {}, `${HELD}: a; a (wasi/wasm)`],
+    ['with an empty one', { a: WASM }, { runtimeClassName: '' }, `${HELD}: a; a (wasi/wasm)`],
+    ['for linux, without a RuntimeClass', { a: known('linux/wasm') }, {}, `${HELD}: a; a (linux/wasm)`],
+    [
+      'without a RuntimeClass, beside another',
+      { a: known('linux/amd64'), b: WASM },
+      {},
+      `${HELD}: b; a (linux/amd64); b (wasi/wasm)`,
+    ],
+    [
+      'without a RuntimeClass, released',
+      { a: WASM },
+      {},
+      'place amd64,arm64 (released, follows)',
+      { noCommonArchitecture: 'release' },
+    ],
+    [
+      'by an override',
+      { a: WASM },
+      CLASS,
+      'place amd64,arm64 (cluster, follows)',
+      { overrides: [{ pattern: 'a', architectures: ['wasm'] }] },
+    ],
+    // What an index has for the pod's OS decides.
+    ['and linux in one index', { a: known('wasi/wasm,linux/amd64') }, {}, 'place amd64 (images)'],
+    [
+      'and linux in one index, with a RuntimeClass',
+      { a: known('wasi/wasm,linux/amd64') },
+      CLASS,
+      'place amd64 (images)',
+    ],
+    [
+      'and windows in one index',
+      { a: known('wasi/wasm,windows/amd64') },
+      CLASS,
+      'hold: no architecture for linux is common to all images: a (wasi/wasm, windows/amd64)',
+    ],
+    // The runtime of the RuntimeClass runs containers; a volume is mounted.
+    [
+      'in a volume',
+      { a: known('linux/amd64'), v: { ...WASM, isIndex: true } as ImageAnswer },
+      { ...CLASS, volumes: [{ name: 'data', image: { reference: 'v' } }] },
+      'hold: no architecture for linux is common to all images: a (linux/amd64); volume data: v (wasi/wasm)',
+    ],
+    [
+      'of no platform at all',
+      { a: known('') },
+      CLASS,
+      'hold: no architecture for linux is common to all images: a (none)',
+    ],
+  ];
+  for (const [given, answers, spec, expected, more = {}] of rows) {
+    it(`${given}: ${expected}`, () => {
+      const containers = Object.keys(answers).filter((name) => name !== 'v');
+      const given = { template: template(containers, spec), settings: more };
+      expect(told(decide(input(answers, given)))).to.equal(expected);
+    });
+  }
+
+  it('names a handful of images', () => {
+    const answers = Object.fromEntries([1, 2, 3, 4, 5].map((count) => [`w${count}`, WASM]));
+    expect(told(decide(input(answers)))).to.include(': w1, w2, w3 and 2 more; w1 (wasi/wasm)');
+  });
+
+  it('may say wasm32, as Docker did at first', () => {
+    expect(normaliseArchitecture('wasm32')).to.equal('wasm');
+  });
+});
+
+describe('an explanation of WebAssembly', () => {
+  const explained = (spec: JsonObject) => {
+    const workload = readWorkload({
+      kind: 'Pod',
+      metadata: { name: 'web' },
+      spec: { containers: [{ image: 'a' }], ...spec },
+    });
+    if (workload === undefined) throw new Error('no pod');
+    const asking: ExplainInput = {
+      workload,
+      applied: true,
+      namespace: { name: 'shop', labels: {}, preferred: undefined },
+      settings: settings(),
+      nodes: [],
+      namesOf: (image) => [image],
+    };
+    const asked = imagesToAsk(asking);
+    return explain(asking, {
+      lookupOf: (image) =>
+        asked.includes(image) ? { platforms: [{ os: 'wasi', architecture: 'wasm' }], skipped: [] } : undefined,
+      pullSecrets: [],
+      sourceOf: (key) => ({ value: key, source: 'default' }),
+    });
+  };
+
+  it('says that it does not narrow where there is a RuntimeClass', () => {
+    const { images, decision, advice } = explained(CLASS);
+    expect(images[0]).to.deep.include({ anywhere: 'webassembly', platforms: [{ os: 'wasi', architecture: 'wasm' }] });
+    expect(decision.kind).to.equal('place');
+    expect(advice.join()).not.to.include('runtimeClassName');
+  });
+
+  it('advises one where there is none', () => {
+    const { images, decision, advice } = explained({});
+    expect(images[0]).not.to.have.property('anywhere');
+    expect(decision.kind).to.equal('hold');
+    expect(advice[0]).to.equal('set runtimeClassName to a RuntimeClass that runs WebAssembly (a)');
+  });
+});

@@ -1,0 +1,43 @@
+import { expect } from 'chai';
+import { at } from '../support/cluster/json.ts';
+import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
+
+// archaware-controller up to 0.1 looked for nodes of the architecture wasm, which there are none of, whatever RuntimeClass a pod had.
+describe('a pod of WebAssembly', () => {
+  let product: Product;
+  let wasm: string;
+  const CLASS = { runtimeClassName: 'wasmtime' };
+  beforeEach(async () => {
+    product = await startProduct();
+    wasm = product.image('wasm', ['wasi/wasm']);
+  });
+  afterEach(() => product.stop());
+
+  it('goes wherever its RuntimeClass runs, as do pods of a DaemonSet', async () => {
+    await product.cluster.createPod({ name: 'a', images: [wasm], spec: CLASS });
+    await product.cluster.apply(workload('DaemonSet', 'agent', [wasm], { template: CLASS }));
+    await product.run();
+    await product.eventuallyTolerates('a', 'amd64', 'arm64');
+    await product.eventually('the template to tolerate both', async () => {
+      const set = await product.get('/apis/apps/v1/namespaces/default/daemonsets/agent');
+      return tolerated(at(set, 'spec', 'template', 'spec')).length === 2;
+    });
+  });
+
+  it('is held without a RuntimeClass, and an Event says so, as do plan and explain', async () => {
+    await product.cluster.createPod({ name: 'a', images: [wasm] });
+    await product.run();
+    const missing =
+      /WebAssembly without a RuntimeClass \(spec\.runtimeClassName\): \S+\/wasm:1; \S+\/wasm:1 \(wasi\/wasm\)/;
+    await product.eventuallyTold('NoCommonArchitecture', missing);
+    expect((await product.command(['plan'])).stdout).to.match(missing);
+    expect((await product.command(['explain', 'a'])).stdout).to.match(/next +set runtimeClassName to a RuntimeClass/);
+  });
+
+  it('is told by inspect', async () => {
+    const { stdout } = await product.command(['inspect', wasm]);
+    expect(stdout).to.match(
+      /wasm:1 +wasi\/wasm .*\n\nNotes\.\n.*\n\S+wasm:1 +WebAssembly: its pods need a RuntimeClass/,
+    );
+  });
+});
