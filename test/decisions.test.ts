@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+
+const FOLDER = new URL('../docs/decisions/', import.meta.url);
+const files = readdirSync(FOLDER).sort();
+
+describe('docs/decisions', () => {
+  it('are numbered without a hole, and each title has the number of its file', () => {
+    expect(files.map((file) => Number(file.slice(0, 3)))).to.deep.equal(files.map((_, index) => index + 1));
+    for (const file of files) expect(readFileSync(new URL(file, FOLDER), 'utf8'), file).to.match(titleOf(file));
+  });
+
+  it('refer to nothing outside of the repository', () => {
+    for (const file of files) {
+      expect(readFileSync(new URL(file, FOLDER), 'utf8'), file).not.to.match(/\b(the (design|facts|issue)|Issue \d)\b/);
+    }
+  });
+});
+
+function titleOf(file: string): RegExp {
+  return new RegExp(`^# ${file.slice(0, 3)}: \\S`);
+}
