@@ -37,6 +37,8 @@ const ANSWERS: Readonly<Record<string, ImageAnswer>> = {
   amd64: platforms('amd64'),
   arm64: platforms('arm64'),
   several: { kind: 'known', platforms: ['linux', 'windows'].map((os) => ({ os, architecture: 'amd64' })) },
+  single: { kind: 'known', platforms: [{ os: 'linux', architecture: 's390x' }], isIndex: false },
+  wasm: { kind: 'known', platforms: [{ os: 'wasi', architecture: 'wasm' }], isIndex: true },
   none: platforms(),
   pending: { kind: 'pending' },
   failed,
@@ -244,12 +246,23 @@ const container = fc.record(
   },
   { requiredKeys: ['name', 'image'] },
 );
+const volume = fc.record({
+  name: mostly(fc.constantFrom('data', 'other')),
+  image: mostly(
+    fc.record(
+      { reference: mostly(fc.constantFrom(...Object.keys(ANSWERS))), pullPolicy: fc.constantFrom('Always', 'Never') },
+      { requiredKeys: [] },
+    ),
+  ),
+});
 const spec = fc.record(
   {
     containers: mostly(
       fc.oneof({ arbitrary: fc.array(container, { minLength: 1, maxLength: 3 }), weight: 8 }, many(container)),
     ),
     initContainers: mostly(many(container)),
+    volumes: mostly(many(volume)),
+    runtimeClassName: mostly(fc.constantFrom('', 'wasmtime')),
     tolerations: mostly(many(mostly(toleration))),
     affinity: mostly(affinity),
     nodeSelector: mostly(fc.dictionary(key, architecture, { maxKeys: 2 })),

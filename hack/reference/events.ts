@@ -22,7 +22,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     about: ['Pod', 'DaemonSet'],
     meaning:
       'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on.',
-    next: 'Use images that share one. `placement.noCommonArchitecture` says what becomes of the pod.',
+    next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` says what becomes of the pod.',
   },
   OpenPlacement: {
     about: ['Pod', 'DaemonSet'],

@@ -32,7 +32,7 @@ export type ImageErrorDetails = {
   readonly endpoint?: string;
   /** Whether another credential may bring another answer, whatever the code says; a token service's answers are such. */
   readonly byCredential?: boolean;
-  /** Whether the registry has a single manifest there, of what is no image, or of one that names no platform. */
+  /** Whether the registry has a single manifest there: of an artifact, or of an image that names no platform. */
   readonly isSingleManifest?: boolean;
   /** For debugging; never printed where users read. */
   readonly cause?: unknown;

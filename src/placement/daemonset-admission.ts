@@ -72,6 +72,6 @@ function knownTolerations(
 }
 
 /** What of a template decides about its set: without it, an update changes nothing that we had given. */
-function whatDecides({ images, os, statement, labels }: PodTemplate): string {
-  return JSON.stringify([images, os, statement, labels]);
+function whatDecides({ images, os, hasRuntimeClass, statement, labels }: PodTemplate): string {
+  return JSON.stringify([images, os, hasRuntimeClass, statement, labels]);
 }

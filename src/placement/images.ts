@@ -22,7 +22,7 @@ export type ImageAnswer =
       readonly sinceMs: number;
       /** Milliseconds until the next look-up. */
       readonly retryInMs: number;
-      /** Whether there is a single manifest, of what is no image, or of one that names no platform. */
+      /** Whether there is a single manifest: of an artifact, or of an image that names no platform. */
       readonly isSingleManifest?: boolean;
     };
 

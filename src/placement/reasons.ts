@@ -32,7 +32,8 @@ export function noCommonArchitectureNote(
 /** The images of a pod that have nothing in common, and which of them lack a RuntimeClass. */
 export function describeHeld(images: readonly ImageSet[]): string {
   const wasm = webAssemblyAmong(images);
-  const missing = wasm.length === 0 ? '' : `WebAssembly without a RuntimeClass (spec.runtimeClassName): ${few(wasm)}; `;
+  const missing =
+    wasm.length === 0 ? '' : `WebAssembly without a RuntimeClass (set spec.runtimeClassName): ${few(wasm)}; `;
   return missing + describeSets(images);
 }
 

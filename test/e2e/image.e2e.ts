@@ -11,6 +11,7 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
 import { ARCHITECTURES, OWN_ARCHITECTURE, pushBaseImage } from './support/base-image.ts';
 import { isInstalled, type Program, run, runWith } from './support/programs.ts';
+import { keepProjectImage } from './support/project-image.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const MANIFEST = join(ROOT, 'manifests/archaware-controller.yaml');
@@ -55,6 +56,9 @@ describe('the image', function () {
         tag,
       );
     built = [await build('first'), await build('second')];
+    const [repository = '', digest = ''] = built[0]?.trim().split(':first@') ?? [];
+    // The real node runs it, if that is next.
+    await keepProjectImage({ repository, digest });
   });
 
   after(async () => {

@@ -1,13 +1,19 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, listAt, textAt } from '../../hack/cluster/json.ts';
+import { at } from '../../hack/cluster/json.ts';
 import { nodeAddresses } from '../../hack/cluster/node-config.ts';
 import { nodeImages } from '../../hack/cluster/node-images.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
-import { isGoing, nameOf, ours, scheduledOn, taints, tolerations } from './support/objects.ts';
-import { isReviewed, streamPods } from './support/pod-stream.ts';
+import { isGoing, ours, scheduledOn, taints, tolerations } from './support/objects.ts';
+import { streamPods } from './support/pod-stream.ts';
 import { imageBuilders } from './support/project-image.ts';
+import {
+  eventuallyOn,
+  isTrusted,
+  nothingIsLeft,
+  passedUnreviewed,
+  reviewsPods,
+  whatIsThere,
+} from './support/real-checks.ts';
 import { needsRealNode } from './support/real-node.ts';
 import {
   configurationEdit,
@@ -22,7 +28,6 @@ import type { World } from './support/world.ts';
 
 const DEPLOYMENT = 'archaware-controller';
 const RELEASE = ['archaware', '--namespace', 'archaware'];
-const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 /** `hack/verify.sh --all` asks for more. */
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 3);
 const PODS_PER_SECOND = 30;
@@ -46,19 +51,8 @@ describe('a real node', function () {
   });
   after(() => real?.stop());
   afterEach(async function () {
-    if (this.currentTest?.state === 'failed') console.log(await whatIsThere());
+    if (this.currentTest?.state === 'failed') console.log(await whatIsThere(world));
   });
-
-  /** For whoever reads of a failure. */
-  async function whatIsThere(): Promise<string> {
-    const parts = [
-      ['get', 'nodes,pods', '-A', '-o', 'wide'],
-      ['get', 'events', '-A', '--sort-by=.lastTimestamp'],
-      ['-n', 'archaware', 'logs', '-l', `app.kubernetes.io/name=${DEPLOYMENT}`, '--tail=20', '--prefix'],
-    ];
-    const shown = await Promise.all(parts.map((args) => world.cluster.kubectl(args)));
-    return shown.map(({ stdout, stderr }) => stdout.split('\n').slice(-60).join('\n') + stderr).join('\n');
-  }
 
   describe('itself', () => {
     const ns = 'plain';
@@ -203,31 +197,19 @@ describe('a real node', function () {
         limit,
         configurationEdit(...lines),
       );
-      await eventually('every webhook to have a caBundle', isTrusted);
-      await eventually('a new pod to be reviewed', async () => {
-        const seen = await real.kubectl(
-          '-n',
-          ns,
-          'run',
-          'probe',
-          `--image=${images.get('index-both')}`,
-          '--dry-run=server',
-          '-o',
-          'json',
-        );
-        return isReviewed(JSON.parse(seen));
-      });
+      await eventually('every webhook to have a caBundle', () => isTrusted(world));
+      await eventually('a new pod to be reviewed', () => reviewsPods(world, ns, images.get('index-both') ?? ''));
     });
 
     it(`lets no pod pass unreviewed in ${RESTARTS} rolling restarts, at ${PODS_PER_SECOND} pods a second`, async () => {
-      const passed = await passedUnreviewed();
+      const passed = await passedUnreviewed(world);
       const stream = streamPods(world, ns, images.get(`index-${other}`) ?? '', PODS_PER_SECOND);
       const restarting = restart(RESTARTS);
       await restarting.catch(() => undefined);
       const { created, unreviewed } = await stream.stop();
       await restarting;
       console.log(`        ${RESTARTS} restarts, ${created} pods, ${unreviewed.length} unreviewed`);
-      expect((await passedUnreviewed()).slice(passed.length)).to.deep.equal([]);
+      expect((await passedUnreviewed(world)).slice(passed.length)).to.deep.equal([]);
       expect(unreviewed).to.deep.equal([]);
     }).timeout(60_000 + RESTARTS * 120_000);
 
@@ -235,14 +217,15 @@ describe('a real node', function () {
       for (let count = 0; count < times; count += 1) {
         await real.kubectl('-n', 'archaware', 'rollout', 'restart', `deployment/${DEPLOYMENT}`);
         await real.kubectl('-n', 'archaware', 'rollout', 'status', `deployment/${DEPLOYMENT}`, '--timeout=2m');
-        const old = async () => (await world.list('Pod', 'archaware')).filter(isGoing);
-        await eventually('the old replicas to be gone', async () => (await old()).length === 0);
       }
+      // The next restart begins while a replica of the last one still ends, as in the hands of somebody in a hurry.
+      const old = async () => (await world.list('Pod', 'archaware')).filter(isGoing);
+      await eventually('the old replicas to be gone', async () => (await old()).length === 0);
     }
 
     it('is uninstalled as the documents say, and leaves nothing', async () => {
       await real.block('docs/admission.md', 'node dist/main.js clean', { 'main.js clean': 'main.js clean --yes' });
-      await nothingIsLeft();
+      await nothingIsLeft(world);
       await real.kubectl('delete', 'namespace', ns);
     }).timeout(300_000);
   });
@@ -277,7 +260,7 @@ describe('a real node', function () {
 
     it('is installed, with the webhook on from the start', async () => {
       await helmed(['install', ...RELEASE, CHART_PATH, '--create-namespace', ...waiting], values);
-      await eventually('every webhook to have a caBundle', isTrusted);
+      await eventually('every webhook to have a caBundle', () => isTrusted(world));
     });
 
     it('passes helm test', async () => {
@@ -304,7 +287,7 @@ describe('a real node', function () {
 
     it('is uninstalled: the hook cleans first, and nothing is left', async () => {
       await helmed(['uninstall', ...RELEASE, '--wait', '--timeout', '3m']);
-      await nothingIsLeft();
+      await nothingIsLeft(world);
       await eventually('nothing to be left in the namespace but what every namespace has', async () => {
         const left = await real.kubectl('-n', 'archaware', 'get', 'all,configmaps,secrets,leases', '-o', 'name');
         if (left === 'configmap/kube-root-ca.crt\n') return true;
@@ -313,35 +296,10 @@ describe('a real node', function () {
     });
   });
 
-  /** Real containers take longer than what kwok plays, on a machine that others share. */
   const eventually = <T>(what: string, condition: () => Promise<T | false | undefined>) =>
-    world.cluster.waitFor(what, condition, 120_000);
+    eventuallyOn(world)(what, condition);
   const eventuallyTold = (namespace: string, reason: string, note: RegExp) =>
     eventually(`an Event ${reason} like ${note}`, async () =>
       (await world.events(namespace, reason)).find((text) => note.test(text)),
     );
-
-  async function isTrusted(): Promise<boolean> {
-    const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
-    return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
-  }
-
-  /** What the API server's log says of webhooks that it could not ask. */
-  async function passedUnreviewed(): Promise<string[]> {
-    const log = await readFile(join(world.cluster.directory, 'kube-apiserver.log'), 'utf8');
-    return log.split('\n').filter((line) => /failing open .*archaware/i.test(line));
-  }
-
-  /** No taint, no toleration, no gate, and no configuration of admission. */
-  async function nothingIsLeft(): Promise<void> {
-    for (const node of await world.list('Node', '')) expect(taints(node), nameOf(node)).to.deep.equal([]);
-    const pods = listAt((await world.cluster.request('GET', '/api/v1/pods')).body, 'items');
-    // Its own may still be ending, and tolerate the taint by their own manifest.
-    const others = pods.filter((one) => at(one, 'metadata', 'namespace') !== 'archaware');
-    const marked = others.filter((one) =>
-      /archaware[.]dev|supported-arch/.test(JSON.stringify([at(one, 'metadata'), at(one, 'spec')])),
-    );
-    expect(marked.map((one) => `${textAt(one, 'metadata', 'namespace')}/${nameOf(one)}`)).to.deep.equal([]);
-    expect((await world.cluster.request('GET', WEBHOOKS)).status).to.equal(404);
-  }
 });

@@ -344,6 +344,40 @@ describe('a new pod whose images have nothing in common', () => {
     ['hold, as what may be used at all excludes it', pod(), { ...affinity({ schedulable: ['s390x'] }) }, GATED],
   ]);
 
+  const wasm = { answers: { a: known('wasi/wasm') } };
+  const withVolume = pod({ volumes: [{ name: 'data', image: { reference: 'v' } }] });
+  const index = {
+    answers: {
+      a: AMD,
+      v: { kind: 'known', platforms: [{ os: 'linux', architecture: 'arm64' }], isIndex: true } as const,
+    },
+  };
+  const single = { answers: { a: AMD, v: { ...index.answers.v, isIndex: false } } };
+  check([
+    ['WebAssembly, held', pod(), { ...affinity(), ...wasm }, GATED],
+    ['WebAssembly, rejected', pod(), { ...affinity(reject), ...wasm }, 'rejected'],
+    [
+      'WebAssembly with a RuntimeClass',
+      pod({ runtimeClassName: 'w' }),
+      { ...by('taints'), ...wasm },
+      `patched: ${BOTH_TOLERATED}; ${NOTED}`,
+    ],
+    ['an index in a volume, rejected', withVolume, { ...affinity(reject), ...index }, 'rejected'],
+    [
+      'a single manifest in a volume',
+      withVolume,
+      { ...affinity(reject), ...single },
+      `patched: affinity arch In amd64; ${NOTED}`,
+    ],
+  ]);
+
+  it('says that a RuntimeClass is missing when it refuses WebAssembly', () => {
+    expect(admit(pod(), { ...affinity(reject), ...wasm })).to.have.property(
+      'message',
+      'no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName): a; a (wasi/wasm)',
+    );
+  });
+
   it('names each image with its platforms when it refuses', () => {
     expect(admit(two, { ...affinity(reject), ...apart })).to.deep.equal({
       kind: 'rejected',

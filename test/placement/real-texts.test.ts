@@ -77,7 +77,7 @@ describe('what a real runtime says', () => {
       expect(verdictOf(died(code, text), ARM)).to.equal(`${reason} does-not-run, evicted`);
     });
 
-    it(`${by}, of an image that says this one, or a script: that is no reason to evict`, () => {
+    it(`${by}, of an image that says this one, or a script: the pod is not evicted`, () => {
       const lies = 'exec-format-error says-it-runs, not evicted';
       expect(verdictOf(died(code, text), BOTH)).to.equal(isFormat ? lies : 'nothing');
       expect(verdictOf(died(code, text), ARM, AMD)).to.equal(isFormat ? lies : 'nothing');

@@ -13,7 +13,7 @@ import { input, known, settings, template } from './objects.ts';
 const WASM = known('wasi/wasm');
 const CLASS = { runtimeClassName: 'wasmtime' };
 const HELD =
-  'hold: no architecture for linux is common to all images: WebAssembly without a RuntimeClass (spec.runtimeClassName)';
+  'hold: no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName)';
 
 function told(decision: Decision): string {
   if (decision.kind !== 'place') return `${decision.kind}: ${decisionNote(decision, 'linux', [])}`;

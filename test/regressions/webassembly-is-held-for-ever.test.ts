@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { at } from '../support/cluster/json.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
-// archaware-controller up to 0.1 looked for nodes of the architecture wasm, which there are none of, whatever RuntimeClass a pod had.
+// archaware-controller up to 0.1 looked for nodes of the architecture wasm, whatever RuntimeClass a pod had. No node has it.
 describe('a pod of WebAssembly', () => {
   let product: Product;
   let wasm: string;
@@ -28,13 +28,13 @@ describe('a pod of WebAssembly', () => {
     await product.cluster.createPod({ name: 'a', images: [wasm] });
     await product.run();
     const missing =
-      /WebAssembly without a RuntimeClass \(spec\.runtimeClassName\): \S+\/wasm:1; \S+\/wasm:1 \(wasi\/wasm\)/;
+      /WebAssembly without a RuntimeClass \(set spec\.runtimeClassName\): \S+\/wasm:1; \S+\/wasm:1 \(wasi\/wasm\)/;
     await product.eventuallyTold('NoCommonArchitecture', missing);
     expect((await product.command(['plan'])).stdout).to.match(missing);
     expect((await product.command(['explain', 'a'])).stdout).to.match(/next +set runtimeClassName to a RuntimeClass/);
   });
 
-  it('is told by inspect', async () => {
+  it('needs a RuntimeClass, says inspect', async () => {
     const { stdout } = await product.command(['inspect', wasm]);
     expect(stdout).to.match(
       /wasm:1 +wasi\/wasm .*\n\nNotes\.\n.*\n\S+wasm:1 +WebAssembly: its pods need a RuntimeClass/,

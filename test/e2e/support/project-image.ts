@@ -1,6 +1,9 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { binaries } from '../../../hack/cluster/spawn.ts';
 import { pushBaseImage } from './base-image.ts';
 import { type Program, run, runWith } from './programs.ts';
 
@@ -12,8 +15,57 @@ export const imageBuilders = ['buildah', 'git'] as const;
 /** Where hack/build.sh has pushed the image of the last commit. */
 export type ProjectImage = { readonly repository: string; readonly digest: string };
 
+const DAY_MS = 86_400_000;
+
+/** What the image is made of and by, in the last commit. */
+const SOURCES = [
+  ...['src', 'package.json', 'package-lock.json', 'LICENSE', 'Dockerfile', 'hack/build.mjs', 'hack/build.sh'],
+  ...['test/e2e/support/base-image.ts'],
+];
+
+/**
+ * Pushes the project's image to a host of 127.0.0.1. It is built once for the same sources and version of Node.js: a copy stays
+ * beside the binaries of the cluster for a day.
+ */
+export async function pushProjectImage(directory: string, host: string): Promise<ProjectImage> {
+  const copy = await copyPath();
+  const repository = `${host}/team/archaware-controller`;
+  if (existsSync(copy)) {
+    await crane('push', '--index', join(copy, 'layout'), `${repository}:real`);
+    return { repository, digest: await readFile(join(copy, 'digest'), 'utf8') };
+  }
+  const built = await buildProjectImage(directory, host);
+  await keepProjectImage(built);
+  return built;
+}
+
+/** Makes the copy, of an image of the last commit that is at a registry. */
+export async function keepProjectImage({ repository, digest }: ProjectImage): Promise<void> {
+  const copy = await copyPath();
+  if (existsSync(copy)) return;
+  const copies = dirname(copy);
+  await mkdir(copies, { recursive: true });
+  const unfinished = await mkdtemp(join(copies, '.new-'));
+  await crane('pull', '--format=oci', `${repository}@${digest}`, join(unfinished, 'layout'));
+  await writeFile(join(unfinished, 'digest'), digest);
+  // Another process may have made the same one meanwhile.
+  await rename(unfinished, copy).catch(() => rm(unfinished, { recursive: true }));
+  for (const old of await readdir(copies)) {
+    const { mtimeMs } = await stat(join(copies, old));
+    if (Date.now() - mtimeMs > DAY_MS) await rm(join(copies, old), { recursive: true, force: true });
+  }
+}
+
+async function copyPath(): Promise<string> {
+  const trees = await run(['git', '-C', ROOT], 'rev-parse', ...SOURCES.map((path) => `HEAD:${path}`));
+  const hash = createHash('sha256').update(trees).update(process.version).digest('hex');
+  return join(dirname(binaries()), 'images', hash);
+}
+
+const crane = (...args: readonly string[]) => run([join(binaries(), 'crane')], ...args, '--insecure');
+
 /** Builds the project's image as people do, on a base image of this machine's Node.js, and pushes it to a host of 127.0.0.1. */
-export async function buildProjectImage(directory: string, host: string): Promise<ProjectImage> {
+async function buildProjectImage(directory: string, host: string): Promise<ProjectImage> {
   const scratch = join(directory, 'scratch');
   const checkout = join(directory, 'checkout');
   const storage = join(directory, 'storage');

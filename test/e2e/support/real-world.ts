@@ -3,7 +3,10 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { nodeFiles } from '../../../hack/cluster/node-config.ts';
 import { podImage } from '../../../hack/cluster/node-images.ts';
+import { takesPods } from '../../../hack/cluster/nodes.ts';
 import type { RealNode } from '../../../hack/cluster/real-node.ts';
 import { binaries } from '../../../hack/cluster/spawn.ts';
 import { index } from '../../../testimg/build.ts';
@@ -11,7 +14,7 @@ import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { makeWorkplace, type Workplace } from '../../support/doc-blocks.ts';
-import { buildProjectImage, type ProjectImage } from './project-image.ts';
+import { type ProjectImage, pushProjectImage } from './project-image.ts';
 import { startWorld, type World } from './world.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -32,14 +35,14 @@ export type RealWorld = {
   stop(): Promise<void>;
 };
 
-/** Starts it. The image is built meanwhile and afterwards. */
+/** Starts it. The image is built meanwhile and afterwards, unless there is a copy of it. */
 export async function startRealWorld(): Promise<RealWorld> {
   const world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
   const { cluster, registry } = world;
   const { node } = cluster;
   if (node === undefined) throw new Error('the cluster has no node');
   const directory = await mkdtemp(join(tmpdir(), 'archaware-real-'));
-  const built = buildProjectImage(directory, registry.host);
+  const built = pushProjectImage(directory, registry.host);
   // Whoever asks for it is answered with the error.
   built.catch(() => undefined);
   const other = otherArchitecture(node);
@@ -98,8 +101,22 @@ export async function startRealWorld(): Promise<RealWorld> {
 export async function installManifest(real: RealWorld): Promise<ProjectImage> {
   const image = await real.image();
   const name = { 'registry.example.com/you/archaware-controller:0.1.0': `${image.repository}@${image.digest}` };
-  await real.block('docs/install.md', 'kubectl apply -f manifests/archaware-controller.yaml', name);
+  await real.block('docs/install.md', 'kubectl apply -f archaware.yaml', name);
   return image;
+}
+
+/** Lets the real node register once more, with these keys of the kubelet's configuration changed. Its pods begin again. */
+export async function registerAgain(
+  { world, node }: RealWorld,
+  keys: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const { cluster } = world;
+  const { kubelet } = nodeFiles(cluster.directory);
+  await writeFile(kubelet, stringify({ ...parse(await readFile(kubelet, 'utf8')), ...keys }));
+  await cluster.cutNodePower();
+  await world.remove('Node', '', node.name);
+  await cluster.startNode();
+  await cluster.waitFor('the node to take pods', () => takesPods(cluster.request, node.name), 90_000);
 }
 
 /** Puts lines at the top of config.yaml in the ConfigMap, in the place of those of the same key, by an editor. */
@@ -117,18 +134,19 @@ export function configurationEdit(...lines: readonly string[]): string {
 export const otherArchitecture = ({ architecture }: RealNode) => (architecture === 'amd64' ? 'arm64' : 'amd64');
 
 /** The one shell block of a document that holds the text. */
-async function shellBlock(document: string, text: string): Promise<string> {
+export async function shellBlock(document: string, text: string): Promise<string> {
   const markdown = await readFile(join(ROOT, document), 'utf8');
   const blocks = [...markdown.matchAll(/^```sh.*\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
-  const [found, ...more] = blocks.filter((script) => script.includes(text));
-  if (found === undefined || more.length > 0) throw new Error(`${document}: ${more.length + 1} blocks with ${text}`);
+  const all = blocks.filter((script) => script.includes(text));
+  const [found] = all;
+  if (found === undefined || all.length > 1) throw new Error(`${document}: ${all.length} blocks with ${text}`);
   return found;
 }
 
 type Architecture = RealNode['architecture'];
 
 /** Images that have something to run: `program-`: one manifest, `index-`: an index of it. */
-async function pushPrograms({ registry }: World, own: Architecture, other: Architecture): Promise<void> {
+export async function pushPrograms({ registry }: World, own: Architecture, other: Architecture): Promise<void> {
   const [right, wrong, lies] = await Promise.all([podImage(own), podImage(other), podImage(other, own)]);
   const entries = [
     { of: right, platform: { os: 'linux', architecture: own } },

@@ -1,0 +1,91 @@
+/** What tests on a real node ask of an installation. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, listAt, textAt } from '../../../hack/cluster/json.ts';
+import { nameOf, taints } from './objects.ts';
+import { isReviewed } from './pod-stream.ts';
+import type { RealWorld } from './real-world.ts';
+import { pod } from './workloads.ts';
+import { pathOf, type World } from './world.ts';
+
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+/** Real containers take longer than what kwok plays, on a machine that others share. */
+const DEADLINE_MS = 120_000;
+
+export const eventuallyOn =
+  (world: World) =>
+  <T>(what: string, condition: () => Promise<T | false | undefined>, deadlineMs = DEADLINE_MS): Promise<T> =>
+    world.cluster.waitFor(what, condition, deadlineMs);
+
+/** Whether the API server can call every webhook. */
+export async function isTrusted(world: World): Promise<boolean> {
+  const hooks = listAt((await world.cluster.request('GET', WEBHOOKS)).body, 'webhooks');
+  return hooks.length > 0 && hooks.every((hook) => at(hook, 'clientConfig', 'caBundle') !== undefined);
+}
+
+/** Whether admission answers for a new pod; a dry run creates none. */
+export async function reviewsPods(world: World, namespace: string, image: string): Promise<boolean> {
+  const probe = pod(namespace, 'probe', { images: [image] });
+  const answer = await world.cluster.request('POST', `${pathOf('Pod', namespace)}?dryRun=All`, probe);
+  return isReviewed(answer.body);
+}
+
+/** What the API server's log says of webhooks that it could not ask. */
+export async function passedUnreviewed(world: World): Promise<string[]> {
+  const log = await readFile(join(world.cluster.directory, 'kube-apiserver.log'), 'utf8');
+  return log.split('\n').filter((line) => /failing open .*archaware/i.test(line));
+}
+
+/** Throws where there is a taint, a toleration, a gate, a record, or a configuration of admission. `others`: taints of others that stay. */
+export async function nothingIsLeft(world: World, others: readonly string[] = []): Promise<void> {
+  for (const node of await world.list('Node', '')) {
+    expect(
+      taints(node).filter((taint) => !others.includes(taint)),
+      nameOf(node),
+    ).to.deep.equal([]);
+    expect(JSON.stringify(node), nameOf(node)).not.to.match(/archaware[.]dev|accelerators\//);
+  }
+  const pods = listAt((await world.cluster.request('GET', '/api/v1/pods')).body, 'items');
+  // Its own may still be ending, and tolerate the taint by their own manifest.
+  const rest = pods.filter((one) => at(one, 'metadata', 'namespace') !== 'archaware');
+  const marked = rest.filter((one) =>
+    /archaware[.]dev|supported-arch/.test(JSON.stringify([at(one, 'metadata'), at(one, 'spec')])),
+  );
+  expect(marked.map((one) => `${textAt(one, 'metadata', 'namespace')}/${nameOf(one)}`)).to.deep.equal([]);
+  expect((await world.cluster.request('GET', WEBHOOKS)).status).to.equal(404);
+}
+
+/** Kinds of objects that manifests of archaware have outside of its namespace. */
+const KINDS = [
+  ...['clusterroles', 'clusterrolebindings', 'namespaces', 'validatingadmissionpolicies'],
+  ...['validatingadmissionpolicybindings', 'mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'],
+  'mutatingwebhookconfigurations',
+];
+
+/** Waits until no object of a manifest is there. */
+export async function eventuallyNoObjects(real: RealWorld): Promise<void> {
+  await eventuallyOn(real.world)('no object to be left', async () => {
+    const found = await real.kubectl(
+      'get',
+      KINDS.join(),
+      '-l',
+      'app.kubernetes.io/name=archaware-controller',
+      '-o',
+      'name',
+    );
+    if (found === '') return true;
+    throw new Error(found);
+  });
+}
+
+/** For a failed test: the nodes, the pods, the Events and the end of the logs. */
+export async function whatIsThere(world: World): Promise<string> {
+  const parts = [
+    ['get', 'nodes,pods', '-A', '-o', 'wide'],
+    ['get', 'events', '-A', '--sort-by=.lastTimestamp'],
+    ['-n', 'archaware', 'logs', '-l', 'app.kubernetes.io/name=archaware-controller', '--tail=20', '--prefix'],
+  ];
+  const shown = await Promise.all(parts.map((args) => world.cluster.kubectl(args)));
+  return shown.map(({ stdout, stderr }) => stdout.split('\n').slice(-60).join('\n') + stderr).join('\n');
+}
