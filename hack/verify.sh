@@ -2,7 +2,7 @@
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
 #
 #   hack/verify.sh        what CI runs
-#   hack/verify.sh --all  and 20 rolling restarts on the real node, test/long, and Karpenter
+#   hack/verify.sh --all  and 20 rolling restarts on the real node, test/long, Karpenter, cert-manager, and Kubernetes 1.30 and 1.33
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set.
 set -euo pipefail
@@ -51,4 +51,10 @@ if [[ -n $all ]]; then
   step "Karpenter, on the real control plane"
   hack/cluster/build-karpenter.sh
   WRITE_TABLE=1 npm run test:autoscalers
+  step "cert-manager, on a real node"
+  hack/cluster/build-cert-manager.sh
+  npm run test:neighbours
+  step "Kubernetes 1.30 and 1.33"
+  hack/cluster/build-versions.sh
+  npm run test:versions
 fi

@@ -8,6 +8,9 @@ import { waitFor } from './wait.ts';
 /** Where `build.sh` puts the binaries. */
 export const binaries = (): string => process.env.ARCHAWARE_BIN ?? join(homedir(), '.cache', 'archaware', 'bin');
 
+/** The minor version of an older Kubernetes that the control plane is to be of; undefined: that of build.sh. */
+export const olderKubernetes = (): string | undefined => process.env.ARCHAWARE_KUBERNETES || undefined;
+
 export interface ComponentOptions {
   /** The binary's name, and that of its log. */
   readonly name: string;
@@ -50,11 +53,17 @@ export async function startComponent(options: ComponentOptions): Promise<Compone
   }
 }
 
-/** The path of a binary of build.sh or build-node.sh. */
+const versioned: ReadonlySet<string> = new Set(['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']);
+
+/** The path of a binary of build.sh, build-node.sh or build-versions.sh. */
 function binary(name: string): string {
-  const found = [name, join('node', name)].map((path) => join(binaries(), path)).find(existsSync);
+  const older = versioned.has(name) ? olderKubernetes() : undefined;
+  const [places, script] = older ? [[older], 'build-versions.sh'] : [['', 'node'], 'build.sh'];
+  const found = places.map((place) => join(binaries(), place, name)).find(existsSync);
   if (found) return found;
-  throw new Error(`${name} is not in ${binaries()}: run hack/cluster/build.sh, or set ARCHAWARE_BIN`);
+  throw new Error(
+    `${name} is not in ${join(binaries(), places[0] ?? '')}: run hack/cluster/${script}, or set ARCHAWARE_BIN`,
+  );
 }
 
 async function spawnLogged(command: string, options: ComponentOptions): Promise<ChildProcess> {

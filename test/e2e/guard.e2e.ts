@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { type Client, expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
+import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { manifestOf130 } from '../support/manifest.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import {
@@ -39,7 +40,10 @@ type Form = {
 const FORMS: readonly Form[] = [
   {
     form: 'by form, as the manifest for 1.30 has them',
-    options: { manifest: await manifestOf130(), cluster: { apiServerArgs: ['--emulated-version=1.33'] } },
+    options: {
+      manifest: await manifestOf130(),
+      cluster: olderKubernetes() ? {} : { apiServerArgs: ['--emulated-version=1.33'] },
+    },
     allowed: [...NODES_ALLOWED_BY_FORM, ...NODES_ALLOWED_WITHOUT_DOMAINS],
     refused: [],
   },

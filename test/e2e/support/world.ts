@@ -4,6 +4,7 @@ import { at, listAt } from '../../../hack/cluster/json.ts';
 import type { NodeOptions } from '../../../hack/cluster/nodes.ts';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
+import { olderKubernetes } from '../../../hack/cluster/spawn.ts';
 import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import {
@@ -13,7 +14,7 @@ import {
   runBundle,
   startController,
 } from '../../support/controller-process.ts';
-import { type Guard, manifestWithoutDeployment } from '../../support/manifest.ts';
+import { type Guard, manifestOf130, manifestWithoutDeployment } from '../../support/manifest.ts';
 import { tolerations } from './objects.ts';
 import type { KubernetesObject } from './workloads.ts';
 
@@ -115,7 +116,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       const nodes = options.nodes ?? ['amd64', 'arm64'].map((name) => ({ name: `${name}-1`, architecture: name }));
       await Promise.all([
         ...nodes.map((node) => cluster.createNode(node)),
-        options.manifest !== '' && cluster.apply(options.manifest ?? (await manifestWithoutDeployment(options.guard))),
+        options.manifest !== '' && cluster.apply(options.manifest ?? (await manifestOf(options.guard))),
       ]);
       const kubeconfig =
         options.manifest === ''
@@ -131,6 +132,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     throw error;
   }
 }
+
+/** The single manifest for the Kubernetes that runs. */
+const manifestOf = (guard?: Guard) => (olderKubernetes() ? manifestOf130(guard) : manifestWithoutDeployment(guard));
 
 async function fill(registry: Registry): Promise<string[]> {
   const { host, account, url } = registry;
