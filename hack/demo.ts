@@ -64,7 +64,7 @@ async function showCluster(cluster: EmbeddedCluster): Promise<void> {
 }
 
 async function showWithout(cluster: EmbeddedCluster, registry: TestRegistry): Promise<void> {
-  heading(2, 'Without us: the scheduler does not ask what an image runs on');
+  heading(2, 'Without archaware: the scheduler does not ask what an image runs on');
   await deploy(cluster, objectsOf(WORKLOADS, registry.host));
   const seen = await watch(cluster, WORKLOADS, (entries) => entries.every(isCalm));
   table(
@@ -97,7 +97,7 @@ async function showWith(
   flags: readonly string[],
   workloads: readonly Workload[],
 ): Promise<void> {
-  heading(3, 'With us: nodes say what they are, pods say what they can');
+  heading(3, 'With archaware: nodes say what they are, pods say what they can');
   command('kubectl apply -f manifests/archaware-controller.yaml');
   command('node dist/main.js run');
   say();
@@ -153,12 +153,12 @@ function showReasons(seen: readonly WorkloadSeen[], host: string): void {
     for (const note of notes) wrapped(note.replaceAll(`${host}/`, '').replaceAll(host, 'the registry'), 2, 'red');
   }
   say();
-  say('The first is held, as no node could run it. The second is asked for again and again; after two minutes');
-  say('(images.fallbackAfter) it may go anywhere: what we cannot find out is no reason to keep a pod waiting.');
+  say('The first is held, because no node could run it. The second is looked up again and again; after two minutes');
+  say('(images.fallbackAfter) it may go anywhere, so that a registry outage does not block deployments.');
 }
 
 async function showClean(cluster: EmbeddedCluster, flags: readonly string[]): Promise<void> {
-  heading(4, 'And away again');
+  heading(4, 'And everything removed again');
   command('node dist/main.js clean --pods keep');
   const { code, stdout, stderr } = await runBundle(['clean', '--yes', '--pods', 'keep', ...flags]);
   say(stderr.trimEnd(), 'dim');
@@ -168,7 +168,7 @@ async function showClean(cluster: EmbeddedCluster, flags: readonly string[]): Pr
   const left = await traces(cluster);
   if (left.length > 0) throw new Unexpected(`clean left: ${left.join(', ')}`);
   say();
-  say('Looked at again: no taint, no annotation and no policy of ours is left, nor a toleration in a DaemonSet.');
+  say('Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet.');
   say(
     'Pods keep their tolerations, which are harmless now. Without --pods keep they would be replaced one by one, and',
   );

@@ -1,18 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 
-/** README.md, and every document below docs. */
+const below = (folder: string) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file));
+
+/** The documents at the top, every one below docs, and the README of any folder. */
 const documents = [
-  'README.md',
-  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.md'))
-    .map((file) => join('docs', file))
-    .sort(),
-];
+  ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
+  ...below('docs').filter((file) => file.endsWith('.md')),
+  ...['src', 'test', 'testimg', 'manifests', 'hack'].flatMap(below).filter((file) => basename(file) === 'README.md'),
+].sort();
 
 /** What the links of a text lead to, those to other sites left out; code is no link. */
 function linksIn(markdown: string): string[] {

@@ -1,4 +1,4 @@
-/** Text for people: headings, and tables whose cells may be coloured. Colours on a terminal only, and not with NO_COLOR. */
+/** Text for people: headings, and tables whose cells may be coloured. Colours on a terminal or with FORCE_COLOR, and not with NO_COLOR. */
 import { styleText } from 'node:util';
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan';
@@ -7,7 +7,8 @@ export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'blue' | 'mage
 export type Piece = { readonly text: string; readonly style?: Style };
 export type Cell = string | readonly Piece[];
 
-const colours = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+const wanted = process.stdout.isTTY === true || Boolean(process.env.FORCE_COLOR);
+const colours = wanted && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 const MARGIN = '  ';
 const WIDTH = 100;
 

@@ -8,10 +8,10 @@ const INTRODUCTION = `Each key is a path in the file of \`--config\` (YAML), a v
 variable over the file over the default. In variables and flags lists are \`a,b\`; lists of objects and maps are YAML or JSON. Lists replace, they do not merge.
 \`config print\` shows every value and where it comes from, \`config validate FILE\` checks a file, \`config schema\` prints its JSON Schema.
 
-**Applies**: *at once* when the file changes; *after a restart* the others, of which the log says so. A file with a mistake changes nothing
-([Events](events.md): \`ConfigurationRejected\`). Variables and flags are those of the process.`;
+**Applies**: *at once* when the file changes, or *after a restart*, and then the log says so. A file with a mistake changes nothing
+([Events](events.md): \`ConfigurationRejected\`). Variables and flags belong to the process, so they change only with a restart.`;
 
-const POLICIES = `The fields of a policy. All that it names must match; the first policy that matches decides alone, and what it does not set is the global key's.`;
+const POLICIES = `The fields of a policy. A policy matches if everything that it names matches. The first policy that matches decides alone; for what it does not set, the global key applies.`;
 
 /** Every key, from the schema. */
 export function configurationPage(): Page {

@@ -6,32 +6,32 @@ import { code, heading, join, type Page, table } from './markdown.ts';
 const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readonly next: string }>> = {
   denied: {
     meaning: 'The registry answers 401 or 403, with every credential that fits and without any.',
-    next: 'A credential that may read the image. A wrong one is passed over silently where another works.',
+    next: 'Provide a credential that may read the image. A wrong credential is ignored silently if another works.',
   },
   'not-found': {
-    meaning: 'The registry answers 404: there is no such tag or digest, or not for us.',
-    next: 'Check the name. Some registries hide what is private: a pull secret.',
+    meaning: 'The registry answers 404: there is no such tag or digest, or it is hidden.',
+    next: 'Check the name. Some registries hide private images: provide a pull secret.',
   },
   unsupported: {
     meaning:
-      'What is there cannot be read as an image: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
-    next: '`images.overrides` states its architectures.',
+      'The content cannot be read as an image: a manifest of schema 1, an artifact, or one for an architecture that Go does not have (`x64`, `armv7l`).',
+    next: 'State its architectures in `images.overrides`.',
   },
   malformed: {
     meaning: 'The answer is not what a registry should send, or its digest does not match.',
-    next: 'A proxy in between? Else `images.overrides`.',
+    next: 'Look for a proxy in between; otherwise use `images.overrides`.',
   },
   'too-large': {
-    meaning: 'An answer exceeds the size, the depth or the number of entries that we read.',
+    meaning: 'An answer exceeds the size, the depth or the number of entries that archaware reads.',
     next: '`images.overrides`.',
   },
   'forbidden-address': {
     meaning:
-      'The name, a redirect or a token service leads to an address that is not asked: loopback, link-local, metadata, the API server, one of `registries.addresses.deny`, or from https to plain http.',
-    next: 'The message names the key that opens it: `registries.insecure`, `registries.mirrors`, `registries.addresses.allow`.',
+      'The name, a redirect or a token service leads to a blocked address: loopback, link-local, metadata, the API server, one of `registries.addresses.deny`, or from https to plain http.',
+    next: 'The message names the key that allows it: `registries.insecure`, `registries.mirrors`, `registries.addresses.allow`.',
   },
   'rate-limited': {
-    meaning: 'The registry answers 429. `Retry-After` is waited for.',
+    meaning: 'The registry answers 429. archaware waits for `Retry-After`.',
     next: 'Log in, or use a mirror.',
   },
   unavailable: {
@@ -39,18 +39,18 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
     next: 'Check names, network policies, proxies and certificates (`registries.caFile`); `registries.insecure` allows plain http. A host that failed five times in a row is left alone for up to 30 s.',
   },
   timeout: {
-    meaning: 'No complete answer within `registries.timeout`, or three times that for the whole look-up.',
-    next: 'As with `unavailable`.',
+    meaning: 'No complete answer within `registries.timeout`, or three times that for the whole lookup.',
+    next: 'The same as for `unavailable`.',
   },
 };
 
 const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
-  done: 'Done. `run`: ended by a signal. `clean`: nothing of ours is left.',
+  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left.',
   failed:
-    'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of ours that wants replicas, was interrupted, or was answered with no.',
-  found: '`plan`: there are changes to make. `inspect`: an image could not be resolved. `clean`: something is left.',
+    'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of archaware that wants replicas, was interrupted, or got the answer no.',
+  found: '`plan`: there are changes to make. `inspect`: an image could not be looked up. `clean`: something is left.',
   usage:
-    'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`. Each problem stands in a line with key, value, what is expected, file and line.',
+    'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`. Each problem is one line with key, value, what is expected, file and line.',
 };
 
 /** The errors of images, and the exit codes. */
@@ -60,12 +60,12 @@ export function errorsPage(): Page {
   const text = join(
     heading('Errors'),
     '## Images',
-    'In the Event `ImageUnresolvable`, in `inspect` and `explain`, and as `result` of the metric `archaware_image_resolutions_total`. How each situation is configured: [registries](../registries.md).',
+    'These codes are in the Event `ImageUnresolvable`, in `inspect` and `explain`, and as `result` of the metric `archaware_image_resolutions_total`. How to configure each situation: [registries](../registries.md).',
     table(['code', 'what it says', 'what to do'], images),
-    'An object with more than 256 different images has `too-many-images` in its Event and in `explain`: no others are asked about ([registries](../registries.md#what-one-tenant-may-take)).',
+    'An object with more than 256 different images has `too-many-images` in its Event and in `explain`: none of its images is looked up ([registries](../registries.md#what-one-tenant-may-take)).',
     '## Exit codes',
     table(['code', ''], exits),
-    'What ends a command stands in one line on stderr, with what to do next; a second signal ends it at once, with 130 or 143.',
+    'A command that fails prints one line on standard error, with what to do next. A second signal ends a command at once, with 130 or 143.',
   );
   return { file: 'errors.md', text };
 }

@@ -15,78 +15,79 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'The platforms of an image could not be found out; the note names image, registry and [error](errors.md#images). It is tried again. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: no others are asked about.',
-    next: 'Repair what the note names; for an object of too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
+      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: then none is looked up.',
+    next: 'Correct what the note names. For an object with too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {
     about: ['Pod', 'DaemonSet'],
     meaning:
       'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on.',
-    next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` says what becomes of the pod.',
+    next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` decides what happens to the pod.',
   },
   OpenPlacement: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'Placed without knowing: on all architectures that are possible, on `architectures.fallback`, or without what the API server refused to take.',
-    next: 'Look at the `ImageUnresolvable` or `NoCommonArchitecture` beside it, or at the refusal in the note.',
+      'Placed without knowing all images: on all architectures that are possible, on `architectures.fallback`, or without the part that the API server refused.',
+    next: 'Look at the Event `ImageUnresolvable` or `NoCommonArchitecture` of the same object, or at the refusal in the note.',
   },
   StaleToleration: {
     about: ['Pod'],
     meaning:
-      'An image was changed in place and no longer runs on an architecture that the pod tolerates. A toleration cannot be taken from a pod.',
-    next: 'Delete the pod, so that its controller makes another.',
+      'An image was changed in place and no longer runs on an architecture that the pod tolerates. A toleration cannot be removed from a pod.',
+    next: 'Delete the pod, so that its controller creates another.',
   },
   WrongNode: {
     about: ['Pod'],
     meaning:
       'A container of the pod does not run on its node: what was pulled for it lacks the architecture, the kubelet says "no match for platform in manifest", or it died with an exec format error. The note says what was done, and why the pod was not evicted.',
-    next: 'Delete it, or set `pods.onWrongNode: evict`; where the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
+    next: 'Delete the pod, or set `pods.onWrongNode: evict`. If the note says that the image claims to run there, rebuild it or use `images.overrides`. Emulated architectures belong in `architectures.compatible`.',
   },
   WriteContested: {
     about: ['Node', 'DaemonSet', 'Pod'],
     meaning:
-      'Another writer undid ours three times in ten minutes. It is tried again after ten minutes, and with a delay that doubles, up to a day.',
+      'Another writer reverted a write of archaware three times in ten minutes. archaware tries again after ten minutes, and with a delay that doubles, up to a day.',
     next: 'Find the other writer: `kubectl get KIND NAME -o yaml --show-managed-fields`. Leave the object to one of the two: `archaware.dev/ignore` on a pod or DaemonSet, `taints.nodeSelector` for nodes.',
   },
   PullSecretUnusable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'Pull secrets are missing, malformed, of another type or not for us to read, or the object names more than 32. They are passed over; one Event names the first of them.',
-    next: 'Mend the Secret, or the ClusterRole that lets us read it ([RBAC](rbac.md)).',
+      'Pull secrets are missing, malformed, of another type or not readable, or the object names more than 32. They are ignored; one Event names the first of them.',
+    next: 'Correct the Secret, or the ClusterRole that lets archaware read it ([RBAC](rbac.md)).',
   },
   LabelConflict: {
     about: ['Node'],
-    meaning: 'A label that a rule of `nodeLabels.directory` sets is there already, and not ours. It stays as it is.',
+    meaning:
+      'The node already has a label that a rule of `nodeLabels.directory` sets, and archaware did not set it. It does not change.',
     next: 'Remove the label or the rule.',
   },
   ConfigurationRejected: {
     about: [LEASE, 'Pod', 'DaemonSet'],
     meaning:
-      'The changed configuration file has a mistake (the last good one holds); or an annotation or a label of the object, or an annotation of its namespace, does (it counts as absent).',
+      'The changed configuration file has a mistake (the last good file stays in force). Or an annotation or a label of the object, or an annotation of its namespace, has one (it counts as absent).',
     next: 'The note names key, value and what is allowed; `config validate FILE` does too.',
   },
   CertificateInvalid: {
     about: [LEASE],
     meaning:
-      'The serving certificate of the webhook, or the `caBundle` in its configuration, is not good. Pods pass unreviewed meanwhile.',
+      'The serving certificate of the webhook, or the `caBundle` in its configuration, is not valid. Pods pass unreviewed meanwhile.',
     next: 'The note says what is wrong. With `webhook.certificates: self` check the rights to the Secret and to the configuration ([RBAC](rbac.md)).',
   },
   JoinedUntainted: {
     about: ['Node'],
     meaning:
-      'A node of an autoscaled pool joined without our taint. The controller taints it, but the autoscaler plans with a template that lacks the taint, and may start nodes that pending pods cannot use.',
+      'A node of an autoscaled pool joined without the taint. The controller taints it, but the autoscaler plans with a template that lacks the taint, and may start nodes that pending pods cannot use.',
     next: 'Add the taint that the note names to the template of the pool (NodePool, node group, `--register-with-taints`): [autoscalers](../autoscalers.md).',
   },
   UnmanagedTaint: {
     about: ['Node'],
     meaning:
-      'The node carries a taint of archaware that this configuration does not manage: the loop `nodes` does not run, or, in the mode `affinity`, our annotation does not record the taint. Nobody updates or removes it; in the mode `affinity` new pods stay Pending because of it. Three nodes get the Event, and the note says how many more there are.',
+      'The node carries a taint of archaware that this configuration does not manage: the loop `nodes` does not run, or, in the mode `affinity`, the annotation of archaware does not record the taint. Nobody updates or removes it; in the mode `affinity` new pods stay Pending because of it. Three nodes get the Event, and the note says how many more there are.',
     next: 'Let the loop `nodes` run until the taint is gone ([changing modes](../changing-modes.md)), or run `clean`, or remove the taint by hand.',
   },
   NodeNotInitialized: {
     about: ['Node'],
     meaning:
-      'Karpenter has not initialized the node for five minutes, and the taint of archaware is the only one that is left: it seems to stand in `startupTaints` of the NodePool. It never goes, so Karpenter waits for ever.',
+      'Karpenter has not initialized the node for five minutes, and the taint of archaware is the only taint that is left: it is probably in `startupTaints` of the NodePool. The taint is never removed, so Karpenter waits for ever.',
     next: 'Move the taint from `startupTaints` to `taints` in the NodePool ([runbook](../runbooks/uninitialized-nodes.md)).',
   },
   WriteRefused: {
@@ -97,9 +98,10 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   },
 };
 
-const INTRODUCTION = `All are of type \`Warning\` and come from \`archaware-controller\`, in the namespace of their object; those about nodes and other objects without a namespace in \`default\`.
-What lasts is reported again every half hour. About one object 16 Events are written in ten minutes, and no namespace takes more than a quarter of those that wait to be written;
-the rest is dropped and counted (\`archaware_events_dropped_total\`).
+const INTRODUCTION = `All Events have the type \`Warning\`, come from \`archaware-controller\`, and are in the namespace of their object; Events about nodes and other objects
+without a namespace are in \`default\`. While the cause lasts, an Event is repeated every half hour. At most 16 Events about one object are written in ten
+minutes, and no namespace takes more than a quarter of the Events that wait to be written. The rest is dropped and counted
+(\`archaware_events_dropped_total\`).
 
     kubectl get events -A --field-selector reportingComponent=archaware-controller`;
 

@@ -27,7 +27,7 @@ export async function flagsPage(): Promise<Page> {
   const text = join(
     heading('Commands and flags'),
     `    ${usage}`,
-    'A flag takes its value as `--flag value` or `--flag=value`. Every [configuration key](configuration.md) is a flag too, of every command.\nExit codes: [errors](errors.md#exit-codes).',
+    'A flag takes its value as `--flag value` or `--flag=value`. Every [configuration key](configuration.md) is also a flag of every command.\nExit codes: [errors](errors.md#exit-codes).',
     ...sections,
   );
   return { file: 'flags.md', text };
@@ -60,6 +60,6 @@ function withoutType(text: string): string {
 }
 
 function titleOf(group: string): string {
-  const titles: Readonly<Record<string, string>> = { Commands: group, Common: 'Of every command', Options: 'Besides' };
+  const titles: Readonly<Record<string, string>> = { Commands: group, Common: 'Of every command', Options: 'Others' };
   return titles[group] ?? `Of ${group}`;
 }

@@ -3,7 +3,7 @@ export type Page = { readonly file: string; readonly text: string };
 
 /** The first lines of each page. */
 export function heading(title: string): string {
-  return `# ${title}\n\n<!-- Made by hack/reference.ts from the sources; change those, then run: npx tsx hack/reference.ts -->`;
+  return `# ${title}\n\n<!-- Made by hack/reference.ts from the sources; change those, then run: npm run generate -->`;
 }
 
 /** A table; cells may hold anything but line breaks. */

@@ -2,15 +2,15 @@ import { createMetrics, type Metrics } from '../../src/observability/metrics.ts'
 import { code, codes, heading, join, type Page, table } from './markdown.ts';
 
 const INTRODUCTION = `At \`metrics.address\` (\`:9090\`), path \`/metrics\`, in the text format of Prometheus; without the metrics of Node.js. Every replica serves them.
-Those of the loops (\`pods\`, \`reconcile_total\`, \`workqueue_depth\`, …) move on the leader alone: add up over replicas. Names and labels stay what they are.
+Metrics of the loops (\`pods\`, \`reconcile_total\`, \`workqueue_depth\`, …) change on the leader only: add them up over replicas. Names and labels are stable.
 
-Which of them to watch, and from which value on: [operating](../operating.md#what-to-watch).`;
+Which metrics to watch, and from which value on: [operating](../operating.md#what-to-watch).`;
 
 /** The values of labels that come from a closed list, or how they are made. */
 const LABELS: Readonly<Record<string, string>> = {
-  action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would bring the pod back)',
-  architecture: 'as nodes report it; `unknown` where one has not yet',
-  code: 'the HTTP status; `error` where there was no answer; of registries `other` for a status that does not exist',
+  action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would create the pod again)',
+  architecture: 'as nodes report it; `unknown` before a node reports one',
+  code: 'the HTTP status; `error` without an answer; of registries `other` for a status that does not exist',
   controller: '`pod`, `daemonset`, `node`, `wrong-node`',
   kind: 'of the objects that are watched',
   method: 'of HTTP',

@@ -1,26 +1,26 @@
 import { type Grant, grants, overlays } from './grants.ts';
 import { code, codes, heading, join, type Page, table } from './markdown.ts';
 
-const INTRODUCTION = `What the ServiceAccount \`archaware-controller\` may do. Each way of placing pods asks only for what it uses: [an overlay](../install.md#kustomize) is \`manifests/kustomize/base\` with
-some of the components; the single manifests and the Helm chart give the same objects. The components \`without-taints\` and \`without-node-taints\` take the rights of the parts \`nodes\` and \`daemonsets\` (the second one:
-of \`nodes\` alone) away again, once [nothing is left for them to do](../changing-modes.md).`;
+const INTRODUCTION = `What the ServiceAccount \`archaware-controller\` may do. Each mode has only the rights that it uses: [an overlay](../install.md#kustomize) is \`manifests/kustomize/base\` with
+some of the components; the single manifests and the Helm chart give the same objects. The components \`without-taints\` and \`without-node-taints\` remove the rights of the parts \`nodes\` and \`daemonsets\` (the second one:
+of \`nodes\` alone), once [nothing is left for them to do](../changing-modes.md).`;
 
 /** Why each verb is asked for, by object and verb; \`read\` is get, list and watch. */
 const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  nodes: { read: 'which architectures there are', patch: 'our taint, and labels by rules' },
+  nodes: { read: 'which architectures there are', patch: 'the taint, and labels by rules' },
   namespaces: { read: 'which of them are served; their annotations and labels' },
   pods: {
-    read: 'what is to be placed, and what of ours there is',
-    patch: 'tolerations; affinity and the release of our gate',
+    read: 'which pods are to be placed, and which were placed by archaware',
+    patch: 'tolerations; affinity and the removal of the gate',
   },
   'pods/eviction': { create: '`clean`, and `pods.onWrongNode: evict`' },
   'daemonsets.apps': {
     read: 'templates without tolerations get no pods on tainted nodes',
-    patch: 'our tolerations in the template, and the annotation that lists them',
+    patch: 'the tolerations in the template, and the annotation that lists them',
   },
-  'deployments.apps': { read: '`clean` refuses beside a controller of ours in any namespace' },
+  'deployments.apps': { read: '`clean` refuses to run next to a controller in any namespace' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
-  secrets: { read: 'pull secrets that pods name', create: 'the certificates, where there are none' },
+  secrets: { read: 'pull secrets that pods name', create: 'the certificates, if there are none' },
   'secrets/archaware-controller-webhook': {
     read: 'the certificates that the replicas share',
     update: 'their renewal',
@@ -28,22 +28,22 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'events.events.k8s.io': { create: '[Events](events.md)', patch: 'their repetition' },
   'leases.coordination.k8s.io': {
-    create: 'the Lease, where there is none',
-    read: '`clean` refuses beside a live leader in any namespace',
+    create: 'the Lease, if there is none',
+    read: '`clean` refuses to run next to a live leader in any namespace',
   },
   'leases.coordination.k8s.io/archaware-controller': { read: 'who leads', update: 'to lead' },
   'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {
     read: '`clean` looks for it',
-    delete: '`clean` takes it away before it restores DaemonSets',
+    delete: '`clean` deletes it before it restores DaemonSets',
   },
   'mutatingadmissionpolicybindings.admissionregistration.k8s.io/archaware-keep': {
     read: '`clean` looks for it',
-    delete: '`clean` takes it away before it restores DaemonSets',
+    delete: '`clean` deletes it before it restores DaemonSets',
   },
   'mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller': {
-    read: 'by which names the API server calls us',
+    read: 'by which names the API server calls the webhook',
     patch: 'the leader fills in `caBundle`',
-    delete: '`clean` takes it away before it removes gates',
+    delete: '`clean` deletes it before it removes gates',
   },
 };
 

@@ -1,0 +1,31 @@
+/** Writes docs/pictures: `tsx hack/pictures.ts`. test/pictures.test.ts compares them with what this makes. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { decision } from './pictures/decision.ts';
+import { gatedPod } from './pictures/gated-pod.ts';
+import { mode } from './pictures/mode.ts';
+import { overview } from './pictures/overview.ts';
+import { pending } from './pictures/pending.ts';
+import { recordingPicture } from './pictures/recording.ts';
+
+/** Where the pictures are. */
+export const PICTURES = fileURLToPath(new URL('../docs/pictures/', import.meta.url));
+/** What `npm run demo` printed on a terminal, written by hack/record-demo.ts. */
+export const RECORDING = fileURLToPath(new URL('pictures/demo.txt', import.meta.url));
+
+/** Every picture, by its file. */
+export async function pictures(): Promise<ReadonlyMap<string, string>> {
+  return new Map([
+    ['overview.svg', overview()],
+    ['decision.svg', decision()],
+    ['gated-pod.svg', gatedPod()],
+    ['mode.svg', mode()],
+    ['pending.svg', pending()],
+    ['demo.svg', recordingPicture(await readFile(RECORDING, 'utf8'))],
+  ]);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await mkdir(PICTURES, { recursive: true });
+  for (const [file, text] of await pictures()) await writeFile(`${PICTURES}${file}`, text);
+}

@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+
+const FOLDER = new URL('../docs/decisions/', import.meta.url);
+const files = readdirSync(FOLDER).sort();
+
+describe('docs/decisions', () => {
+  it('are numbered once and without a hole, and each title has the number of its file', () => {
+    const numbers = files.map((file) => Number(file.slice(0, 3)));
+    expect(new Set(numbers).size).to.equal(numbers.length);
+    // Later ones may land in another order than that of their numbers.
+    expect(numbers.slice(0, 36)).to.deep.equal(Array.from({ length: 36 }, (_, index) => index + 1));
+    for (const file of files) expect(readFileSync(new URL(file, FOLDER), 'utf8'), file).to.match(titleOf(file));
+  });
+
+  it('refer to nothing outside of the repository', () => {
+    for (const file of files) {
+      expect(readFileSync(new URL(file, FOLDER), 'utf8'), file).not.to.match(/\b(the (design|facts|issue)|Issue \d)\b/);
+    }
+  });
+});
+
+function titleOf(file: string): RegExp {
+  return new RegExp(`^# ${file.slice(0, 3)}: \\S`);
+}

@@ -1,0 +1,28 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { pagesOf, plain } from '../hack/pictures/recording.ts';
+import { PICTURES, pictures, RECORDING } from '../hack/pictures.ts';
+
+describe('docs/pictures', () => {
+  it('has what hack/pictures.ts makes, and nothing else (else: npm run generate)', async () => {
+    const made = await pictures();
+    expect((await readdir(PICTURES)).sort()).to.deep.equal([...made.keys()].sort());
+    for (const [file, text] of made) expect(await readFile(`${PICTURES}${file}`, 'utf8'), file).to.equal(text);
+  });
+
+  it('has the demo as it was recorded, and README.md has its two tables', async () => {
+    const recording = await readFile(RECORDING, 'utf8');
+    const tables = recording
+      .split('\n')
+      .map(plain)
+      .join('\n')
+      .split('\n\n')
+      .filter((part) => part.startsWith('  WORKLOAD '));
+    expect(tables).to.have.length(2);
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+    for (const table of tables) expect(readme).to.include(table.replace(/^ {2}/gm, ''));
+    expect(pagesOf(recording).flat().map(plain)).to.include(
+      '  2  Without archaware: the scheduler does not ask what an image runs on',
+    );
+  });
+});
