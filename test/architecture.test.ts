@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { LAYERS } from './layers.ts';
+import { LAYERS, withLayersTable } from './layers.ts';
 
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
 /** About so many files fit into a folder that somebody can survey. */
@@ -95,6 +95,13 @@ describe('the layers', () => {
         /\b(?:Date\.now|new Date\b|Math\.random|performance\.|process\.|fetch\(|setTimeout\()/,
       );
     }
+  });
+});
+
+describe('docs/architecture.md', () => {
+  it('shows these layers (npm run generate:layers)', () => {
+    const text = readFileSync(fileURLToPath(new URL('../docs/architecture.md', import.meta.url)), 'utf8');
+    expect(withLayersTable(text)).to.equal(text);
   });
 });
 

@@ -22,3 +22,19 @@ export const LAYERS: readonly (readonly { readonly part: string; readonly holds:
   [{ part: 'cli', holds: 'one file for each command, and its output' }],
   [{ part: 'main.ts', holds: 'the entry point and exit codes' }],
 ];
+
+/** The layers as a table, lowest first, as docs/architecture.md shows them. */
+export function layersTable(): string {
+  const rows = LAYERS.flatMap((layer, index) =>
+    layer.map(({ part, holds }) => `| ${index + 1} | \`src/${part}\` | ${holds} |`),
+  );
+  return ['| layer | part | holds |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+/** The text of docs/architecture.md with the table between its two marks. */
+export function withLayersTable(text: string): string {
+  const [begin, end] = ['<!-- layers: begin -->\n', '<!-- layers: end -->'];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error('docs/architecture.md has no marks for the table of layers');
+  return `${text.slice(0, from + begin.length)}${layersTable()}\n${text.slice(to)}`;
+}
