@@ -327,7 +327,7 @@ describe('the runbooks on a real node', function () {
       await eventually('it to be tainted', async () => taints(await world.node('hangs')).length === 1);
       expect(await look(document, 'reason=NodeNotInitialized')).to.match(/hangs +general +.*supported-arch/);
       expect(await look(document, 'kubectl get nodeclaims.karpenter.sh -o')).to.include('hangs');
-      await step(document, 'kubectl delete nodeclaims.karpenter.sh NAME', { NAME: 'hangs' });
+      await step(document, 'nodeclaims.karpenter.sh NAME', { NAME: 'hangs' });
       for (const name of ['joins-0', 'joins-1', 'joins-2', 'joins-3', 'hangs']) await world.remove('Node', '', name);
     });
   });
