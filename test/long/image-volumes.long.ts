@@ -98,7 +98,13 @@ describe('image volumes on a real node', function () {
       (await world.events(ns, 'WrongNode')).find((note) => note.startsWith(seen)),
     );
     await eventually('explain to say the same', async () => {
-      const { stdout, stderr } = await world.command(['explain', `${ns}/forced`, ...mirrors()]);
+      const { stdout, stderr } = await world.command([
+        'explain',
+        `${ns}/forced`,
+        ...mirrors(),
+        '--registries.insecure',
+        world.registry.host,
+      ]);
       if (stdout.includes(seen)) return true;
       throw new Error(stdout + stderr);
     });
