@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import type { RealNode } from '../../hack/cluster/real-node.ts';
-import { ours, scheduledOn, tolerations } from '../e2e/support/objects.ts';
+import { ours, scheduledOn, taints, tolerations } from '../e2e/support/objects.ts';
 import { needsRealNode } from '../e2e/support/real-node.ts';
 import { otherArchitecture, pushPrograms } from '../e2e/support/real-world.ts';
 import { pod } from '../e2e/support/workloads.ts';
@@ -31,6 +31,10 @@ describe('image volumes on a real node', function () {
       world.namespace(ns),
     ]);
     await world.run(mirrors());
+    await eventually('both nodes to be tainted', async () => {
+      const nodes = await world.list('Node', '');
+      return nodes.length === 2 && nodes.every((one) => taints(one).length === 1);
+    });
   });
   after(() => world?.stop());
 
@@ -93,7 +97,10 @@ describe('image volumes on a real node', function () {
     await eventually('an Event WrongNode', async () =>
       (await world.events(ns, 'WrongNode')).find((note) => note.startsWith(seen)),
     );
-    const { stdout } = await world.command(['explain', `${ns}/forced`, ...mirrors()]);
-    expect(stdout).to.include(seen);
+    await eventually('explain to say the same', async () => {
+      const { stdout, stderr } = await world.command(['explain', `${ns}/forced`, ...mirrors()]);
+      if (stdout.includes(seen)) return true;
+      throw new Error(stdout + stderr);
+    });
   });
 });
