@@ -73,6 +73,6 @@ export function mode(): string {
     arrow(down(330, 306, 366)),
     yes(340, 340),
     box(20, 370, 200, 60, 'good', 'mode affinity', 'with the webhook'),
-    box(240, 370, 420, 60, 'good', 'mode both', `with the webhook, and ${TAINT_KEY} in every node pool`),
+    box(240, 370, 420, 60, 'good', 'mode both', `with the webhook; autoscaled pools need ${TAINT_KEY}`),
   );
 }
