@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, parseObject } from '../kit/json.ts';
 import { normaliseArchitecture, type Platform } from '../kit/platform.ts';
-import { printable } from '../kit/printable.ts';
+import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
 
@@ -118,7 +118,7 @@ function parseImage(manifest: JsonObject): Manifest {
   if (config === undefined) throw malformed('names no valid config');
   const artifact = textOf(manifest.artifactType);
   if (!IMAGE_CONFIG.has(config.mediaType) && (artifact !== '' || !LEGACY_CONFIG.has(config.mediaType))) {
-    const type = printable(artifact || config.mediaType, 100);
+    const type = printableAscii(artifact || config.mediaType, 100);
     throw new ImageError(`this is no image but an artifact of type "${type}"`, {
       code: 'unsupported',
       temporary: false,
@@ -157,9 +157,9 @@ function parseIndex(index: JsonObject): Manifest {
     if (annotations['vnd.docker.reference.type'] === 'attestation-manifest') skip('an attestation');
     else if (kind === 'index') children.push(child);
     else if (kind === 'schema1') skip('Docker schema 1');
-    else if (kind === undefined && child.mediaType !== '') skip(`of type "${printable(child.mediaType, 100)}"`);
+    else if (kind === undefined && child.mediaType !== '') skip(`of type "${printableAscii(child.mediaType, 100)}"`);
     else if (textOf(entry.artifactType) !== '' && !IMAGE_CONFIG.has(textOf(entry.artifactType))) {
-      skip(`an artifact of type "${printable(textOf(entry.artifactType), 100)}"`);
+      skip(`an artifact of type "${printableAscii(textOf(entry.artifactType), 100)}"`);
     } else if (os === '' || architecture === '') children.push(child);
     else {
       const read = readPlatform(platform);
@@ -219,7 +219,7 @@ export function readPlatform(platform: JsonObject): Platform | string {
   if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
     const isStrange = os !== 'unknown' && architecture === undefined;
     const why = isStrange ? ', whose architecture no Go toolchain names (GOARCH)' : '';
-    return `the platform "${printable(rawOs, 40)}/${printable(rawArchitecture, 40)}"${why}`;
+    return `the platform "${printableAscii(rawOs, 40)}/${printableAscii(rawArchitecture, 40)}"${why}`;
   }
   const variant = textOf(platform.variant);
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/.test(variant) ? { os, architecture, variant } : { os, architecture };

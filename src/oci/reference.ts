@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { printable } from '../kit/printable.ts';
+import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
 
@@ -46,7 +46,7 @@ const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
  */
 export function parseReference(text: string): Reference {
   const refuse = (problem: string): ImageError =>
-    new ImageError(`image "${printable(text, 120)}": ${problem}`, { code: 'malformed', temporary: false });
+    new ImageError(`image "${printableAscii(text, 120)}": ${problem}`, { code: 'malformed', temporary: false });
 
   if (text === '') throw refuse('the name is empty');
   if (text.length > MAX_TEXT) throw refuse(`the name is longer than ${MAX_TEXT} characters`);
@@ -95,7 +95,7 @@ export function parseReference(text: string): Reference {
     throw refuse(
       wrong === ''
         ? 'a component of the repository is empty'
-        : `"${printable(wrong, 60)}" is no component of a repository: letters and digits, separated by ".", "_", "__" or dashes`,
+        : `"${printableAscii(wrong, 60)}" is no component of a repository: letters and digits, separated by ".", "_", "__" or dashes`,
     );
   }
 

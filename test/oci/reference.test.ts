@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { printable } from '../../src/kit/printable.ts';
+import { printableAscii } from '../../src/kit/printable.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { canonicalName, parseReference } from '../../src/oci/reference.ts';
 
@@ -120,7 +120,7 @@ describe('a reference', () => {
   });
 });
 
-describe('printable', () => {
+describe('printableAscii', () => {
   const rows: [text: string, max: number, printed: string][] = [
     ['plain', 10, 'plain'],
     ['a\nb\u001b[31m', 40, 'a\\u{a}b\\u{1b}[31m'],
@@ -129,6 +129,6 @@ describe('printable', () => {
     ['\n\n\n', 6, '\\u{a}\\...'],
   ];
   for (const [text, max, printed] of rows) {
-    it(`prints ${JSON.stringify(text)}`, () => expect(printable(text, max)).to.equal(printed));
+    it(`prints ${JSON.stringify(text)}`, () => expect(printableAscii(text, max)).to.equal(printed));
   }
 });

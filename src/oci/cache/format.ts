@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { isObject, parseObject } from '../../kit/json.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { isDigest } from '../digest.ts';
 import { ImageError } from '../errors.ts';
 import { readPlatform, type Skipped } from '../manifest.ts';
@@ -154,7 +154,7 @@ function readSkipped(value: unknown): Skipped[] | undefined {
   if (!Array.isArray(value)) return undefined;
   return value.flatMap((entry: unknown) => {
     if (!isObject(entry) || typeof entry.reason !== 'string') return [];
-    const reason = printable(entry.reason, MAX_REASON);
+    const reason = printableAscii(entry.reason, MAX_REASON);
     return [typeof entry.digest === 'string' && isDigest(entry.digest) ? { digest: entry.digest, reason } : { reason }];
   });
 }

@@ -1,5 +1,5 @@
 import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../../kit/json.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { SourceError } from './source-error.ts';
 
 /** One login out of a Docker configuration; the pattern says for which registry and path. */
@@ -109,7 +109,7 @@ function merged(maps: readonly unknown[], problem: () => Error): [string, unknow
 }
 
 function label(field: string, key: string): string {
-  return `${field}["${printable(key, 100)}"]`;
+  return `${field}["${printableAscii(key, 100)}"]`;
 }
 
 /** The name is a part of a program's: nothing in it may lead elsewhere than to PATH. */

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { codeOf } from '../../kit/errors.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 
 /** A program of the operator's that answers by standard output. */
 export type Program = {
@@ -118,7 +118,7 @@ function notStarted(error: unknown): ProgramError {
 /** How a program failed that ended by itself, with the last line of what it told its operator. */
 export function endedWith({ code, stderr }: ProgramResult): ProgramError {
   const line = stderr.trim().split('\n').at(-1)?.trim() ?? '';
-  return new ProgramError(`ended with code ${code}${line === '' ? '' : `: ${printable(line, 200)}`}`);
+  return new ProgramError(`ended with code ${code}${line === '' ? '' : `: ${printableAscii(line, 200)}`}`);
 }
 
 const PASSED_ON: ReadonlySet<string> = new Set(

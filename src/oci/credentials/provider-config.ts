@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from 'yaml';
 import { isObject, type JsonObject } from '../../kit/json.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { isPattern } from './match.ts';
 import { SourceError } from './source-error.ts';
 
@@ -95,7 +95,7 @@ function readProvider(entry: unknown, index: number): Provider {
   if (matchImages.length === 0) throw new SourceError(`${path}.matchImages must be a list with an entry`);
   const wrong = matchImages.findIndex((pattern) => !isPattern(pattern));
   if (wrong >= 0) {
-    const pattern = printable(matchImages[wrong] ?? '', 60);
+    const pattern = printableAscii(matchImages[wrong] ?? '', 60);
     throw new SourceError(
       `${path}.matchImages[${wrong}]: got "${pattern}", expected a pattern of images' names such as *.example.com/team`,
     );
@@ -125,13 +125,13 @@ function readEnvironment(list: unknown, path: string): Record<string, string> {
 function refuseUnknown(object: JsonObject, known: readonly string[], path: string): void {
   const unknown = Object.keys(object).find((field) => !known.includes(field));
   if (unknown === undefined) return;
-  throw new SourceError(`${path === '' ? 'it' : path} has an unknown field "${printable(unknown, 60)}"`);
+  throw new SourceError(`${path === '' ? 'it' : path} has an unknown field "${printableAscii(unknown, 60)}"`);
 }
 
 function expectText(object: JsonObject, field: string, expected: string, path: string): void {
   const value = object[field];
   if (value === expected) return;
-  const got = typeof value === 'string' ? `"${printable(value, 60)}"` : 'nothing that is a string';
+  const got = typeof value === 'string' ? `"${printableAscii(value, 60)}"` : 'nothing that is a string';
   throw new SourceError(`${join(path, field)}: got ${got}, expected ${expected}`);
 }
 

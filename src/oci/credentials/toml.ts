@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { codeOf } from '../../kit/errors.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import type { Login } from './docker.ts';
 import { SourceError } from './source-error.ts';
 
@@ -53,7 +53,7 @@ export function parseTomlLogin(name: string, text: string): Login {
   const table = parseTable(text);
   const unknown = Object.keys(table).find((key) => !KEYS.some((known) => known === key));
   if (unknown !== undefined) {
-    throw new SourceError(`it has an unknown key "${printable(unknown, 60)}"; expected are ${KEYS.join(' and ')}`);
+    throw new SourceError(`it has an unknown key "${printableAscii(unknown, 60)}"; expected are ${KEYS.join(' and ')}`);
   }
   const [username, password] = KEYS.map((key) => {
     const value = table[key];

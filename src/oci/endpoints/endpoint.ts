@@ -1,4 +1,4 @@
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import type { Trust } from '../http/trust.ts';
 import type { Reference } from '../reference.ts';
@@ -60,7 +60,7 @@ const MAX_HOST = 255;
 export function parseEndpointAddress(text: string): EndpointAddress {
   const [, scheme = 'https', rest = ''] = /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/)?(.*)$/s.exec(text) ?? [];
   if (rest.includes('@')) throw new Error('an endpoint holds no user information: credentials have keys of their own');
-  const refuse = (problem: string): Error => new Error(`"${printable(text, 120)}": ${problem}`);
+  const refuse = (problem: string): Error => new Error(`"${printableAscii(text, 120)}": ${problem}`);
   const lower = scheme.toLowerCase();
   if (lower !== 'http' && lower !== 'https') throw refuse('the scheme must be http or https');
   // Also what becomes ASCII in lower case, as the sign for kelvin.

@@ -2,7 +2,7 @@ import { isAbsolute, join } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { messageOf } from '../../kit/errors.ts';
 import { isObject, type JsonObject } from '../../kit/json.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
 import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
 
@@ -77,7 +77,7 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
 
   const entries: HostEntry<TlsFiles>[] = [];
   for (const [name, value] of Object.entries(hosts)) {
-    const at = `host."${name.includes('@') ? '…' : printable(name, 120)}"`;
+    const at = `host."${name.includes('@') ? '…' : printableAscii(name, 120)}"`;
     if (!isTable(value)) throw wrong(at, value, 'a table');
     const table = readTable(value, `${at}.`, FIELDS, warnings);
     const entry = readEntry(table, directory, readAddress(name, at), warnings);
@@ -117,7 +117,7 @@ function readTable(table: JsonObject, at: string, known: readonly string[], warn
     if (known.includes(lower)) fields.set(lower, value);
     else
       warnings.push(
-        `${at}${printable(name, 60)}: unknown, and ignored as by containerd; known are ${known.join(', ')}`,
+        `${at}${printableAscii(name, 60)}: unknown, and ignored as by containerd; known are ${known.join(', ')}`,
       );
   }
   return { at, fields };
@@ -179,7 +179,7 @@ function checkDuration({ at, fields }: Table): void {
   const value = fields.get('dial_timeout') ?? '';
   if (typeof value !== 'string') throw wrong(`${at}dial_timeout`, value, 'a duration as "1s"');
   if (value !== '' && (value.length > 64 || !DURATION.test(value))) {
-    throw new Error(`${at}dial_timeout: got "${printable(value, 60)}", expected a duration as "1s"`);
+    throw new Error(`${at}dial_timeout: got "${printableAscii(value, 60)}", expected a duration as "1s"`);
   }
 }
 
@@ -188,7 +188,7 @@ function readHeaders({ at, fields }: Table, warnings: string[]): Record<string, 
   if (!isTable(table)) throw wrong(`${at}header`, table, 'a table');
   const headers = new Map<string, string>();
   for (const [name, value] of Object.entries(table)) {
-    const place = `${at}header."${printable(name, 60)}"`;
+    const place = `${at}header."${printableAscii(name, 60)}"`;
     if (!TOKEN.test(name)) throw new Error(`${place}: this is no name of a header`);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     if (!areTexts(values)) throw wrong(place, value, 'a text or a list of texts');

@@ -1,5 +1,5 @@
 import { messageOf } from '../../kit/errors.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import type { AddressPolicy } from '../http/addresses.ts';
 import { insecureTrust, type Trust } from '../http/trust.ts';
 import type { Reference } from '../reference.ts';
@@ -115,7 +115,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
 export function parseEndpoint(text: string): EndpointAddress {
   const address = parseEndpointAddress(text);
   if (/^\/v2(\/|$)/.test(address.path)) {
-    throw new Error(`"${printable(text, 120)}": leave "/v2" out, which every registry's paths begin with`);
+    throw new Error(`"${printableAscii(text, 120)}": leave "/v2" out, which every registry's paths begin with`);
   }
   return address;
 }

@@ -1,4 +1,4 @@
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import { parseUrl } from './url.ts';
 
@@ -102,7 +102,7 @@ export function acceptRealm(realm: string, registry: { readonly host: string; re
   if (url === undefined) throw refuse('malformed', 'is no absolute URL');
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
     const key = url.protocol === 'http:' ? `; registries.insecure: ["${registry.host}"] allows it` : '';
-    throw refuse('forbidden-address', `is not https ("${printable(url.protocol, 20)}")${key}`);
+    throw refuse('forbidden-address', `is not https ("${printableAscii(url.protocol, 20)}")${key}`);
   }
   if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'holds user information');
   if (url.hash !== '') throw refuse('malformed', 'holds a fragment');

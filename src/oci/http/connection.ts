@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import type { Guard } from './guard.ts';
 import type { ForwardProxy, ProxySelector } from './proxy.ts';
@@ -231,7 +231,7 @@ function keyFor({
   trust,
   ledBy,
 }: RegistryRequest): Readonly<Record<'plain' | 'unverified' | 'authority', string>> {
-  const host = printable(url.host, 100);
+  const host = printableAscii(url.host, 100);
   if (trust?.file !== undefined) {
     return {
       plain: `"http://${host}" in ${trust.file}`,
@@ -239,7 +239,7 @@ function keyFor({
       authority: `ca in ${trust.file} names the authority that signed it`,
     };
   }
-  const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printable(ledBy, 100)}", "${host}`}"]`;
+  const insecure = `registries.insecure: ["${ledBy === undefined ? host : `${printableAscii(ledBy, 100)}", "${host}`}"]`;
   return {
     plain: insecure,
     unverified: insecure,

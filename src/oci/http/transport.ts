@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { onAbort } from '../../kit/abort.ts';
-import { printable } from '../../kit/printable.ts';
+import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
@@ -161,7 +161,7 @@ export function followRedirects(named: Named): Link {
         throw refuse('forbidden-address', 'redirects to something that is no http');
       }
       if (url.protocol === 'http:' && response.url.protocol === 'https:' && named(url)?.trust?.plain !== true) {
-        const host = printable(url.host, 100);
+        const host = printableAscii(url.host, 100);
         throw refuse('forbidden-address', `redirects from https to http; registries.insecure: ["${host}"] allows it`);
       }
       if (url.username !== '' || url.password !== '') {
