@@ -116,12 +116,7 @@ describe('changing the mode on a real node, under a stream of pods', function ()
         await real.block(DOCUMENT, 'kubectl apply -f manifests/webhook.yaml', {}, edit('webhook: {enabled: true}'));
       } else if (from.webhook && !to.webhook) {
         const lines = ['placement: {mode: taints}', 'webhook: {enabled: false}'];
-        await real.block(
-          DOCUMENT,
-          'kubectl delete mutatingwebhookconfiguration archaware-controller',
-          {},
-          edit(...lines),
-        );
+        await real.block(DOCUMENT, 'no webhook: {enabled: true}', {}, edit(...lines));
       } else {
         await writeOverlay(real, { overlay: to.mode });
         await real.block(DOCUMENT, 'kubectl apply -k mine');
