@@ -1,9 +1,10 @@
 /**
- * Text from outside, fit for a log line, an Event, a label of a metric or a terminal: control, format and separator characters and
- * halves of surrogate pairs are escaped as `\\u…`, and what is longer than `maxBytes` of UTF-8 is cut and ends in `…`.
+ * Makes text from outside safe for a log line, an Event, a metric label or a terminal. Control, format and separator
+ * characters and unpaired surrogates are escaped as `\\u…`. A text longer than `maxBytes` of UTF-8 is cut and ends in
+ * `…`.
  */
 export function printable(text: string, maxBytes = 200): string {
-  // Cut first: the text may be megabytes, and an escape only makes it longer.
+  // Cut before escaping: the text may be megabytes long, and escapes only make it longer.
   const short = text.length > maxBytes ? text.slice(0, maxBytes) : text;
   const escaped = short.replace(
     /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
