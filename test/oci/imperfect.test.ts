@@ -72,7 +72,7 @@ describe('an image that is not perfect', () => {
       ['by its digest', `app@${published}`],
     ] as const) {
       for (const type of [SCHEMA1, 'application/json']) {
-        it(`is reported as such ${by}, sent as ${type}`, async () => {
+        it(`is named as such ${by}, sent as ${type}`, async () => {
           server.on('*', reply(200, { 'content-type': type, 'docker-content-digest': published }, body));
           const error = await failure(rest);
           expect(error).to.include({ code: 'unsupported', temporary: false });
@@ -116,7 +116,7 @@ describe('an image that is not perfect', () => {
     ['that answers 418', () => putAnswer(418), /answers 418/, 'unsupported'],
   ];
   for (const [what, entry, reason, code] of bad) {
-    it(`because of an entry ${what} runs on the platforms of its other entries`, async () => {
+    it(`because of an entry ${what} runs on what its other entries say`, async () => {
       put(entry(), good);
       const { platforms, skipped } = await resolve();
       expect(platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
@@ -136,7 +136,7 @@ describe('an image that is not perfect', () => {
     ['meets the rate limit', 429, 'rate-limited'],
   ];
   for (const [what, status, code] of passing) {
-    it(`because of an entry that ${what} is looked up again, because that is not final`, async () => {
+    it(`because of an entry that ${what} is asked again: that is not a verdict`, async () => {
       put(putAnswer(status), good);
       expect(await failure()).to.include({ code, temporary: true });
     });

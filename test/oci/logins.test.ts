@@ -64,7 +64,7 @@ describe('several logins for one image', () => {
   const page = reply(200, { 'content-type': 'text/html' }, '<html>please log in</html>');
 
   const answers: [what: string, answer: Answer, code: string, temporary: boolean][] = [
-    ['a login page', page, 'malformed', false],
+    ['a page for logging in', page, 'malformed', false],
     ['409', reply(409), 'unsupported', false],
     ['405', reply(405), 'denied', false],
     ['a redirect', reply(302, { location: '/login' }), 'denied', false],
@@ -72,7 +72,7 @@ describe('several logins for one image', () => {
     ['503', reply(503, { 'retry-after': '7' }), 'unavailable', true],
   ];
   for (const [what, answer, code, temporary] of answers) {
-    it(`are all tried if the token service answers ${what} to the first`, async () => {
+    it(`are all tried where the token service answers ${what} to the first`, async () => {
       says.set(WRONG, answer);
       expect((await resolve()).platforms).to.have.length(1);
     });
