@@ -9,7 +9,7 @@ export type WatchOptions = {
   readonly signal: AbortSignal;
   /** Milliseconds between two checks; default: 2000. */
   readonly intervalMs?: number;
-  /** Gets what `onChange` threw; watching goes on. */
+  /** Gets what `onRead` threw for a change; watching goes on. */
   readonly onError?: (error: unknown) => void;
 };
 
@@ -28,20 +28,24 @@ const MAX_DEPTH = 2;
 const SETTLED = 3000;
 
 /**
- * Calls `onChange` when the contents of the paths have changed since this call. A path names a file, or a directory
- * whose files are watched one and two levels deep. A missing path counts as a state. Contents are compared, not links,
- * so a mounted Secret or ConfigMap needs no special care. Only one check or `onChange` runs at a time; a change during
- * either is seen by the next check. Does not keep the process alive.
+ * Calls `onRead` once with false when the watch has begun, and with true for each later change of the contents. The first
+ * call closes a gap: a change after the caller first read the files, and before the watch began, is otherwise never
+ * noticed. Resolves when the first call has ended, and throws what it throws.
+ *
+ * A path names a file, or a directory whose files are watched one and two levels deep. A missing path counts as a state.
+ * Contents are compared, not links, so a mounted Secret or ConfigMap needs no special care. Only one check and the call
+ * that it leads to run at a time; a change during either is seen by the next check. The first call runs beside them.
+ * Does not keep the process alive.
  *
  * `paths` is called at each check, because a file may name other files to watch; a new path counts as a change.
- * Resolves after the first look at the files: a later change leads to `onChange`.
  */
 export async function watchFiles(
   paths: () => readonly string[],
-  onChange: () => void | Promise<void>,
+  onRead: (isChanged: boolean) => void | Promise<void>,
   options: WatchOptions,
 ): Promise<void> {
-  void watch(paths, await look(paths(), new Map()), onChange, options);
+  void watch(paths, await look(paths(), new Map()), () => onRead(true), options);
+  await onRead(false);
 }
 
 async function watch(

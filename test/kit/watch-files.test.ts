@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -45,7 +45,8 @@ describe('watched files', () => {
       checks += 1;
       return paths;
     };
-    const count = (): void | Promise<void> => {
+    const count = (isChanged: boolean): void | Promise<void> => {
+      if (!isChanged) return;
       calls += 1;
       return onChange();
     };
@@ -173,6 +174,39 @@ describe('watched files', () => {
     await put(at('file'), '2');
     await until(() => errors.length === 2);
     expect(errors.map(String)).to.deep.equal(['Error: thrown', 'Error: rejected']);
+  });
+
+  it('are read once when the watch has begun, so that no change before it is missed', async () => {
+    await put(at('file'), 'before');
+    const events: string[] = [];
+    const paths = () => {
+      events.push('look');
+      return [at('file')];
+    };
+    const onRead = async (isChanged: boolean) => {
+      events.push(`${isChanged ? 'changed' : 'first'}: ${await readFile(at('file'), 'utf8')}`);
+      if (!isChanged) await put(at('file'), 'during');
+    };
+    await watchFiles(paths, onRead, { signal: end.signal, intervalMs: 2 });
+    expect(events.slice(0, 2)).to.deep.equal(['look', 'first: before']);
+    await until(() => events.includes('changed: during'));
+    expect(events.filter((event) => event.startsWith('first'))).to.have.length(1);
+  });
+
+  it('are watched although the first reading fails, whose error the caller gets', async () => {
+    const errors: unknown[] = [];
+    const failed = await watchFiles(
+      () => [at('file')],
+      (isChanged) => {
+        calls += 1;
+        throw new Error(isChanged ? 'later' : 'first');
+      },
+      { signal: end.signal, intervalMs: 2, onError: (error) => errors.push(error) },
+    ).catch(String);
+    expect([failed, calls, errors]).to.deep.equal(['Error: first', 1, []]);
+    await put(at('file'), '1');
+    await until(() => errors.length === 1);
+    expect(String(errors[0])).to.equal('Error: later');
   });
 
   it('are no longer watched once the signal aborts', async () => {
