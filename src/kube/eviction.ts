@@ -1,6 +1,7 @@
-import { isObject, type JsonObject } from '../kit/json.ts';
+import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
-import { ApiError, isGone, LeaseLostError } from './errors.ts';
+import { ApiError, LeaseLostError } from './errors.ts';
+import { find } from './read.ts';
 import { pathOf } from './writer.ts';
 
 /** The pod to evict; a new pod with the same name is a different one. */
@@ -43,15 +44,7 @@ export type Evictor = {
 /** Creates an evictor that refuses to act unless `mayWrite` says that the Lease is fresh at this moment. */
 export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evictor {
   return {
-    async fetch({ namespace, name }, signal) {
-      try {
-        const object = await client.request('get', pathOf({ kind: 'Pod', namespace, name }), { signal });
-        return isObject(object) ? object : undefined;
-      } catch (error) {
-        if (isGone(error)) return undefined;
-        throw error;
-      }
-    },
+    fetch: ({ namespace, name }, signal) => find(client, pathOf({ kind: 'Pod', namespace, name }), signal),
     async evict(pod, signal) {
       if (!mayWrite()) throw new LeaseLostError(`not evicted: Pod ${pod.name}: the lease is not fresh`);
       try {

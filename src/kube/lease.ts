@@ -1,9 +1,10 @@
 import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
-import { isObject, type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
+import { type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
 import type { ApiClient } from './client.ts';
-import { ApiError, isGone } from './errors.ts';
+import { ApiError } from './errors.ts';
+import { find } from './read.ts';
 
 export type LeaseOptions = {
   readonly client: ApiClient;
@@ -136,13 +137,7 @@ export function createLease(options: LeaseOptions): Lease {
 
   async function read(signal: AbortSignal): Promise<JsonObject | undefined> {
     firstLook ??= clock.monotonic();
-    try {
-      const lease = await client.request('get', `${collection}/${name}`, { signal });
-      return isObject(lease) ? lease : undefined;
-    } catch (error) {
-      if (isGone(error)) return undefined;
-      throw error;
-    }
+    return find(client, `${collection}/${name}`, signal);
   }
 
   /**

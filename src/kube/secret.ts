@@ -2,6 +2,7 @@ import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
 import { FIELD_MANAGER } from '../names.ts';
 import type { ApiClient } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
+import { find } from './read.ts';
 
 /** One Secret that replicas share. */
 export type SharedSecret = {
@@ -23,15 +24,7 @@ export function openSecret(client: ApiClient, namespace: string, name: string): 
   const collection = `/api/v1/namespaces/${namespace}/secrets`;
   const query = `?fieldManager=${FIELD_MANAGER}`;
   return {
-    async read(signal) {
-      try {
-        const found = await client.request('get', `${collection}/${name}`, { signal });
-        return isObject(found) ? found : undefined;
-      } catch (error) {
-        if (isGone(error)) return undefined;
-        throw error;
-      }
-    },
+    read: (signal) => find(client, `${collection}/${name}`, signal),
     async write(read, entries, signal) {
       const data: Record<string, unknown> = { ...objectAt(read ?? {}, 'data') };
       for (const [entry, value] of Object.entries(entries)) {
