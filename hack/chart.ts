@@ -1,6 +1,6 @@
 /**
- * Generates the parts of the Helm chart that others own: `tsx hack/chart.ts`. With `--check` nothing is written; the exit code is 1
- * where a file is not what would be.
+ * Generates the parts of the Helm chart whose sources are elsewhere: `tsx hack/chart.ts`. With `--check` it writes
+ * nothing; the exit code is 1 if a file is out of date.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

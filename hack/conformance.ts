@@ -1,4 +1,4 @@
-/** Writes the tables of docs/conformance.md anew, below its introduction: npx tsx hack/conformance.ts */
+/** Rewrites the tables of docs/conformance.md below its introduction: npx tsx hack/conformance.ts */
 import { readFile, writeFile } from 'node:fs/promises';
 import { conformanceTables } from '../test/e2e/conformance/table.ts';
 

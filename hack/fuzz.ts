@@ -1,5 +1,5 @@
-// Feeds the parsers of what comes from outside with inputs that nobody would write, and with ones that grow.
-// Usage: npm run fuzz [-- --seconds 30] [--seed N] [target…]; a failure prints the options that show it again.
+// Feeds the parsers of text from outside with unusual inputs, and with inputs that grow. Usage: npm run fuzz [--
+// --seconds 30] [--seed N] [target…]; a failure prints the options that repeat it.
 import { parseArgs } from 'node:util';
 import { runInThisContext } from 'node:vm';
 import fc from 'fast-check';
@@ -30,9 +30,9 @@ const TARGETS: readonly Target[] = [
   reviews,
   labelRules,
 ];
-/** Of a target's time, what its growing inputs get. */
+/** The part of a target's time that its growing inputs get. */
 const GROWING = 0.35;
-/** Milliseconds beyond its time after which an input is taken to hang. */
+/** Milliseconds beyond its time after which an input counts as hanging. */
 const PATIENCE = 10_000;
 
 const { values, positionals } = parseArgs({
@@ -40,14 +40,14 @@ const { values, positionals } = parseArgs({
   options: {
     seconds: { type: 'string', default: '30' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
-    /** As a failure prints it; with one target, as `reference/mutated`. */
+    /** As a failure prints it; with one target, for example `reference/mutated`. */
     path: { type: 'string' },
   },
 });
 
 type Result = { readonly inputs: number; readonly taken: number; readonly patterns: number; readonly failure?: string };
 
-/** What is being tried, for when it never ends. */
+/** The current input, to report it if it never ends. */
 let current = '';
 
 function main(): number {
@@ -113,7 +113,7 @@ function fuzz(target: Target, seed: number, milliseconds: number): Result {
     });
     return { inputs, taken, patterns, ...(failure === undefined ? {} : { failure }) };
   } catch (error) {
-    // What a growing input throws; or the guard, of an input that never ends.
+    // The error of a growing input, or of the guard for an input that never ends.
     const problem = error instanceof Error ? error.stack : String(error);
     const failure = [
       `  ${problem}`,
@@ -144,7 +144,7 @@ function describe(details: fc.RunDetailsCommon<[string]>, name: string): string 
   ].join('\n');
 }
 
-/** Patterns of the target's pieces: each alone, and then what chance joins. */
+/** Patterns from the target's pieces: each piece alone, and then random combinations. */
 function patternsFor({ pieces, openings = [] }: Target, seed: number): Pattern[] {
   const singles = ['', ...openings].flatMap((before) => pieces.map((unit) => ({ before, unit, after: '' })));
   const joined = fc.record({
@@ -166,9 +166,9 @@ function describeGrowth(pattern: Pattern, ratio: number, seed: number, name: str
 }
 
 /**
- * Runs something that does not wait, and ends it when it hangs.
+ * Runs synchronous work, and ends it if it hangs.
  *
- * @throws what the work throws, and `ERR_SCRIPT_EXECUTION_TIMEOUT` for what never ends
+ * @throws what the work throws, and `ERR_SCRIPT_EXECUTION_TIMEOUT` for work that never ends
  */
 function guarded<T>(milliseconds: number, work: () => T): T | undefined {
   let result: T | undefined;

@@ -1,6 +1,6 @@
 /**
- * Generates the single manifests from manifests/kustomize: `tsx hack/manifests.ts`. With `--check` nothing is written; the exit
- * code is 1 where a file is not what would be.
+ * Generates the single manifests from manifests/kustomize: `tsx hack/manifests.ts`. With `--check` it writes nothing;
+ * the exit code is 1 if a file is out of date.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

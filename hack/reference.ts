@@ -11,12 +11,12 @@ import { rbacPage } from './reference/rbac.ts';
 
 const DIRECTORY = fileURLToPath(new URL('../docs/reference/', import.meta.url));
 
-/** Every page, as the sources have it now. */
+/** Returns every page, generated from the sources. */
 export async function referencePages(): Promise<Page[]> {
   return [configurationPage(), await flagsPage(), await metricsPage(), eventsPage(), errorsPage(), rbacPage()];
 }
 
-/** The text of a page that is there; empty where it is not. */
+/** Returns the existing text of a page; empty if it does not exist. */
 export async function writtenPage({ file }: Page): Promise<string> {
   return readFile(`${DIRECTORY}${file}`, 'utf8').catch(() => '');
 }

@@ -2,7 +2,10 @@ import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { type History, histories, play } from '../test/simulation/history.ts';
 
-/** Plays random histories for some minutes, and prints each rule that one of them broke with the shortest script that breaks it. */
+/**
+ * Plays random histories for some minutes, and prints each rule that one of them broke with the shortest script that
+ * breaks it.
+ */
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '5' },
@@ -12,14 +15,14 @@ const { values } = parseArgs({
   },
 });
 const [minutes, steps] = [Number(values.minutes), Number(values.steps)];
-/** Other rules may be broken: for a look at old code. */
+/** Other rules may be broken, for example in old code. */
 const rule = new RegExp(values.rule);
 const until = Date.now() + minutes * 60_000;
 let seed = Number(values.seed);
 let [played, states] = [0, 0];
 const found = new Map<string, number>();
 
-/** A rule without the names of this one history. */
+/** Returns a rule without the names of one history. */
 const nameOf = (broken: string) =>
   broken.replace(/\b[rpd][0-9]+\b|registry\.example\.com\S+/g, '*').replace(/\/[a-z]+-1/g, '/*');
 

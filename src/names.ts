@@ -1,35 +1,35 @@
-/** Every name that this program puts on an object or expects there. Nothing else spells one out. */
+/** Every name that the program writes on an object or expects there. No other file spells one out. */
 
 /**
- * `metadata.annotations` of a node, and of a pod that admission placed: JSON of what we set on it
- * ({@link file://./placement/node.ts}, {@link file://./placement/pod-managed.ts}).
+ * `metadata.annotations` of a node, and of a pod that admission placed: JSON of what the controller set on it; see
+ * {@link file://./placement/nodes/node.ts} and {@link file://./placement/admission/record.ts}.
  */
 export const MANAGED_ANNOTATION = 'archaware.dev/managed';
-/** `metadata.annotations` of a DaemonSet: JSON list of the template's tolerations that are ours. */
+/** `metadata.annotations` of a DaemonSet: JSON list of the template's tolerations that the controller added. */
 export const TOLERATIONS_ANNOTATION = 'archaware.dev/tolerations';
-/** `metadata.annotations` of a pod: `amd64,arm64` or `all`, its author's own statement; no image is asked. */
+/** `metadata.annotations` of a pod: `amd64,arm64` or `all`, stated by its author; its images are not looked up. */
 export const ARCHITECTURES_ANNOTATION = 'archaware.dev/architectures';
-/** `metadata.labels` of a pod or namespace: `"true"` leaves it alone. */
+/** `metadata.labels` of a pod or namespace: with `"true"` the controller leaves it alone. */
 export const IGNORE_LABEL = 'archaware.dev/ignore';
-/** `metadata.labels` of a pod: one architecture; `metadata.annotations` of a namespace: `arm64=75,amd64=25`. */
+/** `metadata.labels` of a pod: one architecture. `metadata.annotations` of a namespace: `arm64=75,amd64=25`. */
 export const PREFERRED = 'archaware.dev/preferred';
-/** Noe's label of the same meaning, so that its pods need not change. */
+/** The label of Noe with the same meaning, so that pods written for Noe need no change. */
 export const NOE_PREFERRED = 'arch.noe.adevinta.com/preferred';
 /** `spec.schedulingGates` of a pod whose images are being looked up. */
 export const ARCHITECTURE_GATE = 'archaware.dev/architecture';
-/** Well-known node label for the architecture. */
+/** The well-known node label for the architecture. */
 export const ARCHITECTURE_LABEL = 'kubernetes.io/arch';
-/** Its name before Kubernetes 1.14, which pods still ask for. */
+/** The name of that label before Kubernetes 1.14, which some pods still ask for. */
 export const OLD_ARCHITECTURE_LABEL = 'beta.kubernetes.io/arch';
-/** Set by the kubelet on mirror pods of static pods; nothing can be written to those. */
+/** The kubelet sets it on mirror pods of static pods; the API server refuses changes to those. */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
-/** Well-known node label and pod selector for the operating system. */
+/** The well-known node label and pod selector for the operating system. */
 export const OS_LABEL = 'kubernetes.io/os';
-/** Its name before Kubernetes 1.14, which pods still ask for. */
+/** The name of that label before Kubernetes 1.14, which some pods still ask for. */
 export const OLD_OS_LABEL = 'beta.kubernetes.io/os';
 /** Label of a node that Karpenter made: the name of its NodePool. */
 export const KARPENTER_POOL = 'karpenter.sh/nodepool';
-/** Labels by which a node names the pool that it belongs to, the first that a node has counts. */
+/** Labels that name the pool of a node; the first one that a node has counts. */
 export const POOL_LABELS = {
   [KARPENTER_POOL]: 'NodePool',
   'eks.amazonaws.com/nodegroup': 'EKS node group',
@@ -42,22 +42,28 @@ export const KARPENTER_REGISTERED = 'karpenter.sh/registered';
 /** Karpenter sets it to `true` when a node is Ready and its startup taints are gone. */
 export const KARPENTER_INITIALIZED = 'karpenter.sh/initialized';
 
-/** `fieldManager` of every write, `reportingController` of every Event. */
+/** `fieldManager` of every write and `reportingController` of every Event. */
 export const FIELD_MANAGER = 'archaware-controller';
-/** Where the manifest puts us, and where the Lease is when we run outside a cluster. */
+/** The namespace of the manifests, and of the Lease when the controller runs outside a cluster. */
 export const DEFAULT_NAMESPACE = 'archaware';
-/** The mutating configurations of ours that `clean` removes first, by kind. */
+/** The name of the mutating admission objects that `clean` removes first. */
 export const GUARD_POLICY = 'archaware-keep';
-/** The MutatingWebhookConfiguration that calls us. */
+/** The MutatingWebhookConfiguration that calls the controller. */
 export const WEBHOOK_CONFIGURATION = 'archaware-controller';
-/** Where the replicas keep the certificates that they made themselves, the webhook's path, and what signs records of pods. */
+/**
+ * The Secret in which the replicas keep the certificates that they created, the path of the webhook, and the key that
+ * signs records of pods.
+ */
 export const WEBHOOK_SECRET = 'archaware-controller-webhook';
-/** The Service in our namespace through which the API server calls us. */
+/** The Service in the controller's namespace through which the API server calls it. */
 export const WEBHOOK_SERVICE = 'archaware-controller';
 
-/** The Deployment that runs us. */
+/** The Deployment that runs the controller. */
 export const DEPLOYMENT = 'archaware-controller';
-/** `metadata.labels` of every object that runs us, with the value of {@link DEPLOYMENT}: also of the Lease. */
+/**
+ * `metadata.labels` of every object that belongs to the controller, including the Lease; the value is {@link
+ * DEPLOYMENT}.
+ */
 export const APP_LABEL = 'app.kubernetes.io/name';
 
 /** The closed list of Event reasons. */

@@ -1,5 +1,5 @@
-// The least that any webhook can do: read a review, answer it with a patch that is always the same. What ours is measured
-// against. Run: node bare-admission.ts PORT DIRECTORY-WITH-tls.crt-AND-tls.key
+// The least that any webhook can do: read a review and answer with a patch that is always the same. The baseline for
+// archaware's webhook. Run: node bare-admission.ts PORT DIRECTORY-WITH-tls.crt-AND-tls.key
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';

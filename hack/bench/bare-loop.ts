@@ -1,5 +1,5 @@
-// The least that any controller can do: watch pods, add one toleration to each, nothing else. No cache, no decision, no
-// lease, no retry: what the controller is measured against. Run: node bare-loop.ts SERVER TOKEN CA-FILE [release]
+// The least that any controller can do: watch pods and add one toleration to each. No cache, no decision, no lease, no
+// retry: the baseline for the controller. Run: node bare-loop.ts SERVER TOKEN CA-FILE [release]
 import { readFileSync } from 'node:fs';
 import { Pool } from 'undici';
 

@@ -1,12 +1,14 @@
 import { createServer } from 'node:net';
 import { expectSuccess, type Request } from '../cluster/client.ts';
 
-/** What one tenant does to hold up the others. */
+/** What one tenant does to delay the others. */
 export type Flood = {
   readonly name: string;
-  /** Whether it is made in the namespace of the bystander. */
+  /** Whether the flood is in the namespace of the bystander. */
   readonly isNeighbour?: boolean;
-  /** What is measured of the bystander: its pod until it is served, or the Event about its missing image. */
+  /**
+   * What is measured of the bystander: the time until its pod is served, or until the Event about its missing image.
+   */
   readonly measures: 'pod' | 'event';
   /** Resolves when everything was sent. */
   readonly run: (world: FloodWorld) => Promise<void>;
@@ -16,13 +18,13 @@ export type FloodWorld = {
   readonly request: Request;
   /** The namespace of the tenant. */
   readonly namespace: string;
-  /** Host of the registry that everybody uses. */
+  /** The host of the registry that everybody uses. */
   readonly registry: string;
-  /** Host of a registry that takes connections and never answers. */
+  /** The host of a registry that accepts connections and never answers. */
   readonly silent: string;
 };
 
-/** Tags of the common registry from this number on are for the floods. */
+/** The tags of the common registry from this number on are for the floods. */
 export const MANY_IMAGES = 5_000;
 const REFUSED = 200;
 const IMAGES_OF_REFUSED = 64;
@@ -86,7 +88,7 @@ async function missingImages({ request, namespace, registry }: FloodWorld): Prom
   });
 }
 
-/** Names of images of the common registry that are there. */
+/** Returns names of images that the common registry has. */
 function images(registry: string, first: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${registry}/bench:flood${first + index}`);
 }
@@ -103,7 +105,7 @@ async function eachOf(count: number, work: (index: number) => Promise<void>): Pr
   await Promise.all(Array.from({ length: WRITERS }, writer));
 }
 
-/** Creates a pod that no scheduler looks at. */
+/** Creates a pod for a scheduler that does not exist. */
 export async function create(
   request: Request,
   namespace: string,
@@ -130,7 +132,7 @@ function send(
   });
 }
 
-/** A registry that takes connections and never answers. */
+/** A registry that accepts connections and never answers. */
 export async function startSilent(): Promise<{ readonly host: string; stop(): void }> {
   const sockets = new Set<{ destroy(): void }>();
   const server = createServer((socket) => {

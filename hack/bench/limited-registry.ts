@@ -7,35 +7,35 @@ export type LimitedRegistryOptions = {
   /** By tag, all in one repository. */
   readonly images: ReadonlyMap<string, ImageFixture>;
   readonly repository: string;
-  /** Before each answer. */
+  /** The delay before each answer. */
   readonly delayMs: number;
-  /** So many GETs are answered in a window; the others get 429 with the seconds until the next one opens. */
+  /** The number of GETs that are answered in a window; the others get 429 with the seconds until the next window. */
   readonly perWindow: number;
   readonly windowMs: number;
 };
 
-/** A request as it was answered. */
+/** A request that was answered. */
 export type Asked = {
   readonly kind: 'manifest' | 'blob' | 'other';
   readonly method: string;
   readonly status: number;
   /** Counted from the first GET; windows follow one another without a gap. */
   readonly window: number;
-  /** Milliseconds since its window opened. */
+  /** Milliseconds since its window began. */
   readonly intoWindowMs: number;
 };
 
-/** A registry that answers slowly and seldom, as Docker Hub does to those who have not paid: HEADs are free. */
+/** A registry that answers slowly and seldom, like Docker Hub to users who have not paid: HEADs are free. */
 export type LimitedRegistry = {
   readonly host: string;
   /** In the order of the answers. */
   asked(): readonly Asked[];
-  /** Forgets what was asked; the next GET opens the first window. */
+  /** Forgets the requests; the next GET begins the first window. */
   forget(): void;
   stop(): Promise<void>;
 };
 
-/** Starts it on a free port of the loopback address, in this process. */
+/** Starts the registry on a free port of the loopback address, in this process. */
 export async function startLimitedRegistry(options: LimitedRegistryOptions): Promise<LimitedRegistry> {
   const { delayMs, perWindow, windowMs } = options;
   const contents = contentsOf(options);

@@ -10,15 +10,15 @@ const WRITERS = 16;
 /** The real cluster or the embedded one. */
 export type BenchCluster = Pick<TestCluster, 'server' | 'kubeconfig' | 'adminToken' | 'apply' | 'request' | 'waitFor'>;
 
-/** What became of the pods of one run, in milliseconds. */
+/** The times of the pods of one run, in milliseconds. */
 export type Measured = {
   /** From the first creation that was sent to the last toleration that was seen. */
   readonly totalMs: number;
-  /** For each pod, from its creation answered to its toleration seen. */
+  /** For each pod, from the answer to its creation to its toleration. */
   readonly delays: readonly number[];
 };
 
-/** Makes sure that the namespace can take pods. */
+/** Makes sure that the namespace accepts pods. */
 export async function prepareNamespace(cluster: BenchCluster): Promise<void> {
   await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } }));
   await cluster.waitFor('the default service account', async () => {
@@ -28,8 +28,8 @@ export async function prepareNamespace(cluster: BenchCluster): Promise<void> {
 }
 
 /**
- * Creates pods that no scheduler looks at, and waits until each has a toleration of ours. `perSecond` undefined: as fast
- * as the API server takes them.
+ * Creates pods for a scheduler that does not exist, and waits until the controller has added a toleration to each.
+ * `perSecond` undefined: as fast as the API server accepts them.
  */
 export async function createAndWatch(
   cluster: BenchCluster,
@@ -40,7 +40,7 @@ export async function createAndWatch(
     readonly prefix: string;
     /** Pods are created with this scheduling gate. */
     readonly gate?: string;
-    /** Default two minutes. */
+    /** Default: two minutes. */
     readonly deadlineMs?: number;
   },
 ): Promise<Measured> {
@@ -96,11 +96,14 @@ function pod(name: string, image: string, gate?: string) {
   };
 }
 
-/** Calls back for each pod whose toleration is seen. The API server drops a watch that is read too slowly: then anew. */
+/**
+ * Calls back for each pod whose toleration is seen. The API server closes a watch that is read too slowly; then a new
+ * one is opened.
+ */
 function watchTolerations(cluster: BenchCluster, signal: AbortSignal, onTolerated: (name: string) => void) {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, bodyTimeout: 0 });
   const headers = { authorization: `Bearer ${cluster.adminToken}`, accept: 'application/json' };
-  // Without a version it begins with what is there, an event for each.
+  // Without a version, a watch begins with an event for each existing object.
   const url = `${cluster.server}/api/v1/namespaces/${NAMESPACE}/pods?watch=true&timeoutSeconds=600`;
   const watch = () => request(url, { headers, dispatcher, signal });
   const open = watch();
@@ -113,7 +116,7 @@ function watchTolerations(cluster: BenchCluster, signal: AbortSignal, onTolerate
           const lines = (rest + decoder.write(chunk)).split('\n');
           rest = lines.pop() ?? '';
           for (const line of lines) {
-            // Cheaper than to parse it: this process must not be what is measured.
+            // Cheaper than parsing: this process must not be the bottleneck.
             if (!line.includes('"supported-arch"')) continue;
             onTolerated(/"metadata":\{"name":"([^"]+)"/.exec(line)?.[1] ?? '');
           }
@@ -128,7 +131,7 @@ function watchTolerations(cluster: BenchCluster, signal: AbortSignal, onTolerate
   return { open, closed: read() };
 }
 
-/** The value below which this part of the values lies. */
+/** Returns the value below which this part of the values lies. */
 export function quantile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;

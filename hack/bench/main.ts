@@ -1,4 +1,4 @@
-// Measures the controller against a bare loop on the real control plane: both in one run, turn by turn, as ratios.
+// Measures the controller against a bare loop on the real control plane: both in one run, alternating, as ratios.
 // Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], npm run bench -- registry (registry.ts),
 // npm run bench -- webhook (webhook.ts), or npm run bench -- tenants (tenants.ts)
 import { parseArgs } from 'node:util';
@@ -16,13 +16,13 @@ import { benchWebhook } from './webhook.ts';
 
 const REPOSITORY = 'bench';
 const IMAGES = 20;
-/** Of the images this many are single-platform ones: two requests each instead of one. */
+/** The number of single-platform images among them: each costs two requests instead of one. */
 const SINGLES = 5;
 
 type Row = readonly [what: string, ours: string, bare: string, ratio: string, goal: string];
 
 const [what, ...others] = process.argv.slice(2);
-/** Benchmarks of their own. */
+/** Other benchmarks. */
 const OTHERS = new Map([
   ['registry', benchRegistry],
   ['webhook', benchWebhook],
@@ -122,7 +122,7 @@ async function measureBurst(cluster: Cluster, registry: Registry): Promise<Row[]
   ];
 }
 
-/** Looks at the memory while something runs; the most that was seen is added to the list at the end. */
+/** Samples the memory while something runs; at the end, the maximum is added to the list. */
 function samplePeak(subject: Subject, peaks: number[]): () => void {
   let most = 0;
   const timer = setInterval(() => {
@@ -141,7 +141,7 @@ async function measureDelays(cluster: Cluster, registry: Registry): Promise<Row[
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const who of round % 2 === 0 ? (['bare', 'ours'] as const) : (['ours', 'bare'] as const)) {
       const subject = await startSubject(who, cluster, registry);
-      // Warm: each image has been seen once before it counts.
+      // Warm-up: each image is seen once before the measurement.
       await createAndWatch(cluster, { count: IMAGES, images: images(registry), prefix: `w${round}${who}` });
       const measured = await createAndWatch(cluster, {
         count,

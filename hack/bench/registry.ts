@@ -1,4 +1,4 @@
-// Measures how the controller gets on with a registry that limits: requests and time, beside what cannot be done with less.
+// Measures requests and time of the controller at a registry with a rate limit, beside the least that any client needs.
 // Usage: npm run bench -- registry [--window SECONDS] [--embedded]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,11 +15,11 @@ import { printTable } from './table.ts';
 const REPOSITORY = 'bench';
 const PODS = 1_000;
 const IMAGES = 200;
-/** Of the images this many are single-platform ones: two requests each instead of one. */
+/** The number of single-platform images among them: each costs two requests instead of one. */
 const SINGLES = IMAGES / 2;
 const PER_WINDOW = 100;
 const DELAY_MS = 50;
-/** What no client can do with less, for images that it has never seen. */
+/** The fewest requests with which any client can look up images that it has never seen. */
 const FEWEST = { manifests: IMAGES, blobs: SINGLES, all: IMAGES + SINGLES };
 const WINDOWS = Math.ceil(FEWEST.all / PER_WINDOW);
 
@@ -103,7 +103,7 @@ function start(cluster: BenchCluster, registry: LimitedRegistry, flags: readonly
     registry.host,
     '--leaderElection.namespace',
     'default',
-    // A pod that was let go without an answer would count as converged.
+    // A pod that was released without an answer would count as converged.
     '--images.unresolvable',
     'wait',
     ...flags,
@@ -138,7 +138,7 @@ function secondRows({ measured, asked }: Outcome): Row[] {
     counted('after a restart: GETs of manifests and blobs', gets, 0),
     counted('after a restart: HEADs', asked.filter(({ method }) => method === 'HEAD').length, 0),
     ['after a restart: all pods tolerate', `${(measured.totalMs / 1000).toFixed(1)} s`, '', ''],
-    // Of the first, most is what the API server takes to create the pods.
+    // Most of the first time is what the API server needs to create the pods.
     [
       'after a restart: slowest pod',
       `${(Math.max(...measured.delays) / 1000).toFixed(1)} s after its creation`,
@@ -154,7 +154,7 @@ function counted(what: string, measured: number, bound: number): Row {
   return [what, `${measured}`, `${bound}`, bound === 0 ? '' : (measured / bound).toFixed(2)];
 }
 
-/** For each window that answered anything, when the last request that it answered came. */
+/** For each window that answered anything, the time of the last request that it answered. */
 function lastAnswers(asked: readonly Asked[]): number[] {
   const last = new Map<number, number>();
   for (const { window, status, method, intoWindowMs } of asked) {

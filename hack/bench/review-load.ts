@@ -5,18 +5,18 @@ import { Pool } from 'undici';
 /** Where AdmissionReviews are sent. */
 export type Target = { readonly port: number /** PEM. */; readonly ca: string };
 
-/** What became of the reviews of one run. */
+/** The results of the reviews of one run. */
 export type Answered = {
-  /** Milliseconds for each, from its sending to the end of its answer. */
+  /** Milliseconds for each, from sending it to the end of its answer. */
   readonly delays: readonly number[];
   readonly perSecond: number;
   readonly gated: number;
 };
 
-/** As many as an API server with that much to do keeps open. */
+/** About the number that a busy API server keeps open. */
 const CONNECTIONS = 16;
 
-/** Sends reviews of these images, one after the other, `perSecond` of them whether or not the ones before are answered. */
+/** Sends reviews of these images, `perSecond` of them, whether or not the earlier ones are answered. */
 export async function sendAtRate(
   target: Target,
   options: { readonly images: readonly string[]; readonly perSecond: number; readonly count: number },
@@ -34,7 +34,7 @@ export async function sendAtRate(
   });
 }
 
-/** Sends as many reviews as are answered, for so many seconds. */
+/** Sends reviews as fast as they are answered, for this many seconds. */
 export async function sendAllYouCan(
   target: Target,
   { images, seconds }: { readonly images: readonly string[]; readonly seconds: number },
@@ -49,7 +49,7 @@ export async function sendAllYouCan(
   });
 }
 
-/** Sends a review of each image until none of the answers is the gate: then all are known. */
+/** Sends a review of each image until no answer adds the gate: then all images are known. */
 export async function warmUp(target: Target, images: readonly string[]): Promise<void> {
   const end = performance.now() + 60_000;
   const options = { images, perSecond: 200, count: images.length };
@@ -82,7 +82,7 @@ async function withSender(
     if (isMeasured && Buffer.from(patch, 'base64').includes('schedulingGates')) gated += 1;
   };
   try {
-    // An API server has its connections open already.
+    // An API server already has open connections.
     await Promise.all(Array.from({ length: CONNECTIONS }, () => send('bench.invalid/first:1', false)));
     const started = performance.now();
     await work(send);
@@ -92,7 +92,7 @@ async function withSender(
   }
 }
 
-/** A review of a pod as a Deployment makes it: some 4 KB. */
+/** A review of a pod as a Deployment creates it: about 4 KB. */
 function reviewOf(image: string): string {
   const uid = randomUUID();
   const pods = { group: '', version: 'v1', resource: 'pods' };

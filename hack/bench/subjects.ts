@@ -5,16 +5,16 @@ import { fileURLToPath } from 'node:url';
 import { startController } from '../../test/support/controller-process.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 
-/** Something that gives pods tolerations, running. */
+/** A running program that adds tolerations to pods. */
 export type Subject = {
   /** Milliseconds from its start until it was ready. */
   readonly readyMs: number;
-  /** Memory that it holds now, in MB (VmRSS). */
+  /** Returns the memory that it uses now, in MB (VmRSS). */
   megabytes(): number;
   stop(): Promise<void>;
 };
 
-/** Starts the controller as it is built. */
+/** Starts the built controller. */
 export async function startOurs(cluster: Cluster, registry: string): Promise<Subject> {
   const started = performance.now();
   const controller = await startController([
@@ -32,12 +32,12 @@ export async function startOurs(cluster: Cluster, registry: string): Promise<Sub
   };
 }
 
-/** Starts the bare loop: it gives pods a toleration, or releases gated ones. */
+/** Starts the bare loop: it adds a toleration to pods, or releases gated ones. */
 export function startBare(cluster: Cluster, what: 'tolerate' | 'release' = 'tolerate'): Promise<Subject> {
   return startScript('./bare-loop.ts', [cluster.server, cluster.adminToken, cluster.caFile, what]);
 }
 
-/** Starts the bare webhook, on a port of the loopback address with the certificate in a directory. */
+/** Starts the bare webhook, on a port of the loopback address, with the certificate in a directory. */
 export function startBareAdmission(port: number, directory: string): Promise<Subject> {
   return startScript('./bare-admission.ts', [String(port), directory]);
 }
@@ -60,7 +60,7 @@ async function startScript(file: string, args: readonly string[]): Promise<Subje
   };
 }
 
-/** Memory that a process holds now, in MB (VmRSS). */
+/** Returns the memory that a process uses now, in MB (VmRSS). */
 export function residentOf(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;

@@ -1,4 +1,4 @@
-/** Prints rows, the first of which names the columns, in aligned columns. */
+/** Prints rows in aligned columns; the first row names the columns. */
 export function printTable(rows: readonly (readonly string[])[]): void {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   for (const row of rows) {

@@ -1,6 +1,6 @@
-// Measures what a tenant's flood does to another tenant: how long the bystander waits, what memory the controller takes, and
-// whether it leads throughout. Usage: npm run bench -- tenants [--before FILE] [--only TEXT]; FILE: the `dist/main.js` of
-// another version, measured turn by turn with this one.
+// Measures how a tenant's flood affects another tenant: how long the bystander waits, how much memory the controller
+// uses, and whether it leads throughout. Usage: npm run bench -- tenants [--before FILE] [--only TEXT]; FILE: the
+// `dist/main.js` of another version, measured in alternation with this one.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -20,15 +20,15 @@ import { writeCertificate } from './webhook.ts';
 
 const BYSTANDER = 'bystander';
 const DELAY_MS = 50;
-/** The bystander's pods of one row: without the flood, and in it, one after the other. */
+/** The bystander's pods of one row: without the flood, and during it, one after the other. */
 const PODS = 5;
-/** A bystander is given up after this. */
+/** The longest wait for a bystander. */
 const PATIENCE_MS = 60_000;
 
 type World = {
   readonly cluster: Cluster;
   readonly registry: LimitedRegistry;
-  /** Registries that nobody has asked when a row begins. */
+  /** Registries without a request when a row begins. */
   readonly others: readonly LimitedRegistry[];
   readonly silent: string;
   readonly directory: string;
@@ -97,7 +97,7 @@ function startRegistry(): Promise<LimitedRegistry> {
   });
 }
 
-/** Has the API server ask the controller on this machine. */
+/** Makes the API server call the controller on this machine. */
 async function registerWebhook({ cluster, port }: World, ca: string): Promise<void> {
   const webhook = {
     name: 'pods.tenants.bench',
@@ -126,7 +126,7 @@ function start(world: World, bundle: string | undefined): Promise<RunningControl
       .map(({ host }) => host)
       .concat(silent)
       .join(),
-    // As in the finding.
+    // The same value as in the finding.
     'registries.timeout': '5s',
     'leaderElection.namespace': 'default',
     'placement.mode': 'both',
@@ -162,7 +162,7 @@ async function measure(world: World, flood: Flood, id: string, bundle: string | 
     for (let index = 0; index < PODS; index += 1) alone.push(await one(registry.host));
     const { request } = cluster;
     const flooding = flood.run({ request, namespace: tenant, registry: registry.host, silent });
-    // Its first creates are there.
+    // By then the first pods of the flood exist.
     await Promise.race([flooding, delay(2_000)]);
     const meanwhile: number[] = [];
     for (let index = 0; index < PODS; index += 1) {
@@ -192,7 +192,7 @@ async function createNamespace(cluster: Cluster, name: string): Promise<void> {
   });
 }
 
-/** Milliseconds from the creation of a pod to its toleration without our gate, or to the Event about it. */
+/** Milliseconds from the creation of a pod to its toleration without the gate, or to the Event about it. */
 async function untilServed(
   cluster: Cluster,
   what: Flood['measures'],

@@ -1,5 +1,5 @@
-// Measures admission: the webhook beside a bare one that always gives the same answer, and releases beside a bare loop of
-// the same patches. Usage: npm run bench -- webhook [--seconds N --rounds N]
+// Measures admission: the webhook beside a bare one that always gives the same answer, and releases beside a bare loop
+// with the same patches. Usage: npm run bench -- webhook [--seconds N --rounds N]
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { printTable } from './table.ts';
 const REPOSITORY = 'bench';
 const WARM = 20;
 const PER_SECOND = 200;
-/** Gated pods, as many a second as the peers were given. */
+/** Gated pods, at the same rate as for the other programs. */
 const PODS_PER_SECOND = 20;
 const DELAY_MS = 200;
 
@@ -27,7 +27,7 @@ type Row = readonly [what: string, ours: string, bare: string, ratio: string, go
 type World = {
   readonly cluster: Cluster;
   readonly registry: LimitedRegistry;
-  /** Of the certificate and its authority. */
+  /** The directory of the certificate and its authority. */
   readonly directory: string;
   readonly ca: string;
   readonly seconds: number;
@@ -67,7 +67,7 @@ export async function benchWebhook(args: string[]): Promise<void> {
   }
 }
 
-/** Those that are made known, and for each round as many as are asked for only once. */
+/** The images that are looked up before, and for each round as many that are used only once. */
 function images(seconds: number): Map<string, ImageFixture> {
   const platforms = ['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture }));
   const built = multiPlatform(platforms);
@@ -84,7 +84,7 @@ function images(seconds: number): Map<string, ImageFixture> {
 const warmImages = ({ host }: LimitedRegistry) =>
   Array.from({ length: WARM }, (_, index) => `${host}/${REPOSITORY}:t${index}`);
 
-/** Writes a certificate for this machine as `webhook.certificates` wants it; gives the authority, PEM. */
+/** Writes a certificate for this machine in the form of `webhook.certificates`; returns the authority, PEM. */
 export async function writeCertificate(directory: string): Promise<string> {
   const authority = createAuthority('bench');
   const { certificate, key } = authority.issue('webhook', ['127.0.0.1']);
@@ -104,7 +104,7 @@ async function startWebhook({ cluster, registry, directory, ca }: World): Promis
     'webhook.address': `127.0.0.1:${port}`,
     'webhook.certificates': directory,
     'webhook.path': '/mutate',
-    // What is not known yet is not let go: it would count as released.
+    // Pods with unknown images stay gated; otherwise they would count as released.
     'images.unresolvable': 'wait',
   };
   const controller = await startController(Object.entries(flags).map(([name, value]) => `--${name}=${value}`));
@@ -153,7 +153,7 @@ async function measureReviews(world: World): Promise<Row[]> {
   ];
 }
 
-/** Throws where the measurement was not of what it is said to be. */
+/** Throws if the measurement was not of what its title says. */
 function checkGated(warm: readonly Answered[], cold: readonly Answered[], count: number): void {
   const wrong = [...warm.map(({ gated }) => gated), ...cold.map(({ gated }) => count - gated)].filter(
     (each) => each > 0,
@@ -181,7 +181,10 @@ function compared(ours: number, bare: number): [ours: string, bare: string, rati
   return [`${ours.toFixed(1)} ms`, `${bare.toFixed(1)} ms`, (ours / bare).toFixed(2)];
 }
 
-/** Pods with our gate whose images are known, through the real API server: created until seen without it. */
+/**
+ * Pods with the controller's gate whose images are known, through the real API server: from their creation until they
+ * are seen without the gate.
+ */
 async function measureReleases(world: World): Promise<Row> {
   const { cluster, registry, seconds, rounds } = world;
   const delays: Record<'ours' | 'bare', number[]> = { ours: [], bare: [] };

@@ -9,7 +9,7 @@ const COMPONENTS = new URL('manifests/kustomize/components/', ROOT);
 /** Where the chart is. */
 export const CHART = new URL('manifests/helm/archaware-controller/', ROOT);
 
-/** Copies, as helm reads no file outside of the chart; the templates change what depends on values. */
+/** Copies, because helm reads no file outside of the chart; the templates change the parts that depend on values. */
 const COPIES: readonly [from: URL, to: string][] = [
   ...['pods', 'nodes', 'daemonsets', 'webhook-certificates', 'keep'].map((name): [URL, string] => [
     new URL(`${name}/policy.yaml`, COMPONENTS),
@@ -26,7 +26,7 @@ const COPIES: readonly [from: URL, to: string][] = [
   ]),
 ];
 
-/** What of the chart is generated, as it should be. */
+/** Returns the generated files of the chart, with their correct contents. */
 export async function chartFiles(): Promise<GeneratedFile[]> {
   const copies = COPIES.map(async ([from, to]) => ({
     file: new URL(to, CHART),

@@ -7,26 +7,29 @@ const text: Schema = { type: 'string' };
 const flag: Schema = { type: 'boolean' };
 const count: Schema = { type: 'integer', minimum: 0 };
 const list: Schema = { type: 'array', items: { type: 'object' } };
-/** What Kubernetes defines and checks. */
+/** Defined and checked by Kubernetes. */
 const free: Schema = { type: 'object' };
 const texts: Schema = { type: 'object', additionalProperties: text };
-/** The Deployment selects its pods by this one. */
+/** The Deployment selects its pods by this label. */
 const labels: Schema = { ...texts, properties: { 'app.kubernetes.io/name': false } };
 const objectName: Schema = { type: 'string', pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$' };
-/** The name, or none. */
+/** A name, or empty. */
 const optionalName: Schema = { type: 'string', pattern: '^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$' };
 const nodePath: Schema = { type: 'string', pattern: '^(/.+)?$' };
-/** With its length: the API server takes nothing else. */
+/** With its length: the API server accepts no other form. */
 const cidr: Schema = { type: 'string', pattern: '^[0-9a-fA-F.:]+/[0-9]{1,3}$' };
 const duration: Schema = { type: 'string', pattern: '^([0-9]+(\\.[0-9]+)?(ms|h|m|s))+$' };
 
-/** The JSON Schema of the chart's values: our configuration's, and what else the chart takes. Draft 7, which every Helm 3 and 4 reads. */
+/**
+ * Returns the JSON Schema of the chart's values: the schema of the configuration, and the chart's other values. Draft
+ * 7, which every Helm 3 and 4 reads.
+ */
 export function valuesSchema(): Schema {
   const { $schema: _, ...config } = Object(byPattern(jsonSchema()));
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     ...group({
-      // What a chart that this one is a part of hands down.
+      // Values of a parent chart.
       global: free,
       config,
       withoutTaints: flag,
@@ -75,7 +78,7 @@ export function valuesSchema(): Schema {
       prometheusRule: group({ enabled: flag, labels: texts }),
       cleanBeforeUninstall: group({
         enabled: flag,
-        // Our account may not delete pods.
+        // The controller's account may not delete pods.
         pods: { enum: ['evict', 'keep'] },
         allPods: flag,
         timeout: duration,
@@ -88,7 +91,7 @@ function group(properties: Readonly<Record<string, Schema>>): Schema {
   return { type: 'object', properties, additionalProperties: false };
 }
 
-/** `{domain: {label: lines}}`; what is reserved for Kubernetes, and the lines, the program refuses. */
+/** `{domain: {label: lines}}`; the program itself refuses reserved names and invalid lines. */
 function rules(): Schema {
   const domain = '^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$';
   return named(domain, named('^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$', text));
@@ -98,7 +101,10 @@ function named(pattern: string, value: unknown): Schema {
   return { type: 'object', patternProperties: { [pattern]: value }, additionalProperties: false };
 }
 
-/** The same schema with patterns of names in the one form of which helm tells the path: it puts `propertyNames` anywhere. */
+/**
+ * Returns the same schema with patterns of names in the only form for which helm reports the path: for `propertyNames`
+ * it reports a wrong one.
+ */
 function byPattern(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(byPattern);
   if (!isObject(schema)) return schema;
@@ -108,7 +114,7 @@ function byPattern(schema: unknown): unknown {
   return typeof pattern === 'string' ? { ...changed, ...named(pattern, changed.additionalProperties) } : changed;
 }
 
-/** A list of names as a pattern. */
+/** Returns a list of names as a pattern. */
 function oneOf(names: unknown): string | undefined {
   return Array.isArray(names) ? `^(${names.join('|')})$` : undefined;
 }

@@ -1,4 +1,4 @@
-/** A request as the registry's access log has it. */
+/** A request in the registry's access log. */
 export interface AccessLogEntry {
   readonly method: string;
   /** With the query. */
@@ -11,7 +11,7 @@ export interface AccessLogEntry {
 const line =
   /^\S+ \S+ \S+ \[[^\]]*\] "(?<method>[A-Z]+) (?<path>\S+) [^"]*" (?<status>\d{3}) \d+ "[^"]*" "(?<userAgent>[^"]*)"$/;
 
-/** Reads the registry's standard output; lines of another kind are left out. */
+/** Parses the registry's standard output; other lines are left out. */
 export const parseAccessLog = (log: string): AccessLogEntry[] =>
   log.split('\n').flatMap((text) => {
     const { method, path, status, userAgent } = line.exec(text)?.groups ?? {};

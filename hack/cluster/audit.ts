@@ -1,25 +1,27 @@
 import { at } from './json.ts';
 
-/** A request as the API server's audit log has it. */
+/** A request in the API server's audit log. */
 export interface AuditedRequest {
   /** get, list, watch, create, update, patch, delete, deletecollection */
   readonly verb: string;
   readonly user: string;
   /** With the query. */
   readonly path: string;
-  /** Of the answer. */
+  /** The status of the answer. */
   readonly status: number;
-  /** What a failure says; empty for a success. */
+  /** The message of a failure; empty for a success. */
   readonly message: string;
   readonly userAgent: string;
 }
 
-/** Reads audit.k8s.io/v1 Events, one a line. A watch is logged once when it starts and not again when it ends. */
+/**
+ * Parses audit.k8s.io/v1 Events, one on each line. A watch is logged once when it starts and not again when it ends.
+ */
 export const parseAuditLog = (log: string): AuditedRequest[] =>
   log.split('\n').flatMap((line) => {
     const event: unknown = line === '' ? undefined : parse(line);
     const stage = at(event, 'stage');
-    // A watch completes when it ends, which may be never; everything else completes.
+    // A watch completes when it ends, which may be never; every other request completes.
     const counted = at(event, 'verb') === 'watch' ? stage === 'ResponseStarted' : stage === 'ResponseComplete';
     return counted ? [requestOf(event)] : [];
   });
@@ -28,7 +30,7 @@ function parse(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    // The line that is being written.
+    // The last line, which is still being written.
     return undefined;
   }
 }

@@ -7,17 +7,17 @@ export interface KeyPair {
   readonly key: string;
 }
 
-/** A certificate authority of our own, which lives as long as the test that made it. */
+/** A certificate authority for tests, which lives as long as the test that created it. */
 export interface Authority {
   /** PEM */
   readonly certificate: string;
   /** Issues a serving certificate for the hosts: DNS names, IPv4 addresses and `::1`. */
   issue(commonName: string, hosts: readonly string[], notAfter?: Date): KeyPair;
-  /** Issues a certificate with which a client shows who it is (mutual TLS). */
+  /** Issues a client certificate (mutual TLS). */
   issueClient(commonName: string): KeyPair;
 }
 
-// Some fifty lines of DER (X.690) instead of a package with a tree of others, or of an openssl that may not be there.
+// About fifty lines of DER (X.690) instead of a package with many dependencies, or of an openssl that may be missing.
 
 const der = (tag: number, ...content: Buffer[]): Buffer => {
   const body = Buffer.concat(content);
@@ -47,7 +47,7 @@ function base128(value: number): number[] {
   return groups;
 }
 
-/** UTCTime, which RFC 5280 wants until 2049. */
+/** UTCTime, which RFC 5280 requires until 2049. */
 const time = (date: Date) => der(0x17, Buffer.from(`${date.toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`));
 const distinguishedName = (commonName: string) =>
   sequence(set(sequence(oid('2.5.4.3'), der(0x0c, Buffer.from(commonName)))));
@@ -67,7 +67,7 @@ function authorityExtensions(): Buffer[] {
   ];
 }
 
-/** Of a certificate for a use: `1.3.6.1.5.5.7.3.1` serverAuth, `….2` clientAuth. */
+/** The extensions of a certificate for a use: `1.3.6.1.5.5.7.3.1` serverAuth, `….2` clientAuth. */
 function leafExtensions(use: string): Buffer[] {
   return [
     sequence(oid('2.5.29.19'), yes, octets(sequence())),
@@ -94,7 +94,7 @@ function certify(request: Request): string {
   const serial = randomBytes(16);
   // A serial is positive (top bit clear) and has no leading zero octet.
   serial.writeUInt8((serial.readUInt8(0) & 0x7f) | 0x40, 0);
-  // An hour back, because containers' clocks differ.
+  // An hour back, because the clocks of containers differ.
   const notBefore = new Date(Math.min(Date.now(), request.notAfter.getTime()) - 3_600_000);
   const body = sequence(
     der(0xa0, integer(Buffer.from([2]))),
@@ -114,11 +114,11 @@ function pem(certificate: Buffer): string {
   return `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`;
 }
 
-/** A P-256 key pair, as the certificates and the service account tokens use it. */
+/** A P-256 key pair, as certificates and service account tokens use it. */
 export const generateKey = (): { publicKey: KeyObject; privateKey: KeyObject } =>
   generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** Private keys in PKCS #8, which all of the Go components read. */
+/** Returns a private key in PKCS #8, which all of the Go components read. */
 export const privatePem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 
 /** Creates an authority whose certificate is valid for ten years. */

@@ -4,7 +4,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface Answer {
   readonly status: number;
-  /** Parsed JSON; text if it is none. */
+  /** Parsed JSON; the text if it is not JSON. */
   readonly body: unknown;
 }
 
@@ -16,7 +16,7 @@ export interface Client {
   close(): Promise<void>;
 }
 
-/** A keep-alive client with the token's rights, for tests that arrange and look. */
+/** Creates a keep-alive client with the token's rights, for tests that set things up and look at them. */
 export function createClient(server: string, token: string, authority: string): Client {
   const dispatcher = new Agent({ connect: { ca: authority }, connections: 64 });
   return {
@@ -44,7 +44,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Hands the body of a success on; throws for every other answer, with the server's own message. */
+/** Returns the body of a success; throws for every other answer, with the server's own message. */
 export function expectSuccess(what: string, { status, body }: Answer): unknown {
   if (status >= 300) throw new Error(`${what}: ${status} ${JSON.stringify(body)}`);
   return body;

@@ -30,14 +30,17 @@ import { type Component, startComponent } from './spawn.ts';
 import { waitFor } from './wait.ts';
 
 export interface ClusterOptions {
-  /** For certificates, data and logs. What an earlier cluster left there is removed. Default: a temporary one. */
+  /**
+   * The directory for certificates, data and logs. Files of an earlier cluster there are removed. Default: a temporary
+   * directory.
+   */
   readonly directory?: string;
-  /** Default: free ones. */
+  /** Default: free ports. */
   readonly ports?: { readonly apiServer?: number; readonly etcd?: number };
   readonly featureGates?: Readonly<Record<string, boolean>>;
   /** More flags for kube-apiserver; the last one of a name wins. */
   readonly apiServerArgs?: readonly string[];
-  /** Namespaces whose service accounts' requests are recorded; see `auditedRequests`. */
+  /** The namespaces whose service accounts' requests are recorded; see `auditedRequests`. */
   readonly auditNamespaces?: readonly string[];
   /** `real`: a node with a kubelet and a container runtime; everything runs in its namespaces. Default: no node. */
   readonly node?: 'real';
@@ -49,7 +52,7 @@ export interface ClusterOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A real control plane on this machine. Stop it, or end the process, and nothing of it is left. */
+/** A real control plane on this machine. When it is stopped, or the process ends, nothing of it is left. */
 export interface Cluster {
   readonly server: string;
   /** Path of a kubeconfig with all rights. */
@@ -63,7 +66,7 @@ export interface Cluster {
   /** By name: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kwok; containerd, kubelet, kube-proxy. */
   component(name: string): Component;
   kubectl(args: readonly string[], options?: { input?: string; kubeconfig?: string }): Promise<KubectlResult>;
-  /** `kubectl apply` as admin; throws when something was refused. */
+  /** Runs `kubectl apply` as admin; throws if an object was refused. */
   apply(yaml: string): Promise<void>;
   /** Path of a kubeconfig with the account's rights, from a TokenRequest. */
   serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
@@ -72,19 +75,19 @@ export interface Cluster {
   createNode(options: NodeOptions): Promise<void>;
   setNodeArchitecture(name: string, architecture: string): Promise<void>;
   readonly waitFor: typeof waitFor;
-  /** What the service accounts of `auditNamespaces` have asked for, in order. */
+  /** Returns the requests of the service accounts of `auditNamespaces`, in order. */
   auditedRequests(): Promise<AuditedRequest[]>;
   stopApiServer(): Promise<void>;
   /** Starts it on the same port and data. */
   startApiServer(): Promise<void>;
-  /** What a power cut of the real node leaves: nothing of it runs, and its disk stays. The control plane goes on. */
+  /** Simulates a power cut of the real node: nothing on it runs, and its disk stays. The control plane goes on. */
   cutNodePower(): Promise<void>;
-  /** Starts the node again after that. Resolves when its daemons run, which is before it is Ready. */
+  /** Starts the node again after a power cut. Resolves when its daemons run, which is before the node is Ready. */
   startNode(): Promise<void>;
   stop(): Promise<void>;
 }
 
-// It waits for watches to end, up to a minute: long enough here for answers in flight.
+// It waits up to a minute for watches to end. This is long enough for answers in flight.
 const graceMs = 1_000;
 
 /** Starts the cluster; resolves when pods can be created in the namespace `default`. */
@@ -96,7 +99,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const client = createClient(plan.server, plan.adminToken, plan.authority);
   let place: NodePlace | undefined;
   const stopAll = async () => {
-    // With all of them gone at once, none waits for another. The data is not used again.
+    // All end at the same time, so that none waits for another. The data is not used again.
     await Promise.all([...components.values()].map((component) => component.stop()));
     await Promise.all([client.close(), place?.remove()]);
     await directory.remove();
@@ -140,7 +143,7 @@ async function startAll(
   const etcdReady = async () => (await send(`${plan.etcd}/readyz`)).statusCode === 200;
   await Promise.all([plan.etcd, plan.server].map((url) => node?.expose(Number(new URL(url).port))));
   const runtime = node && startRuntime(node, common).then(add);
-  // What fails first is what is told; the other one ends with the rest.
+  // The first failure is reported; the other component ends with the rest.
   runtime?.catch(() => undefined);
   add(await startComponent({ ...common, name: 'etcd', args: etcdArgs(plan), ready: etcdReady }));
   add(await startApiServer(plan, common, request));
@@ -193,7 +196,7 @@ async function applyTo(plan: Plan, yaml: string): Promise<void> {
   if (code !== 0) throw new Error(`kubectl apply: ${stderr.trim()}`);
 }
 
-/** Without its namespace's `default` account a pod is refused; the controller manager creates it. */
+/** A pod is refused if its namespace has no `default` account; the controller manager creates that account. */
 async function defaultServiceAccount(components: Components, request: Request, signal?: AbortSignal): Promise<void> {
   const path = '/api/v1/namespaces/default/serviceaccounts/default';
   const found = async () => {

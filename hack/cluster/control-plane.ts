@@ -6,15 +6,15 @@ import { createAuthority, generateKey, privatePem } from './certificates.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 
 /**
- * The users of the token file. The names are those of a real cluster, because policies and audit logs tell them apart;
- * all are masters, because the rights of the components are not what is tested.
+ * The users of the token file. The names are those of a real cluster, because policies and audit logs distinguish them.
+ * All are masters, because the tests are not about the rights of the components.
  */
 const users = ['admin', 'system:kube-scheduler', 'system:kube-controller-manager', 'kwok'] as const;
-/** Those of a real node have its rights, and no others. */
+/** The users of a real node have its rights, and no others. */
 const nodeUsers = ['kubelet', 'kube-proxy'] as const;
 type User = (typeof users)[number] | (typeof nodeUsers)[number];
 
-/** What the components share: files in `directory`, and the addresses. */
+/** The things that the components share: files in `directory`, and the addresses. */
 export interface Plan {
   readonly directory: string;
   readonly server: string;
@@ -73,7 +73,7 @@ export async function prepare({ ports, ...options }: PlanOptions): Promise<Plan>
   };
 }
 
-/** As whom the API server shows itself to the kubelet; a binding gives that name its rights. */
+/** The name with which the API server authenticates to the kubelet; a binding gives it its rights. */
 export const kubeletClient = 'kube-apiserver-kubelet-client';
 
 function tokenLine({ user, token }: { user: User; token: string }, node = ''): string {
@@ -121,7 +121,8 @@ export const apiServerArgs = (plan: Plan): string[] => [
   ...plan.apiServerArgs,
 ];
 
-// A loopback address is refused as an endpoint of the `kubernetes` Service, over and over.
+// The API server would try, and fail, to publish a loopback address as an endpoint of the `kubernetes` Service, over
+// and over.
 const loopbackArgs = ['--bind-address=127.0.0.1', '--endpoint-reconciler-type=none'];
 
 /** Pods reach the API server by the `kubernetes` Service, and it reaches the kubelet. */
@@ -139,13 +140,13 @@ const auditArgs = ({ directory }: Plan) => [
   `--audit-log-path=${join(directory, 'audit.log')}`,
 ];
 
-// Without election they start at once; with the default limits they, and not the controller, would be measured.
+// Without election they start at once. With the default limits, a benchmark would measure them and not the controller.
 const controllerArgs = (plan: Plan, user: User) => [
   `--kubeconfig=${plan.kubeconfig(user)}`,
   '--leader-elect=false',
   '--kube-api-qps=500',
   '--kube-api-burst=1000',
-  // Nobody asks them for metrics or health.
+  // No test reads their metrics or health.
   '--secure-port=0',
   ...gates(plan),
 ];
@@ -154,7 +155,7 @@ export const schedulerArgs = (plan: Plan): string[] => controllerArgs(plan, 'sys
 
 export const controllerManagerArgs = (plan: Plan): string[] => [
   ...controllerArgs(plan, 'system:kube-controller-manager'),
-  // As kubeadm has it: policies see the DaemonSet controller as its own service account.
+  // As with kubeadm: policies see the DaemonSet controller as its own service account.
   '--use-service-account-credentials=true',
   `--service-account-private-key-file=${join(plan.directory, 'accounts.key')}`,
   `--root-ca-file=${join(plan.directory, 'ca.crt')}`,

@@ -6,15 +6,15 @@ import { join } from 'node:path';
 /** A component's own folder. */
 export interface Directory {
   readonly path: string;
-  /** Removes a temporary one; one that the caller named is left, with its logs. */
+  /** Removes a temporary directory; one that the caller named stays, with its logs. */
   remove(): Promise<void>;
 }
 
 const marker = '.archaware-test';
 
 /**
- * Makes an empty directory: a temporary one, or the one at the path. Of the latter only what an earlier start left is
- * removed; it throws for a directory that holds anything else.
+ * Creates an empty directory: a temporary one, or the one at the path. In the latter, only files of an earlier start
+ * are removed; it throws if the directory contains anything else.
  */
 export async function emptyDirectory(kind: string, path?: string): Promise<Directory> {
   const made = path ?? (await mkdtemp(join(tmpdir(), `archaware-${kind}-`)));
@@ -31,10 +31,10 @@ export async function emptyDirectory(kind: string, path?: string): Promise<Direc
   return { path: made, remove: async () => (path === undefined ? remove() : undefined) };
 }
 
-/** Those that nobody has removed by the time the process ends. */
+/** Temporary directories that must be removed when the process ends. */
 const temporary = new Set<string>();
 const removeAll = () => {
-  // A process that was killed a moment ago may still be writing, hence the retries.
+  // A process that was killed a moment ago may still be writing, so this retries.
   for (const path of temporary) rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 };
 

@@ -7,14 +7,14 @@ import { stagesFile, startKwok } from './kwok.ts';
 import { freePorts } from './ports.ts';
 import { binaries, type Component, startComponent } from './spawn.ts';
 
-// Karpenter with its kwok provider: the real scheduler, consolidation and drift; only the machines are made up. Three things differ
-// from kwok as it comes, or else nothing would be as on a cloud: arm64 costs less, nodes register with the status and the taints
-// that a kubelet sends, and they take some seconds to become Ready.
+// Karpenter with its kwok provider: the scheduler, consolidation and drift are real, only the machines are simulated.
+// Three things differ from plain kwok, to be like a cloud: arm64 costs less, nodes register with the status and the
+// taints that a kubelet sends, and they take some seconds to become Ready.
 
 /** `build-karpenter.sh` puts it beside the binaries. */
 const CRDS = 'karpenter-crds.yaml';
 const CORES = [1, 2, 4, 8];
-/** By the core, in an hour. */
+/** By the core and hour. */
 const PRICES = { amd64: 0.05, arm64: 0.04 };
 
 /** Instance types as a provider offers them: `c-2x-arm64` has two cores. Those of arm64 cost a fifth less, as on most clouds. */
@@ -40,9 +40,11 @@ export const instanceTypes = () =>
 
 const POLICY = 'like-a-kubelet';
 
-/** What a kubelet sends when it registers: its architecture, that it is not Ready yet, and the taints of its NodePool. */
+/**
+ * What a kubelet sends when it registers: its architecture, that it is not Ready yet, and the taints of its NodePool.
+ */
 const likeAKubelet = () => {
-  // Map literals: objects in JSON patches of Kubernetes 1.36.3 make the API server panic.
+  // Map literals, because objects in JSON patches make the API server of Kubernetes 1.36.3 panic.
   const status = `[
     JSONPatch{op: "add", path: "/status/nodeInfo/architecture", value: object.metadata.labels["kubernetes.io/arch"]},
     JSONPatch{op: "add", path: "/status/nodeInfo/operatingSystem", value: "linux"},
@@ -88,12 +90,12 @@ const likeAKubelet = () => {
   ];
 };
 
-/** What a kubelet needs to start its pods' network, and so on, before its node is Ready. */
+/** About the time that a kubelet needs to set up its network and become Ready. */
 const UNREADY_MS = 5_000;
 
 /**
- * Starts kwok beside a cluster that has none, with nodes that take some seconds to become Ready. At once, as they are
- * otherwise, pods would be bound before any controller could have seen the node.
+ * Starts kwok beside a cluster that has none, with nodes that take some seconds to become Ready. By default they are
+ * Ready at once, and pods would be bound before any controller could have seen the node.
  */
 export async function startSlowKubelets(cluster: Cluster): Promise<Component> {
   const stages = parseAllDocuments(await readFile(stagesFile(), 'utf8')).map((document) => document.toJS());

@@ -13,19 +13,19 @@ export interface KubectlResult {
 
 export interface KubectlOptions {
   readonly kubeconfig: string;
-  /** Of the cluster's own: the usual one is keyed by address, and another cluster may have had our port. */
+  /** A cache for this cluster only: the usual one is keyed by address, and another cluster may have had this port. */
   readonly cacheDirectory: string;
-  /** What standard input brings. */
+  /** The text for standard input. */
   readonly input?: string;
 }
 
-/** Runs kubectl to its end. A failure is a result, too. */
+/** Runs kubectl to its end. A failure is a normal result. */
 export async function runKubectl(args: readonly string[], options: KubectlOptions): Promise<KubectlResult> {
   const { kubeconfig, cacheDirectory, input = '' } = options;
   const common = [`--kubeconfig=${kubeconfig}`, `--cache-dir=${cacheDirectory}`];
   const child = spawn(join(binaries(), 'kubectl'), [...common, ...args]);
   const closed = once(child, 'close');
-  // kubectl may end before it has read everything, and its exit code says more than EPIPE.
+  // kubectl may end before it has read all of its input; its exit code is more useful than EPIPE.
   child.stdin.on('error', () => undefined).end(input);
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
   return { stdout, stderr, code: child.exitCode ?? -1 };

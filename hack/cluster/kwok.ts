@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { binaries, type Component, type ComponentOptions, startComponent } from './spawn.ts';
 
-/** The annotation of the nodes that kwok plays where there is a real one, too. */
+/** The annotation of the nodes that kwok simulates if there is a real node, too. */
 export const playedByKwok = { 'kwok.x-k8s.io/node': 'fake' } as const;
 
-/** What kwok does with nodes and pods, as `build.sh` puts it together. */
+/** The stages of kwok for nodes and pods, as `build.sh` combines them. */
 export const stagesFile = (): string => join(binaries(), 'kwok-stages.yaml');
 
-/** kwok plays the kubelets: it renews the nodes' leases and turns bound pods into Running ones. */
+/** Starts kwok in the role of the kubelets: it renews the nodes' leases and turns bound pods into Running ones. */
 export function startKwok(
   kubeconfig: string,
   common: Omit<ComponentOptions, 'name' | 'args'>,
@@ -23,7 +23,7 @@ export function startKwok(
       `--kubeconfig=${kubeconfig}`,
       ...(whichNodes === 'all' ? ['--manage-all-nodes=true'] : annotated),
       '--node-lease-duration-seconds=40',
-      // Not the addresses of real pods.
+      // A range outside the addresses of real pods.
       '--cidr=10.99.0.1/16',
       `--config=${stages}`,
     ],

@@ -30,7 +30,7 @@ async function serve(): Promise<void> {
   }
   const host = [registry.host, ...(registry.nodeHost ? [`on the node ${registry.nodeHost}`] : [])].join(', ');
   await writeFile(stateFile, JSON.stringify({ pid: process.pid, server, kubeconfig, registry: host }));
-  // The children alone keep a process alive only while they run; this one is to stay until it is told to go.
+  // Child processes keep this process alive only while they run; it must stay until it is stopped.
   const alive = setInterval(() => undefined, 2 ** 30);
   if (!quit.signal.aborted) await once(quit.signal, 'abort');
   clearInterval(alive);

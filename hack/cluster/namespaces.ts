@@ -9,24 +9,24 @@ import { binaries } from './spawn.ts';
 
 const script = (name: string) => fileURLToPath(new URL(`node/${name}`, import.meta.url));
 
-/** Where a node lives: mount, network, process, host name, IPC and cgroup namespaces of its own. */
+/** The place of a node: mount, network, process, host name, IPC and cgroup namespaces of its own. */
 export interface Namespaces {
-  /** What comes before a command that is to run in them. */
+  /** The words before a command that must run in them. */
   readonly enter: readonly string[];
-  /** Makes a port of the node that of this machine's loopback address, too. */
+  /** Makes a port of the node available on this machine's loopback address. */
   expose(port: number): Promise<void>;
-  /** Kills every process in them; with the last one their mounts and links go, then the cgroups. */
+  /** Kills every process in them; their mounts and links end with the last process, then the cgroups are removed. */
   remove(): Promise<void>;
 }
 
 /**
- * Makes the namespaces, with `directory` as the node's disk. They are gone when this process has ended, however it ended: what
- * holds them reads from a pipe that ends with it.
+ * Creates the namespaces, with `directory` as the node's disk. They end with this process, however it ends: their first
+ * process reads from a pipe that closes then.
  */
 export async function makeNamespaces(directory: string, name: string, address: string): Promise<Namespaces> {
   const log = await open(join(directory, 'namespaces.log'), 'a');
   const init = [script('init.sh'), directory, binaries(), name, address];
-  // A group of its own: Ctrl-C is for this process, which then ends the rest.
+  // In a process group of its own: Ctrl-C reaches only this process, which then ends the rest.
   const holder = spawn('bash', [script('run.sh'), 'bash', ...init], {
     detached: true,
     stdio: ['pipe', 'pipe', log.fd],
@@ -62,11 +62,11 @@ export async function makeNamespaces(directory: string, name: string, address: s
   };
 }
 
-/** Programs of the packages lie in folders that not everybody has on the PATH. */
+/** Programs of the packages are in folders that may not be in PATH. */
 const path = () =>
   [join(binaries(), 'node'), binaries(), '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'].join(':');
 
-/** The id of PID 1 as this machine sees it. */
+/** Returns the id of PID 1 as this machine sees it. */
 async function readyPid(holder: ChildProcess): Promise<string | undefined> {
   if (holder.stdout === null) return undefined;
   for await (const line of createInterface(holder.stdout)) {
@@ -81,7 +81,10 @@ interface Relay {
   stop(): void;
 }
 
-/** A process in the node's network that takes over sockets which listen in ours; no link joins the two. */
+/**
+ * Starts a process in the node's network that takes over sockets which listen in this one; no link connects the two
+ * networks.
+ */
 async function startRelay(pid: string): Promise<Relay> {
   const enter = ['--target', pid, '--net', '--pid', '--', process.execPath, ...process.execArgv];
   const child = spawn('nsenter', [...enter, script('relay.ts')], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { nodeImages } from './node-images.ts';
 
-/** The addresses inside the node's network, where nobody else's can collide with them. */
+/** The addresses inside the node's network, which cannot collide with any outside. */
 export const nodeAddresses = {
   node: '10.77.0.1',
   pods: '10.244.0.0/24',
@@ -9,7 +9,7 @@ export const nodeAddresses = {
   nodes: '10.77.0.0/24',
 } as const;
 
-/** The name of this machine's loopback address, inside: what an image's reference calls the registry. */
+/** The name of this machine's loopback address inside the node: the registry in image references. */
 export const registryName = 'registry.test';
 
 /** The files of the node, by what they hold. */
@@ -35,8 +35,8 @@ export const containerdConfig = (files: Files) => ({
       registry: { config_path: files.registries },
     },
     'io.containerd.cri.v1.runtime': {
-      // runc fails with "can't get final child's PID from pipe: EOF" where it may not lower an oom score, as in a container
-      // without CAP_SYS_RESOURCE.
+      // runc fails with "can't get final child's PID from pipe: EOF" if it may not lower an oom score, as in a
+      // container without CAP_SYS_RESOURCE.
       restrict_oom_score_adj: true,
       cni: { bin_dirs: ['/usr/lib/cni'], conf_dir: files.networks },
       containerd: {
@@ -66,7 +66,7 @@ export const bridgeNetwork = {
         type: 'host-local',
         ranges: [[{ subnet: nodeAddresses.pods }]],
         routes: [{ dst: '0.0.0.0/0' }],
-        // Gone with the node's start, as the pods are.
+        // Empty after each start of the node, like its pods.
         dataDir: '/run/cni/networks',
       },
     },
@@ -77,7 +77,7 @@ export const bridgeNetwork = {
 export const kubeletConfig = (directory: string, files: Files) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
-  // Since 1.35 it refuses to start on cgroup v1 otherwise.
+  // Since 1.35 the kubelet refuses to start on cgroup v1 without this.
   failCgroupV1: false,
   cgroupDriver: 'cgroupfs',
   containerRuntimeEndpoint: `unix://${socket}`,
@@ -90,13 +90,13 @@ export const kubeletConfig = (directory: string, files: Files) => ({
   clusterDNS: [nodeAddresses.dns],
   clusterDomain: 'cluster.local',
   staticPodPath: files.staticPods,
-  // How soon a mounted ConfigMap is seen to have changed; by default a minute.
+  // The time in which a change of a mounted ConfigMap is noticed; the default is a minute.
   syncFrequency: '5s',
-  // They are the whole machine's: init.sh shows it files that have the values already.
+  // These values belong to the whole machine: init.sh shows the kubelet files that already have them.
   protectKernelDefaults: true,
   makeIPTablesUtilChains: false,
   nodeStatusUpdateFrequency: '4s',
-  // The disk is the machine's, and how full it is has nothing to do with the test.
+  // The disk is that of the machine, and how full it is has nothing to do with the tests.
   evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
   imageGCHighThresholdPercent: 100,
 });
@@ -109,6 +109,6 @@ export const proxyConfig = (name: string, kubeconfig: string) => ({
   clusterCIDR: nodeAddresses.pods,
   hostnameOverride: name,
   nodePortAddresses: [nodeAddresses.nodes],
-  // These are the whole machine's.
+  // These values belong to the whole machine.
   conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
 });

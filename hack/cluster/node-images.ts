@@ -5,22 +5,25 @@ import { binaries } from './spawn.ts';
 
 /** The names of the images that the real node has from its start, without a registry. */
 export const nodeImages = {
-  /** Holds the namespaces of a pod; its program waits. */
+  /** Holds the namespaces of a pod; its program only waits. */
   pause: 'archaware.test/pause:1',
   /** The program of hack/cluster/tools/pod. */
   pod: 'archaware.test/pod:1',
   coredns: 'archaware.test/coredns:1',
 } as const;
 
-/** An image of the program of hack/cluster/tools/pod; `says` is what the image calls its platform, where that is a lie. */
+/**
+ * An image of the program of hack/cluster/tools/pod; `says` is the platform that the image claims, if it is a false
+ * one.
+ */
 export async function podImage(architecture: 'amd64' | 'arm64', says: string = architecture): Promise<ImageFixture> {
   const program = await readFile(join(binaries(), 'node', `pod-${architecture}`));
   return programImage({ os: 'linux', architecture: says }, program);
 }
 
 /**
- * Writes the images as an OCI image layout (image-spec, image-layout.md) into an archive, and hands its path to `use`;
- * afterwards it is gone.
+ * Writes the images as an OCI image layout (image-spec, image-layout.md) into an archive, and passes its path to `use`;
+ * the archive is removed afterwards.
  */
 export async function withNodeImages(
   directory: string,

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { binaries } from './spawn.ts';
 
-/** What this machine lacks for a real node, a reason each; none where one can be started. */
+/** Returns what this machine lacks for a real node, one reason each; empty if one can be started. */
 export function missingForNode(): string[] {
   if (process.platform !== 'linux') return ['Linux'];
   const built = join(binaries(), 'node');
@@ -21,7 +21,7 @@ export function missingForNode(): string[] {
   return Object.entries(reasons).flatMap(([what, isThere]) => (isThere ? [] : [what]));
 }
 
-/** Those without which neither runc nor the kubelet work. */
+/** The cgroups without which runc and the kubelet do not work. */
 const needed = ['memory', 'cpu', 'cpuset', 'devices', 'freezer', 'pids'];
 
 function hasHierarchies(): boolean {

@@ -5,7 +5,7 @@ import { nodeImages } from './node-images.ts';
 const rbac = 'rbac.authorization.k8s.io/v1';
 const admission = 'admissionregistration.k8s.io/v1';
 
-/** The API server may ask the kubelet for logs, and to run a command. */
+/** Lets the API server ask the kubelet for logs, and to run a command. */
 const kubeletAccess = [
   {
     apiVersion: rbac,
@@ -17,8 +17,8 @@ const kubeletAccess = [
 ];
 
 /**
- * Pods of the namespace `archaware` go to the real node. Its Deployment spreads its replicas, and on a node that kwok plays
- * nothing would run. JSONPatch, as ApplyConfiguration refuses to set a node selector: it is an atomic map.
+ * Sends pods of the namespace `archaware` to the real node: its Deployment spreads its replicas, and nothing really
+ * runs on a node of kwok. JSONPatch, because ApplyConfiguration refuses to set a node selector, which is an atomic map.
  */
 function steering(node: string) {
   const name = 'real-node';
@@ -39,7 +39,7 @@ function steering(node: string) {
   ];
 }
 
-/** It answers the names of Services and the registry's; no others exist. */
+/** It resolves the names of Services and the registry's; no others exist. */
 const corefile = `.:53 {
   errors
   ready
@@ -107,5 +107,5 @@ function dns(node: string) {
   ];
 }
 
-/** The objects that a cluster with a real node begins with. */
+/** Returns the objects that a cluster with a real node begins with. */
 export const nodeObjects = (node: string) => [...kubeletAccess, ...steering(node), ...dns(node)];

@@ -4,9 +4,9 @@ import { waitFor } from './wait.ts';
 
 export interface NodeOptions {
   readonly name: string;
-  /** By Go's names: amd64, arm64, … */
+  /** With Go's names: amd64, arm64, … */
   readonly architecture: string;
-  /** By Go's names; default linux. */
+  /** With Go's names; default: linux. */
   readonly os?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -15,11 +15,11 @@ export interface NodeOptions {
   readonly cpu?: string;
   /** Default 1,000. */
   readonly pods?: number;
-  /** Default true: resolves when the node takes pods. Needs kwok and the controller manager. */
+  /** Default true: resolves when the node accepts pods. Needs kwok and the controller manager. */
   readonly waitUntilReady?: boolean;
 }
 
-/** Registers a node as a kubelet does, which brings its status along. */
+/** Registers a node as a kubelet does, together with its status. */
 export async function createNode(request: Request, options: NodeOptions): Promise<void> {
   const { name, annotations, taints = [], waitUntilReady = true } = options;
   const metadata = { name, labels: labelsOf(options), ...(annotations ? { annotations } : {}) };
@@ -45,13 +45,16 @@ function statusOf({ architecture, os = 'linux', cpu = '64', pods = 1000 }: NodeO
   return { capacity, allocatable: capacity, nodeInfo };
 }
 
-/** Admission puts `not-ready` on every new node; the node-lifecycle controller takes it away. */
+/**
+ * Whether a node accepts pods: admission adds the taint `not-ready` to every new node, and the node-lifecycle
+ * controller removes it.
+ */
 export async function takesPods(request: Request, name: string): Promise<boolean> {
   const { status, body } = await request('GET', `/api/v1/nodes/${name}`);
   return status === 200 && !JSON.stringify(listAt(body, 'spec', 'taints')).includes('node.kubernetes.io/not-ready');
 }
 
-/** What the API server sees when a node's name comes back on other hardware. */
+/** Changes what the API server sees when a node's name comes back on other hardware. */
 export async function setNodeArchitecture(request: Request, name: string, architecture: string): Promise<void> {
   const path = `/api/v1/nodes/${name}`;
   const status = await request('PATCH', `${path}/status`, { status: { nodeInfo: { architecture } } });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Finds so many different free ports of the loopback address; they are held until all are known. */
+/** Finds this many different free ports of the loopback address; all are held until all are known. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(Array.from({ length: count }, listen));
   return Promise.all(servers.map(release));

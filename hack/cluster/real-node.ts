@@ -25,43 +25,48 @@ import { waitFor } from './wait.ts';
 
 const execute = promisify(execFile);
 
-/** This machine's, by Go's names. */
+/** The architecture of this machine, by Go's name. */
 export const ownArchitecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
-/** Its name says that what it runs runs in truth. */
+/** The name says that pods on this node really run. */
 export const nodeName = `real-${ownArchitecture}`;
 
 /** A node with a kubelet, a container runtime and kube-proxy, in namespaces of its own on this machine. */
 export interface RealNode {
   readonly name: string;
   readonly architecture: typeof ownArchitecture;
-  /** The one directory of this machine that is there inside, too, and can be written to. */
+  /** The only writable directory of this machine that also exists inside. */
   readonly directory: string;
-  /** What comes before a command that is to run in the node's namespaces. */
+  /** The words before a command that must run in the node's namespaces. */
   readonly enter: readonly string[];
-  /** Runs a command there to its end, and gives what it printed. Throws with that where it fails. */
+  /** Runs a command there to its end, and returns its output. If the command fails, throws with the output. */
   run(command: string, ...args: readonly string[]): Promise<string>;
-  /** Makes a port of the node's loopback address this machine's, too. */
+  /** Makes a port of the node's loopback address available on this machine's. */
   expose(port: number): Promise<void>;
-  /** Lets the container runtime pull from the port of this machine's loopback address; gives the host for references. */
+  /**
+   * Lets the container runtime pull from a port of this machine's loopback address; returns the host for references.
+   */
   pullFrom(port: number): Promise<string>;
 }
 
-/** Ends all that runs in pods, and takes away what is not on the node's disk. The node may not see this repository. */
+/**
+ * Ends everything that runs in pods, and removes everything that is not on the node's disk. The node may not see this
+ * repository.
+ */
 export async function cutPower(node: RealNode): Promise<void> {
   const script = await readFile(new URL('node/power-cut.sh', import.meta.url), 'utf8');
   await node.run('bash', '-c', script);
 }
 
-/** The part of a component's options that all have in common. */
+/** The options that all components have in common. */
 export type Common = Omit<ComponentOptions, 'name' | 'args'>;
 
 export interface NodePlace extends RealNode {
-  /** Ends all that runs on the node, and takes away its mounts, links and cgroups. */
+  /** Ends everything that runs on the node, and removes its mounts, links and cgroups. */
   remove(): Promise<void>;
 }
 
-/** Makes the place where the node and the control plane are to run. Nothing runs there yet. */
+/** Creates the place where the node and the control plane will run. Nothing runs there yet. */
 export async function makeNodePlace(directory: string): Promise<NodePlace> {
   const missing = missingForNode();
   if (missing.length > 0) throw new Error(`this machine lacks what a real node needs: ${missing.join('; ')}`);
@@ -139,7 +144,7 @@ export async function startProxy(node: RealNode, plan: Plan, common: Common): Pr
   return startComponent({ ...common, name: 'kube-proxy', args: [`--config=${proxy}`] });
 }
 
-/** Waits until the node is Ready and names are answered. */
+/** Waits until the node is Ready and resolves names. */
 export async function nodeServes(node: RealNode, request: Request, signal?: AbortSignal): Promise<void> {
   await waitFor(`node ${node.name} to take pods`, () => takesPods(request, node.name), 90_000, signal);
   const path = '/apis/apps/v1/namespaces/kube-system/deployments/coredns';

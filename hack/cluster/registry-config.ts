@@ -7,27 +7,32 @@ import type { RealNode } from './real-node.ts';
 import type { TokenServer, TokenServerOptions } from './token-server.ts';
 
 export interface RegistryOptions {
-  /** Asks for Basic credentials: those of `account`. */
+  /** Requires Basic credentials: those of `account`. */
   readonly htpasswd?: boolean;
-  /** Asks for Bearer tokens of a token server of our own. */
+  /** Requires Bearer tokens of a token server that is started with it. */
   readonly tokenAuth?: boolean | TokenServerOptions;
   /**
-   * HTTPS with a certificate of the authority in `caFile`, for 127.0.0.1 and localhost. `mutual`: only for clients that
-   * show a certificate of that authority, as the one in `client`.
+   * HTTPS with a certificate of the authority in `caFile`, for 127.0.0.1 and localhost. `mutual`: only for clients with
+   * a certificate of that authority, such as the one in `client`.
    */
   readonly tls?: boolean | 'mutual';
-  /** A pull-through cache of that registry, which takes no pushes; with the account it reads what htpasswd guards there. */
+  /**
+   * A pull-through cache of that registry, which accepts no pushes; with the account it can read what htpasswd protects
+   * there.
+   */
   readonly mirrorOf?: {
     readonly url: string;
     readonly account?: { readonly username: string; readonly password: string };
   };
-  /** Begins with a copy of what that registry holds: quicker than pushing it again, and possible with TLS. */
+  /** Begins with a copy of that registry's data: quicker than pushing it again, and possible with TLS. */
   readonly contentsOf?: { readonly directory: string };
-  /** Default: a free one. */
+  /** Default: a free port. */
   readonly port?: number;
-  /** Runs beside that node, which pulls from it by plain http under the name of `nodeHost`. */
+  /** Runs beside that node, which pulls from it over plain http under the name of `nodeHost`. */
   readonly node?: RealNode;
-  /** For data and logs; what an earlier registry left there is removed. Default: a temporary one. */
+  /**
+   * The directory for data and logs; files of an earlier registry there are removed. Default: a temporary directory.
+   */
   readonly directory?: string;
 }
 
@@ -54,7 +59,7 @@ export async function writeRegistryFiles(
   if (options.contentsOf) await cp(registryFiles(options.contentsOf.directory).data, files.data, { recursive: true });
   else await mkdir(files.data);
   if (options.tls) {
-    // Two authorities of one name would be taken for one another where both are trusted.
+    // Clients that trust two authorities with the same name would confuse them.
     const authority = createAuthority(`archaware test authority of ${host}`);
     await writeFile(files.authority, authority.certificate);
     await writePair(files.serving, authority.issue('registry', ['127.0.0.1', 'localhost']));

@@ -14,14 +14,14 @@ import { freePorts } from './ports.ts';
 export interface FrontOptions {
   /** A registry that speaks plain http. */
   readonly registry: { readonly url: string };
-  /** `hub`: what the registry has at `/v2/x` is at `/v2/hub/x` here, and nothing else is. */
+  /** With `hub`, the registry's `/v2/x` is at `/v2/hub/x` here, and nothing else is. */
   readonly prefix?: string;
   /** HTTPS with a certificate of this authority, for 127.0.0.1, localhost and these names. */
   readonly authority?: Authority;
   readonly names?: readonly string[];
 }
 
-/** A request as it came, in the order of coming. */
+/** A request, in the order of arrival. */
 export interface FrontRequest {
   readonly method: string;
   /** With the query. */
@@ -29,19 +29,19 @@ export interface FrontRequest {
   readonly headers: IncomingHttpHeaders;
   /** Name and password of Basic credentials. */
   readonly login: { readonly username: string; readonly password: string } | undefined;
-  /** Of the answer; 0 until there is one. */
+  /** The status of the answer; 0 until there is one. */
   readonly status: number;
 }
 
-/** Another name for a registry: a reverse proxy on a port of its own, which keeps what it was asked with all headers. */
+/** Another name for a registry: a reverse proxy on a port of its own, which records its requests with all headers. */
 export interface Front {
-  /** 127.0.0.1:PORT, as it stands in image references. */
+  /** 127.0.0.1:PORT, as in image references. */
   readonly host: string;
   /** With the scheme. */
   readonly url: string;
   requests(): readonly FrontRequest[];
   forgetRequests(): void;
-  /** Answers everything with this status and nothing else; undefined: as the registry does. */
+  /** Answers every request with this status and nothing else; undefined: passes requests on again. */
   answerWith(status: number | undefined): void;
   stop(): Promise<void>;
 }
@@ -88,7 +88,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   };
 }
 
-/** The path behind the front; undefined where there is nothing. */
+/** Returns the path behind the front; undefined if there is none. */
 function pathBehind(path: string, prefix: string | undefined): string | undefined {
   if (prefix === undefined || /^\/v2\/(\?|$)/.test(path)) return path;
   return path.startsWith(`/v2/${prefix}/`) ? `/v2/${path.slice(`/v2/${prefix}/`.length)}` : undefined;

@@ -11,21 +11,21 @@ import { startTokenServer, type TokenServer } from './token-server.ts';
 
 /** The real distribution registry on this machine. */
 export interface Registry {
-  /** 127.0.0.1:PORT, as it stands in image references. */
+  /** 127.0.0.1:PORT, as in image references. */
   readonly host: string;
-  /** The same registry, as pods and the container runtime of `node` call it. */
+  /** The host of the same registry for pods and the container runtime of `node`. */
   readonly nodeHost?: string;
   /** With the scheme. */
   readonly url: string;
   /** Path of the certificate authority, PEM; only with `tls`. */
   readonly caFile?: string;
-  /** Paths of a certificate that it lets in, PEM; only with mutual TLS. */
+  /** Paths of a client certificate that the registry accepts, PEM; only with mutual TLS. */
   readonly client?: { readonly certificate: string; readonly key: string };
-  /** What it lets in, when it asks. */
+  /** The account that it accepts, if it requires one. */
   readonly account: typeof account;
   readonly tokenServer?: TokenServer;
   readonly directory: string;
-  /** What was asked since the start or since the last `forgetRequests`, in order, readiness probes apart. */
+  /** Returns the requests since the start or since the last `forgetRequests`, in order, without readiness probes. */
   requests(): Promise<AccessLogEntry[]>;
   forgetRequests(): Promise<void>;
   /** For tests of a registry that hangs: SIGSTOP and SIGCONT. */
@@ -99,7 +99,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Regi
 async function run(directory: string, url: string, { tls, node }: RegistryOptions): Promise<Component> {
   const { client, configuration } = registryFiles(directory);
   const shown = tls === 'mutual' ? { cert: await readFile(client.certificate), key: await readFile(client.key) } : {};
-  // Whether it listens is asked, not who it is; the clients under test do check the certificate.
+  // This only checks whether it listens, not its identity; the clients under test do verify the certificate.
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false, ...shown } });
   const headers = { 'user-agent': probeAgent };
   try {
@@ -108,7 +108,7 @@ async function run(directory: string, url: string, { tls, node }: RegistryOption
       directory,
       ...(node ? { enter: node.enter } : {}),
       args: ['serve', configuration],
-      // It would try to export traces, for ever.
+      // Without this it would try to export traces, for ever.
       env: { OTEL_TRACES_EXPORTER: 'none' },
       ready: async () => [200, 401].includes((await send(`${url}/v2/`, { headers, dispatcher })).statusCode),
     });

@@ -10,7 +10,7 @@ import type { RegistryOptions } from './registry-config.ts';
 import { startFront } from './registry-front.ts';
 import { step } from './smoke-step.ts';
 
-// Proves that registries do what the end-to-end tests lean on: npx tsx hack/cluster/smoke-registry.ts
+// Proves that registries do what the end-to-end tests rely on: npx tsx hack/cluster/smoke-registry.ts
 
 async function put(url: string, type: string, body: Buffer, authorization?: string): Promise<void> {
   const headers = { 'content-type': type, ...(authorization ? { authorization } : {}) };
@@ -18,7 +18,7 @@ async function put(url: string, type: string, body: Buffer, authorization?: stri
   assert.equal(answer.statusCode, 201, await answer.body.text());
 }
 
-/** The least that the registry takes as an image: an empty configuration and a manifest of no layers. */
+/** The least that the registry accepts as an image: an empty configuration and a manifest without layers. */
 async function push(registry: Registry, authorization?: string): Promise<void> {
   const headers = authorization ? { authorization } : {};
   const upload = await send(`${registry.url}/v2/a/b/blobs/uploads/`, { method: 'POST', headers });
@@ -34,7 +34,10 @@ async function push(registry: Registry, authorization?: string): Promise<void> {
   await put(`${registry.url}/v2/a/b/manifests/1`, mediaType, manifest, authorization);
 }
 
-/** Of `a/b:1`; without an `Accept` that fits the registry answers 404 for what is no Docker manifest. */
+/**
+ * Returns the status of `a/b:1`. Without a matching `Accept` header, the registry answers 404 for a manifest that is
+ * not Docker's.
+ */
 async function statusOfManifest(
   { url }: { readonly url: string },
   options: { authorization?: string; dispatcher?: Agent; repository?: string } = {},
@@ -141,7 +144,8 @@ await step('TLS, on the contents of another', () =>
   }),
 );
 
-// Of one that asks for Bearer tokens it passes no credentials on: the realm is on another port (distribution v3.1.2).
+// Such a cache sends no credentials to a registry that requires Bearer tokens, because the realm is on another port
+// (distribution v3.1.2).
 await step('pull-through cache of a private registry', () =>
   withRegistry({ htpasswd: true }, async (upstream) => {
     await push(upstream, basic(account));

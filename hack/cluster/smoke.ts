@@ -3,8 +3,8 @@ import { type Cluster, startCluster } from './cluster.ts';
 import { at, listAt } from './json.ts';
 import { step } from './smoke-step.ts';
 
-// Proves that the cluster does what the end-to-end tests lean on: npx tsx hack/cluster/smoke.ts
-// (smoke-registry.ts does the same for registries).
+// Proves that the cluster does what the end-to-end tests rely on: npx tsx hack/cluster/smoke.ts (smoke-registry.ts does
+// the same for registries).
 
 async function phases(cluster: Cluster, app: string): Promise<string[]> {
   const { body } = await cluster.request('GET', `/api/v1/namespaces/default/pods?labelSelector=app%3D${app}`);

@@ -8,19 +8,19 @@ import { waitFor } from './wait.ts';
 /** Where `build.sh` puts the binaries. */
 export const binaries = (): string => process.env.ARCHAWARE_BIN ?? join(homedir(), '.cache', 'archaware', 'bin');
 
-/** The minor version of an older Kubernetes that the control plane is to be of; undefined: that of build.sh. */
+/** The minor version of the older Kubernetes that the control plane should have; undefined: that of build.sh. */
 export const olderKubernetes = (): string | undefined => process.env.ARCHAWARE_KUBERNETES || undefined;
 
 export interface ComponentOptions {
-  /** The binary's name, and that of its log. */
+  /** The name of the binary and of its log. */
   readonly name: string;
-  /** A command that runs what follows it as its child, in other namespaces. */
+  /** A command that runs the following words as its child, in other namespaces. */
   readonly enter?: readonly string[];
   readonly args: readonly string[];
-  /** Where `NAME.log` (standard error) and `NAME.out.log` (standard output) are appended to. */
+  /** The directory of `NAME.log` (standard error) and `NAME.out.log` (standard output); both are appended to. */
   readonly directory: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Asked again and again until it answers true; without it the component counts as ready at once. */
+  /** Called again and again until it returns true; without it the component counts as ready at once. */
   readonly ready?: () => Promise<boolean>;
   readonly signal?: AbortSignal;
 }
@@ -30,16 +30,19 @@ export interface Component {
   readonly name: string;
   readonly pid: number;
   readonly running: boolean;
-  /** For tests of what happens when a component hangs: SIGSTOP and SIGCONT. */
+  /** For tests of a component that hangs: SIGSTOP and SIGCONT. */
   kill(signal: NodeJS.Signals): void;
-  /** Ends it and waits until it is gone. With `graceMs` it may end by itself, on SIGTERM, for that long. */
+  /** Ends it and waits until it has ended. With `graceMs` it may end by itself, on SIGTERM, within that time. */
   stop(graceMs?: number): Promise<void>;
 }
 
 const startTimeoutMs = 60_000;
 const logLinesShown = 15;
 
-/** Starts a binary and waits until it is ready. Throws with its name and the end of its log if it does not get there. */
+/**
+ * Starts a binary and waits until it is ready. If it does not become ready, throws with its name and the end of its
+ * log.
+ */
 export async function startComponent(options: ComponentOptions): Promise<Component> {
   const child = await spawnLogged(binary(options.name), options);
   const component = componentOf(options.name, child, options.enter !== undefined);
@@ -55,7 +58,7 @@ export async function startComponent(options: ComponentOptions): Promise<Compone
 
 const versioned: ReadonlySet<string> = new Set(['kube-apiserver', 'kube-controller-manager', 'kube-scheduler']);
 
-/** The path of a binary of build.sh, build-node.sh or build-versions.sh. */
+/** Returns the path of a binary of build.sh, build-node.sh or build-versions.sh. */
 function binary(name: string): string {
   const older = versioned.has(name) ? olderKubernetes() : undefined;
   const [places, script] = older ? [[older], 'build-versions.sh'] : [['', 'node'], 'build.sh'];
@@ -75,7 +78,7 @@ async function spawnLogged(command: string, options: ComponentOptions): Promise<
   ]);
   try {
     const child = spawn(program, rest, { stdio: ['ignore', out.fd, err.fd], env: { ...process.env, ...env } });
-    // A failed spawn shows as a process without id; the listener keeps it from being an unhandled error.
+    // A failed spawn shows as a process without an id; the listener prevents an unhandled error.
     child.on('error', () => undefined);
     if (child.pid === undefined) throw new Error(`${command} cannot be started`);
     endWithParent(child);
@@ -88,7 +91,7 @@ async function spawnLogged(command: string, options: ComponentOptions): Promise<
 const logFile = (directory: string, name: string) => join(directory, `${name}.log`);
 const isRunning = (child: ChildProcess) => child.exitCode === null && child.signalCode === null;
 
-/** The process itself: where it runs in other namespaces, what was spawned only waits for it. */
+/** Returns the id of the process itself: with other namespaces, the spawned process only waits for it. */
 function pidOf(child: ChildProcess, entered: boolean): number {
   const pid = child.pid ?? 0;
   if (!entered || !isRunning(child)) return pid;
@@ -105,7 +108,7 @@ function componentOf(name: string, child: ChildProcess, entered: boolean): Compo
   });
   const kill = (signal: NodeJS.Signals) => {
     const pid = pidOf(child, entered);
-    // What waits for a stopped process is stopped as well, and would not see it go on, or end.
+    // The process that waits for a stopped one is stopped as well, and would not notice that it goes on, or ends.
     if (pid === child.pid || signal === 'SIGKILL' || signal === 'SIGCONT') child.kill(signal);
     if (pid !== child.pid) send(pid, signal);
   };
@@ -151,14 +154,14 @@ async function startFailure(
   child: ChildProcess,
   error: unknown,
 ): Promise<string> {
-  // stop() has ended a process that was merely late; only an exit code is the process's own.
+  // stop() has ended a process that was only late; only an exit code is the process's own.
   const how =
     child.exitCode === null ? (error instanceof Error ? error.message : 'unknown') : `exit code ${child.exitCode}`;
   const lines = (await readFile(logFile(directory, name), 'utf8')).trimEnd().split('\n').slice(-logLinesShown);
   return `${name} did not start (${how}); the end of ${name}.log:\n${lines.join('\n')}`;
 }
 
-/** Every child that must not outlive us, however we end (SIGKILL apart). */
+/** Every child that must end with this process, however this one ends (except by SIGKILL). */
 const children = new Set<ChildProcess>();
 const killAll = () => {
   for (const child of children) child.kill('SIGKILL');
@@ -176,13 +179,16 @@ function endWithParent(child: ChildProcess): void {
 const signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 function watchParent(change: 'on' | 'off'): void {
-  // First of all listeners: another one removes the directories.
+  // Before all other listeners, because another one removes the directories.
   if (change === 'on') process.prependListener('exit', killAll);
   else process.off('exit', killAll);
   for (const signal of signals) process[change](signal, onSignal);
 }
 
-/** Having a listener takes the signal's default away. Where ours is the only one, the process ends as it would have. */
+/**
+ * A listener removes the default action of a signal. If this is the only listener, the process ends as it would have
+ * without it.
+ */
 function onSignal(signal: NodeJS.Signals): void {
   if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
 }

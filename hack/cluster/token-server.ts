@@ -5,24 +5,24 @@ import { account } from './account.ts';
 import { generateKey } from './certificates.ts';
 
 export interface TokenServerOptions {
-  /** Default false: only `account` gets a token. True: everybody gets one that pulls. */
+  /** Default false: only `account` gets a token. True: everybody gets a token for pulling. */
   readonly anonymousPull?: boolean;
   /** Seconds; default 300. */
   readonly expiresIn?: number;
 }
 
-/** A request as the token server saw it. */
+/** A request to the token server. */
 export interface TokenRequest {
   /** GET with Basic credentials or without any; POST with an identity token. */
   readonly method: string;
-  /** With the query; a POST's parameters are in its body, which is not kept. */
+  /** With the query; a POST has its parameters in its body, which is not recorded. */
   readonly path: string;
-  /** The name that was given, be it right or not. */
+  /** The given user name, right or wrong. */
   readonly user: string | undefined;
   readonly status: number;
 }
 
-/** Hands out registry tokens as the distribution project's token specification says, identity tokens included. */
+/** Issues registry tokens by the distribution project's token specification, including identity tokens. */
 export interface TokenServer {
   readonly realm: string;
   /** The public key with which the registry verifies, as a JSON Web Key Set. */
@@ -52,7 +52,7 @@ export async function startTokenServer(options: TokenServerOptions = {}): Promis
     if (status !== 200) return answer(response, status, { errors: [{ code: 'UNAUTHORIZED' }] });
     const parameters = form ?? new URL(path, 'http://token').searchParams;
     const token = issue(claimsFor(parameters, user ?? '', expiresIn, known));
-    // OAuth 2 has another name for it.
+    // OAuth 2 uses another name for it.
     const named = form === undefined ? { token } : { access_token: token };
     answer(response, status, { ...named, expires_in: expiresIn, issued_at: new Date().toISOString() });
   }).listen(0, '127.0.0.1');
@@ -83,7 +83,7 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.concat(chunks).toString());
 }
 
-/** Who asks; the account is the only one that is known. */
+/** The client of a request; the account is the only known one. */
 type Asker = { readonly user: string | undefined; readonly known: boolean };
 
 function byBasic({ headers }: IncomingMessage): Asker {
@@ -107,7 +107,7 @@ function claimsFor(parameters: URLSearchParams, subject: string, expiresIn: numb
   return { iss: issuer, aud: service, sub: subject, nbf: now - 10, iat: now, exp: now + expiresIn, access };
 }
 
-/** A scope is `type:name:actions`, and the name may hold colons. */
+/** A scope is `type:name:actions`, and the name may contain colons. */
 function grant(scope: string, mayPush: boolean) {
   const match = /^([^:]+):(.+):([^:]*)$/.exec(scope);
   if (!match) return [];

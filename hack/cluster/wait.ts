@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 const pauseMs = 50;
 
 /**
- * Waits until the condition answers something else than false or undefined, and returns that. A condition that throws
- * is asked again; what it threw last is named when the time is over.
+ * Waits until the condition returns something other than false or undefined, and returns that. A condition that throws
+ * is called again; when the time is over, its last error is named.
  */
 export async function waitFor<T>(
   description: string,

@@ -114,7 +114,7 @@ export const hostsToml: Target = {
   },
 };
 
-/** An operator's TOML file of a login; an input's first line is the file's name. */
+/** A TOML file with a login; an input's first line is the file's name. */
 export const toml: Target = {
   name: 'toml',
   valid: fc
@@ -156,7 +156,7 @@ const dockerConfig = fc
   )
   .map((value) => JSON.stringify(value));
 
-/** Docker's `config.json`, as an operator's file and as both types of pull secrets. */
+/** Docker's `config.json`, as a file of the operator and as both types of pull secrets. */
 export const docker: Target = {
   name: 'docker',
   valid: dockerConfig,

@@ -1,23 +1,26 @@
-/** An input that grows: what is before, what is repeated, and what comes after. */
+/** An input that grows: the text before, the repeated text, and the text after. */
 export type Pattern = { readonly before: string; readonly unit: string; readonly after: string };
 
-/** Characters; the first size, and the last. */
+/** Characters; the first size and the last. */
 const SMALLEST = 2 * 1024;
 const LARGEST = 1024 * 1024;
-/** Eight times the input in quadratic time costs eight times as much per character; in linear time, as much. */
+/**
+ * Input that is eight times as long costs eight times as much per character in quadratic time, and the same in linear
+ * time.
+ */
 const FACTOR = 8;
 const TOLERATED = 4;
-/** Milliseconds; what is faster is noise. */
+/** Milliseconds; shorter times are noise. */
 const NOTICED = 3;
 const ATTEMPTS = 5;
 
-/** How much more a character costs in an input that is eight times as long, where that is too much. */
+/** Returns how much more a character costs in an input that is eight times as long, if that is too much. */
 export function superlinear(pattern: Pattern, run: (text: string) => void): number | undefined {
   for (let size = SMALLEST; size * FACTOR <= LARGEST; size *= 4) {
     const ratio = measure(pattern, size, run);
     if (ratio === 'too fast') continue;
     if (ratio <= TOLERATED) return undefined;
-    // Something else may have had the processor: only what is slow every time is slow.
+    // Another program may have used the processor, so only input that is slow every time counts.
     for (let attempt = 1; attempt < ATTEMPTS; attempt += 1) {
       const again = measure(pattern, size, run);
       if (again === 'too fast' || again <= TOLERATED) return undefined;
@@ -45,7 +48,7 @@ function timed(input: string, run: (text: string) => void): number {
   return performance.now() - started;
 }
 
-/** @param size in characters, of what is repeated */
+/** @param size of the repeated text, in characters */
 export function grow({ before, unit, after }: Pattern, size: number): string {
   return before + unit.repeat(Math.ceil(size / Math.max(1, unit.length))) + after;
 }

@@ -28,7 +28,7 @@ const line = fc
   )
   .map((parts) => parts.join(''));
 
-/** Files of `nodeLabels.directory`: the text is cut into three of them, and decides for two nodes. */
+/** Files of `nodeLabels.directory`: the text is cut into three files, which decide for two nodes. */
 export const labelRules: Target = {
   name: 'label-rules',
   valid: fc
@@ -90,7 +90,7 @@ function checkLines(text: string): void {
     must(isLabelKey(label) && isLabelValue(value), 'names and values are valid');
 }
 
-/** Whether a problem is bounded and moves no cursor. What Unicode has not assigned yet may be in it. */
+/** Whether a problem's text is bounded and moves no cursor. It may contain unassigned characters of Unicode. */
 function isHarmless(problem: string): boolean {
   return problem.length <= 400 && !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(problem);
 }

@@ -21,7 +21,7 @@ const type = fc.constantFrom(
   'text/plain; charset=utf-8',
 );
 const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('unknown', 'a\nb', 'x'.repeat(100), '__proto__'));
-/** A value as it should be, and at times any other. */
+/** Usually the valid value, and sometimes any other. */
 const mostly = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.oneof({ arbitrary, weight: 60 }, { arbitrary: odd, weight: 1 });
 const platform = fc.record(

@@ -66,7 +66,8 @@ export const reference: Target = {
     const read = refusing([ImageError], () => parseReference(text));
     if (read === undefined) return false;
     const { registry, repository, canonical, endpoint, name, tag, digest: of } = read;
-    // A host of one label that only capitals tell from a repository's first component is in lower case afterwards.
+    // If only capitals distinguish a one-label host from a repository's first component, the host is in lower case
+    // afterwards.
     if (/[.:]|^localhost$/.test(registry)) {
       const again = parseReference(canonical);
       for (const field of ['canonical', 'registry', 'repository', 'tag', 'digest', 'name', 'endpoint'] as const) {
@@ -127,7 +128,7 @@ export const endpoint: Target = {
 
 const glob = fc.stringMatching(/^(?:[a-z*?]|\[[a-z]-[a-z]\]){1,6}$/);
 const prefix = fc.constantFrom('', 'https://', 'http://', 'user@');
-/** A pattern that may well be that of an image: of its own host, with some of it as wildcards, and of a part of its path. */
+/** A pattern that is likely to match an image: its own host, with wildcards in it, and a part of its path. */
 const pattern = fc.tuple(
   prefix,
   fc.nat(3),
@@ -137,7 +138,7 @@ const pattern = fc.tuple(
   host,
 );
 
-/** Patterns of credentials: the first line is the name of an image, each other one a pattern. */
+/** Patterns of credentials: the first line is the name of an image, every other line a pattern. */
 export const match: Target = {
   name: 'match',
   valid: fc.tuple(host, path, fc.array(pattern, { maxLength: 8 })).map(([registry, repository, patterns]) => {

@@ -1,21 +1,21 @@
 import { isObject, type JsonObject } from '../../test/support/cluster/json.ts';
 
-/** Bytes; what the API server takes of an object. */
+/** Bytes; the API server's limit for an object. */
 const MOST_BYTES = 3 * 1024 * 1024;
 const TIMES = /^×(\d{1,6})$/;
 
 /**
- * Reads JSON with three additions, so that a short input, which can be mutated and shrunk, stands for a large one: `"×9"` in
- * a list repeats what is before it nine times, a field `"×9"` of an object becomes nine fields, `{"text": …}` is the JSON of
- * what is in it as a text. Brackets that are not closed are. Undefined for what is no JSON even so.
+ * Parses JSON with three additions, so that a short input, which can be mutated and shrunk, stands for a large one.
+ * `"×9"` in a list repeats the item before it nine times; a field `"×9"` of an object becomes nine fields; `{"text":
+ * …}` is its content as JSON text. Open brackets are closed. Returns undefined if the result is still not JSON.
  */
 export function readNotation(text: string): unknown {
   const budget = { bytes: MOST_BYTES };
   try {
-    // Written and read again: no part of what came over a wire is the same object as another.
+    // Written and parsed again, so that no two parts share an object, as in data from the network.
     return JSON.parse(JSON.stringify(expand(JSON.parse(closed(text)), budget)));
   } catch {
-    // No JSON, or nested deeper than can be written.
+    // Not JSON, or nested more deeply than can be written.
     return undefined;
   }
 }
@@ -31,7 +31,7 @@ function expand(value: unknown, budget: { bytes: number }, inText = false): unkn
     return list;
   }
   if (!isObject(value)) return value;
-  // One in another would be of quotes that are escaped again and again.
+  // A text within a text would be escaped again and again.
   if (!inText && Object.keys(value).length === 1 && typeof value.text === 'object') {
     return JSON.stringify(expand(value.text, budget, true));
   }
@@ -44,12 +44,12 @@ function expand(value: unknown, budget: { bytes: number }, inText = false): unkn
   return objectOf(entries);
 }
 
-/** As `JSON.parse` makes it: a field named `__proto__` is one like any other. */
+/** Like `JSON.parse`: a field named `__proto__` is an ordinary field. */
 function objectOf(entries: readonly [string, unknown][]): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/** How often the item is to be repeated, as far as the budget goes. */
+/** Returns how often the item must be repeated, as far as the budget allows. */
 function timesOf(mark: unknown, item: unknown, budget: { bytes: number }): number | undefined {
   const digits = typeof mark === 'string' ? TIMES.exec(mark)?.[1] : undefined;
   if (digits === undefined) return undefined;
@@ -59,7 +59,7 @@ function timesOf(mark: unknown, item: unknown, budget: { bytes: number }): numbe
   return count;
 }
 
-/** The text with what it leaves open closed, without a comma before that. */
+/** Closes what the text leaves open, and removes a comma before that. */
 function closed(text: string): string {
   const open: string[] = [];
   let inString = false;

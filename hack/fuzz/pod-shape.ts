@@ -7,7 +7,9 @@ const QUALIFIED = /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[
 /** Bytes of all names and values (`TotalAnnotationSizeLimitB`). */
 const ANNOTATIONS = 256 * 1024;
 
-/** A list that is refused at its first wrong item: one of a hundred thousand may hold only wrong ones. */
+/**
+ * Such a list is refused at its first wrong item, because a list of a hundred thousand may contain only wrong items.
+ */
 const list = (item: z.ZodType) =>
   z.array(z.unknown()).refine((items) => items.every((each) => item.safeParse(each).success));
 
@@ -72,18 +74,21 @@ const spec = z.looseObject({
 const metadata = z.looseObject({ annotations: annotations.nullish(), labels: labels.nullish() });
 const pod = z.looseObject({ metadata, spec });
 
-/** Why the API server would not take a pod, as far as the fields go that we read and write; undefined where it would. */
+/**
+ * Returns why the API server would refuse a pod, for the fields that the program reads and writes; undefined if it
+ * would accept it.
+ */
 export function whyRefused(object: JsonObject): string | undefined {
   const shape = pod.safeParse(object);
   if (!shape.success) return shape.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
-  // Go takes an empty name for none.
+  // Go treats an empty name as absent.
   const [cause] = validatePod(
     at(object, 'spec', 'nodeName') === '' ? assign(object, ['spec', 'nodeName'], undefined) : object,
   );
   return cause === undefined ? undefined : JSON.stringify(cause);
 }
 
-/** The pod that a DaemonSet's template is, under the DaemonSet's own annotations. */
+/** Returns the pod of a DaemonSet's template, with the DaemonSet's own annotations. */
 export function podOfDaemonSet(daemonSet: JsonObject): JsonObject {
   const podSpec = at(daemonSet, 'spec', 'template', 'spec');
   return { ...daemonSet, spec: isObject(podSpec) ? podSpec : undefined };

@@ -8,13 +8,13 @@ import { must } from './target.ts';
 
 type Review = (body: unknown) => Reviewed;
 
-/** Bytes of what is shown. */
+/** The most bytes of a shown text. */
 const MOST_SHOWN = 4096;
 
-/** Whether a text is as it is shown: bounded, and nothing in it moves a cursor or hides. */
+/** Whether a text may be shown as it is: bounded, and nothing in it moves a cursor or is hidden. */
 export const isPrintable = (text: string): boolean => printable(text, MOST_SHOWN) === text;
 
-/** Checks what a review of a body gave; `review` is asked again with its own first answer. */
+/** Checks the result of a review of a body; `review` is called again with its own first answer. */
 export function checkReviewed(body: JsonObject, { outcome, response }: Reviewed, review: Review): void {
   const said = at(response, 'response');
   must(response.kind === 'AdmissionReview' && response.apiVersion === body.apiVersion, 'it is an AdmissionReview');
@@ -28,7 +28,7 @@ export function checkReviewed(body: JsonObject, { outcome, response }: Reviewed,
   }
   const before = at(body, 'request', 'object');
   const asPod = at(body, 'request', 'resource', 'resource') === 'pods' ? (pod: JsonObject) => pod : podOfDaemonSet;
-  // What the API server would not take anyway may become anything.
+  // An object that the API server would refuse anyway may become anything.
   if (patch === undefined || !isObject(before) || whyRefused(asPod(before)) !== undefined) return;
   const after = inOrder(jsonPatch(before, patch));
   const refused = whyRefused(asPod(after));
@@ -41,7 +41,7 @@ export function checkReviewed(body: JsonObject, { outcome, response }: Reviewed,
   must(again.outcome === 'unchanged', `its own answer stays as it is, but was ${again.outcome}`);
 }
 
-/** Tolerations with their fields in the order in which Go writes them; a patch puts what it replaces last. */
+/** Returns tolerations with their fields in the order in which Go writes them; a patch puts replaced fields last. */
 function inOrder(object: JsonObject): JsonObject {
   const paths = [
     ['spec', 'tolerations'],
@@ -58,7 +58,7 @@ function inOrder(object: JsonObject): JsonObject {
   }, object);
 }
 
-/** The patch's text. */
+/** Returns the text of the patch. */
 function patchIn(said: JsonObject): string | undefined {
   const { patch, patchType } = said;
   must((patch === undefined) === (patchType === undefined), 'a patch says its type');
@@ -71,7 +71,7 @@ function patchIn(said: JsonObject): string | undefined {
   return text;
 }
 
-/** What the author says of nodes stays, and only grows narrower. */
+/** The author's restrictions on nodes stay, and may only become narrower. */
 function checkWishes(before: JsonObject, after: JsonObject): void {
   const [old, now] = [before, after].map((pod) => objects(at(pod, 'spec', 'tolerations')));
   must(equal(now?.slice(0, old?.length), old), "the author's tolerations stay");
@@ -90,7 +90,7 @@ function checkWishes(before: JsonObject, after: JsonObject): void {
   }
 }
 
-/** Whether it says, truly or not, that something in it is ours. */
+/** Whether the object claims, truly or not, that a part of it belongs to the controller. */
 function isRecorded(object: JsonObject): boolean {
   return [MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION].some(
     (name) => at(object, 'metadata', 'annotations', name) !== undefined,
@@ -110,7 +110,7 @@ function withoutOurFields(object: JsonObject): JsonObject {
   ];
   return paths.reduce((current, path) => {
     const value = at(current, ...path);
-    // Of what holds more than our field, only the empty one goes.
+    // A parent of the controller's field is removed only if it is empty.
     const isHolder = path.at(-1) === 'annotations' || path.at(-1) === 'affinity';
     if (value === undefined || (isHolder && Object.keys(isObject(value) ? value : {}).length > 0)) return current;
     return assign(current, path, undefined);

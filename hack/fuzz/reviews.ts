@@ -17,7 +17,10 @@ import { readNotation } from './notation.ts';
 import { checkReviewed, isPrintable } from './review-rules.ts';
 import { must, type Target } from './target.ts';
 
-/** Milliseconds of the processor for a review of 3 MiB, well within the two seconds after which the API server goes on without it. */
+/**
+ * Milliseconds of processor time for a review of 3 MiB, well below the two seconds after which the API server goes on
+ * without it.
+ */
 const SLOW = 1000;
 
 const platforms = (...names: string[]): ImageAnswer => ({
@@ -44,7 +47,7 @@ const ANSWERS: Readonly<Record<string, ImageAnswer>> = {
   failed,
 };
 
-/** Settings under which every input is reviewed. */
+/** The settings under which every input is reviewed. */
 const REVIEWERS: readonly ((body: unknown) => Reviewed)[] = [
   reviewer({}, false),
   reviewer({ mode: 'both', preferred: { arm64: 75 }, matchNodeLabels: ['pool'], noCommonArchitecture: 'reject' }, true),
@@ -104,7 +107,7 @@ export const reviews: Target = {
   run(text) {
     const body = readNotation(text);
     if (body === undefined) return false;
-    // Each is asked, though the first may refuse: what is refused does not depend on settings.
+    // All of them run, even if the first one refuses: a refusal does not depend on settings.
     return REVIEWERS.map((review) => checkOne(body, review)).some((taken) => taken);
   },
 };
@@ -123,7 +126,7 @@ function checkOne(body: unknown, review: (body: unknown) => Reviewed): boolean {
   }
 }
 
-/** What work gives; measured by what it takes of the processor, which others may want too. */
+/** Runs work and limits its processor time, which other programs do not affect. */
 function inTime<T>(work: () => T): T {
   const before = process.cpuUsage();
   const result = work();
@@ -133,10 +136,10 @@ function inTime<T>(work: () => T): T {
 }
 
 const odd = fc.oneof(fc.jsonValue(), fc.constantFrom('×3', '__proto__', 'x'.repeat(70), '', 'a\nb'));
-/** A value as it should be, and seldom any other. */
+/** Usually the valid value, and seldom any other. */
 const mostly = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
   fc.oneof({ arbitrary, weight: 150 }, { arbitrary: odd, weight: 1 });
-/** A list, seldom of thousands. */
+/** A list, seldom with thousands of items. */
 const many = (item: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => {
   const few = fc.array(item, { maxLength: 3 });
   const flood = fc.tuple(

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Target } from './target.ts';
 
-/** What parsers, terminals and prototypes stumble over. */
+/** Texts that confuse parsers, terminals and prototypes. */
 const NASTY = [
   '\0',
   '\n',
@@ -14,7 +14,7 @@ const NASTY = [
   '\u2028',
   '\u202e',
   '\ufeff',
-  // Halves of a character; and letters that become others in lower case.
+  // Unpaired surrogates, and letters that become others in lower case.
   '\ud800',
   '\udfff',
   '\u0130',
@@ -34,12 +34,12 @@ const NASTY = [
   '99999999999999999999',
   'x'.repeat(300),
 ];
-/** Characters; every parser takes less, or is linear. */
+/** Characters; every parser accepts fewer, or is linear. */
 const LONGEST = 100_000;
 
 type Edit = { readonly at: number; readonly length: number; readonly piece: string; readonly times: number };
 
-/** Ways to make inputs for a target, by name. */
+/** Returns ways to make inputs for a target, by name. */
 export function inputsFor({ valid, pieces }: Target): Readonly<Record<string, fc.Arbitrary<string>>> {
   const piece = fc.oneof(
     { arbitrary: fc.constantFrom(...pieces), weight: 3 },
@@ -61,13 +61,13 @@ export function inputsFor({ valid, pieces }: Target): Readonly<Record<string, fc
         .slice(0, LONGEST),
     ),
     raw: fc.string({ unit: 'binary', maxLength: 400 }),
-    // Any code unit, halves of characters included.
+    // Any code unit, including unpaired surrogates.
     units: fc.array(fc.nat(0xffff), { maxLength: 200 }).map((units) => String.fromCharCode(...units)),
     bytes: fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
   };
 }
 
-/** At each place something is inserted, and what is there is left out, or repeated. */
+/** Inserts text at each place, and removes or repeats the text there. */
 function apply(text: string, edits: readonly Edit[]): string {
   return edits.reduce((current, { at, length, piece, times }) => {
     const start = place(current, at);
@@ -76,12 +76,12 @@ function apply(text: string, edits: readonly Edit[]): string {
   }, text);
 }
 
-/** An index, of a place in thousandths. */
+/** Returns the index of a place in thousandths. */
 function place(text: string, thousandths: number): number {
   return Math.floor((text.length * thousandths) / 1000);
 }
 
-/** A text as it can be pasted into a program: nothing but printable ASCII, and not all of a long one. */
+/** Returns a text that can be pasted into a program: only printable ASCII, and long ones cut. */
 export function escaped(text: string): string {
   const quoted = JSON.stringify(text).replace(
     /[^\x20-\x7e]/g,

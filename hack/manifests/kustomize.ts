@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { binaries } from '../cluster/spawn.ts';
 
-/** An object as kustomize makes it. */
+/** An object in the output of kustomize. */
 export type ManifestObject = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -14,7 +14,7 @@ export type ManifestObject = {
   readonly [field: string]: unknown;
 };
 
-/** What `kubectl kustomize` makes of a directory. Throws with its message where it makes nothing. */
+/** Returns the output of `kubectl kustomize` for a directory. Throws with its message if it fails. */
 export async function kustomize(directory: URL): Promise<ManifestObject[]> {
   const child = spawn(join(binaries(), 'kubectl'), ['kustomize', fileURLToPath(directory)]);
   const closed = once(child, 'close');

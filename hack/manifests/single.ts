@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { kustomize, type ManifestObject } from './kustomize.ts';
 import { readSources, writeObjects } from './sources.ts';
 
-/** A file and what it should hold. */
+/** A file and its correct content. */
 export type GeneratedFile = { readonly file: URL; readonly content: string };
 
 const MANIFESTS = new URL('../../manifests/', import.meta.url);
@@ -16,7 +16,7 @@ const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). No image 
 # two things go together: the configuration (ConfigMap) and the Deployment's own toleration. The policies archaware-guard-*
 # know what is ours by its form; docs/security.md says how to pin them to one key.`;
 
-/** The order in which whoever reads and applies them is helped most: rights and policies before what uses them. */
+/** The order for people who read and apply the manifests: rights and policies before the objects that use them. */
 const KINDS = [
   'Namespace',
   'ServiceAccount',
@@ -58,7 +58,7 @@ ${KEY}`,
   },
 ] as const;
 
-/** The single manifests, and the copies of the label rules that kustomize may read, as they should be. */
+/** Returns the single manifests, and the copies of the label rules that kustomize may read. */
 export async function singleManifests(): Promise<GeneratedFile[]> {
   const sources = await readSources(new URL('kustomize/', MANIFESTS));
   const manifests = SINGLE.map(async ({ name, from, head }) => {
@@ -76,12 +76,12 @@ export async function singleManifests(): Promise<GeneratedFile[]> {
   return Promise.all([...manifests, ...copies]);
 }
 
-/** By name, and what is bound before its binding. */
+/** Sorts by name; an object comes before its binding. */
 function placeOf({ kind, metadata }: ManifestObject): string {
   return `${metadata.name} ${kind}`;
 }
 
-/** A binding comes with what it binds. */
+/** A binding comes directly after what it binds. */
 function rank(kind: string): number {
   const found = KINDS.indexOf(kind.replace(/Binding$/, ''));
   return found === -1 ? KINDS.length : found;

@@ -1,17 +1,17 @@
-/** kustomize drops comments and sorts fields; both are put back from the files that the objects come from. */
+/** kustomize drops comments and sorts fields; this restores both from the files of the objects. */
 import { readdir, readFile } from 'node:fs/promises';
 import { Document, isMap, isScalar, isSeq, type Node, Pair, parseAllDocuments, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import type { ManifestObject } from './kustomize.ts';
 
-/** What was read of the files. */
+/** The parsed files. */
 export type Sources = {
   /** By kind and name. */
   readonly objects: ReadonlyMap<string, { readonly node: Node; readonly comment: string | undefined }>;
-  /** What patches add, by its content. */
+  /** The values that patches add, by their content. */
   readonly added: ReadonlyMap<string, Node>;
 };
 
-/** The order of fields for which there is no source. */
+/** The order of fields without a source. */
 const USUAL: readonly unknown[] = ['apiVersion', 'kind', 'metadata', 'name', 'namespace', 'labels'];
 
 /** Reads every file of objects and every JSON Patch below a directory. */
@@ -33,7 +33,7 @@ export async function readSources(directory: URL): Promise<Sources> {
   return { objects, added };
 }
 
-/** The objects as YAML, in the words of their sources. */
+/** Writes the objects as YAML, with the order and comments of their sources. */
 export function writeObjects(all: readonly ManifestObject[], { objects, added }: Sources): string {
   const documents = all.map((object) => {
     const source = objects.get(keyOf(object));
@@ -54,7 +54,10 @@ function readPatch(operations: YAMLSeq, head: string | null, added: Map<string, 
   });
 }
 
-/** The value as a node: the source's own where they say the same, else with the source's order, style and comments. */
+/**
+ * Returns the value as a node: the source's own if they are equal, otherwise with the source's order, style and
+ * comments.
+ */
 function written(value: unknown, source: Node | undefined, added: Sources['added']): Node {
   const same = source !== undefined && contentOf(jsonOf(source)) === contentOf(value) ? source : undefined;
   const found = same ?? (source === undefined ? added.get(contentOf(value)) : undefined);
@@ -77,7 +80,7 @@ function writtenList(items: readonly unknown[], source: YAMLSeq | undefined, add
     const named = before.find((node) => isMap(node) && node.get('name') === nameOf(item) && nameOf(item) !== undefined);
     list.items.push(written(item, same ?? named, added));
   }
-  // An empty list has no style of its own, however it is written.
+  // The style of an empty list says nothing.
   list.flow = source === undefined || source.items.length === 0 ? list.items.every(isScalar) : (source.flow ?? false);
   return list;
 }

@@ -41,7 +41,7 @@ function groupOf(path: string): string {
   return second === undefined && first !== 'policies' ? 'Others' : first;
 }
 
-/** The innermost schemas of a list's objects that have texts of their own. */
+/** Returns a table of the innermost schemas with texts of their own, such as the fields of a policy. */
 function policyTable(keys: readonly Key[]): string {
   let part: unknown = keys[0]?.schema;
   while (part instanceof z.ZodDefault) part = part.unwrap();

@@ -2,7 +2,7 @@ import { EXIT } from '../../src/app/context.ts';
 import { IMAGE_ERROR_CODES, type ImageErrorCode } from '../../src/oci/errors.ts';
 import { code, heading, join, type Page, table } from './markdown.ts';
 
-/** The closed catalogue of oci/errors.ts: the type makes every code stand here, and nothing else. */
+/** The closed catalogue of oci/errors.ts: its type requires exactly one entry for each code. */
 const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readonly next: string }>> = {
   denied: {
     meaning: 'The registry answers 401 or 403, with every credential that fits and without any.',

@@ -2,7 +2,7 @@ import type { EventReason } from '../../src/names.ts';
 import { codes, heading, join, type Page, table } from './markdown.ts';
 
 type Meaning = {
-  /** The kinds of the objects that it is about. */
+  /** The kinds of the objects that the Event is about. */
   readonly about: readonly string[];
   readonly meaning: string;
   readonly next: string;
@@ -10,7 +10,7 @@ type Meaning = {
 
 const LEASE = 'Lease';
 
-/** The closed list of names.ts: the type makes every reason stand here, and nothing else. */
+/** The closed list of names.ts: its type requires exactly one entry for each reason. */
 const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],

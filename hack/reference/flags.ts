@@ -8,12 +8,12 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 /** One command or flag, as `--help` names and explains it. */
 type Entry = { readonly name: string; readonly text: string };
 
-/** What `--help` says: its first lines, and its groups of commands and flags. */
+/** The content of `--help`: its first lines, and its groups of commands and flags. */
 type Help = { readonly usage: string; readonly groups: ReadonlyMap<string, readonly Entry[]> };
 
-/** Every command and its own flags; those that are configuration keys are on their page. */
+/** Every command with its own flags; flags that are configuration keys are on another page. */
 export async function flagsPage(): Promise<Page> {
-  // Without a locale of the machine's: yargs would translate its own words.
+  // A fixed locale, because yargs translates its own words.
   const env = { PATH: process.env.PATH, LC_ALL: 'C' };
   const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, '--help'], { env });
   const { usage, groups } = readHelp(stdout);
@@ -33,7 +33,7 @@ export async function flagsPage(): Promise<Page> {
   return { file: 'flags.md', text };
 }
 
-/** Reads the text of `--help`, in which long lines are broken. */
+/** Parses the text of `--help`, in which long lines are broken. */
 export function readHelp(help: string): Help {
   const usage: string[] = [];
   const groups = new Map<string, Entry[]>();

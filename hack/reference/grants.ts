@@ -4,23 +4,23 @@ import { parseAllDocuments } from 'yaml';
 import { isObject } from '../../src/kit/json.ts';
 import { at, list, objects, text } from '../../test/support/cluster/json.ts';
 
-/** One object of the API that a part of the manifests grants verbs on. */
+/** One object of the API for which a part of the manifests grants verbs. */
 export type Grant = {
   /** `base`, or the name of a component. */
   readonly part: string;
   /** `ClusterRole archaware-controller`. */
   readonly role: string;
-  /** `pods`, `daemonsets.apps`, `secrets/name` where only one object of that name is meant. */
+  /** `pods`, `daemonsets.apps`, or `secrets/name` for a single object. */
   readonly object: string;
   readonly verbs: readonly string[];
 };
 
-/** A kustomization of overlays, and the parts that it is made of. */
+/** A kustomization of overlays, and its parts. */
 export type Overlay = { readonly name: string; readonly parts: readonly string[] };
 
 const KUSTOMIZE = fileURLToPath(new URL('../../manifests/kustomize/', import.meta.url));
 
-/** Everything that base and components grant to our service account. */
+/** Returns everything that base and components grant to the controller's service account. */
 export function grants(): Grant[] {
   const parts = [
     { part: 'base', directory: 'base' },
@@ -45,7 +45,7 @@ export function grants(): Grant[] {
       const rules = roles.get(target);
       if (rules === undefined) continue;
       for (const operation of read(`components/${part}/${text(patch.path)}`).flatMap(objects)) {
-        // What a component takes away again is in the page's introduction.
+        // The page's introduction describes what a component removes.
         if (operation.op === 'test' || operation.op === 'remove') continue;
         found.push(...grantsOf(part, target, addedBy(operation, rules)));
       }
@@ -55,7 +55,7 @@ export function grants(): Grant[] {
   return found.sort((one, other) => order.indexOf(one.part) - order.indexOf(other.part));
 }
 
-/** The overlays, and what they are made of. */
+/** Returns the overlays and their parts. */
 export function overlays(): Overlay[] {
   return foldersOf('overlays').map((name) => {
     const kustomization = read(`overlays/${name}/kustomization.yaml`)[0];
@@ -64,7 +64,7 @@ export function overlays(): Overlay[] {
   });
 }
 
-/** The rule that an operation of a JSON Patch adds, or adds verbs to. */
+/** Returns the rule that an operation of a JSON Patch adds, or to which it adds verbs. */
 function addedBy(
   operation: Record<string, unknown>,
   rules: readonly Record<string, unknown>[],

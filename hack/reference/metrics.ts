@@ -6,7 +6,7 @@ Metrics of the loops (\`pods\`, \`reconcile_total\`, \`workqueue_depth\`, …) c
 
 Which metrics to watch, and from which value on: [operating](../operating.md#what-to-watch).`;
 
-/** The values of labels that come from a closed list, or how they are made. */
+/** The values of labels from a closed list, or how they are made. */
 const LABELS: Readonly<Record<string, string>> = {
   action: '`warned`, `evicted`, `blocked` (an eviction was refused, or nothing would create the pod again)',
   architecture: 'as nodes report it; `unknown` before a node reports one',
@@ -28,7 +28,7 @@ const LABELS: Readonly<Record<string, string>> = {
   version: 'of the program',
 };
 
-/** Makes a sample of each metric that has labels: only a sample shows their names. */
+/** Creates a sample of each metric with labels: only a sample shows their names. */
 function exercise(metrics: Metrics): void {
   metrics.reconciled('', '', 0);
   metrics.wrongNodeFound('', '');
@@ -43,7 +43,7 @@ function exercise(metrics: Metrics): void {
   metrics.writeRefused('');
 }
 
-/** Every metric of the registry, as it is scraped. */
+/** Returns every metric of the registry, as it is scraped. */
 export async function metricsPage(): Promise<Page> {
   const metrics = createMetrics('', () => 0);
   exercise(metrics);
@@ -84,7 +84,7 @@ type Metric = {
   readonly help: string;
 };
 
-/** Reads the text format. Throws where a metric has no sample: its labels cannot be seen then. */
+/** Parses the text format. Throws if a metric has no sample, because its labels are then unknown. */
 export function readMetrics(text: string): Metric[] {
   const blocks = text.split(/^(?=# HELP )/m).filter((block) => block.startsWith('# HELP '));
   return blocks.map((block) => {

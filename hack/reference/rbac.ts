@@ -5,7 +5,7 @@ const INTRODUCTION = `What the ServiceAccount \`archaware-controller\` may do. E
 some of the components; the single manifests and the Helm chart give the same objects. The components \`without-taints\` and \`without-node-taints\` remove the rights of the parts \`nodes\` and \`daemonsets\` (the second one:
 of \`nodes\` alone), once [nothing is left for them to do](../changing-modes.md).`;
 
-/** Why each verb is asked for, by object and verb; \`read\` is get, list and watch. */
+/** Why each verb is needed, by object and verb; \`read\` is get, list and watch. */
 const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   nodes: { read: 'which architectures there are', patch: 'the taint, and labels by rules' },
   namespaces: { read: 'which of them are served; their annotations and labels' },

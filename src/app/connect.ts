@@ -1,8 +1,9 @@
 import { systemClock } from '../kit/clock.ts';
-import { isObject, stringAt } from '../kit/json.ts';
+import { stringAt } from '../kit/json.ts';
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts';
 import { isGone } from '../kube/errors.ts';
+import { get } from '../kube/read.ts';
 import { DEFAULT_NAMESPACE } from '../names.ts';
 import type { Context } from './context.ts';
 import { USER_AGENT } from './version.ts';
@@ -68,8 +69,7 @@ export async function connect(
 }
 
 async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<void> {
-  const version = await client.request('get', '/version', { signal });
-  const text = isObject(version) ? (stringAt(version, 'gitVersion') ?? '') : '';
+  const text = stringAt(await get(client, '/version', signal), 'gitVersion') ?? '';
   const [, major = '', minor = ''] = /^v?([0-9]+)\.([0-9]+)/.exec(text) ?? [];
   if (major === '') throw new ClusterError(`${client.host} does not say which version of Kubernetes it is`);
   if (Number(major) === 1 && Number(minor) < LEAST_MINOR) {

@@ -68,11 +68,5 @@ async function watchFile(
     running = running.then(() => reload(isChanged));
     return running;
   };
-  await watchFiles(
-    () => [file.name],
-    () => inTurn(true),
-    { signal },
-  );
-  // Once more: what changed since it was read, and before it was watched, would be told to nobody.
-  await inTurn(false);
+  await watchFiles(() => [file.name], inTurn, { signal });
 }

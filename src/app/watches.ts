@@ -1,8 +1,8 @@
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../kit/clock.ts';
-import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
+import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { isGone } from '../kube/errors.ts';
+import { find } from '../kube/read.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import { pathOf } from '../kube/writer.ts';
@@ -128,12 +128,7 @@ export function kindsFor({ loops, webhook }: Pick<Config, 'loops' | 'webhook'>):
 /** Reads one node past the watch, for a write that met another writer. */
 export function createNodeFetcher(client: ApiClient) {
   return async (name: string, signal: AbortSignal): Promise<Node | undefined> => {
-    try {
-      const object = await client.request('get', pathOf({ kind: 'Node', name }), { signal });
-      return isObject(object) ? readNode(object) : undefined;
-    } catch (error) {
-      if (isGone(error)) return undefined;
-      throw error;
-    }
+    const object = await find(client, pathOf({ kind: 'Node', name }), signal);
+    return object === undefined ? undefined : readNode(object);
   };
 }

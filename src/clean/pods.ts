@@ -1,5 +1,5 @@
-import { isObject, numberAt, objectAt } from '../kit/json.ts';
-import { isGone } from '../kube/errors.ts';
+import { numberAt, objectAt } from '../kit/json.ts';
+import { find } from '../kube/read.ts';
 import { pathOf } from '../kube/writer.ts';
 import { whyNotBroughtBack } from '../placement/clean/pods.ts';
 import { nextOfTurn, readyOf } from '../placement/clean/turns.ts';
@@ -137,8 +137,8 @@ async function removeUnbound(
   const work = async () => {
     for (const { group, pod } of queue) {
       // Meanwhile it may have been bound.
-      const now = await getOr(() => client.request('get', pathOf(pod), { signal }));
-      const current = isObject(now) ? readPod(now) : undefined;
+      const now = await find(client, pathOf(pod), signal);
+      const current = now === undefined ? undefined : readPod(now);
       const there = current?.uid === pod.uid && !current.deleting;
       if (there && current.nodeName !== undefined) continue;
       // What blocks it is found out again in its owner's turn.
@@ -152,21 +152,12 @@ async function removeUnbound(
 
 /** How far a DaemonSet is; `over` where it replaces no further pod by itself. */
 async function lookAtDaemonSet({ client, signal }: ReplaceOptions, set: Rolling): Promise<string> {
-  const object = await getOr(() => client.request('get', pathOf({ kind: 'DaemonSet', ...set }), { signal }));
-  if (!isObject(object)) return 'over';
+  const object = await find(client, pathOf({ kind: 'DaemonSet', ...set }), signal);
+  if (object === undefined) return 'over';
   const daemonSet: DaemonSet = readDaemonSet(object);
   if (daemonSet.settled) return 'over';
   const status = objectAt(object, 'status');
   return JSON.stringify([numberAt(status, 'updatedNumberScheduled'), numberAt(status, 'numberAvailable')]);
-}
-
-async function getOr(get: () => Promise<unknown>): Promise<unknown> {
-  try {
-    return await get();
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
 }
 
 function groupsOf(pods: readonly CarryingPod[]): Group[] {

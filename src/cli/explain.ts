@@ -14,8 +14,9 @@ import { systemClock as clock } from '../kit/clock.ts';
 import { isObject, type JsonObject } from '../kit/json.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { ConnectionError, isGone } from '../kube/errors.ts';
+import { ConnectionError } from '../kube/errors.ts';
 import { listAll } from '../kube/list.ts';
+import { find } from '../kube/read.ts';
 import { pathOf } from '../kube/writer.ts';
 import { ImageError } from '../oci/errors.ts';
 import { readNamespace } from '../placement/eligibility.ts';
@@ -147,13 +148,7 @@ async function getOrNothing(
   path: string,
   signal: AbortSignal,
 ): Promise<JsonObject | undefined> {
-  try {
-    const object = await client?.request('get', path, { signal });
-    return isObject(object) ? object : undefined;
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
+  return client === undefined ? undefined : find(client, path, signal);
 }
 
 /** What is not in the cluster yet gets its account's secrets from admission, unless it names its own. */

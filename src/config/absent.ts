@@ -2,10 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { withCompatible } from '../placement/images.ts';
 import { type Config, schema } from './schema.ts';
 
-/** A key that names architectures which no node of the cluster has: a typing error, or a pool without nodes now. */
+/** A key that names architectures which no node of the cluster has: a typing error, or a pool that has no nodes now. */
 export type Absent = { readonly key: string; readonly architectures: readonly string[] };
 
-/** Those of a configuration, by the architectures of the cluster's nodes; none where the cluster has no nodes. */
+/**
+ * Returns the keys of a configuration that name absent architectures, given the architectures of the cluster's nodes;
+ * none if the cluster has no nodes.
+ */
 export function absentArchitectures(config: Config, cluster: readonly string[]): Absent[] {
   if (cluster.length === 0) return [];
   const { architectures, policies, images } = config;
@@ -22,7 +25,7 @@ export function absentArchitectures(config: Config, cluster: readonly string[]):
       [`policies[${index}].preferred`, Object.keys(preferred)] as const,
       [`policies[${index}].fallback`, fallback] as const,
     ]),
-    // An image may well run on more than this cluster has: only one that would run nowhere is strange.
+    // An image may run on more architectures than the cluster has. Only an image that would run nowhere is suspicious.
     ...images.overrides.flatMap(({ architectures: names }, index) => {
       const able = withCompatible(new Set(names), architectures.compatible);
       const runsNowhere = !able.some((name) => cluster.includes(name));
@@ -40,7 +43,7 @@ export function absentNote({ key, architectures }: Absent, cluster: readonly str
   return `${key} names ${architectures.join(', ')}, which no node of the cluster has (nodes: ${cluster.join(', ')})`;
 }
 
-/** Nobody wrote what stands there by default. */
+/** Nobody wrote the default value, so it is not a mistake. */
 function isDefault(name: string, { compatible }: Config['architectures']): boolean {
   const byDefault = schema.shape.architectures.shape.compatible.parse(undefined);
   return isDeepStrictEqual(byDefault[name], compatible[name]);

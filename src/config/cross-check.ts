@@ -1,10 +1,10 @@
 import { shown } from './problems.ts';
 import type { Config } from './schema.ts';
 
-/** Where a key was given, or a part of it. */
+/** Returns where a key, or a part of it, was given. */
 type Where = (key: string, path?: readonly (string | number)[]) => string;
 
-/** What does not go together in a configuration whose every key is good alone: a line each. */
+/** Returns a line for each conflict between keys that are all valid alone. */
 export function crossCheck(config: Config, where: Where): string[] {
   return [
     ...checkPlugins(config, where),
@@ -15,7 +15,7 @@ export function crossCheck(config: Config, where: Where): string[] {
   ];
 }
 
-/** Node affinity can be written at admission only. */
+/** Node affinity can be written only at admission. */
 function checkMode({ placement, webhook }: Config, where: Where): string[] {
   if (placement.mode === 'taints' || webhook.enabled) return [];
   return [
@@ -61,7 +61,7 @@ function checkFallback({ architectures, images }: Config, where: Where): string[
   return problems;
 }
 
-/** The same for what each policy and the global keys make together. */
+/** Checks each policy together with the global keys. */
 function checkPolicies({ policies, architectures, images }: Config, where: Where): string[] {
   return policies.flatMap((policy, index) => {
     const name = `policies[${index}]`;

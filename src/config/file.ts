@@ -4,23 +4,24 @@ import { messageOf } from '../kit/errors.ts';
 import { isObject, objectAt, stringAt } from '../kit/json.ts';
 import { ConfigurationError, shown } from './problems.ts';
 
-/** A configuration file, read: its value, and where each key stands. */
+/** A parsed configuration file: its value, and the place of each key. */
 export type ConfigFile = {
   readonly name: string;
   readonly value: unknown;
   lineOf(path: readonly (string | number)[]): number;
-  /** What of the file is the configuration, where it is not the file itself. */
+  /** What part of the file is the configuration, if it is not the whole file. */
   readonly note?: string;
 };
 
-/** How the standard input is named on a command line. */
+/** The name of standard input on a command line. */
 export const STANDARD_INPUT = '-';
-/** Where the manifests and the chart put the configuration in their ConfigMap. */
+/** The entry of the ConfigMap in which the manifests and the chart put the configuration. */
 const CONFIG_MAP_KEY = 'config.yaml';
 
 /**
- * Reads a YAML (or JSON) file, or the standard input (`-`): a configuration, the ConfigMap that holds one, alone or among other
- * objects, or values of the Helm chart. Throws {@link ConfigurationError} with the line where it is none.
+ * Reads a YAML (or JSON) file, or standard input (`-`). It may hold a configuration, a ConfigMap with one, alone or
+ * among other objects, or the values of the Helm chart. Throws {@link ConfigurationError} with the line if it is
+ * invalid.
  */
 export function readConfigFile(name: string): ConfigFile {
   const shownAs = name === STANDARD_INPUT ? 'standard input' : name;
@@ -34,7 +35,7 @@ export function readConfigFile(name: string): ConfigFile {
   return parseConfig(shownAs, text);
 }
 
-/** The same from a text. */
+/** Parses a configuration from a text; see {@link readConfigFile}. */
 export function parseConfig(name: string, text: string): ConfigFile {
   const lines = new LineCounter();
   const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
@@ -69,7 +70,7 @@ function isFilled({ contents }: Document.Parsed): boolean {
   return contents !== null && !(isScalar(contents) && contents.value === null);
 }
 
-/** The configuration that a ConfigMap holds; undefined for everything else. */
+/** Returns the configuration in a ConfigMap; undefined for everything else. */
 function configIn(value: unknown): string | undefined {
   if (!isObject(value) || value.kind !== 'ConfigMap') return undefined;
   return stringAt(objectAt(value, 'data'), CONFIG_MAP_KEY);
@@ -78,13 +79,14 @@ function configIn(value: unknown): string | undefined {
 function inConfigMap(name: string, document: Document.Parsed, text: string, lines: LineCounter): ConfigFile {
   const scalar = document.getIn(['data', CONFIG_MAP_KEY], true);
   const literal = isScalar(scalar) && scalar.type === 'BLOCK_LITERAL' ? scalar.range : undefined;
-  // The text of a literal block begins on the line after its `|`, line by line; any other has lines of its own.
+  // The text of a literal block begins on the line after its `|`, so its lines can be counted on from there. In any
+  // other style the lines do not correspond.
   const before = literal ? lines.linePos(literal[0]).line : 0;
   const inner = parseConfig(literal ? name : `${name}, ${CONFIG_MAP_KEY}`, '\n'.repeat(before) + text);
   return { ...inner, note: `this is a ConfigMap: its ${CONFIG_MAP_KEY} is what is checked` };
 }
 
-/** No key of the configuration is called `kind`. */
+/** A value with `kind` is a Kubernetes object, because no key of the configuration has that name. */
 function refuseOtherObjects(name: string, value: unknown): void {
   if (!isObject(value) || typeof value.kind !== 'string' || typeof value.apiVersion !== 'string') return;
   const keys = Object.keys(objectAt(value, 'data')).join(', ');
@@ -95,7 +97,10 @@ function refuseOtherObjects(name: string, value: unknown): void {
   ]);
 }
 
-/** The document as a plain value. Throws {@link ConfigurationError} for an alias without its anchor, or far too many. */
+/**
+ * Returns the document as a plain value. Throws {@link ConfigurationError} for an alias without an anchor, or far too
+ * many aliases.
+ */
 function plainValue(name: string, document: Document.Parsed): unknown {
   try {
     return document.toJS({ maxAliasCount: 100 }) ?? {};
@@ -104,7 +109,7 @@ function plainValue(name: string, document: Document.Parsed): unknown {
   }
 }
 
-/** Offset of the key at a path, or of the nearest thing above it. */
+/** Returns the offset of the key at a path, or of the nearest key above it. */
 function offsetOf(document: Document.Parsed, path: readonly (string | number)[]): number {
   for (let depth = path.length; depth > 0; depth--) {
     const parent = depth === 1 ? document.contents : document.getIn(path.slice(0, depth - 1), true);

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { schema } from './schema.ts';
 
-/** The JSON Schema of a configuration file. Every key has a default, so no group of keys need be there. */
+/** Returns the JSON Schema of a configuration file. Every key has a default, so no group of keys is required. */
 export function jsonSchema(): Record<string, unknown> {
   return z.toJSONSchema(schema, {
     io: 'input',
@@ -12,7 +12,7 @@ export function jsonSchema(): Record<string, unknown> {
   });
 }
 
-/** Whether a key may be absent: it has a default, or is a group of such. */
+/** Whether a key may be absent: it has a default, or is a group of keys that all have one. */
 function hasDefault(part: unknown): boolean {
   return part instanceof z.ZodDefault || (part instanceof z.ZodObject && Object.values(part.shape).every(hasDefault));
 }

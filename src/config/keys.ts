@@ -2,19 +2,19 @@ import * as z from 'zod';
 import { isObject } from '../kit/json.ts';
 import { schema } from './schema.ts';
 
-/** One key of the configuration, as a flag, a variable and a path in the file name it. */
+/** One key of the configuration, with its names as a flag, as a variable and as a path in the file. */
 export type Key = {
   /** `taints.nodeSelector`. */
   readonly path: string;
   readonly schema: z.ZodType;
-  /** How a text from a flag or a variable is read. */
+  /** How the text of a flag or a variable is parsed. */
   readonly form: 'text' | 'boolean' | 'number' | 'list' | 'yaml';
   readonly fallback: unknown;
   readonly description: string;
   readonly expected: string;
 };
 
-/** Every key, in the order of the schema. */
+/** Returns every key, in the order of the schema. */
 export function allKeys(): Key[] {
   return keysOf(schema, '');
 }
@@ -37,7 +37,10 @@ function keysOf(object: z.ZodObject, prefix: string): Key[] {
   });
 }
 
-/** What is allowed at a path within a key: the text of the innermost schema that has one, as a field of a policy. */
+/**
+ * Returns what is allowed at a path within a key, such as a field of a policy: the text of the innermost schema that
+ * has one.
+ */
 export function expectedAt(key: Key, path: readonly (string | number)[]): string {
   let part: unknown = key.schema;
   let expected = key.expected;
@@ -58,7 +61,7 @@ function formOf(schema: unknown): Key['form'] {
   return schema instanceof z.ZodRecord ? 'yaml' : 'text';
 }
 
-/** The value of a key in a configuration. */
+/** Returns the value of a key in a configuration. */
 export function valueAt(config: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((group, name) => (isObject(group) ? group[name] : undefined), config);
 }
@@ -76,7 +79,7 @@ export function assign(target: Record<string, unknown>, path: string, value: unk
   assign(group, rest.join('.'), value);
 }
 
-/** `taints.nodeSelector` as a variable: `ARCHAWARE_TAINTS__NODE_SELECTOR`. */
+/** Returns the variable's name of a key: `ARCHAWARE_TAINTS__NODE_SELECTOR` for `taints.nodeSelector`. */
 export function variableName(path: string): string {
   const segments = path.split('.').map((part) => part.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase());
   return `ARCHAWARE_${segments.join('__')}`;

@@ -4,12 +4,12 @@ import { ARCHITECTURE_EXPECTED, ARCHITECTURES, didYouMean } from '../kit/platfor
 import { parseSelector } from '../kit/selector.ts';
 import { shown } from './problems.ts';
 
-/** What `--help`, the reference and an error line say of a key. */
+/** The texts about a key in `--help`, the reference and error lines. */
 export type LeafMeta = {
   readonly description: string;
-  /** What is allowed, as it follows "expected". */
+  /** What is allowed, as the text that follows "expected". */
   readonly expected: string;
-  /** A regular expression for the JSON Schema, where the rule itself is code. */
+  /** A regular expression for the JSON Schema, if the rule itself is code. */
   readonly pattern?: string;
 };
 
@@ -18,7 +18,10 @@ export function leaf<T extends z.ZodType>(schema: T, description: string, expect
   return schema.meta({ description, expected, ...(pattern ? { pattern: pattern.source } : {}) });
 }
 
-/** A key of a policy: the schema of a global key, for a field that may be absent and then means the global value. */
+/**
+ * Makes a key of a policy from the schema of a global key. In a policy the field may be absent; then the global value
+ * applies.
+ */
 export function inPolicy<T extends z.ZodType>(part: z.ZodDefault<T>) {
   return part
     .unwrap()
@@ -75,7 +78,7 @@ export function selector(description: string) {
   return leaf(schema, description, 'a label selector, as key=value,key!=value,key in (a,b),!key, or an empty text');
 }
 
-/** The name of an architecture in the spelling that nodes report. */
+/** An architecture's name in the spelling that nodes report. */
 export const architecture = z
   .string()
   .refine((text) => ARCHITECTURES.includes(text), {
@@ -103,13 +106,13 @@ export function texts(pattern: RegExp, fallback: string[], description: string, 
   return leaf(z.array(z.string().regex(pattern)).default(fallback), description, expected);
 }
 
-/** What {@link bindAddress} looks like; the number of the port has a limit besides. */
+/** The form of a {@link bindAddress}; its port has a further limit. */
 export const ADDRESS = /^(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]*):[0-9]{1,5}$/;
 
 /** `host:port` or `:port`. */
 export const bindAddress = z.string().refine(isBindAddress);
 
-/** `host:port`, `:port`, or nothing for none. */
+/** `host:port`, `:port`, or empty for no address. */
 export function listenAddress(fallback: string, description: string) {
   const schema = z
     .string()

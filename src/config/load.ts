@@ -27,8 +27,8 @@ type Given = {
 };
 
 /**
- * Puts the layers together: flag over variable over file over default. Throws {@link ConfigurationError} with every
- * problem there is; each names the key, the value, what is allowed and where it was given.
+ * Combines the layers: a flag wins over a variable, a variable over the file, the file over the default. Throws {@link
+ * ConfigurationError} with every problem; each names the key, the value, what is allowed and where the value was given.
  */
 export function loadConfig({ file, environment, flags }: Layers): Loaded {
   const keys = allKeys();
@@ -38,7 +38,7 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   fromEnvironment(environment, keys, given, problems);
   for (const [path, text] of Object.entries(flags)) {
     const key = keys.find((candidate) => candidate.path === path);
-    // A flag without a value switches on, as `--taints.manage`; an empty variable says nothing.
+    // A flag without a value means true, for example `--taints.manage`; an empty variable is ignored.
     const value = key?.form === 'boolean' && text === '' ? 'true' : text;
     if (key) fromText(key, value, `--${path}`, given, problems);
   }
@@ -62,7 +62,7 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   return { config: parsed, sources };
 }
 
-/** Where nobody says whether the webhook is served, it follows from the mode: two of them need it. */
+/** If nobody sets whether the webhook is served, it follows from the mode: two modes need it. */
 function followMode(
   config: Record<string, unknown>,
   given: ReadonlyMap<string, Given>,
@@ -74,19 +74,19 @@ function followMode(
   sources.set('webhook.enabled', `placement.mode, ${sources.get('placement.mode')}`);
 }
 
-/** The line for a key that there is not. */
+/** Returns the line for an unknown key. */
 function unknownKey(path: string, keys: readonly Key[]): string {
   const near = nearest(path, [...new Set(keys.flatMap((key) => [key.path, ...groupsOf(key.path)]))]);
   return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
 
-/** The groups that a key is in: `images.cache` and `images` of `images.cache.tagTtl`. */
+/** Returns the groups that contain a key: `images.cache` and `images` for `images.cache.tagTtl`. */
 function groupsOf(path: string): string[] {
   const parts = path.split('.');
   return parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('.'));
 }
 
-/** The line for a flag that there is not. */
+/** Returns the line for an unknown flag. */
 export function unknownFlag(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   return `--${name}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
@@ -95,7 +95,8 @@ export function unknownFlag(name: string, known: readonly string[]): string {
 function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {
   const where = (path: (string | number)[]) => `${file.name}:${file.lineOf(path)}`;
   const isGroup = (path: string) => keys.some((key) => key.path.startsWith(`${path}.`));
-  // Those that nobody will read are only counted: to look for the nearest of thousands of names takes seconds.
+  // Problems after the last printed one are only counted: searching thousands of names for the nearest one takes
+  // seconds.
   const add = (line: () => string) => problems.push(problems.length < MOST_PROBLEMS ? line() : '');
   const walk = (value: unknown, path: string[]): void => {
     const name = path.join('.');
@@ -131,8 +132,8 @@ function fromEnvironment(
 }
 
 /**
- * Kubernetes sets variables for every Service of the namespace (`ARCHAWARE_METRICS_PORT`), so only what has our
- * separator, or is nearly one of ours, counts as meant for us.
+ * Kubernetes sets variables for every Service of the namespace (`ARCHAWARE_METRICS_PORT`). So a variable counts as one
+ * of archaware's only if it has the separator `__` or is nearly a known name.
  */
 function isMeant(name: string, known: readonly string[]): boolean {
   return name.includes('__') || known.some((candidate) => editDistance(name, candidate) <= 2);
@@ -149,7 +150,7 @@ function fromText(key: Key, text: string, source: KeySource, given: Map<string, 
   else given.set(key.path, { value, source });
 }
 
-/** A text from a flag or a variable as the value it stands for; undefined where it cannot. */
+/** Parses the text of a flag or a variable; undefined if it does not fit. */
 function readText({ form }: Key, text: string): unknown {
   switch (form) {
     case 'text':

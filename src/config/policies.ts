@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { architectures, choice, inPolicy, leaf, selector, weights } from './leaves.ts';
 
-/** Names of namespaces with wildcards. */
+/** Names of namespaces, with wildcards. */
 export const GLOB = /^[a-z0-9*?.-]+$/;
 
-/** Global keys that a policy may have of its own. */
+/** The global keys that a policy may override. */
 export const decisive = {
   noCommonArchitecture: choice(
     ['hold', 'release', 'reject'],

@@ -1,7 +1,10 @@
-/** So many problems are named; a file of another kind may have thousands. */
+/** The most problems that are named; a file of another kind may have thousands. */
 export const MOST_PROBLEMS = 20;
 
-/** What is wrong with a configuration, a line each, the last one counts those that are not named; nothing of it was applied. */
+/**
+ * The problems of a configuration, one on each line; the last line counts those that are not named. Nothing of the
+ * configuration was applied.
+ */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
   readonly problems: readonly string[];
@@ -14,16 +17,16 @@ export class ConfigurationError extends Error {
   }
 }
 
-/** A value as an error line shows it: JSON, cut, and without what may be a login before an "@". */
+/** Returns a value as an error line shows it: JSON, cut, and without what may be a login before an "@". */
 export function shown(value: unknown): string {
   const text = (JSON.stringify(value) ?? String(value)).replace(STRING, (quoted) => withoutLogin(quoted));
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-/** A string of JSON. */
+/** Matches a JSON string. */
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 
-/** `https://***@mirror.example.com` of a text that holds a login. */
+/** Returns a text without its login, for example `https://***@mirror.example.com`. */
 export function withoutLogin(text: string): string {
   return text.replace(/^("?(?:https?:\/\/)?).*@/is, '$1***@');
 }

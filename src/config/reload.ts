@@ -2,22 +2,22 @@ import { isDeepStrictEqual } from 'node:util';
 import { allKeys, assign, valueAt } from './keys.ts';
 import { type Config, schema } from './schema.ts';
 
-/** What a configuration that was read again changes. */
+/** What changes when the configuration is read again. */
 export type Reload = {
-  /** What holds from now on: the new one, but for keys that need a restart. */
+  /** The configuration from now on: the new one, except for the keys that need a restart. */
   readonly config: Config;
   /** The keys that changed and apply. */
   readonly applies: readonly string[];
-  /** The keys that changed and stay as they were until a restart. */
+  /** The keys that changed but keep their old value until a restart. */
   readonly needsRestart: readonly string[];
 };
 
-/** Keys that apply at once, with all below them, to what is decided from then on. */
+/** Keys that, with all keys below them, apply at once to every later decision. */
 const AT_ONCE = ['policies', 'architectures', 'pods', 'images', 'registries', 'credentials', 'log.level'];
-/** What was opened with these stays open: the memory of images, and its file. */
+/** Exceptions: the cache of images and its file are opened once, with these keys. */
 const BUT = ['images.cache.file', 'images.cache.maxEntries'];
 
-/** Compares the configuration in force with one that was read again. */
+/** Compares the current configuration with one that was read again. */
 export function compareConfig(before: Config, after: Config): Reload {
   const config: Record<string, unknown> = {};
   const [applies, needsRestart]: [string[], string[]] = [[], []];
@@ -30,12 +30,12 @@ export function compareConfig(before: Config, after: Config): Reload {
   return { config: schema.parse(config), applies, needsRestart };
 }
 
-/** Whether a key decides who is asked for images, and how. */
+/** Whether a key affects which registries are asked, and how. */
 export function concernsRegistries(key: string): boolean {
   return ['registries', 'credentials', 'images.cache'].some((group) => isWithin(group, key));
 }
 
-/** Whether a changed key holds from then on, without a restart. */
+/** Whether a changed key applies without a restart. */
 export function appliesAtOnce(key: string): boolean {
   return AT_ONCE.some((group) => isWithin(group, key)) && !BUT.includes(key);
 }

@@ -20,12 +20,12 @@ const QUALIFIED = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[
 const PORT = /[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]/.source;
 const HOST = new RegExp(`^(?:\\[[0-9a-fA-F:]+\\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::(?:${PORT}))?$`);
 
-/** Repository components as in image names; see oci/mirrors. */
+/** The components of a repository, as in image names; see `oci/endpoints/mirrors`. */
 const ENDPOINT = new RegExp(`^(?:https?://)?${HOST.source.slice(1, -1)}(?:/[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*)*$`);
 const MIRRORS_EXAMPLE =
   'a map as {docker.io: {endpoints: [mirror.example.com/hub], fallback: true, credentials: mirror}}';
 
-/** As the API server takes it in `clientConfig.service.path`: parts that are DNS names. */
+/** The form that the API server accepts in `clientConfig.service.path`: parts that are DNS names. */
 const URL_PATH = /^(?:(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*)+)?$/;
 
 const path = (description: string, expected: string) => leaf(z.string().default(''), description, expected);
@@ -36,7 +36,7 @@ const globs = (fallback: string[], description: string) =>
 const networks = (description: string) =>
   leaf(z.array(z.string().refine(isNetwork)).default([]), description, 'a list of CIDRs, as 10.0.0.0/8,fd00::/8');
 
-/** The one place where a key, its default and its text are decided. Every object refuses keys that it does not know. */
+/** The one place that decides a key, its default and its text. Every object refuses unknown keys. */
 export const schema = z.strictObject({
   placement: z.strictObject({
     mode: choice(

@@ -4,11 +4,12 @@ import { spellings } from '../placement/image-patterns.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Config } from './schema.ts';
 
-/** The part of the configuration that decides, in the form in which the pure functions read it. */
+/** Returns the part of the configuration that decides placement, in the form that the pure functions read. */
 export function toSettings(config: Config): Settings {
   const { taints, architectures, placement, pods, images, systemNamespaces, policies } = config;
   const global: Settings = {
-    // Without them nodes carry none of ours, and what others have under the same key is theirs.
+    // If archaware manages no taints, no node carries one of its own, and a taint with the same key belongs to somebody
+    // else.
     taints: {
       ...taints,
       manage: taints.manage && placement.mode !== 'affinity',

@@ -1,14 +1,15 @@
 /**
- * What waits for each signal. The one listener that a signal gets calls them all: Node.js searches a signal's list of
- * listeners from its start whenever one is removed, so that thousands of them cost the square of their number.
+ * The actions that wait for each signal. A signal gets one listener, which calls all of them. When a listener is
+ * removed, Node.js searches the signal's list from its start, so removing n of them one by one takes time proportional
+ * to n².
  */
 const waiting = new WeakMap<AbortSignal, Waiting>();
 
 type Waiting = { readonly actions: Set<() => void>; readonly listener: () => void };
 
 /**
- * Calls `action` once when the signal aborts, or at once where it has. The function that is returned takes that back; call it
- * when the work is over. One signal holds one listener for all who wait.
+ * Calls `action` once when the signal aborts, or at once if it has already aborted. Returns a function that cancels
+ * this; call it when the work is over. All actions of a signal share one listener.
  */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
   if (signal.aborted) {
@@ -16,12 +17,12 @@ export function onAbort(signal: AbortSignal, action: () => void): () => void {
     return () => {};
   }
   const all = waiting.get(signal) ?? listenTo(signal);
-  // A function of its own, as the same action may be there twice.
+  // Wrapped, because the same action may be added twice and each entry must be its own.
   const entry = (): void => action();
   all.actions.add(entry);
   return () => {
     if (!all.actions.delete(entry) || all.actions.size > 0) return;
-    // A listener that stays would keep what made the signal in memory.
+    // A listener left in place would keep whatever created the signal in memory.
     signal.removeEventListener('abort', all.listener);
     waiting.delete(signal);
   };
@@ -40,7 +41,10 @@ function listenTo(signal: AbortSignal): Waiting {
   return all;
 }
 
-/** Waits for something that goes on when the signal aborts. Throws what it throws, or the signal's reason. */
+/**
+ * Waits for a promise, but no longer than until the signal aborts; the work itself may go on. Throws what the promise
+ * throws, or the signal's reason.
+ */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const forget = onAbort(signal, () => reject(signal.reason));

@@ -1,22 +1,25 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Time and chance, passed to everything that waits, so that tests hold both in their hands. */
+/** Time and randomness. Everything that waits gets a clock passed in, so that tests control both. */
 export type Clock = {
   /** Monotonic milliseconds: it never goes back, and may stand still while a machine sleeps. */
   monotonic(): number;
   /** Milliseconds since the epoch by the wall clock. */
   wall(): number;
-  /** The wall clock as it stood when the process began, and as time has passed since: setting the clock does not move it. */
+  /**
+   * The wall clock at the start of the process plus the time that has passed since: setting the system clock does not
+   * move it.
+   */
   steady(): number;
   /** Waits; ends early, without throwing, when the signal aborts. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
-  /** Calls `action` once after this time; the function that it gives cancels that. */
+  /** Calls `action` once after this time. Returns a function that cancels the call. */
   after(ms: number, action: () => void): () => void;
   /** From 0 to 1, as `Math.random`. */
   random(): number;
 };
 
-/** The machine's own time and chance. */
+/** The clock of the machine. */
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),

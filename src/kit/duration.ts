@@ -1,8 +1,11 @@
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-/** What a duration looks like. */
+/** The form of a duration. */
 export const DURATION = /^(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+$/;
 
-/** Milliseconds of a duration as Go and Kubernetes write them (`30s`, `1h30m`), or undefined for anything else. */
+/**
+ * Returns the milliseconds of a duration as Go and Kubernetes write it (`30s`, `1h30m`), or undefined for anything
+ * else.
+ */
 export function parseDuration(text: string): number | undefined {
   if (text.length > 40 || !DURATION.test(text)) return undefined;
   let total = 0;
@@ -12,7 +15,7 @@ export function parseDuration(text: string): number | undefined {
   return total;
 }
 
-/** Milliseconds of a duration that the schema has accepted. Throws for another text. */
+/** Returns the milliseconds of a duration that the schema has accepted. Throws for any other text. */
 export function milliseconds(text: string): number {
   const parsed = parseDuration(text);
   if (parsed === undefined) throw new Error(`"${text}" is no duration`);

@@ -1,12 +1,12 @@
 import { untilAborted } from './abort.ts';
 
-/** Merges work that is asked for several times at once: who comes later waits for what the first one started. */
+/** Merges requests for the same work: a caller that asks while the work is running waits for its result. */
 export type Flights<T> = {
   /**
-   * The result of the work that runs under a key, started where none does. The work outlives a caller that goes away,
-   * and ends when all have.
+   * Returns the result of the work under a key, and starts the work if it is not running. The work goes on when one
+   * caller leaves, and is aborted when all callers have left.
    *
-   * @throws what the work throws, or the caller's signal's reason
+   * @throws what the work throws, or the reason of the caller's signal
    */
   join(key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 };
@@ -35,7 +35,8 @@ export function createFlights<T>(): Flights<T> {
         return await untilAborted(flight.result, signal);
       } finally {
         flight.waiting -= 1;
-        // Still there: it has not landed. Nobody may join what is about to end.
+        // The work is still running and no caller is left. Remove it first, so that nobody joins work that is about to
+        // end.
         if (flight.waiting === 0 && flights.get(key) === flight) {
           flights.delete(key);
           flight.controller.abort(signal.reason);

@@ -1,6 +1,6 @@
 /**
- * Whether `text` matches `pattern`, in which `*` stands for any run of characters (also `/` and none) and `?` for one.
- * Linear in practice: it remembers the last star only and never builds a regular expression from a pattern.
+ * Whether `text` matches `pattern`: `*` stands for any run of characters (including `/`, and including none), `?` for
+ * one character. Takes linear time in practice: it remembers only the last star and never builds a regular expression.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
   let p = 0;
@@ -25,7 +25,7 @@ export function matchesGlob(pattern: string, text: string): boolean {
   return p === pattern.length;
 }
 
-/** Whether any of the patterns matches; false for an empty list. */
+/** Whether at least one of the patterns matches; false for an empty list. */
 export function matchesAnyGlob(patterns: readonly string[], text: string): boolean {
   return patterns.some((pattern) => matchesGlob(pattern, text));
 }

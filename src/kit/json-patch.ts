@@ -6,8 +6,9 @@ export type Operation =
   | { readonly op: 'remove'; readonly path: string };
 
 /**
- * The operations of a JSON Patch (RFC 6902) that make one JSON value of another, at the deepest path where they differ:
- * what grows at its end is appended to, other lists are changed as a whole.
+ * Returns the operations of a JSON Patch (RFC 6902) that turn one JSON value into another. Each operation names the
+ * deepest path where the values differ. A list that only grows at its end is appended to; any other changed list is
+ * replaced whole.
  */
 export function difference(before: unknown, after: unknown, path = ''): Operation[] {
   if (before === after) return [];
@@ -34,7 +35,7 @@ function differenceOfLists(before: readonly unknown[], after: readonly unknown[]
   ];
 }
 
-/** A name as a part of a JSON pointer (RFC 6901). */
+/** Escapes a name for use as a part of a JSON Pointer (RFC 6901). */
 export function pointerPart(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -1,42 +1,45 @@
-/** Reading objects whose shape nobody guarantees: what the API server, a registry or an annotation sent. */
+/** Functions that read objects of unknown shape: what the API server, a registry or an annotation sent. */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 const EMPTY: JsonObject = Object.freeze({});
 
-/** Whether a value is an object with named fields (no array, not null). */
+/** Whether a value is an object with named fields (not an array, not null). */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object at a field, or an empty one. */
+/** Returns the object at a field, or an empty object. */
 export function objectAt(object: JsonObject, field: string): JsonObject {
   const value = object[field];
   return isObject(value) ? value : EMPTY;
 }
 
-/** The objects in the list at a field; what is no object is left out. Undefined where the list itself is absent. */
+/**
+ * Returns the objects in the list at a field; items that are not objects are left out. Undefined if the field holds no
+ * list.
+ */
 export function listAt(object: JsonObject, field: string): readonly JsonObject[] | undefined {
   const value = object[field];
   return Array.isArray(value) ? value.filter(isObject) : undefined;
 }
 
-/** The string at a field, or undefined. */
+/** Returns the string at a field, or undefined. */
 export function stringAt(object: JsonObject, field: string): string | undefined {
   const value = object[field];
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The finite number at a field, or undefined. */
+/** Returns the finite number at a field, or undefined. */
 export function numberAt(object: JsonObject, field: string): number | undefined {
   const value = object[field];
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-/** The string-valued entries of the object at a field, as of `metadata.labels`. */
+/** Returns the entries of the object at a field whose values are strings, for example `metadata.labels`. */
 export function stringsAt(object: JsonObject, field: string): Readonly<Record<string, string>> {
   const found = objectAt(object, field);
-  // As good as always, and then nothing needs to be copied.
+  // Nearly always the case, and then no copy is needed.
   if (areStrings(found)) return found;
   return Object.fromEntries(
     Object.entries(found).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
@@ -48,7 +51,7 @@ function areStrings(object: JsonObject): object is Readonly<Record<string, strin
   return true;
 }
 
-/** The value of JSON text, or undefined where it is not JSON. */
+/** Parses JSON text; returns undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -57,7 +60,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The object that a text or body holds as JSON; undefined where it holds anything else. Never throws. */
+/** Parses a text or body that should hold a JSON object; returns undefined for anything else. Never throws. */
 export function parseObject(body: Uint8Array | string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'));
@@ -68,14 +71,17 @@ export function parseObject(body: Uint8Array | string): JsonObject | undefined {
 }
 
 /**
- * A field as Go's JSON reads it, which is what Docker and the kubelet are made with: the case of its name does not
- * matter, null is as good as nothing, and of several the last counts. Undefined where there is none.
+ * Returns a field as Go's JSON decoder (used by Docker and the kubelet) reads it: the case of the name does not matter,
+ * null counts as absent, and the last of several fields with that name counts. Undefined if there is none.
  */
 export function fieldOf(object: JsonObject, name: string): unknown {
   return fieldsOf(object, name).findLast((value) => value !== null);
 }
 
-/** All that {@link fieldOf} chooses from: into a map, Go reads one after the other, and null empties it. */
+/**
+ * Returns all values that {@link fieldOf} chooses from. When Go decodes into a map, it reads them one after the other,
+ * and null empties the map.
+ */
 export function fieldsOf(object: JsonObject, name: string): readonly unknown[] {
   const lower = name.toLowerCase();
   return Object.entries(object).flatMap(([key, value]) => (key.toLowerCase() === lower ? [value] : []));

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { Server } from 'node:net';
 
 /**
- * Makes a server listen on `host:port` or `:port` (all addresses); gives the port, which is chosen for port 0. Throws where
- * it cannot, as on a port that is taken.
+ * Makes a server listen on `host:port` or `:port` (all addresses) and returns the port; port 0 means any free port.
+ * Throws if the server cannot listen, for example because the port is taken.
  */
 export async function listen(server: Server, address: string): Promise<number> {
   const colon = address.lastIndexOf(':');
@@ -11,7 +11,7 @@ export async function listen(server: Server, address: string): Promise<number> {
   const port = Number(address.slice(colon + 1));
   if (host === '') server.listen(port);
   else server.listen(port, host);
-  // `once` rejects on `error`: a port that is taken.
+  // `once` rejects on `error`, for example if the port is taken.
   await once(server, 'listening');
   const bound = server.address();
   return typeof bound === 'object' && bound !== null ? bound.port : 0;

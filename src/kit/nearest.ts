@@ -1,4 +1,6 @@
-/** The known name that is nearest to one that is not known, if any is near enough to be meant. */
+/**
+ * Returns the known name that is nearest to an unknown one, or undefined if none is near enough to be a likely typo.
+ */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const wanted = name.toLowerCase();
   let best: { name: string; distance: number } | undefined;
@@ -9,7 +11,10 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return best !== undefined && best.distance <= Math.max(2, Math.floor(name.length / 3)) ? best.name : undefined;
 }
 
-/** Levenshtein's distance, one row at a time; the second text is a short name of the program's own. */
+/**
+ * Returns the Levenshtein distance, computed one row at a time. The second text must be a short name from the program
+ * itself.
+ */
 export function editDistance(one: string, other: string): number {
   const text = one.slice(0, 100);
   let row = Array.from({ length: other.length + 1 }, (_, index) => index);

@@ -2,27 +2,33 @@ import { editDistance, nearest } from './nearest.ts';
 
 /**
  * A platform as an OCI image index names it (OCI image-spec, image-index.md, `platform`): GOOS and GOARCH values,
- * already normalised by {@link normaliseArchitecture}. The variant is reported, never decided on.
+ * already normalised by {@link normaliseArchitecture}. The variant is reported but never used to decide.
  */
 export type Platform = { readonly os: string; readonly architecture: string; readonly variant?: string };
 
-/** The architecture of WebAssembly, under whatever OS (wasi, wasip1, wasip2, js): no node has it; runtimes of RuntimeClasses run it. */
+/**
+ * The architecture of WebAssembly, whatever its OS (wasi, wasip1, wasip2, js). No node has it; runtimes of
+ * RuntimeClasses run it.
+ */
 const WEB_ASSEMBLY = 'wasm';
 
-/** Whether these are the architectures of an image that is WebAssembly and nothing else. */
+/** Whether these are the architectures of an image that is only WebAssembly. */
 export function isWebAssembly(architectures: readonly string[]): boolean {
   return architectures.length > 0 && architectures.every((name) => name === WEB_ASSEMBLY);
 }
 
-/** What Go builds for (`go tool dist list`), and so what a kubelet can report: the names that can be configured. */
+/**
+ * The architectures that Go builds for (`go tool dist list`), and so the ones that a kubelet can report and the
+ * configuration can name.
+ */
 export const ARCHITECTURES: readonly string[] = [
   ...['386', 'amd64', 'arm', 'arm64', 'loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64', 'ppc64le'],
   ...['riscv64', 's390x', 'wasm'],
 ];
 
 /**
- * Names that Go keeps for ports that it no longer has, or not yet (Go's `internal/syslist`). No node has one; an image may say one
- * and mean it, and then runs nowhere here.
+ * Names that Go reserves for ports that it no longer has or does not have yet (Go's `internal/syslist`). No node has
+ * one. An image that states one runs on no node.
  */
 const RESERVED: readonly string[] = [
   ...['amd64p32', 'arm64be', 'armbe', 'mips64p32', 'mips64p32le', 'ppc', 'riscv', 's390', 'sparc', 'sparc64'],
@@ -30,7 +36,7 @@ const RESERVED: readonly string[] = [
 
 const KNOWN: ReadonlySet<string> = new Set([...ARCHITECTURES, ...RESERVED]);
 
-/** Other spellings of GOARCH values that registries and users are known to hold. */
+/** Other spellings of GOARCH values that registries and users are known to write. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ['x86_64', 'amd64'],
   ['x86-64', 'amd64'],
@@ -42,10 +48,13 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['x86', '386'],
   ['wasm32', 'wasm'],
 ]);
-/** Of people who write it, most mean 64 bits. */
+/** Most people who write it mean 64 bits. */
 const AMBIGUOUS = 'x86';
 
-/** What people mean by names that nothing here understands. Whole names, after those of {@link ALIASES}. */
+/**
+ * The likely meaning of names that the program does not accept. Each pattern matches whole names, after the names in
+ * {@link ALIASES} were tried.
+ */
 const MEANT: readonly (readonly [name: RegExp, meant: string])[] = [
   [/^x86$/, 'amd64, or 386 for 32 bits'],
   [/^(?:x64|amd|amd[-_]?64|amd32|intel(?:64)?|em64t|ia32e|x86[-_]?64(?:[-_/]?v[1-4])?|amd64[-_/]?v[1-4])$/, 'amd64'],
@@ -61,38 +70,40 @@ const MEANT: readonly (readonly [name: RegExp, meant: string])[] = [
 ];
 
 /**
- * Whether a string can be an architecture's name: what may reach a taint's value, a toleration or a label, and ends
- * therefore in a letter or digit (apimachinery, IsValidLabelValue): one that does not would void a whole patch.
+ * Whether a string can be the name of an architecture and so may reach a taint's value, a toleration or a label. Such a
+ * value must end in a letter or digit (apimachinery, IsValidLabelValue); any other would make the API server refuse the
+ * whole patch.
  */
 export function isArchitectureName(text: string): boolean {
   return /^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/.test(text);
 }
 
 /**
- * The GOARCH name for an architecture that an image states: trimmed, lower case, aliases resolved (`x86_64` is `amd64`).
- * Returns undefined for every name that Go does not have (`x64`, `armv7l`), and so for `unknown`, which attestations use.
+ * Returns the GOARCH name for an architecture that an image states: trimmed, in lower case, aliases resolved (`x86_64`
+ * is `amd64`). Returns undefined for every name that Go does not have (`x64`, `armv7l`), and so for `unknown`, which
+ * attestations use.
  */
 export function normaliseArchitecture(text: string): string | undefined {
   const name = canonical(text);
   return KNOWN.has(name) ? name : undefined;
 }
 
-/** The same for what a node reports: it is a fact, so a name that Go does not have yet counts as well. */
+/** The same for a node. A node's report is a fact, so a name that Go does not have yet counts as well. */
 export function reportedArchitecture(text: string): string | undefined {
   const name = canonical(text);
   return name !== 'unknown' && isArchitectureName(name) ? name : undefined;
 }
 
 /**
- * The same for what people write in an annotation or a label: undefined for everything that no node can have, and for what may
- * mean two of them (`x86`).
+ * The same for what people write in an annotation or a label. Returns undefined for a name that no node can have, and
+ * for a name with two possible meanings (`x86`).
  */
 export function readArchitecture(text: string): string | undefined {
   const name = canonical(text);
   return text.trim().toLowerCase() !== AMBIGUOUS && ARCHITECTURES.includes(name) ? name : undefined;
 }
 
-/** Whether an architecture's name is one that Go keeps, and that no node has. */
+/** Whether Go reserves this name, so that no node has it. */
 export function isReserved(name: string): boolean {
   return RESERVED.includes(name);
 }
@@ -102,11 +113,11 @@ function canonical(text: string): string {
   return ALIASES.get(lower) ?? lower;
 }
 
-/** What is allowed where an architecture is, as it follows "expected". */
+/** The text that follows "expected" in messages about an architecture. */
 export const ARCHITECTURE_EXPECTED =
   'an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
 
-/** `; did you mean amd64?` for a name that is not allowed; empty where nothing is near. */
+/** Returns `; did you mean amd64?` for a name that is not allowed, or an empty text if no known name is near. */
 export function didYouMean(text: string): string {
   const meant = meantArchitecture(text);
   return meant === undefined ? '' : `; did you mean ${meant}?`;
@@ -116,10 +127,10 @@ function meantArchitecture(text: string): string | undefined {
   const lower = text.trim().toLowerCase().slice(0, 40);
   const stated = MEANT.find(([name]) => name.test(lower))?.[1] ?? readArchitecture(lower);
   if (stated !== undefined || lower.length < 3) return stated;
-  // Swapped letters are the commonest slip: `amr64` is nearer to arm64 than to amd64.
+  // Swapped letters are the most common typo: `amr64` must be nearer to arm64 than to amd64.
   const letters = sortedLetters(lower);
   const near = nearest(lower, ARCHITECTURES);
-  // The names are short: half of `all` is `arm`.
+  // The names are short, so the limit must be tight: half the letters of `all` make it `arm`.
   const isNear = near !== undefined && editDistance(lower, near) <= lower.length / 3;
   return ARCHITECTURES.find((name) => sortedLetters(name) === letters) ?? (isNear ? near : undefined);
 }

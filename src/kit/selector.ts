@@ -6,7 +6,7 @@ type Requirement = {
   readonly values: readonly string[];
 };
 
-/** A parsed selector; the empty one matches everything. */
+/** A parsed selector; an empty one matches everything. */
 export type Selector = readonly Requirement[];
 
 const KEY = '(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?';
@@ -15,13 +15,13 @@ const EXISTENCE = new RegExp(`^(!?)\\s*(${KEY})$`);
 const EQUALITY = new RegExp(`^(${KEY})\\s*(==|=|!=)\\s*(${VALUE})$`);
 const MEMBERSHIP = new RegExp(`^(${KEY})\\s+(in|notin)\\s*\\(([^()]*)\\)$`);
 
-/** Parses a selector. Throws an Error whose message names the part that cannot be read. */
+/** Parses a selector. Throws an Error whose message names the part that cannot be parsed. */
 export function parseSelector(text: string): Selector {
   if (text.trim() === '') return [];
   return splitOutsideParentheses(text).map((part) => parseRequirement(part.trim()));
 }
 
-/** Whether an object's labels satisfy every requirement; `!=` and `notin` also match where the label is absent. */
+/** Whether an object's labels meet every requirement; `!=` and `notin` also match if the label is absent. */
 export function matchesSelector(selector: Selector, labels: Readonly<Record<string, string>>): boolean {
   return selector.every(({ key, operator, values }) => {
     const value = Object.hasOwn(labels, key) ? labels[key] : undefined;

@@ -7,41 +7,45 @@ import { codeOf } from './errors.ts';
 
 export type WatchOptions = {
   readonly signal: AbortSignal;
-  /** Milliseconds between two checks; 2000 unless told. */
+  /** Milliseconds between two checks; default: 2000. */
   readonly intervalMs?: number;
-  /** What `onChange` threw; the watching goes on. */
+  /** Gets what `onRead` threw for a change; watching goes on. */
   readonly onError?: (error: unknown) => void;
 };
 
-/** A file as it was seen: `contents` says what is in it, and holds until `metadata` changes. */
+/** A file as it was last seen. `contents` identifies what is in it, and stays valid until `metadata` changes. */
 type Seen = { readonly metadata: string; readonly contents: string; readonly isSettled: boolean };
 type Snapshot = ReadonlyMap<string, Seen>;
 
-/** Names that are looked at, in all. */
+/** The most names that one check looks at. */
 const MAX_NAMES = 10_000;
-/** Bytes of a file whose contents are looked at, and of all files in one check; else its metadata must do. */
+/** The most bytes that are read of one file, and of all files in one check. Beyond that, only metadata is compared. */
 const MAX_FILE = 8 * 1024 * 1024;
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Below a watched directory: `certs.d/<host>/hosts.toml`. */
+/** How deep a watched directory is searched, for example `certs.d/<host>/hosts.toml`. */
 const MAX_DEPTH = 2;
-/** A file that changed less than so many milliseconds ago may change again without its times being seen to move. */
+/** Milliseconds. A file that changed more recently may change again while its times stay the same. */
 const SETTLED = 3000;
 
 /**
- * Calls `onChange` when what the paths hold has changed since the call: files, and directories with their files one and
- * two levels deep. A missing path is a state like any other, and contents are compared rather than links, so that a
- * mounted Secret or ConfigMap needs nothing else. One check, and one `onChange`, at a time; what changes while it runs
- * is seen by the next check. Does not keep the process alive.
+ * Calls `onRead` once with false when the watch has begun, and with true for each later change of the contents. The first
+ * call closes a gap: a change after the caller first read the files, and before the watch began, is otherwise never
+ * noticed. Resolves when the first call has ended, and throws what it throws.
  *
- * The paths are asked for at each check, so that what is read may itself name what is to be watched; a path that is new
- * counts as a change. Resolves as soon as it has seen what there is: what is read after that, and changes, is told.
+ * A path names a file, or a directory whose files are watched one and two levels deep. A missing path counts as a state.
+ * Contents are compared, not links, so a mounted Secret or ConfigMap needs no special care. Only one check and the call
+ * that it leads to run at a time; a change during either is seen by the next check. The first call runs beside them.
+ * Does not keep the process alive.
+ *
+ * `paths` is called at each check, because a file may name other files to watch; a new path counts as a change.
  */
 export async function watchFiles(
   paths: () => readonly string[],
-  onChange: () => void | Promise<void>,
+  onRead: (isChanged: boolean) => void | Promise<void>,
   options: WatchOptions,
 ): Promise<void> {
-  void watch(paths, await look(paths(), new Map()), onChange, options);
+  void watch(paths, await look(paths(), new Map()), () => onRead(true), options);
+  await onRead(false);
 }
 
 async function watch(
@@ -67,7 +71,7 @@ async function watch(
   }
 }
 
-/** All that the paths hold now. Never throws: what cannot be read is remembered as that. */
+/** Returns the current state of the paths. Never throws: a file that cannot be read is recorded as unreadable. */
 async function look(paths: readonly string[], before: Snapshot): Promise<Snapshot> {
   const seen = new Map<string, Seen>();
   let bytes = 0;
@@ -79,7 +83,8 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
       if (stats.isDirectory()) {
         seen.set(path, remark('a directory'));
         if (depth === MAX_DEPTH) return;
-        // What begins with two dots is how the kubelet swaps a mounted Secret; its files are links into that.
+        // The kubelet keeps the real files of a mounted Secret in names that begin with two dots, and swaps links to
+        // them.
         const names = (await readdir(path)).filter((name) => !name.startsWith('..')).sort();
         for (const name of names) await visit(join(path, name), depth + 1);
       } else {
@@ -97,7 +102,7 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
     const isSettled = Date.now() - changedAt > SETTLED;
     const known = before.get(path);
     if (known?.metadata === metadata && known.isSettled) return known;
-    // A pipe or a device would be waited for.
+    // Reading a pipe or a device could block for ever.
     if (!stats.isFile() || size > MAX_FILE || bytes + Number(size) > MAX_BYTES) {
       return { metadata, contents: `unread: ${metadata}`, isSettled };
     }
@@ -109,7 +114,7 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
   return seen;
 }
 
-/** No further than the limit: files of the kernel say that they are empty, and never end. */
+/** Stops at the limit: some kernel files report a size of 0 and never end. */
 async function hashOf(path: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path, { end: MAX_FILE })) hash.update(chunk);

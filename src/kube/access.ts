@@ -3,12 +3,12 @@ import type { RequestOptions } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { messageOf } from '../kit/errors.ts';
 
-/** A kubeconfig that cannot be used; the message says which and what to do. */
+/** A kubeconfig that cannot be used; the message names the file and says what to do. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 }
 
-/** TLS material of a connection, as `node:tls` takes it. */
+/** TLS settings of a connection, in the form of `node:tls`. */
 export type TlsOptions = {
   readonly ca?: string | Buffer | readonly Buffer[];
   readonly cert?: string | Buffer;
@@ -17,16 +17,16 @@ export type TlsOptions = {
   readonly rejectUnauthorized?: boolean;
 };
 
-/** Where the API server is and how to log in there. */
+/** The address of the API server and how to log in there. */
 export type ClusterAccess = {
-  /** scheme://host[:port], with a path prefix where the kubeconfig has one. */
+  /** scheme://host[:port], with a path prefix if the kubeconfig has one. */
   readonly server: string;
-  /** Whether we run in a pod of that cluster, by its service account. */
+  /** Whether the process runs in a pod of that cluster and uses its service account. */
   readonly inCluster: boolean;
-  /** Namespace of the context or of the service account, if any. */
+  /** The namespace of the context or of the service account, if any. */
   readonly namespace: string | undefined;
   readonly tls: TlsOptions;
-  /** Headers that log in; may read a token file or run an exec plug-in. */
+  /** Returns the headers that log in; may read a token file or run an exec plug-in. */
   readonly authenticate: () => Promise<Readonly<Record<string, string>>>;
 };
 
@@ -35,8 +35,9 @@ const IN_CLUSTER_CONTEXT = 'inClusterContext';
 const IN_CLUSTER_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
- * Finds the cluster: the file that was named, else the service account of the pod we run in, else `KUBECONFIG` and
- * `~/.kube/config` as kubectl does. Throws {@link KubeconfigError} when there is none or it cannot be used.
+ * Finds the cluster. Uses the file that `options` names, or the service account of the pod that the process runs in, or
+ * `KUBECONFIG` and `~/.kube/config` as kubectl does. Throws {@link KubeconfigError} if there is none or it cannot be
+ * used.
  */
 export function findCluster(options: { kubeconfig?: string | undefined; context?: string | undefined }): ClusterAccess {
   const config = load(options.kubeconfig);
@@ -59,7 +60,8 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
     throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is no http or https address`);
   }
   if (cluster.server.startsWith('http:')) {
-    // KubeConfig refuses plain http unless told that there is nothing to verify; kubectl proxy speaks it on loopback.
+    // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on
+    // loopback.
     config.clusters = config.clusters.map((entry) => (entry === cluster ? { ...entry, skipTLSVerify: true } : entry));
   }
   return {
@@ -82,7 +84,7 @@ function load(path: string | undefined): KubeConfig {
     return config;
   }
   read(process.env.KUBECONFIG ?? '~/.kube/config', () => config.loadFromDefault(), config);
-  // With nothing to load it answers with this made-up cluster.
+  // With nothing to load, KubeConfig returns this made-up cluster.
   if (
     config.getCurrentContext() === 'loaded-context' &&
     config.getCurrentCluster()?.server === 'http://localhost:8080'
@@ -99,7 +101,7 @@ function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
     parse();
     return config;
   } catch (error) {
-    // That is how an empty file ends in there.
+    // KubeConfig throws a TypeError for an empty file.
     const empty = error instanceof TypeError;
     const message = empty
       ? 'it holds no clusters'

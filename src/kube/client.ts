@@ -6,7 +6,7 @@ import { parseJson } from '../kit/json.ts';
 import type { ClusterAccess } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 
-/** One finished request, for metrics. `code` is the HTTP status, or `error` where there was no answer. */
+/** One finished request, for metrics. `code` is the HTTP status, or `error` if there was no answer. */
 export type ApiRequest = { readonly verb: string; readonly resource: string; readonly code: string };
 
 export type RequestOptions = {
@@ -14,7 +14,7 @@ export type RequestOptions = {
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string;
-  /** Answer with the object's metadata alone (`PartialObjectMetadata`): for writes that need no more. */
+  /** Asks for the object's metadata alone (`PartialObjectMetadata`), for writes that need no more. */
   readonly metadataOnly?: boolean;
   /** Milliseconds from the first byte of the answer to its last; default: two minutes. */
   readonly completeMs?: number;
@@ -24,31 +24,34 @@ export type RequestOptions = {
 export type ApiClient = {
   /** host:port of the server, for messages. */
   readonly host: string;
-  /** The addresses that it was connected to at; they grow as connections are made. */
+  /** The addresses to which a connection was made so far; the set grows as connections are made. */
   addresses(): ReadonlySet<string>;
   /**
-   * Sends a request and reads its JSON. Throws {@link ApiError} for an answer that is no success and
-   * {@link ConnectionError} where there was none. `path` holds the query.
+   * Sends a request and parses the JSON answer. Throws {@link ApiError} for an answer that is not a success and {@link
+   * ConnectionError} if there was no answer. `path` includes the query.
    */
   request(verb: ApiVerb, path: string, options?: RequestOptions): Promise<unknown>;
-  /** Opens a watch and gives its chunks as they come. Throws as `request` does before the first chunk. */
+  /** Opens a watch and returns its chunks as they arrive. Throws like `request` before the first chunk. */
   stream(path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>>;
   close(): Promise<void>;
 };
 
-/** The verbs of the Kubernetes API that we use, as RBAC and audit logs name them. */
+/** The verbs of the Kubernetes API that the program uses, as RBAC and audit logs name them. */
 export type ApiVerb = 'get' | 'list' | 'create' | 'update' | 'patch' | 'delete';
 
 const METHODS = { get: 'GET', list: 'GET', create: 'POST', update: 'PUT', patch: 'PATCH', delete: 'DELETE' } as const;
-/** A token read from a file or a plug-in is good for at least this long; a 401 ends it earlier. */
+/** A token from a file or a plug-in is used for this long, unless the server answers 401 earlier. */
 const LOGIN_MS = 60_000;
-/** Until an answer begins, and between two pieces of its body. */
+/** The longest wait for an answer to begin, and between two pieces of its body. */
 const SILENCE_MS = 30_000;
-/** From the beginning of an answer to its end: a body that drips must not hold a worker for ever. */
+/**
+ * The longest time from the beginning of an answer to its end: a body that arrives slowly must not block a worker for
+ * ever.
+ */
 const COMPLETE_MS = 120_000;
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
-/** What logs in, and when it was asked for. */
+/** The headers that log in, and when they were requested. */
 type Login = { readonly headers: Readonly<Record<string, string>>; readonly at: number };
 
 type Sent = Omit<RequestOptions, 'signal'> & {
@@ -59,16 +62,16 @@ type Sent = Omit<RequestOptions, 'signal'> & {
 
 export type ClientOptions = {
   readonly access: ClusterAccess;
-  /** How many connections at once; watches hold one each. */
+  /** The most connections at once; each watch holds one. */
   readonly connections: number;
   readonly userAgent: string;
   readonly now: () => number;
   readonly onRequest?: (request: ApiRequest) => void;
-  /** Where the addresses are noted; several clients of one server may share them. */
+  /** Where the addresses are recorded; several clients of one server may share the set. */
   readonly addresses?: Set<string>;
-  /** Milliseconds without a byte after which an answer counts as broken off; default: half a minute. */
+  /** Milliseconds without a byte after which an answer counts as broken off; default: 30 seconds. */
   readonly silenceMs?: number;
-  /** Default: that of the machine. */
+  /** Default: the timer of the machine. */
   readonly after?: Clock['after'];
 };
 
@@ -77,7 +80,8 @@ export function createClient(options: ClientOptions): ApiClient {
   const { access, connections, userAgent, now, onRequest, silenceMs = SILENCE_MS, after = systemClock.after } = options;
   const url = new URL(access.server);
   const prefix = url.pathname.replace(/\/$/, '');
-  // Destroying the pool leaves a socket that is still connecting to its time-out: the process would wait for it.
+  // When the pool is destroyed, undici leaves a socket that is still connecting until its time-out, and the process
+  // would wait for it.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   const connect = buildConnector({
@@ -102,7 +106,7 @@ export function createClient(options: ClientOptions): ApiClient {
   let login: Login | undefined;
   let loggingIn: Promise<Login> | undefined;
 
-  /** Asks the plug-in or reads the file, once for all who want that at the moment. */
+  /** Runs the plug-in or reads the file, once for all callers that need it at the moment. */
   function logIn(): Promise<Login> {
     loggingIn ??= access
       .authenticate()
@@ -116,10 +120,11 @@ export function createClient(options: ClientOptions): ApiClient {
     return loggingIn;
   }
 
-  /** The login that is there; undefined where one has to be waited for. */
+  /** Returns the current login; undefined if the caller has to wait for one. */
   function held(fresh: boolean): Login | undefined {
     if (login === undefined || fresh) return undefined;
-    // The login before serves meanwhile: a slow plug-in must not hold up what could go on. Where it is refused, a 401 says so.
+    // The old login stays in use meanwhile: a slow plug-in must not block requests that could go on. If the server
+    // refuses it, it answers 401.
     if (now() - login.at > LOGIN_MS) logIn().catch(() => undefined);
     return login;
   }
@@ -139,10 +144,11 @@ export function createClient(options: ClientOptions): ApiClient {
         },
         body: body === undefined ? null : apiJson(body),
         signal,
-        // A watch may be silent for longer than any fixed time; the reflector judges that.
+        // A watch may be silent for longer than any fixed time; the reflector decides when it is dead.
         bodyTimeout: isWatch ? 0 : silenceMs,
       });
-      // undici looks at a signal only once it has a connection; without one, nothing was sent and nothing will be.
+      // undici looks at a signal only once it has a connection. Without a connection, nothing was sent and nothing will
+      // be.
       return await untilAborted(answer, signal);
     } catch (error) {
       onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
@@ -161,7 +167,7 @@ export function createClient(options: ClientOptions): ApiClient {
     return send(request, signal, true);
   }
 
-  /** Reads a body within a time of its own, whatever it is made of. */
+  /** Reads a whole body within a time limit of its own. */
   async function read(body: { text(): Promise<string> }, completeMs: number, own: AbortController): Promise<string> {
     const stop = after(completeMs, () => own.abort(new Error(`it was not complete after ${completeMs / 1000} s`)));
     try {
@@ -183,7 +189,8 @@ export function createClient(options: ClientOptions): ApiClient {
     addresses: () => addresses,
     async request(verb, path, options = {}) {
       const { signal, completeMs = COMPLETE_MS } = options;
-      // One for each request: undici adds a listener to what it is given, and thousands may wait for one signal.
+      // One controller for each request: undici adds a listener to the signal that it gets, and thousands of requests
+      // may wait for one signal.
       const own = new AbortController();
       const forget = signal && onAbort(signal, () => own.abort(signal.reason));
       let text: string;
@@ -227,7 +234,10 @@ export function createClient(options: ClientOptions): ApiClient {
   };
 }
 
-/** JSON as the API server's own encoder (Go's `encoding/json`) writes it: a `test` compares strings as they were escaped there. */
+/**
+ * Returns JSON as the API server's own encoder (Go's `encoding/json`) writes it: a `test` operation compares strings in
+ * that escaped form.
+ */
 function apiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,
@@ -235,7 +245,7 @@ function apiJson(value: unknown): string {
   );
 }
 
-/** `pods`, `nodes`, `leases` … of a request path. */
+/** Returns the resource (`pods`, `nodes`, `leases` …) of a request path. */
 function resourceOf(path: string): string {
   const parts = (path.split('?')[0] ?? '').split('/').filter((part) => part !== '');
   const rest = parts[0] === 'api' ? parts.slice(2) : parts.slice(3);

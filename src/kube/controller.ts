@@ -5,12 +5,12 @@ import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
 export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
 
-/** `againInMs`: reconcile the key again after this time, though nothing may have changed by then. */
+/** `againInMs`: reconcile the key again after this time, even if nothing has changed by then. */
 export type Result = { readonly outcome: Outcome; readonly againInMs?: number | undefined };
 
 /**
- * Brings one object to where it should be. Throwing means: again, with backoff. Must be idempotent: a second run on an
- * unchanged object sends nothing that writes.
+ * Brings one object to the wanted state. If it throws, the key is tried again with backoff. Must be idempotent: a
+ * second run on an unchanged object writes nothing.
  */
 export type Reconciler = (key: string, signal: AbortSignal) => Promise<Result>;
 
@@ -20,7 +20,7 @@ export type ControllerOptions = {
   readonly reconcile: Reconciler;
   readonly priorityOf: (key: string) => Priority;
   readonly clock: Clock;
-  /** Called once for each run, with seconds it took. */
+  /** Called once after each run, with its length in seconds. */
   readonly onOutcome: (key: string, outcome: Outcome | 'error', seconds: number, error?: unknown) => void;
 };
 
@@ -28,19 +28,19 @@ export type ControllerOptions = {
 export type Controller = {
   readonly name: string;
   enqueue(key: string): void;
-  /** Milliseconds; 0: at once. */
+  /** Milliseconds; 0 means at once. */
   enqueueAfter(key: string, ms: number): void;
   forget(key: string): void;
   depth(): number;
   idle(): boolean;
   /**
-   * Works until `signal` aborts; then takes nothing more, and resolves when what was under way has ended. `kill` is
-   * handed to the reconciler and ends that too.
+   * Works until `signal` aborts, then takes no more keys, and resolves when the work under way has ended. `kill` is
+   * passed to the reconciler and aborts that work too.
    */
   run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
 };
 
-/** What the Lease kept from being written is tried again after this time, in a term that goes on after all. */
+/** A write that the Lease prevented is tried again after this time, in case the term goes on after all. */
 const LEASE_LOST_MS = 5_000;
 
 /** Creates a controller; keys may be added before it runs. */
@@ -61,11 +61,12 @@ export function createController(options: ControllerOptions): Controller {
       } catch (error) {
         if (!kill.aborted) onOutcome(key, 'error', (clock.monotonic() - started) / 1000, error);
         if (error instanceof LeaseLostError) {
-          // The term ends with the queue, or the Lease is renewed at the last moment: nothing is gained by asking before that.
+          // Either the term ends, and the queue with it, or the Lease is renewed at the last moment. An earlier attempt
+          // would gain nothing.
           queue.addAfter(key, priorityOf(key), LEASE_LOST_MS);
           continue;
         }
-        // What the API server asks for when it has too much to do (429, 503).
+        // The time that the API server asks for when it is overloaded (429, 503).
         queue.retry(key, priorityOf(key), error instanceof ApiError ? error.retryAfterMs : undefined);
       } finally {
         queue.done(key, succeeded);

@@ -1,15 +1,18 @@
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 
-/** An answer of the API server that is no success: its `Status` object, read. */
+/** An answer of the API server that is not a success, with the fields of its `Status` object. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** HTTP status; 0 where there was no answer at all. */
+  /** HTTP status; 0 if there was no answer at all. */
   readonly status: number;
-  /** `Status.reason`, as `NotFound`, `Expired`, `Invalid`; empty where there was none. */
+  /** `Status.reason`, for example `NotFound`, `Expired` or `Invalid`; empty if there was none. */
   readonly reason: string;
-  /** Whether `Status.details` names causes: a field error or a policy's denial. */
+  /** Whether `Status.details` names causes, as for a field error or a policy's denial. */
   readonly hasCauses: boolean;
-  /** Of an expired list: a token with which it can be read on, as the collection is by now; empty where there was none. */
+  /**
+   * From the answer to an expired list: a token that continues the list with the current state of the collection. Empty
+   * if there was none.
+   */
   readonly continueToken: string;
   readonly retryAfterMs: number | undefined;
 
@@ -24,19 +27,19 @@ export class ApiError extends Error {
   }
 }
 
-/** A request that got no answer: refused, reset, timed out. The message names the server, not its addresses. */
+/** A request without an answer: refused, reset or timed out. The message names the server, not its addresses. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
 
-/** Refused here, before anything was sent: the lease is not fresh, so another replica may lead. */
+/** A write that the program itself refused before it was sent: the Lease is not fresh, so another replica may lead. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
 
 /**
- * Whether a refused JSON Patch failed because the object is no longer as it was read (a `test` failed, 409), so that
- * reading again and deciding again helps. A failed `test` is a 422 without causes and with this very message.
+ * Whether a JSON Patch was refused because the object has changed since it was read (a `test` failed, or 409), so that
+ * reading and deciding again helps. A failed `test` is a 422 without causes and with exactly this message.
  */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
@@ -44,18 +47,18 @@ export function isConflict(error: unknown): boolean {
   return error.status === 422 && !error.hasCauses && error.message.includes('rejected our request due to an error');
 }
 
-/** Whether the API server answered a write with anything but success, a conflict, or that the object is gone. */
+/** Whether the API server answered a write with an error other than a conflict or "not found". */
 export function isRefusal(error: unknown): error is ApiError {
   return error instanceof ApiError && !isConflict(error) && !isGone(error);
 }
 
-/** The names of the policies that hold our own service account to its job. */
+/** The prefix of the policies that restrict the controller's own service account. */
 const OWN_POLICY = 'archaware-guard-';
 
 /**
- * Whether a refusal, if it lasts, is about what was written to this object: a field that may not be so, or somebody's
- * policy. Not for missing rights (an API server that starts answers 403 until it has read its roles), not for a server
- * that has too much to do, and not where a policy of our own does not fit the configuration: those pass, or are put right.
+ * Whether a refusal, if it lasts, is about the object: a field that is not allowed, or a policy of the cluster. False
+ * for missing rights (an API server that starts answers 403 until it has read its roles), for an overloaded server, and
+ * for a policy of this project that does not fit the configuration: those pass or get corrected.
  */
 export function concernsObject(error: ApiError): boolean {
   return [400, 403, 422].includes(error.status) && error.hasCauses && !error.message.includes(OWN_POLICY);
@@ -66,14 +69,14 @@ export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;
 }
 
-/** Whether a list or watch must start anew: its resource version, or its continue token, is too old. */
+/** Whether a list or watch must start over because its resource version or its continue token is too old. */
 export function isExpired(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
 }
 
 /**
- * Whether a watch asked for a version that the server has not reached: its etcd was restored from a backup. The answer
- * is a 504 whose message says so, and never goes away by itself.
+ * Whether a watch asked for a version that the server has not reached because its etcd was restored from a backup. The
+ * answer is a 504 whose message says so, and it never goes away by itself.
  */
 export function isFromTheFuture(error: unknown): boolean {
   return error instanceof ApiError && error.status === 504 && error.message.includes('Too large resource version');

@@ -17,12 +17,12 @@ export type Regarding = {
   readonly uid: string;
 };
 
-/** What happened to it. The note is escaped and cut; it must not change from one occurrence to the next. */
+/** What happened to the object. The note is escaped and cut; it must be the same for each occurrence. */
 export type Occurrence = {
   readonly regarding: Regarding;
   readonly type: 'Normal' | 'Warning';
   readonly reason: EventReason;
-  /** What was being done, in the form that Events use: `Resolving`, `Placing`. */
+  /** What the controller was doing, in the form that Events use: `Resolving`, `Placing`. */
   readonly action: string;
   readonly note: string;
 };
@@ -30,12 +30,12 @@ export type Occurrence = {
 /** Writes `events.k8s.io/v1` Events: the first of a kind at once, repetitions as a series. */
 export type EventRecorder = {
   /**
-   * Whether the occurrence is taken, to be written soon. It is not where another replica may lead, after the end, and
-   * where it is dropped: too much waits already in all or in its namespace, or too much was said about its object. Never
+   * Accepts an occurrence and writes it soon; false if it is dropped. It is dropped if another replica may lead, after
+   * the end, if too many Events wait (in all, or in its namespace), or if there were too many about its object. Never
    * throws and never waits.
    */
   emit(occurrence: Occurrence): boolean;
-  /** Resolves when what was emitted is written, or the signal aborts. */
+  /** Resolves when all accepted Events are written, or the signal aborts. */
   flush(signal: AbortSignal): Promise<void>;
 };
 
@@ -45,25 +45,27 @@ export type EventOptions = {
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
   readonly onError?: (error: unknown) => void;
-  /** An occurrence was dropped. */
+  /** Called for each dropped occurrence. */
   readonly onDrop?: () => void;
-  /** Once a minute where some were: how many. */
+  /** Called once a minute with the number of dropped occurrences, if there were any. */
   readonly onDropped?: (count: number) => void;
   readonly signal: AbortSignal;
 };
 
 type Series = { name: string; namespace: string; count: number; writtenAt: number; lastAt: number };
 
-/** An Event refreshes its series this often, as client-go's recorder does. */
+/** The interval at which a series is written again, as in client-go's recorder. */
 const REFRESH_MS = 30 * 60_000;
-/** After so long without a repetition the next one is a new Event. */
+/** After this long without a repetition, the next occurrence becomes a new Event. */
 const QUIET_MS = 6 * 60_000;
 const MAX_QUEUED = 1_000;
-/** Of those, of one namespace: who floods it must not displace what others have to be said. */
+/**
+ * The most waiting Events of one namespace: a namespace that floods the queue must not displace the Events of others.
+ */
 const MAX_QUEUED_OF_NAMESPACE = MAX_QUEUED / 4;
-/** So many of each namespace are taken though the queue is full of what several others say. */
+/** The number of Events of each namespace that are accepted even if other namespaces have filled the queue. */
 const ALWAYS_OF_NAMESPACE = 8;
-/** So many occurrences about one object are taken within this time. */
+/** The most occurrences about one object within this time. */
 const MAX_OF_OBJECT = 16;
 const OBJECT_MS = 10 * 60_000;
 const MAX_OBJECTS = 5_000;
@@ -72,14 +74,14 @@ const MAX_SERIES = 5_000;
 const IN_FLIGHT = 4;
 
 /**
- * Creates the recorder. Events go out beside everything else, a few at a time and namespace by namespace, so that they
- * delay neither a placement nor each other.
+ * Creates the recorder. Events are written in parallel to all other work, a few at a time and with the namespaces
+ * taking turns, so that they delay neither a placement nor each other.
  */
 export function createEvents(options: EventOptions): EventRecorder {
   const { client, instance, mayWrite, clock, onError, signal } = options;
   const series = new Map<string, Series>();
   const queue = createFairQueue<Occurrence>();
-  /** How much was said about each object, and since when it is counted. */
+  /** How many Events each object had, and since when they are counted. */
   const objects = new Map<string, { since: number; count: number }>();
   let dropped = 0;
   let running = 0;
@@ -97,7 +99,7 @@ export function createEvents(options: EventOptions): EventRecorder {
       if (await repeat(known, now)) return;
     }
     const namespace = regarding.namespace ?? 'default';
-    // A name of its own for each occurrence: an Event of an earlier process about the same must not be in the way.
+    // A new name for each occurrence, so that an Event of an earlier process about the same thing is not in the way.
     const digest = createHash('sha256').update(`${key} ${instance} ${now}`).digest('hex').slice(0, 16);
     const name = `${regarding.name.slice(0, 200)}.${digest}`;
     await client.request('create', `${collection(namespace)}?fieldManager=${FIELD_MANAGER}`, {
@@ -130,7 +132,7 @@ export function createEvents(options: EventOptions): EventRecorder {
       known.writtenAt = now;
       return true;
     } catch (error) {
-      // Events expire on the server, by default after an hour: write a new one.
+      // The server deletes Events after a time, by default an hour: write a new one.
       if (isGone(error)) return false;
       throw error;
     }
@@ -150,7 +152,7 @@ export function createEvents(options: EventOptions): EventRecorder {
     if (running === 0) for (const resolve of drained.splice(0)) resolve();
   }
 
-  /** Whether one more may be said about an object; it is counted then. */
+  /** Whether one more Event about an object is allowed; if so, it is counted. */
   function countObject({ kind, namespace = '', name, uid }: Regarding): boolean {
     const key = `${kind} ${namespace}/${name} ${uid}`;
     const now = clock.monotonic();
@@ -159,7 +161,7 @@ export function createEvents(options: EventOptions): EventRecorder {
     if (record.count >= MAX_OF_OBJECT) return false;
     record.count += 1;
     if (record === known) return true;
-    // The oldest is the first.
+    // The first key is the oldest.
     objects.delete(key);
     if (objects.size >= MAX_OBJECTS) objects.delete(objects.keys().next().value ?? '');
     objects.set(key, record);
@@ -182,7 +184,7 @@ export function createEvents(options: EventOptions): EventRecorder {
   return {
     emit(occurrence) {
       if (signal.aborted || !mayWrite()) return false;
-      // What has no namespace is no tenant's, and stands in a line of its own.
+      // Objects without a namespace belong to no tenant and share a group of their own.
       const group = occurrence.regarding.namespace ?? '';
       const most = queue.size < MAX_QUEUED ? MAX_QUEUED_OF_NAMESPACE : ALWAYS_OF_NAMESPACE;
       if (queue.sizeOf(group) >= most) return drop();

@@ -1,17 +1,21 @@
-import { isObject, type JsonObject } from '../kit/json.ts';
+import type { JsonObject } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
-import { ApiError, isGone, LeaseLostError } from './errors.ts';
+import { ApiError, LeaseLostError } from './errors.ts';
+import { find } from './read.ts';
 import { pathOf } from './writer.ts';
 
-/** The pod that is meant: another one of its name is not. */
+/** The pod to evict; a new pod with the same name is a different one. */
 export type EvictedPod = { readonly namespace: string; readonly name: string; readonly uid: string };
 
-/** Why a 429 keeps a pod where it is. */
+/** The reason for a 429: the pod stays where it is. */
 export const BUDGET = 'a PodDisruptionBudget does not allow it';
-/** Why a 500 does, for ever. */
+/** The reason for a 500: the pod stays for as long as both budgets exist. */
 export const TWO_BUDGETS = 'cannot be evicted (two PodDisruptionBudgets over it?)';
 
-/** Evicts a pod (policy/v1), if its budgets let it go. Throws what the client throws: 429 for a budget, 409 for another uid. */
+/**
+ * Evicts a pod (policy/v1) if its budgets allow it. Throws what the client throws: 429 for a budget, 409 for another
+ * uid.
+ */
 export async function evict(
   client: ApiClient,
   { namespace, name, uid }: EvictedPod,
@@ -26,29 +30,21 @@ export async function evict(
   await client.request('create', `${pathOf({ kind: 'Pod', namespace, name })}/eviction`, { body, signal });
 }
 
-/** What became of an eviction; `blocked` may go another time. */
+/** The result of an eviction; a `blocked` one may succeed later. */
 export type Eviction = { readonly kind: 'evicted' | 'gone' } | { readonly kind: 'blocked'; readonly reason: string };
 
-/** Looks at pods whole and evicts them, for a leader. */
+/** Reads whole pods and evicts them, for a leader. */
 export type Evictor = {
-  /** The pod as it is on the server now; undefined where it is gone. */
+  /** Returns the pod as it is on the server now; undefined if it is gone. */
   fetch(pod: EvictedPod, signal: AbortSignal): Promise<JsonObject | undefined>;
-  /** Throws {@link LeaseLostError} without sending anything where another replica may lead. */
+  /** Throws {@link LeaseLostError} without sending anything if another replica may lead. */
   evict(pod: EvictedPod, signal: AbortSignal): Promise<Eviction>;
 };
 
-/** Creates it. `mayWrite`: whether the lease is fresh at this moment. */
+/** Creates an evictor that refuses to act unless `mayWrite` says that the Lease is fresh at this moment. */
 export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evictor {
   return {
-    async fetch({ namespace, name }, signal) {
-      try {
-        const object = await client.request('get', pathOf({ kind: 'Pod', namespace, name }), { signal });
-        return isObject(object) ? object : undefined;
-      } catch (error) {
-        if (isGone(error)) return undefined;
-        throw error;
-      }
-    },
+    fetch: ({ namespace, name }, signal) => find(client, pathOf({ kind: 'Pod', namespace, name }), signal),
     async evict(pod, signal) {
       if (!mayWrite()) throw new LeaseLostError(`not evicted: Pod ${pod.name}: the lease is not fresh`);
       try {
@@ -65,11 +61,11 @@ export function createEvictor(client: ApiClient, mayWrite: () => boolean): Evict
   };
 }
 
-/** Why the pod stays; undefined where trying again soon may help. */
+/** Returns why the pod stays; undefined if a retry soon may help. */
 export function obstacle({ status, hasCauses, retryAfterMs }: ApiError): string | undefined {
   switch (status) {
     case 429:
-      // Without a cause, and with a time to come back, it is the server that has too much to do.
+      // A 429 without a cause and with a time to come back means that the server is overloaded.
       return hasCauses || retryAfterMs === undefined ? BUDGET : undefined;
     case 500:
       return TWO_BUDGETS;

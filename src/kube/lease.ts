@@ -1,44 +1,57 @@
 import { onAbort } from '../kit/abort.ts';
 import type { Clock } from '../kit/clock.ts';
-import { isObject, type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
+import { type JsonObject, numberAt, objectAt, stringAt, stringsAt } from '../kit/json.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
 import type { ApiClient } from './client.ts';
-import { ApiError, isGone } from './errors.ts';
+import { ApiError } from './errors.ts';
+import { find } from './read.ts';
 
 export type LeaseOptions = {
   readonly client: ApiClient;
   readonly namespace: string;
   readonly name: string;
-  /** Who we are; unique for each process. */
+  /** The name of this holder; unique for each process. */
   readonly identity: string;
   readonly durationMs: number;
   readonly clock: Clock;
-  /** A failed attempt to take or renew it; the next one follows. */
+  /** A failed attempt to take or renew the Lease; another attempt follows. */
   readonly onError?: (error: unknown) => void;
 };
 
-/** A `coordination.k8s.io/v1` Lease that one replica holds at a time. There is no fencing: ask `fresh` before every write. */
+/**
+ * A `coordination.k8s.io/v1` Lease that one replica holds at a time. The API server does not fence writes by it: ask
+ * `fresh` before every write.
+ */
 export type Lease = {
-  /** Waits until the lease is ours; false where the signal aborted before. */
+  /** Waits until this replica holds the Lease; false if the signal aborts before. */
   acquire(signal: AbortSignal): Promise<boolean>;
-  /** One attempt: whether it is ours now; otherwise who holds it, and whether we have seen that holder renew it. */
+  /**
+   * Makes one attempt. Returns whether this replica holds the Lease now; if not, who holds it, and whether that holder
+   * was seen renewing it.
+   */
   tryAcquire(signal: AbortSignal): Promise<LeaseAttempt>;
-  /** Renews it until the signal aborts or it is lost. */
+  /** Renews the Lease until the signal aborts or the Lease is lost. */
   keep(signal: AbortSignal): Promise<void>;
   /** Whether a write may be sent: the last successful renewal was sent less than two thirds of the duration ago. */
   fresh(): boolean;
   /**
-   * Whether a leader holds it now: we, or another replica that we have seen renewing it. For two retries after we have
-   * released it, or have seen that another replica did, too: within that time a replica takes it.
+   * Whether a leader holds the Lease now: this replica, or another one that was seen renewing it. Also true for two
+   * retries after a release, by this replica or a seen one by another: within that time a replica takes over.
    */
   live(): boolean;
-  /** Whether a leader that lives has been seen by now: it was `live` once, or it was looked at for three retries. */
+  /**
+   * Whether there was enough time to see a live leader: `live` was true once, or the Lease was watched for three
+   * retries.
+   */
   introduced(): boolean;
-  /** Goes on looking who holds it, for `live`, without taking it; until the signal aborts. */
+  /** Keeps reading who holds the Lease, for `live`, without taking it, until the signal aborts. */
   follow(signal: AbortSignal): Promise<void>;
-  /** Gives it up, so that another replica need not wait. Call when no write is under way any more. */
+  /** Releases the Lease, so that another replica need not wait. Call it when no write is under way any more. */
   release(signal: AbortSignal): Promise<void>;
-  /** Gives it up, and deletes it with that where nobody else took it meanwhile: for who is the last. */
+  /**
+   * Releases the Lease and deletes it, unless another replica has taken it meanwhile. For the last process that uses
+   * it.
+   */
   remove(signal: AbortSignal): Promise<void>;
 };
 
@@ -52,15 +65,15 @@ type Observed = {
   readonly at: number;
   readonly changes: number;
   readonly holder: string;
-  /** Who held it before this record. */
+  /** The holder before this record. */
   readonly before: string;
   readonly heldMs: number;
 };
 
-/** No host's name has a colon. */
+/** No host name contains a colon, so no replica has such an identity. */
 const CLEANER = 'clean:';
 
-/** Creates the lease's holder; nothing is sent before `acquire` or `tryAcquire`. */
+/** Creates a holder for the Lease; nothing is sent before `acquire` or `tryAcquire`. */
 export function createLease(options: LeaseOptions): Lease {
   const { client, namespace, name, identity, durationMs, clock, onError } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
@@ -69,15 +82,16 @@ export function createLease(options: LeaseOptions): Lease {
   const renewMs = (durationMs * 2) / 3;
   let renewed: { monotonic: number; wall: number } | undefined;
   let observed: Observed | undefined;
-  /** When we gave it up. */
+  /** When this process released the Lease. */
   let released: number | undefined;
-  /** Whether it was ever asked for. */
+  /** Whether this process ever tried to take the Lease. */
   let asked = false;
   let firstLook: number | undefined;
   let isIntroduced = false;
 
   const stamp = () => ({ monotonic: clock.monotonic(), wall: clock.wall() });
-  // A suspended machine stops the monotonic clock, a corrected one moves the wall clock: the larger age counts.
+  // The monotonic clock stops while the machine is suspended, and a correction moves the wall clock: the larger age
+  // counts.
   const age = () =>
     renewed === undefined
       ? Number.POSITIVE_INFINITY
@@ -97,7 +111,7 @@ export function createLease(options: LeaseOptions): Lease {
     const next = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      // The label lets clean find it in whatever namespace and under whatever name.
+      // By this label, `clean` finds the Lease in any namespace and under any name.
       metadata: { ...metadata, name, namespace, labels: { ...stringsAt(metadata, 'labels'), [APP_LABEL]: DEPLOYMENT } },
       spec: {
         ...spec,
@@ -123,16 +137,13 @@ export function createLease(options: LeaseOptions): Lease {
 
   async function read(signal: AbortSignal): Promise<JsonObject | undefined> {
     firstLook ??= clock.monotonic();
-    try {
-      const lease = await client.request('get', `${collection}/${name}`, { signal });
-      return isObject(lease) ? lease : undefined;
-    } catch (error) {
-      if (isGone(error)) return undefined;
-      throw error;
-    }
+    return find(client, `${collection}/${name}`, signal);
   }
 
-  /** Whether the holder was silent for its duration, counted from when we saw the record change (no clock is compared). */
+  /**
+   * Whether the holder was silent for its whole duration, counted from when this process saw the record change. The
+   * clocks of two machines are never compared.
+   */
   function expired(lease: JsonObject): boolean {
     const spec = objectAt(lease, 'spec');
     const fingerprint = JSON.stringify([spec.holderIdentity, spec.renewTime, spec.leaseTransitions]);
@@ -152,12 +163,12 @@ export function createLease(options: LeaseOptions): Lease {
     if (observed === undefined || isCleaner(observed.holder)) return false;
     const { holder, before, at, changes, heldMs } = observed;
     if (holder === '') return before !== '' && !isCleaner(before) && now - at < 2 * retryMs;
-    // Seen for the first time it may be the record of one that has died.
+    // A record that was seen only once may be that of a holder that has died.
     return changes > 0 && now - at <= heldMs;
   }
 
   async function attempt(signal: AbortSignal): Promise<'held' | 'taken' | 'failed'> {
-    // An attempt that hangs must end before the lease does.
+    // An attempt that hangs must end before the Lease does.
     const late = new AbortController();
     const cancel = clock.after(Math.round(renewMs / 2), () => late.abort(new Error('no answer in time')));
     const forget = onAbort(signal, () => late.abort(signal.reason));
@@ -201,7 +212,7 @@ export function createLease(options: LeaseOptions): Lease {
       while (!signal.aborted) {
         await clock.delay(retryMs, signal);
         if (signal.aborted) return;
-        // Older than this, another replica may hold it: it is lost, even if nobody took it.
+        // After this age another replica may hold the Lease. It counts as lost even if nobody took it.
         if (age() >= renewMs) return;
         if ((await attempt(signal)) === 'taken') {
           renewed = undefined;
@@ -211,11 +222,12 @@ export function createLease(options: LeaseOptions): Lease {
     },
     async release(signal) {
       renewed = undefined;
-      // Also without an answer: one that was given up on may have taken it, and the next leader would wait for nobody.
+      // An attempt without an answer may have taken the Lease. Without a release the next leader would wait for it in
+      // vain.
       if (!asked) return;
       const current = await read(signal);
       if (current === undefined || stringAt(objectAt(current, 'spec'), 'holderIdentity') !== identity) return;
-      // The API server refuses a duration of 0; one second lets the next replica in at once.
+      // The API server refuses a duration of 0. With one second, the next replica can take over at once.
       const spec = { ...objectAt(current, 'spec'), holderIdentity: '', leaseDurationSeconds: 1 };
       await client.request('update', path, { body: { ...current, spec }, signal });
       released = clock.monotonic();
@@ -233,7 +245,7 @@ export function createLease(options: LeaseOptions): Lease {
   };
 }
 
-/** The identity of a `clean`, which leads nobody while it holds the lease. */
+/** The identity of a `clean` process: while it holds the Lease, no replica leads. */
 export function cleanerIdentity(name: string): string {
   return `${CLEANER}${name}`;
 }
@@ -242,7 +254,7 @@ function isCleaner(holder: string): boolean {
   return holder.startsWith(CLEANER);
 }
 
-/** A time as the API server's MicroTime wants it: six digits after the second. */
+/** Formats a time as the API server's MicroTime: six digits after the second. */
 export function microTime(wall: number): string {
   return new Date(wall).toISOString().replace('Z', '000Z');
 }

@@ -4,18 +4,19 @@ import { isExpired } from './errors.ts';
 
 const PAGE = 500;
 
-/** All objects of a collection, whole, page by page. `path` may hold a query. */
+/** Reads all objects of a collection, whole, page by page. `path` may include a query. */
 export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal: AbortSignal): Promise<JsonObject[]> {
   return readAll(client, path, (object) => object, signal);
 }
 
 /**
- * What `read` makes of each object of a collection, page by page; undefined is left out. No whole object is kept longer than its
- * page, so that a big cluster fits into a small process. `path` may hold a query. Throws what the client throws.
+ * Reads a collection page by page and returns what `read` makes of each object; undefined is left out. No whole object
+ * is kept after its page, so that a big cluster fits into a small process. `path` may include a query. Throws what the
+ * client throws.
  *
- * Where the pages expire on the way, it goes on with the rest as the collection is by then, so that a list ends however
- * long its pages take: an object that comes or goes meanwhile may be missing. A server without a token for that is asked
- * again from the start, once.
+ * If the pages expire meanwhile, the list goes on with the current state of the collection, so that it ends however
+ * long its pages take; an object that is created or deleted meanwhile may be missing. If the server gives no token for
+ * that, the list starts again from the beginning, once.
  */
 export async function readAll<T>(
   client: Pick<ApiClient, 'request'>,
@@ -46,7 +47,7 @@ async function pages<T>(
     try {
       page = await client.request('list', `${path}${more}${query}`, { signal });
     } catch (error) {
-      // The API server names the same token again only where it would not help.
+      // The API server returns the same token again only if using it would not help.
       if (!(isExpired(error) && error.continueToken !== '' && error.continueToken !== token)) throw error;
       token = error.continueToken;
       continue;

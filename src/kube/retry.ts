@@ -5,29 +5,31 @@ import { ApiError, ConnectionError } from './errors.ts';
 export type RetryOptions = {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Whether another attempt may help; default {@link isTemporary}. */
+  /** Whether another attempt may help; default: {@link isTemporary}. */
   readonly may?: (error: unknown) => boolean;
   /** Called before each wait. */
   readonly onRetry?: (error: unknown, inMs: number) => void;
 };
 
-/** Some eight seconds in all: a lease that cannot be renewed for longer is lost anyway. */
+/** About eight seconds in all: a Lease that cannot be renewed for longer is lost anyway. */
 const ATTEMPTS = 5;
 const FIRST_MS = 500;
 const LONGEST_MS = 8_000;
-/** The longest `Retry-After` that is waited for. */
+/** The longest `Retry-After` that is honoured. */
 const LONGEST_ASKED_MS = 30_000;
 
-/** Sent twice, these do what they do once: a patch of ours tests what it changes. */
+/** These are safe to send twice: every patch of the program tests what it changes. */
 const REPEATABLE: ReadonlySet<ApiVerb> = new Set(['get', 'list', 'patch', 'delete']);
 
-/** Whether the API server may answer the same request another time: 429, 5xx, no answer. */
+/** Whether the same request may succeed later: 429, 5xx, no answer. */
 export function isTemporary(error: unknown): boolean {
   if (error instanceof ConnectionError) return true;
   return error instanceof ApiError && (error.status === 429 || error.status >= 500);
 }
 
-/** Does `action` until it succeeds, a few times at most, `Retry-After` honoured. Throws what the last attempt threw. */
+/**
+ * Runs `action` until it succeeds, at most a few times, and honours `Retry-After`. Throws what the last attempt threw.
+ */
 export async function retrying<T>(action: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, signal, may = isTemporary, onRetry } = options;
   for (let attempt = 0; ; attempt++) {
@@ -44,7 +46,10 @@ export async function retrying<T>(action: () => Promise<T>, options: RetryOption
   }
 }
 
-/** The client whose reads, patches and deletions are retried; what creates or replaces an object is sent once. */
+/**
+ * Creates a client that retries reads, patches and deletions; a request that creates or replaces an object is sent
+ * once.
+ */
 export function createRetryingClient(client: ApiClient, options: RetryOptions): ApiClient {
   return {
     ...client,

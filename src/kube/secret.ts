@@ -2,14 +2,15 @@ import { isObject, type JsonObject, objectAt } from '../kit/json.ts';
 import { FIELD_MANAGER } from '../names.ts';
 import type { ApiClient } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
+import { find } from './read.ts';
 
 /** One Secret that replicas share. */
 export type SharedSecret = {
-  /** Reads it; undefined where it does not exist. Throws what the client throws. */
+  /** Reads the Secret; undefined if it does not exist. Throws what the client throws. */
   read(signal: AbortSignal): Promise<JsonObject | undefined>;
   /**
-   * Gives these entries their values (of no entry where undefined), and leaves the others. Writes only over what was
-   * read: undefined where another writer came first. Gives the Secret as it is then.
+   * Sets these entries (removes an entry whose value is undefined) and leaves the others. Returns the Secret after the
+   * write, or undefined if another writer has changed it since it was read.
    */
   write(
     read: JsonObject | undefined,
@@ -18,20 +19,12 @@ export type SharedSecret = {
   ): Promise<JsonObject | undefined>;
 };
 
-/** The Secret of this name; it is of the type `Opaque` where we create it. */
+/** Opens the Secret of this name. If the program creates it, its type is `Opaque`. */
 export function openSecret(client: ApiClient, namespace: string, name: string): SharedSecret {
   const collection = `/api/v1/namespaces/${namespace}/secrets`;
   const query = `?fieldManager=${FIELD_MANAGER}`;
   return {
-    async read(signal) {
-      try {
-        const found = await client.request('get', `${collection}/${name}`, { signal });
-        return isObject(found) ? found : undefined;
-      } catch (error) {
-        if (isGone(error)) return undefined;
-        throw error;
-      }
-    },
+    read: (signal) => find(client, `${collection}/${name}`, signal),
     async write(read, entries, signal) {
       const data: Record<string, unknown> = { ...objectAt(read ?? {}, 'data') };
       for (const [entry, value] of Object.entries(entries)) {
@@ -45,7 +38,7 @@ export function openSecret(client: ApiClient, namespace: string, name: string): 
                 body: { apiVersion: 'v1', kind: 'Secret', type: 'Opaque', metadata: { namespace, name }, data },
                 signal,
               })
-            : // Its resourceVersion goes back with it, so that nothing newer is written over.
+            : // Sending the resourceVersion back makes the server refuse the write if the Secret has changed.
               await client.request('update', `${collection}/${name}${query}`, { body: { ...read, data }, signal });
         return isObject(written) ? written : undefined;
       } catch (error) {
@@ -56,7 +49,7 @@ export function openSecret(client: ApiClient, namespace: string, name: string): 
   };
 }
 
-/** The text of a Secret's entry; undefined where there is none, and where it is empty. */
+/** Returns the text of a Secret's entry; undefined if it is absent or empty. */
 export function entryOf(secret: JsonObject, entry: string): string | undefined {
   const encoded = objectAt(secret, 'data')[entry];
   const text = typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : '';

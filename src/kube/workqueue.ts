@@ -1,35 +1,35 @@
 import { backoff, type Clock } from '../kit/clock.ts';
 import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
 
-/** `urgent`: what waits to be scheduled. `backlog`: everything else, when nothing is urgent. */
+/** `urgent`: objects that wait to be scheduled. `backlog`: everything else; its turn comes when nothing is urgent. */
 export type Priority = 'urgent' | 'backlog';
 
-/** Keys that want work: each at most once in it, never two workers on one. */
+/** Keys that need work. A key is in the queue at most once, and only one worker has it at a time. */
 export type Workqueue = {
-  /** Adds a key; one that is being worked on is taken again afterwards. */
+  /** Adds a key. If a worker has it now, it is taken again afterwards. */
   add(key: string, priority: Priority): void;
-  /** Adds a key later; the earliest time that was asked for holds. Milliseconds. */
+  /** Adds a key after this many milliseconds; of several times, the earliest holds. */
   addAfter(key: string, priority: Priority, ms: number): void;
-  /** Adds a key that failed, later each time, and not before `leastMs` are over. */
+  /** Adds a key that failed: later with each failure, and not before `leastMs` milliseconds have passed. */
   retry(key: string, priority: Priority, leastMs?: number): void;
-  /** The next key, or undefined once the queue is closed. Must be given back with `done`. */
+  /** Takes the next key; undefined once the queue is closed. Give the key back with `done`. */
   take(): Promise<string | undefined>;
-  /** The worker has finished; `succeeded` forgets the failures of the key. */
+  /** Gives a key back; `succeeded` resets its count of failures. */
   done(key: string, succeeded: boolean): void;
-  /** Drops what is known of a key: times, failures, a place in the queue. */
+  /** Drops everything about a key: its timers, its failures and its place in the queue. */
   forget(key: string): void;
-  /** Keys that could be taken now. */
+  /** The number of keys that could be taken now. */
   depth(): number;
-  /** Whether nothing is queued or worked on; times to come do not count. */
+  /** Whether nothing is queued or being worked on; keys that are due later do not count. */
   idle(): boolean;
-  /** Ends all timers, and gives no key any more. */
+  /** Ends all timers; no key can be taken any more. */
   close(): void;
 };
 
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 60_000;
 
-/** Creates a queue with two priorities; within one, namespaces take turns, and in each it is first come, first served. */
+/** Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. */
 export function createWorkqueue(clock: Clock): Workqueue {
   const queues: Record<Priority, FairKeys> = { urgent: createFairKeys(), backlog: createFairKeys() };
   const working = new Set<string>();

@@ -1,16 +1,18 @@
 import { createServer } from 'node:http';
 import { listen } from '../kit/listen.ts';
 
-/** What the server shows. */
+/** The content of the health server. */
 export type HealthOptions = {
   /** `host:port` or `:port`. */
   readonly address: string;
   readonly metrics: () => Promise<{ contentType: string; text: string }>;
-  /** What is not ready yet, in words; empty when everything is. */
+  /** What is not ready yet, in words; empty if everything is ready. */
   readonly notReady: () => readonly string[];
 };
 
-/** Serves `/metrics`, `/healthz` and `/readyz` until the signal aborts; gives the port. Throws when it cannot listen. */
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz` until the signal aborts; returns the port. Throws if it cannot listen.
+ */
 export async function serveHealth(options: HealthOptions, signal: AbortSignal): Promise<{ port: number }> {
   const server = createServer((request, response) => {
     const path = (request.url ?? '/').split('?')[0];

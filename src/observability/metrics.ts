@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { createRegistryLabels } from './registry-labels.ts';
 
-/** What is measured when somebody looks, not when it happens. */
+/** Values that are measured at each scrape. */
 export type Observed = {
   readonly queueDepths: () => Readonly<Record<string, number>>;
   readonly nodes: () => Readonly<Record<string, number>>;
@@ -11,26 +11,26 @@ export type Observed = {
   readonly unresolvableImages: () => number;
   readonly leader: () => boolean;
   readonly gatedPods: () => number;
-  /** Nodes that carry a taint of ours, by architecture. */
+  /** Nodes that carry a taint of the controller, by architecture. */
   readonly taintedNodes: () => Readonly<Record<string, number>>;
-  /** Taints of archaware that the configuration in force does not manage. */
+  /** Taints of archaware on nodes that the current configuration does not manage. */
   readonly unmanagedTaints: () => number;
-  /** Objects that are left alone for a while, as another writer keeps undoing our writes. */
+  /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
   readonly contestedObjects: () => number;
-  /** Pods that are on a node that does not run them, as of now. */
+  /** Pods that are now on a node that cannot run them. */
   readonly wrongNodePods: () => number;
-  /** Seconds until the serving certificate expires; undefined where there is none. */
+  /** Seconds until the serving certificate expires; undefined if there is none. */
   readonly certificateExpirySeconds: () => number | undefined;
 };
 
-/** Every metric of the program; the names are documented and do not change. */
+/** Every metric of the program. Their names are documented and do not change. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 const FAST = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SLOW = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
-/** Authors of pods name hosts: more labels than this would fill the memory of what scrapes. */
+/** Authors of pods choose host names: without a limit, the labels would fill the memory of Prometheus. */
 const MAX_REGISTRIES = 100;
-/** Nodes name pools. */
+/** Pool names come from nodes. */
 const MAX_POOLS = 100;
 const REGISTRY_IDLE_MS = 60 * 60_000;
 
@@ -130,7 +130,7 @@ export function createMetrics(version: string, now: () => number) {
     'Seconds until the serving certificate of the webhook expires; NaN without one.',
   );
 
-  /** The methods and codes that were counted for each registry: what goes with its label. */
+  /** The methods and codes that were counted for each registry, so that its series can be removed with its label. */
   const counted = new Map<string, Map<string, { registry: string; method: string; code: string }>>();
   const { configure, labelOf } = createRegistryLabels({
     most: MAX_REGISTRIES,
@@ -166,20 +166,20 @@ export function createMetrics(version: string, now: () => number) {
       registryRequests.inc(labels);
       registrySeconds.observe({ registry }, request.seconds);
     },
-    rateLimitTold(told: { registry: string; limit?: number; remaining?: number }) {
-      const labels = { registry: labelOf(told.registry, false) };
-      if (told.limit !== undefined) rateLimit.set(labels, told.limit);
-      if (told.remaining !== undefined) rateLimitRemaining.set(labels, told.remaining);
+    rateLimitTold(reported: { registry: string; limit?: number; remaining?: number }) {
+      const labels = { registry: labelOf(reported.registry, false) };
+      if (reported.limit !== undefined) rateLimit.set(labels, reported.limit);
+      if (reported.remaining !== undefined) rateLimitRemaining.set(labels, reported.remaining);
     },
     apiAnswered: (request: { verb: string; resource: string; code: string }) => apiRequests.inc({ ...request }),
-    /** A write of this controller was refused for what it says, not for the server's state. */
+    /** Counts a write of this controller that was refused because of its content, not because of the server's state. */
     writeRefused: (controller: string) => writesRefused.inc({ controller }),
     eventDropped: () => eventsDropped.inc(),
-    /** These registries are always told apart. */
+    /** Gives each of these registries a label of its own, always. */
     registriesConfigured: configure,
     configReloaded: (succeeded: boolean) => reloadSuccess.set(succeeded ? 1 : 0),
     watchRestarted: (kind: string) => watchRestarts.inc({ kind }),
-    /** The text of all metrics, for Prometheus. */
+    /** Renders all metrics in the text format of Prometheus. */
     async render(observed: Observed): Promise<{ contentType: string; text: string }> {
       for (const [controller, depth] of Object.entries(observed.queueDepths())) queueDepth.set({ controller }, depth);
       nodes.reset();
@@ -196,14 +196,14 @@ export function createMetrics(version: string, now: () => number) {
       unresolvable.set(observed.unresolvableImages());
       leader.set(observed.leader() ? 1 : 0);
       gatedPods.set(observed.gatedPods());
-      // Zero would be an alarm.
+      // A value of zero would raise an alarm.
       certificateExpiry.set(observed.certificateExpirySeconds() ?? Number.NaN);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
 }
 
-/** The first names of pools as they are, all later ones as `other`. */
+/** Returns the first pool names unchanged, and `other` for all later ones. */
 function createPoolLabels(): (name: string) => string {
   const known = new Set<string>();
   return (name) => {
@@ -214,7 +214,7 @@ function createPoolLabels(): (name: string) => string {
   };
 }
 
-/** A registry may answer with any number of three digits; each would be a series of its own. */
+/** A registry may answer with any three-digit number, and each would become a series. */
 function codeLabel(code: string): string {
   return /^[0-9]+$/.test(code) && STATUS_CODES[code] === undefined ? 'other' : code;
 }

@@ -1,29 +1,35 @@
 export type RegistryLabelsOptions = {
-  /** Registries that are not configured have so many labels at most. */
+  /** The most labels for registries that are not configured. */
   readonly most: number;
-  /** A label that was not used for so long may go to another host. Milliseconds. */
+  /** A label that was unused for this long may be given to another host. Milliseconds. */
   readonly idleMs: number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
-  /** A label is given up: its series must go. */
+  /** Called when a host loses its label, so that its series can be removed. */
   readonly onForgotten: (host: string) => void;
 };
 
-/** Which registries have a label of their own in metrics. Hosts are named by authors of pods: the others share one. */
+/**
+ * Decides which registries have a label of their own in metrics. Authors of pods choose host names, so the number is
+ * limited and all other hosts share one label.
+ */
 export type RegistryLabels = {
-  /** These hosts always have their own. */
+  /** Gives these hosts a label of their own, always. */
   configure(hosts: readonly string[]): void;
-  /** The label of a host; `hasAnswered`: it just answered what it was asked. */
+  /** Returns the label of a host. `hasAnswered`: whether the host has just answered a request. */
   labelOf(host: string, hasAnswered: boolean): string;
 };
 
-/** Creates it. A host that answers takes the place of one that never did, so that invented names crowd out no registry. */
+/**
+ * Creates the labels. A host that answers replaces a host that never did, so that invented names cannot displace a real
+ * registry.
+ */
 export function createRegistryLabels({ most, idleMs, now, onForgotten }: RegistryLabelsOptions): RegistryLabels {
   const configured = new Set<string>();
-  /** The one that was not used for longest is the first. */
+  /** The first one was unused for longest. */
   const others = new Map<string, { readonly usedAt: number; readonly hasAnswered: boolean }>();
 
-  /** Whose label a host without one may have. */
+  /** Returns the host that may lose its label to a new one. */
   function replaceable(hasAnswered: boolean): string | undefined {
     const oldest = now() - idleMs;
     for (const [host, other] of others) {
@@ -36,7 +42,7 @@ export function createRegistryLabels({ most, idleMs, now, onForgotten }: Registr
     configure(hosts) {
       for (const host of hosts) {
         configured.add(host);
-        // Its series stay.
+        // Configured hosts leave this list but keep their series.
         others.delete(host);
       }
     },

@@ -1,4 +1,4 @@
-/** Why an image's platforms could not be found out; the closed catalogue that metrics and Events use. */
+/** Why an image's platforms could not be found out: the closed catalogue for metrics and Events. */
 export type ImageErrorCode =
   | 'denied'
   | 'not-found'
@@ -24,23 +24,23 @@ export const IMAGE_ERROR_CODES: readonly ImageErrorCode[] = [
 
 export type ImageErrorDetails = {
   readonly code: ImageErrorCode;
-  /** Whether asking again soon may give another answer. */
+  /** Whether a retry soon may give another answer. */
   readonly temporary: boolean;
-  /** What the registry asked us to wait, in milliseconds, already capped. */
+  /** The wait that the registry asked for, in milliseconds, already capped. */
   readonly retryAfterMs?: number;
   /** host[:port] of the registry that was asked; never a resolved address. */
   readonly endpoint?: string;
-  /** Whether another credential may bring another answer, whatever the code says; a token service's answers are such. */
+  /** Whether another credential may bring another answer, whatever the code says, as with a token service's answers. */
   readonly byCredential?: boolean;
-  /** Whether the registry has a single manifest there: of an artifact, or of an image that names no platform. */
+  /** Whether the registry has a single manifest there: that of an artifact, or of an image that names no platform. */
   readonly isSingleManifest?: boolean;
-  /** For debugging; never printed where users read. */
+  /** For debugging; never printed where users read it. */
   readonly cause?: unknown;
 };
 
 /**
- * A failed look-up. The message says what happened and, where there is one, what to do; it holds no body of an answer,
- * no credential and no resolved address, and is cut and escaped by whoever prints it.
+ * A failed lookup. The message says what happened and, if possible, what to do. It contains no body of an answer, no
+ * credential and no resolved address. Every place that prints it cuts and escapes it.
  */
 export class ImageError extends Error {
   override readonly name = 'ImageError';

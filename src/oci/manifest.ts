@@ -4,7 +4,10 @@ import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
 
-/** What HEAD and GET of a manifest must both send: without the list types, an amd64 child may answer for its index. */
+/**
+ * The header that both HEAD and GET of a manifest must send: without the list types, a registry may answer with the
+ * amd64 child of an index.
+ */
 export const MANIFEST_ACCEPT = [
   'application/vnd.docker.distribution.manifest.v2+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
@@ -15,26 +18,26 @@ export const MANIFEST_ACCEPT = [
 
 /** Bytes; the OCI distribution-spec asks registries to accept manifests of 4 MiB. */
 export const MAX_MANIFEST = 4 * 1024 * 1024;
-/** Bytes; what containerd reads of a config blob. */
+/** Bytes; the limit of containerd for a config blob. */
 export const MAX_CONFIG = 8 * 1024 * 1024;
-/** Entries of an index; real ones have some 20. */
+/** The most entries of an index; real ones have about 20. */
 const MAX_ENTRIES = 1000;
-/** All that Go can build for are some 60. Each may become a toleration of every pod with the image. */
+/** Go can build for about 60 platforms in all. Each may become a toleration of every pod with the image. */
 const MAX_PLATFORMS = 100;
 
-/** Something that an index names and that says nothing about where the image runs, with the reason. */
+/** An entry of an index that says nothing about where the image runs, with the reason. */
 export type Skipped = { readonly digest?: string; readonly reason: string };
 
-/** A descriptor of the OCI image-spec, as far as we follow it. */
+/** A descriptor of the OCI image-spec, reduced to the fields that are used. */
 export type Descriptor = { readonly digest: string; readonly mediaType: string };
 
-/** A manifest's body, understood. */
+/** A parsed manifest. */
 export type Manifest =
   | {
       readonly kind: 'index';
       /** Unique, in the index's order. */
       readonly platforms: readonly Platform[];
-      /** Nested indexes, and images without a platform, which their config blobs answer: both are to be fetched. */
+      /** Entries to fetch: nested indexes, and images without a platform, whose config blobs name it. */
       readonly children: readonly Descriptor[];
       readonly skipped: readonly Skipped[];
     }
@@ -48,7 +51,7 @@ const KIND: ReadonlyMap<string, 'index' | 'image' | 'schema1'> = new Map([
   ['application/vnd.docker.distribution.manifest.v2+json', 'image'],
   ['application/vnd.docker.distribution.manifest.v1+json', 'schema1'],
   [SIGNED_SCHEMA1, 'schema1'],
-  // What registries send for schema 1 to those who did not ask for a type.
+  // Registries send this type for schema 1 to clients that did not ask for a type.
   ['text/plain', 'schema1'],
 ]);
 
@@ -56,7 +59,7 @@ const IMAGE_CONFIG = new Set([
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
 ]);
-/** Pushed for real images by clients of 2016 (github.com/distribution/distribution/issues/1621). */
+/** Types that clients of 2016 pushed for real images (github.com/distribution/distribution/issues/1621). */
 const LEGACY_CONFIG = new Set(['application/octet-stream', 'application/json', 'text/html', '']);
 
 function malformed(problem: string): ImageError {
@@ -68,11 +71,11 @@ function unsupported(problem: string): ImageError {
 }
 
 /**
- * Understands a manifest's body by its structure; what its two media types say must agree with that, since a body that
- * is read differently by two readers is an attack (CVE-2021-41190).
+ * Parses a manifest's body by its structure. Its two media types must agree with the structure, because a body that two
+ * readers understand differently is an attack (CVE-2021-41190).
  *
- * @param contentType the `Content-Type` header; parameters are ignored, as is what names no manifest
- * @throws ImageError `malformed`, `too-large`, or `unsupported` for schema 1 and for artifacts that are no images
+ * @param contentType the `Content-Type` header; parameters are ignored, and so is a type that is not a manifest's
+ * @throws ImageError `malformed`, `too-large`, or `unsupported` for schema 1 and for artifacts that are not images
  */
 export function parseManifest(body: Uint8Array, contentType: string | undefined): Manifest {
   if (body.byteLength > MAX_MANIFEST) {
@@ -94,9 +97,9 @@ function schema1(): ImageError {
 }
 
 /**
- * For a body whose digest does not match.
+ * Call for a body whose digest does not match.
  *
- * @throws ImageError `unsupported` where it is a signed manifest of schema 1, whose digest is another thing's
+ * @throws ImageError `unsupported` if it is a signed manifest of schema 1, whose digest is computed differently
  */
 export function refuseSchema1(body: Uint8Array, contentType: string | undefined): void {
   const manifest = body.byteLength > MAX_MANIFEST ? undefined : parseObject(body);
@@ -167,15 +170,16 @@ function parseIndex(index: JsonObject): Manifest {
       else platforms.push(read);
     }
   }
-  // Where another entry is of use, container runtimes take that and never look at a bad one.
+  // If another entry is usable, container runtimes take that one and never look at an invalid one.
   if (isBad && platforms.length === 0 && children.length === 0) throw malformed('has no entry with a valid digest');
   return { kind: 'index', platforms: uniquePlatforms(platforms), children, skipped };
 }
 
 /**
- * The platform that a config blob names (OCI image-spec, config.md). Without an `os` it is linux, as with Docker.
+ * Returns the platform that a config blob names (OCI image-spec, config.md). Without an `os` it is linux, as with
+ * Docker.
  *
- * @throws ImageError `malformed`, or `unsupported` where it names the platform `unknown`
+ * @throws ImageError `malformed`, or `unsupported` if it names the platform `unknown`
  */
 export function parseImageConfig(body: Uint8Array): Platform {
   const config = parseObject(body);
@@ -191,7 +195,8 @@ export function parseImageConfig(body: Uint8Array): Platform {
 }
 
 /**
- * Each platform once, in order. Windows variants of one index differ only in `os.version`, which is not ours to judge.
+ * Returns each platform once, in order. Windows variants in one index differ only in `os.version`, which the program
+ * does not judge.
  *
  * @throws ImageError `too-large`
  */
@@ -210,7 +215,9 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
   return [...seen.values()];
 }
 
-/** The platform, or why it is none. What passes may reach a label or a toleration as it is. */
+/**
+ * Returns the platform, or why it is invalid. An accepted platform may be written to a label or a toleration unchanged.
+ */
 export function readPlatform(platform: JsonObject): Platform | string {
   const rawOs = textOf(platform.os);
   const rawArchitecture = textOf(platform.architecture);

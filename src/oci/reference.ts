@@ -3,37 +3,37 @@ import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
 
-/** A parsed image name, normalised as Docker and the kubelet do. */
+/** A parsed image name, normalised as Docker and the kubelet do it. */
 export type Reference = {
-  /** As given. */
+  /** The text as given. */
   readonly text: string;
   /** host[:port] in lower case; `docker.io` for Docker Hub under any of its names. */
   readonly registry: string;
-  /** Without the registry: `library/nginx`. */
+  /** The name without the registry: `library/nginx`. */
   readonly repository: string;
-  /** Where both a tag and a digest are given the digest decides; with neither, this is `latest`. */
+  /** If both a tag and a digest are given, the digest decides; with neither, this is `latest`. */
   readonly tag?: string;
   readonly digest?: string;
-  /** `docker.io/library/nginx`: what credentials are matched with. */
+  /** `docker.io/library/nginx`: the name with which credentials are matched. */
   readonly name: string;
-  /** The whole name, with everything that was left out: `docker.io/library/nginx:latest`. */
+  /** The whole name with all defaults: `docker.io/library/nginx:latest`. */
   readonly canonical: string;
-  /** host[:port] to send requests to: `registry-1.docker.io` for Docker Hub. */
+  /** host[:port] that gets the requests: `registry-1.docker.io` for Docker Hub. */
   readonly endpoint: string;
 };
 
 const HUB = 'docker.io';
-/** The name of Docker Hub that its clients used to log in to. */
+/** The name under which Docker's clients store logins for Docker Hub. */
 const HUB_LOGIN = 'index.docker.io';
 const HUB_ENDPOINT = 'registry-1.docker.io';
 
-/** A repository of 255, a host of 255, a tag of 128 and a sha512 digest fit; nothing valid is longer. */
+/** A repository of 255, a host of 255, a tag of 128 and a sha512 digest fit; no valid name is longer. */
 const MAX_TEXT = 800;
 const MAX_REPOSITORY = 255;
 const MAX_HOST = 255;
 const MAX_TAG = 128;
 
-// Each expression is anchored and has one way to match a text, so that its time is linear.
+// Each expression is anchored and can match a text in only one way, so that its time is linear.
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 const PATH_COMPONENT = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/;
 const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
@@ -70,19 +70,20 @@ export function parseReference(text: string): Reference {
 
   const slash = path.indexOf('/');
   const first = slash < 0 ? '' : path.slice(0, slash);
-  // As Docker decides: a first component that could not be a repository's is a host.
+  // Docker's rule: a first component that could not be a repository's is a host.
   const hasHost = /[.:]/.test(first) || first === 'localhost' || first !== first.toLowerCase();
-  // Of ASCII alone: the Kelvin sign is a "k" in lower case, and no host's.
+  // Only ASCII letters: the Kelvin sign becomes a "k" in lower case, but cannot be part of a host.
   const host = hasHost ? first.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) : HUB;
   const registry = host === HUB_LOGIN ? HUB : host;
-  // `foo_bar.com/x` is a path to Docker's grammar, as no host has an underscore there; container runtimes ask that host.
+  // In Docker's grammar `foo_bar.com/x` is a path, because a host cannot contain an underscore; but container runtimes
+  // contact that host.
   const isPath = hasHost && first.includes('_') && PATH_COMPONENT.test(first);
   const hostProblem = isPath ? checkUrlHost(first) : checkHost(registry);
   if (hostProblem !== undefined) throw refuse(hostProblem);
 
   const rest = hasHost ? path.slice(slash + 1) : path;
   if (rest === '') throw refuse('the repository is missing');
-  // Only the bare digits: with a tag or a digest they are a name as any other.
+  // Only the bare digits: with a tag or a digest they are an ordinary name.
   if (/^[0-9a-f]{64}$/.test(text)) {
     throw refuse('64 hexadecimal digits are the ID of an image, which no registry knows; name its repository');
   }
@@ -113,7 +114,10 @@ export function parseReference(text: string): Reference {
   };
 }
 
-/** {@link parseReference} with a memory of so many names, that hands on why a name is none instead of throwing it. */
+/**
+ * Creates a {@link parseReference} that remembers this many names, and returns the error for an invalid name instead of
+ * throwing it.
+ */
 export function createReferenceReader(maxEntries: number): (text: string) => Reference | ImageError {
   const read = new LRUCache<string, Reference | ImageError>({ max: maxEntries });
   return (text) => {
@@ -132,7 +136,10 @@ export function createReferenceReader(maxEntries: number): (text: string) => Ref
   };
 }
 
-/** The canonical form of an image's name, and the name itself where it has none: the key under which it settles. */
+/**
+ * Returns the canonical form of an image's name, or the name itself if it is invalid: the key under which its lookup
+ * settles.
+ */
 export function canonicalName(text: string): string {
   try {
     return parseReference(text).canonical;
@@ -156,7 +163,7 @@ function checkHost(host: string): string | undefined {
   return labels.every((label) => HOST_LABEL.test(label)) ? checkUrlHost(host) : 'the host is not valid';
 }
 
-/** What ends in a number is an address to a URL, and a bad one refused: `registry.0`. */
+/** A URL reads a host that ends in a number as an address, and refuses an invalid one: `registry.0`. */
 function checkUrlHost(host: string): string | undefined {
   return URL.canParse(`https://${host}/`) ? undefined : 'the host is not valid';
 }

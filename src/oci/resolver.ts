@@ -15,76 +15,89 @@ import { createLookup } from './lookup/lookup.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
 
-/** What a look-up found out. */
+/** The result of a lookup. */
 export type Resolution = ImageFacts & {
-  /** Of what the name stands for. */
+  /** The digest that the name resolved to. */
   readonly digest?: string;
-  /** host[:port] of the endpoint that answered; absent where the digest was known. */
+  /** host[:port] of the endpoint that answered; absent if the digest was known. */
   readonly source?: string;
 };
 
-/** What is known of an image: what it runs on, and whether it is an index, which the access of a volume always learns. */
+/**
+ * What is known of an image: its platforms, and whether it is an index, which a lookup for a volume always finds out.
+ */
 export type KnownPlatforms = Pick<ImageFacts, 'platforms' | 'isIndex'>;
 
-/** A whole look-up gets three times `timeoutMs`; its turn it waits for as long, or longer where the host answers others. */
+/**
+ * A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others.
+ */
 export type ResolverOptions = KeyringOptions &
   RegistryOptions & {
     readonly cache: ImageCache;
-    /** What failed before, where this one takes the place of another; default: nothing. */
+    /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
-    /** Where an image may be asked for, in order; never empty. */
+    /** Returns the endpoints of an image, in order; never empty. */
     readonly endpointsOf: (reference: Reference) => readonly Endpoint[];
-    /** Whether an image's name may never be asked for anonymously. */
+    /** Whether an image's name must never be requested anonymously. */
     readonly isPrivate: (name: string) => boolean;
-    /** Milliseconds: a tag's time to live, the same for `imagePullPolicy: Always` and `latest`, and for lasting failures. */
+    /**
+     * Milliseconds: how long a tag stays valid, the same for `imagePullPolicy: Always` and `latest`, and for lasting
+     * failures.
+     */
     readonly ttl: { readonly tag: number; readonly always: number; readonly failure: number };
-    /** Look-ups in flight for one host. */
+    /** The most lookups in flight at one host. */
     readonly maxInFlight: number;
-    /** From 0 to 1, 1 excluded. */
+    /** From 0 to 1, excluding 1. */
     readonly random: () => number;
-    /** Ends everything: look-ups, connections, timers. */
+    /** Ends everything: lookups, connections, timers. */
     readonly signal: AbortSignal;
-    /** After each look-up: `ok`, or the error's code. */
+    /** Called after each lookup: `ok`, or the error's code. */
     readonly onResolution?: (result: 'ok' | ImageErrorCode) => void;
     readonly onCache?: (result: 'hit' | 'miss' | 'stale' | 'revalidated') => void;
   };
 
-/** What images can run on, from memory or by asking their registries. No method but `resolve` waits. */
+/**
+ * Finds out which platforms images can run on, from memory or by asking their registries. No method except `resolve`
+ * waits.
+ */
 export type Resolver = {
   /**
-   * From memory: a fresh tag, a known digest, or a tag whose last revalidation failed. Undefined otherwise, also for a
-   * malformed name. Asks nobody.
+   * Returns what is in memory: a fresh tag, a known digest, or a tag whose last revalidation failed. Undefined
+   * otherwise, also for a malformed name. Sends no request.
    */
   known(image: string, access: Access): KnownPlatforms | undefined;
-  /** Whether what `known` answers is older than its time: its last revalidation failed. */
+  /** Whether the answer of `known` has expired, because its last revalidation failed. */
   isStale(image: string, access: Access): boolean;
-  /** The last look-up's failure, where nothing is known. */
+  /** Returns the failure of the last lookup if nothing is known. */
   failure(image: string, access: Access): Failure | undefined;
   /**
-   * Asks for a lookup. Does nothing while one runs, while the image is known and fresh, and before `retryAt`. `mayStart` is
-   * called just before a lookup would begin, and may prevent that.
+   * Asks for a lookup. Does nothing while one runs, while the image is known and fresh, and before `retryAt`.
+   * `mayStart` is called just before a lookup would begin, and may prevent it.
    */
   request(image: string, access: Access, mayStart?: () => boolean): void;
-  /** Called after each look-up's end with the image's canonical name (`canonicalName` of reference.ts). */
+  /** Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts). */
   onSettled(listener: (canonical: string) => void): void;
   /**
    * Waits for an answer, even before `retryAt`.
    *
-   * @throws ImageError, or the signal's reason; the look-up then goes on for others
+   * @throws ImageError, or the signal's reason; the lookup then goes on for other callers
    */
   resolve(image: string, access: Access, signal: AbortSignal): Promise<Resolution>;
-  /** Look-ups that run or wait for their turn. */
+  /** The number of lookups that run or wait for their turn. */
   pending(): number;
-  /** Images, per access, whose last look-up failed. */
+  /** The number of images, per access, whose last lookup failed. */
   failing(): number;
-  /** Credentials or mirrors have changed: what failed may be asked for again at once, which the listeners are told. */
+  /**
+   * Call when credentials or mirrors have changed: failed images may be looked up again at once, and the listeners are
+   * called.
+   */
   forgive(): void;
 };
 
-/** A lookup under way. Where it waits for a place, it has its turn when the first of the namespaces has. */
+/** A lookup under way. If it waits for a place, it gets its turn as soon as one of its namespaces does. */
 type Flight = { readonly found: Promise<Resolution>; readonly askers: Askers };
 
-/** @throws Error for CIDRs in `addresses` that are none */
+/** @throws Error for invalid CIDRs in `addresses` */
 export function createResolver(options: ResolverOptions): Resolver {
   const { now, cache } = options;
   const failures = options.failures ?? createFailures(options);
@@ -111,11 +124,11 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   const parse = createReferenceReader(options.maxEntries);
   const listeners: ((canonical: string) => void)[] = [];
-  /** How often {@link Resolver.forgive} was called. */
+  /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
-  /** By what was asked for: image and access. */
+  /** By what callers ask for: image and access. */
   const flights = new Map<string, Flight>();
-  /** By what is asked of the registry: image and the credentials that are tried. */
+  /** By what the registry is asked for: image and the credentials that are tried. */
   const lookups = new Map<string, Flight>();
   const starts = createStarts(STARTS);
 
@@ -126,7 +139,7 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   const keyOf = (image: string, access: Access): string => `${canonicalOf(image)} ${accessKey(access)}`;
 
-  /** The names that a pull secret may match for an image. */
+  /** Returns the names that a pull secret may match for an image. */
   const namesOf = (reference: Reference): string[] =>
     options.endpointsOf(reference).map((endpoint) => endpoint.credentialName);
 
@@ -134,7 +147,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     keyring.fingerprints(access, namesOf(reference));
   const memory = createMemory({ cache, ttl: options.ttl, ownersOf, now });
 
-  /** What is known and holds without asking. */
+  /** Returns what is known and valid without a request. */
   function fresh(reference: Reference, access: Access): Resolution | undefined {
     const known = memory.fresh(reference, access);
     if (known === undefined) return undefined;
@@ -142,14 +155,14 @@ export function createResolver(options: ResolverOptions): Resolver {
     return { ...(reference.digest === undefined ? {} : { digest: reference.digest }), ...known.found };
   }
 
-  /** What was known, where the last attempt to revalidate it failed: it holds until one succeeds. */
+  /** Returns what was known if the last revalidation failed: it stays valid until one succeeds. */
   function stale(reference: Reference, access: Access): Resolution | undefined {
     if (failures.get(keyOf(reference.text, access)) === undefined) return undefined;
     const entry = memory.last(reference, ownersOf(reference, access), access);
     return entry === undefined ? undefined : resolutionOf(entry);
   }
 
-  /** Starts a look-up, or joins the one that runs. The promise never rejects unobserved. */
+  /** Starts a lookup, or joins the one that runs. A rejection of the promise is never unhandled. */
   function fly(image: string, access: Access): Promise<Resolution> {
     const key = keyOf(image, access);
     const running = flights.get(key);
@@ -167,11 +180,11 @@ export function createResolver(options: ResolverOptions): Resolver {
           return resolution;
         },
         (error: unknown) => {
-          // What ends because everything ends is no failure of the image.
+          // A lookup that ends because everything ends is not a failure of the image.
           if (ended.signal.aborted) throw ended.signal.reason;
           const known = error instanceof ImageError ? error : unexpected(error);
           failures.add(key, known, options.ttl.failure, access.namespace);
-          // It was asked with what is not in force any more.
+          // The lookup used credentials or mirrors that have changed since.
           if (asOf !== generation) failures.forgive(key);
           options.onResolution?.(known.code);
           throw known;
@@ -193,7 +206,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     const keys = await withDeadline(options.timeoutMs, ended.signal, unreadable, (signal) =>
       untilAborted(keyring.open(access, signal), signal),
     );
-    // Now that it is clear who asks: somebody with the same credential may have been here.
+    // The credentials are known only now: another caller with the same ones may have found the answer already.
     const known = fresh(reference, access);
     if (known !== undefined) return known;
     const perEndpoint = namesOf(reference).map((name) => keys.fingerprints([name]).join());
@@ -279,7 +292,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       lookup.forgive();
       for (const key of failures.keys()) {
         failures.forgive(key);
-        // A canonical name holds no space; an access key may hold anything.
+        // A canonical name contains no space; an access key may contain anything.
         for (const listener of listeners) listener(key.split(' ', 1)[0] ?? key);
       }
     },

@@ -1,9 +1,10 @@
 import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
-import { isObject, type JsonObject } from '../kit/json.ts';
+import type { JsonObject } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { isConflict, isGone, isRefusal } from '../kube/errors.ts';
+import { find } from '../kube/read.ts';
 import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../names.ts';
 import { type CertificateSource, createProblemReporter, type OnProblem } from './certificates/source.ts';
 import { configurationPatch, isInjected, trustsAny, type Wanted } from './configuration.ts';
@@ -39,13 +40,7 @@ const PATIENCE_FOR_PATH = 12;
 
 /** Reads the configuration by which the API server calls us; undefined where there is none. */
 export async function readConfiguration(client: ApiClient, signal?: AbortSignal): Promise<JsonObject | undefined> {
-  try {
-    const found = await client.request('get', PATH, { signal });
-    return isObject(found) ? found : undefined;
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
-  }
+  return find(client, PATH, signal);
 }
 
 /**

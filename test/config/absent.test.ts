@@ -3,7 +3,7 @@ import { absentArchitectures, absentNote } from '../../src/config/absent.ts';
 import { parseConfig } from '../../src/config/file.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
-describe('architectures that are configured and that no node has', () => {
+describe('configured architectures that no node has', () => {
   const CLUSTER = ['amd64', 'arm64'];
   const rows: [file: string, cluster: readonly string[], expected: readonly string[]][] = [
     ['', CLUSTER, []],
@@ -24,7 +24,7 @@ describe('architectures that are configured and that no node has', () => {
       CLUSTER,
       ['images.overrides[1].architectures: arm'],
     ],
-    // Without a node there is nothing to go by.
+    // Without a node there is nothing to compare with.
     ['architectures: {schedulable: [amd64]}', [], []],
   ];
   for (const [file, cluster, expected] of rows) {
@@ -35,7 +35,7 @@ describe('architectures that are configured and that no node has', () => {
     });
   }
 
-  it('are shown with what nodes have', () => {
+  it('are listed with those of the nodes', () => {
     expect(absentNote({ key: 'a.b', architectures: ['arm', 's390x'] }, CLUSTER)).to.equal(
       'a.b names arm, s390x, which no node of the cluster has (nodes: amd64, arm64)',
     );

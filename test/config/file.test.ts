@@ -25,19 +25,19 @@ describe('a configuration file', () => {
       /^c\.yaml: got an object of kind "Deployment", expected a configuration, /,
     ],
     [
-      'is no YAML in its ConfigMap',
+      'is not YAML in its ConfigMap',
       'kind: ConfigMap\ndata:\n  config.yaml: |\n    a: 1\n    b: [1\n',
       /^Flow sequence .*\(c\.yaml:[56]\)$/,
     ],
     [
-      'is far from YAML',
+      'is nothing like YAML',
       Array.from({ length: 30 }, () => 'a: 1\n').join(''),
       /^(Map keys must be unique.*\n){20}and 9 more$/,
     ],
     ['is indented with tabs', 'a:\n\tb: 1\n', /\(c\.yaml:2\)$/],
     ['uses an alias without its anchor', 'a: *x\n', /^Unresolved alias.*\(c\.yaml\)$/],
     [
-      'grows beyond all bounds',
+      'grows without limit',
       `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
         .split('')
         .map((name, index) => `${name}: &${name} [${`*${'abcdefgh'[index]},`.repeat(9)}]`)
@@ -125,7 +125,7 @@ data:
       expect(readConfigFile(name).value).to.deep.equal({ a: 'ü' });
     });
 
-    it('is refused in one line where there is none', () => {
+    it('that does not exist is refused in one line', () => {
       const name = join(directory, 'none.yaml');
       expect(() => readConfigFile(name)).to.throw(
         ConfigurationError,

@@ -3,7 +3,7 @@ import { jsonSchema } from '../../src/config/json-schema.ts';
 import { allKeys } from '../../src/config/keys.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../../src/kit/json.ts';
 
-/** The part of the JSON Schema for a path of the configuration. */
+/** Returns the part of the JSON Schema for a path of the configuration. */
 function partAt(path: string): JsonObject {
   return path.split('.').reduce<JsonObject>((part, name) => objectAt(objectAt(part, 'properties'), name), jsonSchema());
 }
@@ -16,7 +16,7 @@ describe('the JSON Schema of the configuration', () => {
     }
   });
 
-  it('asks for no key and no group of keys, as every one has a default', () => {
+  it('requires no key and no group of keys, because every key has a default', () => {
     const groups = (part: JsonObject): JsonObject[] => [
       part,
       ...Object.values(objectAt(part, 'properties'))
@@ -36,12 +36,12 @@ describe('the JSON Schema of the configuration', () => {
     expect(jsonSchema()).to.have.property('additionalProperties', false);
   });
 
-  it('asks a policy for its name alone', () => {
+  it('requires only the name of a policy', () => {
     expect(objectAt(partAt('policies'), 'items').required).to.deep.equal(['name']);
     expect(objectAt(partAt('policies'), 'items')).to.have.property('additionalProperties', false);
   });
 
-  it('asks an override for both of its parts', () => {
+  it('requires both parts of an override', () => {
     expect(objectAt(partAt('images.overrides'), 'items').required).to.have.members(['pattern', 'architectures']);
   });
 });

@@ -62,12 +62,12 @@ describe('the layers of the configuration', () => {
     });
   }
 
-  it('replace a list, and do not merge it', () => {
+  it('replace a list instead of merging it', () => {
     const loaded = load({ file: 'systemNamespaces: [a, b]', flags: { systemNamespaces: 'c' } });
     expect(loaded.config.systemNamespaces).to.deep.equal(['c']);
   });
 
-  it('replace a map, and do not merge it', () => {
+  it('replace a map instead of merging it', () => {
     expect(load({ file: 'architectures: {compatible: {arm64: [arm]}}' }).config.architectures.compatible).to.deep.equal(
       {
         arm64: ['arm'],
@@ -86,7 +86,7 @@ describe('the layers of the configuration', () => {
 });
 
 describe('every key', () => {
-  /** For each key a text as a flag has it, and the value that it stands for; all unlike the default. */
+  /** For each key a text as a flag has it, and the value that it stands for; all differ from the default. */
   const values: Record<string, [text: string, value: unknown]> = {
     'placement.mode': ['taints', 'taints'],
     'placement.noCommonArchitecture': ['release', 'release'],
@@ -152,7 +152,7 @@ describe('every key', () => {
     'log.format': ['pretty', 'pretty'],
   };
 
-  /** Of no use alone. */
+  /** Invalid alone. */
   const together = { 'credentials.kubelet.config': '/etc/providers.yaml', 'credentials.kubelet.binDirectory': '/opt' };
 
   it('is in this table', () => {
@@ -190,16 +190,16 @@ describe('every key', () => {
     ['an endpoint without a scheme', '{docker.io: {endpoints: ["user:secr\\"et@mirror.example.com"]}}'],
     ['a registry', '{"user:secret@mirror.example.com": {endpoints: ["mirror.example.com"]}}'],
     ['a key', '{docker.io: {"user:secret@mirror.example.com": 1}}'],
-    ['what is no endpoint', '{docker.io: {endpoints: {"user:secret@mirror.example.com": 1}}}'],
+    ['a text that is not an endpoint', '{docker.io: {endpoints: {"user:secret@mirror.example.com": 1}}}'],
     ['a list', '["https://user:secret@mirror.example.com"]'],
     ['a text', 'https://user:secret@mirror.example.com'],
-    ['what is no YAML', '{docker.io: {endpoints: ["https://user:secret@mirror.example.com"'],
+    ['a text that is not YAML', '{docker.io: {endpoints: ["https://user:secret@mirror.example.com"'],
   ] as const) {
     for (const given of [
       { flags: { 'registries.mirrors': mirrors } },
       { environment: { ARCHAWARE_REGISTRIES__MIRRORS: mirrors } },
     ]) {
-      it(`registries.mirrors keeps a password in ${what} to itself, of ${Object.keys(given)}`, () => {
+      it(`registries.mirrors shows no password of ${what}, from ${Object.keys(given)}`, () => {
         const told = problems(given).join('\n');
         expect(told)
           .to.contain('registries.mirrors')
@@ -209,7 +209,7 @@ describe('every key', () => {
     }
   }
 
-  it('registries.mirrors shows the endpoint behind a password', () => {
+  it('registries.mirrors shows the endpoint without its password', () => {
     const mirrors = '{docker.io: {endpoints: ["https://user:secret@mirror.example.com"]}}';
     expect(problems({ flags: { 'registries.mirrors': mirrors } })[0]).to.contain(
       'registries.mirrors.docker.io.endpoints[0]: got "https://***@mirror.example.com", expected ',
@@ -251,7 +251,7 @@ describe('every key', () => {
     expect(schema.safeParse(load({}).config).success).to.equal(true);
   });
 
-  it('has the name of a variable that is its own', () => {
+  it('has a unique variable name', () => {
     expect(variableName('taints.nodeSelector')).to.equal('ARCHAWARE_TAINTS__NODE_SELECTOR');
     expect(variableName('images.cache.alwaysTagTtl')).to.equal('ARCHAWARE_IMAGES__CACHE__ALWAYS_TAG_TTL');
     expect(variableName('registries.maxInFlight')).to.equal('ARCHAWARE_REGISTRIES__MAX_IN_FLIGHT');
@@ -260,7 +260,7 @@ describe('every key', () => {
   });
 });
 
-describe('a key that there is not', () => {
+describe('an unknown key', () => {
   const rows: [given: string, what: Given, expected: string[]][] = [
     [
       'a typing error',
@@ -276,7 +276,7 @@ describe('a key that there is not', () => {
     ],
     ['nothing near', { file: 'somethingElse: 1\n' }, ['somethingElse: unknown key (config.yaml:1)']],
     [
-      'what every object has',
+      'a name that every object has',
       { file: 'constructor: 1\n__proto__: 2\n' },
       ['constructor: unknown key (config.yaml:1)', '__proto__: unknown key (config.yaml:2)'],
     ],
@@ -333,7 +333,7 @@ describe('a key that there is not', () => {
     ],
   ];
   for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected.length === 0 ? 'is not meant for us' : 'is refused'}`, () => {
+    it(`${given}: ${expected.length === 0 ? 'is ignored' : 'is refused'}`, () => {
       expect(problems(what)).to.deep.equal(expected);
     });
   }
@@ -405,7 +405,7 @@ describe('a value that is not allowed', () => {
       ],
     ],
     [
-      'a weight beyond what the API server takes',
+      'a weight above the limit of the API server',
       { file: 'architectures:\n  preferred: {arm64: 101, x86_64: 1}\n' },
       [
         'architectures.preferred.arm64: got 101, expected a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25} (config.yaml:2)',
@@ -430,7 +430,7 @@ describe('a value that is not allowed', () => {
       ],
     ],
     [
-      'a path of the webhook that the API server does not take',
+      'a path of the webhook that the API server refuses',
       { flags: { 'webhook.path': '/Mutate' } },
       [
         'webhook.path: got "/Mutate", expected a path of lower-case letters, digits, - and ., as /mutate/4f1c2d, at most 200 characters long (--webhook.path)',
@@ -465,27 +465,27 @@ describe('a value that is not allowed', () => {
       ],
     ],
     [
-      'an address of the webhook that is none',
+      'an address of the webhook that is invalid',
       { flags: { 'webhook.address': '' } },
       ['webhook.address: got "", expected host:port or :port (--webhook.address)'],
     ],
     [
-      'a number for a text',
+      'a number instead of a text',
       { file: 'taints: {key: 5}' },
       ['taints.key: got 5, expected a qualified name, as supported-arch or example.com/arch (config.yaml:1)'],
     ],
     [
-      'a text for a switch',
+      'a text instead of a boolean',
       { file: 'taints: {manage: "no"}' },
       ['taints.manage: got "no", expected true or false (config.yaml:1)'],
     ],
     [
-      'a word for a switch',
+      'a word instead of a boolean',
       { flags: { 'taints.manage': 'yes' } },
       ['taints.manage: got "yes", expected true or false (--taints.manage)'],
     ],
     [
-      'an empty variable for a switch',
+      'an empty variable for a boolean',
       { environment: { ARCHAWARE_TAINTS__MANAGE: '' } },
       ['taints.manage: got "", expected true or false (ARCHAWARE_TAINTS__MANAGE)'],
     ],
@@ -558,7 +558,7 @@ describe('a value that is not allowed', () => {
       [`architectures.schedulable[0]: got "amd64/v2", ${EXPECTED}; did you mean amd64? (--architectures.schedulable)`],
     ],
     [
-      'a number for an architecture',
+      'a number as an architecture',
       { file: 'architectures:\n  compatible:\n    amd64: [386]\n' },
       [
         'architectures.compatible.amd64[0]: got 386, expected a map from an architecture to a list of them, ' +
@@ -571,7 +571,7 @@ describe('a value that is not allowed', () => {
       [`architectures.compatible.x86_64: got "x86_64", ${EXPECTED}; did you mean amd64? (config.yaml:3)`],
     ],
     [
-      'a list for a map',
+      'a list instead of a map',
       { flags: { 'architectures.compatible': '[a]' } },
       [
         'architectures.compatible: got ["a"], expected a map from an architecture to a list of them, ' +
@@ -579,7 +579,7 @@ describe('a value that is not allowed', () => {
       ],
     ],
     [
-      'a map that is no YAML',
+      'a map that is not YAML',
       { environment: { ARCHAWARE_ARCHITECTURES__COMPATIBLE: '{a: [' } },
       [
         'architectures.compatible: got "{a: [", expected a map from an architecture to a list of them, ' +
@@ -600,12 +600,12 @@ describe('a value that is not allowed', () => {
       ['loops: got [], expected a list of nodes, pods, daemonsets, labels (config.yaml:1)'],
     ],
     [
-      'a loop that there is not',
+      'an unknown loop',
       { flags: { loops: 'nodes,pod' } },
       ['loops[1]: got "pod", expected a list of nodes, pods, daemonsets, labels (--loops)'],
     ],
     [
-      'networks that are none',
+      'invalid networks',
       { flags: { 'registries.addresses.allow': '10.0.0.0/33,host,10.0.0.0/8/8,::1/129' } },
       ['10.0.0.0/33', 'host', '10.0.0.0/8/8', '::1/129'].map(
         (text, index) =>
@@ -623,14 +623,18 @@ describe('a value that is not allowed', () => {
       { flags: { 'metrics.address': ':65536' } },
       ['metrics.address: got ":65536", expected host:port or :port; empty for none (--metrics.address)'],
     ],
-    ['a text for a group', { file: 'taints: no\n' }, ['taints: got "no", expected a map of keys (config.yaml:1)']],
     [
-      'a list for everything',
+      'a text instead of a group',
+      { file: 'taints: no\n' },
+      ['taints: got "no", expected a map of keys (config.yaml:1)'],
+    ],
+    [
+      'a list instead of everything',
       { file: '- taints\n' },
       ['config.yaml: got ["taints"], expected a map of keys (config.yaml:1)'],
     ],
     [
-      'several at once, each told',
+      'several at once, each reported',
       { file: 'workers: 0\nlogs: {}\n', flags: { 'log.level': 'trace' } },
       [
         'logs: unknown key; did you mean log? (config.yaml:2)',
@@ -689,7 +693,7 @@ describe('a value that is not allowed', () => {
       ['policies[2].name: got "a", expected a name of its own (policies[0] has it) (config.yaml:4)'],
     ],
     [
-      'a policy that is none',
+      'a policy that is not a map',
       { environment: { ARCHAWARE_POLICIES: '[a]' } },
       [
         'policies[0]: got "a", expected a list of {name: team-a, namespaces: [team-a-*], namespaceSelector, podSelector, ' +
@@ -703,21 +707,21 @@ describe('a value that is not allowed', () => {
     });
   }
 
-  it('does not matter where a later layer gives another', () => {
+  it('does not matter if a later layer gives another', () => {
     expect(problems({ file: 'workers: 0', flags: { workers: '1' } })).to.deep.equal([]);
   });
 
-  it('may be a flag without a value, which switches on', () => {
+  it('may be a flag without a value, which means true', () => {
     expect(load({ file: 'taints: {manage: false}', flags: { 'taints.manage': '' } }).config.taints.manage).to.equal(
       true,
     );
   });
 });
 
-describe('values that do not go together', () => {
+describe('values that contradict each other', () => {
   const rows: [given: string, what: Given, expected: string[]][] = [
     [
-      'a fallback outside of what is schedulable',
+      'a fallback outside of schedulable',
       { file: 'architectures:\n  schedulable: [amd64]\n  fallback: [amd64, arm64]\n' },
       [
         'architectures.fallback: got ["arm64"], expected only architectures of architectures.schedulable (amd64) ' +
@@ -725,7 +729,7 @@ describe('values that do not go together', () => {
       ],
     ],
     ['a fallback within it', { file: 'architectures: {schedulable: [amd64, arm64], fallback: [arm64]}' }, []],
-    ['a fallback where everything is schedulable', { file: 'architectures: {fallback: [arm64]}' }, []],
+    ['a fallback while everything is schedulable', { file: 'architectures: {fallback: [arm64]}' }, []],
     [
       'unresolvable: fallback without one',
       { flags: { 'images.unresolvable': 'fallback' } },
@@ -764,7 +768,7 @@ describe('values that do not go together', () => {
       ],
     ],
     [
-      'a policy that schedules all, within which every fallback is',
+      'a policy that schedules all, so that every fallback is allowed',
       { file: 'architectures: {schedulable: [amd64]}\npolicies:\n  - {name: a, schedulable: [], fallback: [arm64]}\n' },
       [],
     ],
@@ -782,7 +786,7 @@ describe('values that do not go together', () => {
       [],
     ],
     [
-      'a policy that takes the fallback away',
+      'a policy that removes the fallback',
       {
         file: 'policies:\n  - {name: a, fallback: []}\n',
         flags: { 'images.unresolvable': 'fallback', 'architectures.fallback': 'arm64' },
@@ -793,7 +797,7 @@ describe('values that do not go together', () => {
       ],
     ],
     [
-      'a policy that says nothing of what is wrong already',
+      'a policy without the key that is refused already',
       { file: 'policies: [{name: a}]', flags: { 'images.unresolvable': 'fallback' } },
       [
         'architectures.fallback: got [], expected at least one architecture with images.unresolvable: fallback ' +
@@ -802,7 +806,7 @@ describe('values that do not go together', () => {
     ],
   ];
   for (const [given, what, expected] of rows) {
-    it(`${given}: ${expected.length === 0 ? 'is fine' : 'is refused'}`, () => {
+    it(`${given}: ${expected.length === 0 ? 'is accepted' : 'is refused'}`, () => {
       expect(problems(what)).to.deep.equal(expected);
     });
   }

@@ -44,7 +44,7 @@ describe('a configuration that is read again', () => {
     });
   }
 
-  it('holds but for what needs a restart, which stays as it was', () => {
+  it('applies except for what needs a restart, which keeps its old value', () => {
     const before = load('taints: {key: old}\nimages: {cache: {file: /old}}');
     const after = load('taints: {key: new}\nimages: {cache: {file: /new, tagTtl: 1m}}\npolicies: [{name: a}]');
     const { config } = compareConfig(before, after);
@@ -55,7 +55,7 @@ describe('a configuration that is read again', () => {
     });
   });
 
-  it('wants the restart again until it is made, or the change is taken back', () => {
+  it('needs the restart until it happens, or the change is reverted', () => {
     const before = load('');
     const first = compareConfig(before, load('workers: 3'));
     expect(compareConfig(first.config, load('workers: 3\nlog: {level: debug}')).needsRestart).to.deep.equal([
@@ -64,13 +64,13 @@ describe('a configuration that is read again', () => {
     expect(compareConfig(first.config, load('')).needsRestart).to.deep.equal([]);
   });
 
-  it('changes nothing that a flag decides', () => {
+  it('changes no key that a flag sets', () => {
     const flags = { 'images.unresolvable': 'wait' };
     const { applies } = compareConfig(load('', flags), load('images: {unresolvable: open}', flags));
     expect(applies).to.deep.equal([]);
   });
 
-  it('changes who is asked for images by the keys of registries, credentials and what is remembered', () => {
+  it('changes which registries are asked by the keys of registries, credentials and the cache', () => {
     const keys = allKeys().map(({ path }) => path);
     const groups = ['registries', 'credentials', 'images.cache'];
     expect(keys.filter(concernsRegistries)).to.deep.equal(

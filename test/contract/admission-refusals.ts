@@ -6,7 +6,7 @@ import { webhooksOf } from './webhooks.ts';
 
 const GATE = { name: 'archaware.dev/architecture' };
 
-/** What becomes of a pod when a webhook denies it, fails, or answers what cannot be done. */
+/** What the API server does with a pod if a webhook denies it, fails, or answers with an impossible patch. */
 export function describeAdmissionRefusals(context: () => Context): void {
   const { server, install } = webhooksOf(context);
   const post = (podSpec: JsonObject = {}) =>
@@ -21,7 +21,7 @@ export function describeAdmissionRefusals(context: () => Context): void {
     [{ code: 422, message: 'two\nlines' }, 422, ': two\nlines', undefined],
   ];
   for (const [status, code, end, reason] of denials) {
-    it(`refuses with ${code} what a webhook denies with ${JSON.stringify(status)}, also where its failures are ignored`, async () => {
+    it(`refuses with ${code} what a webhook denies with ${JSON.stringify(status)}, even if its failures are ignored`, async () => {
       await install(server().webhook('a', { failurePolicy: 'Ignore' }));
       server().answer('/a', () => ({ allowed: false, ...(status ? { status } : {}) }));
       const answer = await post();
@@ -44,15 +44,15 @@ export function describeAdmissionRefusals(context: () => Context): void {
       /failed to call webhook: Post "https:\/\/127.0.0.1:1\/a\?timeout=1s": .*/,
     ],
     [
-      'whose certificate is of nobody known',
+      'whose certificate is from an unknown authority',
       { allowed: true },
       { clientConfig: { caBundle: '' } },
       /failed to call webhook: Post .*/,
     ],
     ['that takes too long', 'hang', {}, /failed to call webhook: Post .*: context deadline exceeded/],
-    ['that answers no JSON', 'oops', {}, /failed to call webhook: .*json parse error.*/],
+    ['that answers without JSON', 'oops', {}, /failed to call webhook: .*json parse error.*/],
     [
-      'that answers about another',
+      'that answers for another request',
       { uid: 'other', allowed: true },
       {},
       /received invalid webhook response: expected response.uid=.*, got "other"/,
@@ -63,8 +63,8 @@ export function describeAdmissionRefusals(context: () => Context): void {
       {},
       /received invalid webhook response: webhook returned response.patch but not response.patchType/,
     ],
-    ['with a patch that is no JSON', patch('oops'), {}, /received undecodable patch in webhook response.*/],
-    ['with a patch that is no list', patch('{}'), {}, /received undecodable patch in webhook response.*/],
+    ['with a patch that is not JSON', patch('oops'), {}, /received undecodable patch in webhook response.*/],
+    ['with a patch that is not a list', patch('{}'), {}, /received undecodable patch in webhook response.*/],
   ];
   for (const [what, answer, settings, message] of failures) {
     it(`ignores a webhook ${what}, or refuses with 500`, async () => {
@@ -83,12 +83,12 @@ export function describeAdmissionRefusals(context: () => Context): void {
 
   const unappliable: readonly (readonly [string, JsonObject])[] = [
     ['fails its own test', { op: 'test', path: '/metadata/namespace', value: 'other' }],
-    ['removes what is not there', { op: 'remove', path: '/spec/nothing' }],
-    ['adds to a list that is not there', { op: 'add', path: '/spec/schedulingGates/-', value: GATE }],
-    ['has an operation that nobody knows', { op: 'mend', path: '/spec' }],
+    ['removes something that does not exist', { op: 'remove', path: '/spec/nothing' }],
+    ['adds to a list that does not exist', { op: 'add', path: '/spec/schedulingGates/-', value: GATE }],
+    ['has an unknown operation', { op: 'mend', path: '/spec' }],
   ];
   for (const [what, operation] of unappliable) {
-    it(`refuses a pod with 500 when a patch ${what}, also where failures are ignored`, async () => {
+    it(`refuses a pod with 500 if a patch ${what}, even if failures are ignored`, async () => {
       await install(server().webhook('a', { failurePolicy: 'Ignore' }));
       server().answer('/a', () => patching([operation]));
       const { status, body } = await post();
@@ -99,7 +99,7 @@ export function describeAdmissionRefusals(context: () => Context): void {
     });
   }
 
-  it('validates what the webhooks have made, also where failures are ignored', async () => {
+  it('validates the pod that the webhooks have changed, even if failures are ignored', async () => {
     await install(server().webhook('a', { failurePolicy: 'Ignore' }));
     server().answer('/a', () => patching([{ op: 'add', path: '/spec/schedulingGates', value: [GATE, GATE] }]));
     expect(fieldErrors(await post())).to.deep.equal([`spec.schedulingGates[1]: Duplicate value: "${GATE.name}"`]);

@@ -14,7 +14,7 @@ const image = (tag: string) => [
 ];
 const TOLERATE = { op: 'add', path: '/spec/template/spec/tolerations', value: [OURS] };
 
-/** What our webhook relies on when a DaemonSet is written, and when controllers make pods. */
+/** What the controller's webhook relies on when a DaemonSet is written, and when controllers create pods. */
 export function describeWorkloadAdmission(context: () => Context): void {
   const { server, install } = webhooksOf(context);
   const client = () => context().client;
@@ -37,7 +37,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
       return Object.entries(wants).every(([field, value]) => at(set, 'status', field) === value) && set;
     });
 
-  it('shows a DaemonSet that is made, and one that is patched beside what it was', async () => {
+  it('shows a DaemonSet that is created, and a patched one together with its old version', async () => {
     await install(server().webhook('d', { rules: rulesFor('CREATE', 'UPDATE') }));
     await createSet('reviewed');
     const before = await settled('reviewed');
@@ -71,7 +71,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
     expect(request?.dryRun).to.equal(true);
   });
 
-  it('calls for patches that change nothing or make it invalid, not for those that fail, and not for the status', async () => {
+  it('calls for patches that change nothing or make it invalid, but not for patches that fail, and not for the status', async () => {
     await createSet('patched');
     await settled('patched');
     await install(server().webhook('d', { rules: rulesFor('UPDATE') }));
@@ -86,7 +86,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
     expect(server().requests('/d')).to.have.length(2);
   });
 
-  it('mends an update: one generation, and what was mended is nobody’s', async () => {
+  it('lets a webhook change an update: one generation, and the change has no field manager', async () => {
     await install(server().webhook('d', { rules: rulesFor('UPDATE') }));
     await createSet('mended');
     server().answer('/d', () => patching([TOLERATE]));
@@ -95,14 +95,14 @@ export function describeWorkloadAdmission(context: () => Context): void {
     expect(at(set, 'metadata', 'generation')).to.equal(2);
     const owned = JSON.stringify(at(set, 'metadata', 'managedFields'));
     expect(owned).to.include('"someone"').and.to.not.include('f:tolerations');
-    // Taken away and put back, it is no change: nothing rolls.
+    // Removing the list and adding it again is not a change, so no rollout begins.
     const drop = [{ op: 'remove', path: '/spec/template/spec/tolerations' }];
     const kept = done(await client().request('PATCH', `${SETS}/mended`, drop));
     expect(at(kept, 'metadata', 'generation')).to.equal(2);
     expect(at(kept, 'spec', 'template', 'spec', 'tolerations')).to.deep.equal([OURS]);
   });
 
-  it('keeps the update of another that came while a webhook thought, and asks again', async () => {
+  it('keeps the update of another client that arrived while a webhook was busy, and calls it again', async () => {
     await createSet('contended');
     await settled('contended');
     await install(server().webhook('d', { rules: rulesFor('UPDATE'), timeoutSeconds: 10 }));
@@ -119,7 +119,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
     expect(server().requests('/d')).to.have.length(3);
   });
 
-  it('shows a DaemonSet’s pod without a name, tied to its node by its name', async () => {
+  it("shows a DaemonSet’s pod without a name, tied to its node by the node's name", async () => {
     await install(server().webhook('a', { objectSelector: { matchLabels: { app: 'daemon' } } }));
     await createSet('daemon');
     const requests = await called('/a', NODE_NAMES.length);
@@ -153,7 +153,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
     ['Job', `/apis/batch/v1/namespaces/${NAMESPACE}/jobs`, { selector: undefined }, 'Job', 'job'],
   ];
   for (const [kind, path, more, owner, account] of owners) {
-    it(`shows the pod of a ${kind}, which comes to be as it was patched`, async () => {
+    it(`shows the pod of a ${kind}, which is created as it was patched`, async () => {
       const name = kind.toLowerCase();
       await install(server().webhook('a', { objectSelector: { matchLabels: { app: name } } }));
       server().answer('/a', () => patching([{ op: 'add', path: '/spec/tolerations/-', value: OURS }]));
@@ -171,7 +171,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
     });
   }
 
-  it('makes no more pods than are wanted, however often their owner changes while a webhook thinks', async () => {
+  it('creates no more pods than wanted, however often their owner changes while a webhook is busy', async () => {
     await install(server().webhook('a', { objectSelector: { matchLabels: { app: 'slow' } } }));
     const set = `${APPS}/replicasets/slow`;
     server().answer('/a', async ({ uid }) => {
@@ -186,7 +186,7 @@ export function describeWorkloadAdmission(context: () => Context): void {
     expect(server().requests('/a')).to.have.length(3);
   });
 
-  it('makes the pods of a Deployment when they are no longer denied', async () => {
+  it('creates the pods of a Deployment when they are no longer denied', async () => {
     await install(server().webhook('a', { objectSelector: { matchLabels: { app: 'denied' } } }));
     server().answer('/a', () => ({ allowed: false }));
     done(await client().request('POST', `${APPS}/deployments`, workload('denied', { replicas: 2 }, NOWHERE)));

@@ -19,14 +19,14 @@ const NOT_IGNORED = {
 const LABEL = { op: 'add', path: '/metadata/labels', value: { webhook: 'was-here' } };
 const TOLERATION = { key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' };
 
-/** What our webhook relies on when a pod is created. */
+/** What the controller's webhook relies on when a pod is created. */
 export function describeAdmission(context: () => Context): void {
   const { server, install, remove } = webhooksOf(context);
   const post = (metadata: JsonObject, podSpec: JsonObject = {}, query = '') =>
     context().client.request('POST', `${PODS}${query}`, podOf('', { ...NOWHERE, ...podSpec }, metadata));
   const generated = { generateName: 'reviewed-' };
 
-  it('shows a pod as it will be, but for its uid and its times', async () => {
+  it('shows a pod as it will be, except for its uid and its times', async () => {
     const account = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts`;
     const puller = { metadata: { name: 'puller' }, imagePullSecrets: [{ name: 'pull' }] };
     done(await context().client.request('POST', account, puller));
@@ -63,7 +63,7 @@ export function describeAdmission(context: () => Context): void {
     expect(server().calls.find(({ path }) => path === '/a')?.query).to.equal('?timeout=5s');
   });
 
-  it('shows neither a name that is still to be made nor a field manager that was not named, and says what is a dry run', async () => {
+  it('shows neither a generated name nor a field manager that was not given, and marks a dry run', async () => {
     await install(server().webhook('a'));
     const pod = done(await post(generated, {}, '?dryRun=All'));
     expect(text(at(pod, 'metadata', 'name'))).to.match(/^reviewed-.{5}$/);
@@ -80,7 +80,7 @@ export function describeAdmission(context: () => Context): void {
     });
   });
 
-  it('applies a JSON patch, fills in what it leaves out, and counts it as nobody’s', async () => {
+  it('applies a JSON patch, fills in defaults, and records no field manager for it', async () => {
     await install(server().webhook('a'));
     server().answer('/a', () =>
       patching([LABEL, SIDECAR, { op: 'add', path: '/spec/tolerations/-', value: TOLERATION }]),
@@ -98,7 +98,7 @@ export function describeAdmission(context: () => Context): void {
       .and.to.not.match(/f:tolerations|f:labels|sidecar/);
   });
 
-  it('gates a pod that a webhook gives a gate', async () => {
+  it('accepts a scheduling gate from a webhook', async () => {
     await install(server().webhook('a'));
     server().answer('/a', () => patching([{ op: 'add', path: '/spec/schedulingGates', value: [GATE] }]));
     const pod = done(await post(generated));
@@ -111,7 +111,7 @@ export function describeAdmission(context: () => Context): void {
     ['IfNeeded', 'IfNeeded', 'an annotation', ANNOTATION, '/a /b /a'],
   ];
   for (const [first, second, what, operation, expected] of rounds) {
-    it(`calls ${expected} where /b adds ${what}, and they are called again ${first} and ${second}`, async () => {
+    it(`calls ${expected} if /b adds ${what}, and they are called again ${first} and ${second}`, async () => {
       await install(
         server().webhook('a', { reinvocationPolicy: first }),
         server().webhook('b', { reinvocationPolicy: second }),
@@ -129,14 +129,14 @@ export function describeAdmission(context: () => Context): void {
     });
   }
 
-  it('does not call a webhook again for what it changed itself', async () => {
+  it('does not call a webhook again for its own change', async () => {
     await install(server().webhook('a', { reinvocationPolicy: 'IfNeeded' }), server().webhook('b'));
     server().answer('/a', () => patching([LABEL]));
     done(await post(generated));
     expect(server().requests('/a')).to.have.length(1);
   });
 
-  it('refuses a pod that a webhook gates twice when it is called again', async () => {
+  it('refuses a pod to which a webhook adds a gate twice when it is called again', async () => {
     const settings = { reinvocationPolicy: 'IfNeeded', failurePolicy: 'Ignore' };
     await install(server().webhook('a', settings), server().webhook('b'));
     server().answer('/b', () => patching([SIDECAR]));
@@ -162,7 +162,7 @@ export function describeAdmission(context: () => Context): void {
     ['its rules', { rules: [{ apiGroups: ['*'], apiVersions: ['*'], operations: ['UPDATE'], resources: ['*'] }] }],
   ];
   for (const [what, settings] of spared) {
-    it(`does not call a webhook where ${what} spares the pod`, async () => {
+    it(`does not call a webhook if ${what} excludes the pod`, async () => {
       await install(server().webhook('a', settings), server().webhook('b'));
       done(await post({ ...generated, labels: { [IGNORE_LABEL]: 'true' } }));
       expect(
@@ -174,7 +174,7 @@ export function describeAdmission(context: () => Context): void {
     });
   }
 
-  it('calls a webhook for a name that is taken, but not where the service account is not there', async () => {
+  it('calls a webhook for a name that is taken, but not if the service account does not exist', async () => {
     await install(server().webhook('a'));
     done(await post({ name: 'taken' }));
     expect((await post({ name: 'taken' })).status).to.equal(409);
@@ -182,7 +182,7 @@ export function describeAdmission(context: () => Context): void {
     expect(server().requests('/a')).to.have.length(2);
   });
 
-  it('finds a webhook behind a Service by an external name, whose certificate is for the Service', async () => {
+  it('finds a webhook behind a Service with an external name, whose certificate is for the Service', async () => {
     const services = `/api/v1/namespaces/${NAMESPACE}/services`;
     const external = { metadata: { name: SERVICE }, spec: { type: 'ExternalName', externalName: 'localhost' } };
     done(await context().client.request('POST', services, external));

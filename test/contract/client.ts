@@ -16,12 +16,12 @@ export interface ContractAnswer extends Answer {
 
 export interface ContractClient {
   request(method: Method, path: string, body?: unknown, contentType?: string): Promise<ContractAnswer>;
-  /** The events of a watch until the server ends it; `return` on the iterator ends it from here. */
+  /** The events of a watch until the server ends it; `return` on the iterator ends it from the client's side. */
   watch(path: string): AsyncGenerator<WatchEvent, void, undefined>;
   close(): Promise<void>;
 }
 
-/** A client over a kubeconfig, with its token or another. A string as body is sent as it is. */
+/** A client for a kubeconfig, with its token or another. A string as the body is sent unchanged. */
 export async function connect(kubeconfig: string, token?: string): Promise<ContractClient> {
   const config: unknown = parse(await readFile(kubeconfig, 'utf8'));
   const cluster = object(at(objects(at(config, 'clusters'))[0], 'cluster'));

@@ -3,7 +3,7 @@ import { at, type JsonObject, object, objects, text } from '../support/cluster/j
 import type { Answer, TestCluster } from '../support/cluster/test-cluster.ts';
 import type { ContractAnswer, ContractClient } from './client.ts';
 
-/** What the rows of the contract work with; their objects live in one namespace of their own. */
+/** What the rows of the contract work with; their objects are in one namespace of their own. */
 export interface Context {
   readonly cluster: TestCluster;
   readonly client: ContractClient;
@@ -13,7 +13,7 @@ export const NAMESPACE = 'contract';
 export const NODE_NAMES = ['contract-amd64', 'contract-arm64'] as const;
 export const NODE = `/api/v1/nodes/${NODE_NAMES[0]}`;
 export const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
-/** Keeps a pod Pending, without a scheduler that writes to it. */
+/** Keeps a pod Pending, because no such scheduler exists. */
 export const NOWHERE = { schedulerName: 'nobody' };
 export const OURS = { key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };
 
@@ -27,27 +27,30 @@ export async function createPod({ client }: Context, name: string, spec: JsonObj
   return done(await client.request('POST', PODS, podOf(name, spec, metadata)));
 }
 
-/** The body of a success; fails with the server's message. */
+/** Returns the body of a success; fails with the server's message. */
 export function done({ status, body }: Answer): JsonObject {
   expect(status, JSON.stringify(body)).to.be.lessThan(300);
   return object(body);
 }
 
-/** A refusal as the server shapes it; returns its Status. */
+/** Checks a refusal in the server's form; returns its Status. */
 export function refused({ status, body }: Answer, code: number, reason: string): JsonObject {
   expect(status, JSON.stringify(body)).to.equal(code);
   expect(object(body)).to.deep.include({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code });
   return object(body);
 }
 
-/** A JSON Patch that could not be applied: the reason is kept from us, so this exact text is how it is recognised. */
+/**
+ * Checks a JSON Patch that could not be applied. The server does not return the reason, so this exact text identifies
+ * it.
+ */
 export function patchFailed(answer: ContractAnswer): void {
   const status = refused(answer, 422, 'Invalid');
   expect(status.message).to.equal('the server rejected our request due to an error in our request');
   expect(status.details).to.deep.equal({});
 }
 
-/** A refusal of fields; returns `field: message` of each. */
+/** Checks a refusal of fields; returns `field: message` of each. */
 export function fieldErrors(answer: ContractAnswer): string[] {
   const status = refused(answer, 422, 'Invalid');
   return objects(at(status, 'details', 'causes')).map(({ field, message }) => `${text(field)}: ${text(message)}`);

@@ -19,11 +19,11 @@ export interface ContractOptions {
 }
 
 /**
- * What our program relies on, asked of any cluster. The embedded cluster and a real one run the same rows: a difference
+ * What the program relies on, asked of any cluster. The embedded cluster and a real one run the same rows: a difference
  * is a failure of the embedded one.
  */
 export function describeContract(name: string, start: (options: ContractOptions) => Promise<TestCluster>): void {
-  describe(`${name}: the API as we rely on it`, () => {
+  describe(`${name}: the API as the program relies on it`, () => {
     const context = startedWith(start, { defaultTolerations: true });
     describe('a pod', () => describePodPatches(context));
     describe('a node', () => describeNodePatches(context));

@@ -7,7 +7,7 @@ import { taintNodes } from './scheduling.ts';
 const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/daemonsets`;
 const PATH = '/spec/template/spec/tolerations';
 const BOTH = ['amd64', 'arm64'].map((value) => ({ ...OURS, value }));
-/** The two documents of our manifest that make the guard. */
+/** The two documents of the manifest that make the guard. */
 const GUARD = readFileSync(new URL('../../manifests/archaware-controller.yaml', import.meta.url), 'utf8')
   .split(/^---$/m)
   .filter((document) => document.includes('kind: MutatingAdmissionPolicy'))
@@ -40,7 +40,7 @@ export function describeDaemonSets(context: () => Context): void {
     await taintNodes(context(), false);
   });
 
-  it('has no pod at all on tainted nodes until its template tolerates', async () => {
+  it('has no pod on tainted nodes until its template tolerates the taint', async () => {
     await taintNodes(context(), true);
     await create('late');
     await status('late', { desiredNumberScheduled: 0, currentNumberScheduled: 0 });
@@ -54,12 +54,13 @@ export function describeDaemonSets(context: () => Context): void {
     await status('late', onNodes);
   });
 
-  it('keeps its pods on nodes that are tainted later, and loses all with the next change of its template', async () => {
+  it('keeps its pods on nodes that are tainted later, and loses them all with the next change of its template', async () => {
     await create('early');
     await status('early', onNodes);
     const before = (await podsOf('early')).map((pod) => at(pod, 'metadata', 'uid'));
     await taintNodes(context(), true);
-    // The taint alone makes the controller look at nothing; another change of the object does, and leaves the pods.
+    // The taint alone triggers nothing in the DaemonSet controller. Another change of the object does, and leaves the
+    // pods.
     expect(at(await get('early'), 'status', 'desiredNumberScheduled')).to.equal(2);
     done(await patch('early', { metadata: { annotations: { looked: 'at' } } }));
     await status('early', { desiredNumberScheduled: 0, numberMisscheduled: 2 });
@@ -69,7 +70,7 @@ export function describeDaemonSets(context: () => Context): void {
     await status('early', { desiredNumberScheduled: 0, currentNumberScheduled: 0 });
   });
 
-  it('may lose tolerations of its template, unlike a pod', async () => {
+  it('may remove tolerations from its template, unlike a pod', async () => {
     await create('loses', BOTH);
     const operations = [
       { op: 'test', path: PATH, value: BOTH },
@@ -96,7 +97,7 @@ export function describeDaemonSets(context: () => Context): void {
     ).to.equal(true);
   });
 
-  it('keeps our tolerations and our annotation where the guard is, unless we take them', async () => {
+  it("keeps the controller's tolerations and annotation if the guard is there, unless the controller removes them", async () => {
     const { cluster, client } = context();
     const annotation = 'archaware.dev/tolerations';
     const own = { key: 'own', operator: 'Exists' };

@@ -37,7 +37,7 @@ export function describeEvictions(context: () => Context): void {
       return status === 404;
     });
 
-  it('is refused with 429 by a budget, and says when to try again to nobody', async () => {
+  it('is refused with 429 by a budget, without a time for the next try', async () => {
     await running('protected', { evict: 'protected' });
     await protect('protected', { evict: 'protected' }, 1);
     const answer = await evict('protected');
@@ -52,20 +52,20 @@ export function describeEvictions(context: () => Context): void {
     expect(answer.headers['retry-after']).to.equal(undefined);
   });
 
-  it('takes a Pending pod in spite of its budget', async () => {
+  it('removes a Pending pod despite its budget', async () => {
     await createPod(context(), 'pending-protected', NOWHERE, { labels: { evict: 'pending' } });
     await protect('pending', { evict: 'pending' }, 0);
     expect(done(await evict('pending-protected')).status).to.equal('Success');
     await gone('pending-protected');
   });
 
-  it('takes a gated pod', async () => {
+  it('removes a gated pod', async () => {
     await createPod(context(), 'gated-evicted', { schedulingGates: [{ name: 'archaware.dev/architecture' }] });
     done(await evict('gated-evicted'));
     await gone('gated-evicted');
   });
 
-  it('takes the pod that is meant and no other', async () => {
+  it('removes the pod with the given uid and no other', async () => {
     const pod = await running('meant', { evict: 'meant' });
     const wrong = refused(await evict('meant', { preconditions: { uid: 'other' } }), 409, 'Conflict');
     expect(wrong.message).to.contain('the UID in the precondition (other) does not match the UID in record');
@@ -74,14 +74,14 @@ export function describeEvictions(context: () => Context): void {
     refused(await evict('meant'), 404, 'NotFound');
   });
 
-  it('answers 500 where two budgets meet', async () => {
+  it('answers 500 if two budgets apply', async () => {
     await running('twofold', { evict: 'twofold' });
     await protect('twofold-1', { evict: 'twofold' }, 1);
     await protect('twofold-2', { evict: 'twofold' }, 1);
     expect((await evict('twofold')).status).to.equal(500);
   });
 
-  it('is allowed while enough others are healthy, and a ReplicaSet brings the pod back', async () => {
+  it('is allowed while enough others are healthy, and a ReplicaSet creates the pod again', async () => {
     const labels = { evict: 'replicas' };
     const containers = [{ name: 'app', image: 'registry.example.com/app:1' }];
     const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 1, containers } };

@@ -21,7 +21,7 @@ function leaseOf(name: string, fields: JsonObject = {}): JsonObject {
 export function describeLeases(context: () => Context): void {
   const create = (name: string, fields?: JsonObject) => context().client.request('POST', LEASES, leaseOf(name, fields));
 
-  it('keeps the six digits of a time, and takes no three', async () => {
+  it('keeps the six digits of a time, and refuses three', async () => {
     expect(spec(done(await create('times')), 'renewTime')).to.equal(MICRO);
     expect(refused(await create('times-2', { renewTime: MILLI }), 400, 'BadRequest').message).to.contain(
       'cannot parse',
@@ -39,13 +39,13 @@ export function describeLeases(context: () => Context): void {
     refused(await put(lease, 'c'), 409, 'Conflict');
   });
 
-  it('wants the version in a PUT', async () => {
+  it('requires the version in a PUT', async () => {
     done(await create('versionless'));
     const [error] = fieldErrors(await context().client.request('PUT', `${LEASES}/versionless`, leaseOf('versionless')));
     expect(error).to.match(/^metadata.resourceVersion: Invalid value: .*: must be specified for an update$/);
   });
 
-  it('is released by no holder and a duration of 1, not 0', async () => {
+  it('is released with an empty holder and a duration of 1, not 0', async () => {
     done(await create('released'));
     const release = (seconds: number) =>
       context().client.request('PATCH', `${LEASES}/released`, [
@@ -96,7 +96,7 @@ export function describeEvents(context: () => Context): void {
   });
   const create = (name: string, fields?: JsonObject) => context().client.request('POST', EVENTS, eventOf(name, fields));
 
-  it('is created with all that v1 requires', async () => {
+  it('is created with all fields that v1 requires', async () => {
     const { action, note, eventTime } = done(await create('complete'));
     expect({ action, note, eventTime }).to.deep.equal({
       action: 'Resolve',

@@ -15,7 +15,7 @@ export function describeLists(context: () => Context): void {
     }
   });
 
-  it('comes in pages of one version, also over all namespaces', async () => {
+  it('arrives in pages of one version, also over all namespaces', async () => {
     for (const path of [PODS, '/api/v1/pods']) {
       const query = `${path}?labelSelector=list%3Dpaged&limit=2`;
       const pages: JsonObject[] = [await get(query)];
@@ -28,13 +28,13 @@ export function describeLists(context: () => Context): void {
     }
   });
 
-  it('says kind and apiVersion once', async () => {
+  it('states kind and apiVersion once', async () => {
     const body = await get(PODS);
     expect([body.kind, body.apiVersion]).to.deep.equal(['PodList', 'v1']);
     expect(objects(body.items)[0]).to.not.have.any.keys('kind', 'apiVersion');
   });
 
-  it('refuses a page that it never gave', async () => {
+  it('refuses a continue token that the server never gave', async () => {
     refused(await context().client.request('GET', `${PODS}?limit=2&continue=nonsense`), 400, 'BadRequest');
   });
 
@@ -58,7 +58,7 @@ export function describeLists(context: () => Context): void {
 
 export function describeWatches(context: () => Context): void {
   const now = async (path: string) => text(versionOf(done(await context().client.request('GET', `${path}?limit=1`))));
-  /** The next event that the row is about. */
+  /** Returns the next event that matters to the row. */
   const next = async (events: AsyncGenerator<WatchEvent>, wanted: (event: WatchEvent) => boolean) => {
     for (;;) {
       const { value, done: over } = await events.next();
@@ -68,7 +68,7 @@ export function describeWatches(context: () => Context): void {
   };
   const about = (name: string) => (event: WatchEvent) => at(event.object, 'metadata', 'name') === name;
 
-  it('tells what is added, modified, deleted, from the version of a list on', async () => {
+  it('reports what is added, modified, deleted, from the version of a list on', async () => {
     const { client } = context();
     const from = await now(PODS);
     await createPod(context(), 'watched', NOWHERE);
@@ -86,7 +86,7 @@ export function describeWatches(context: () => Context): void {
     await events.return();
   });
 
-  it('begins without a version with what there is', async () => {
+  it('begins with the existing objects if it has no version', async () => {
     await createPod(context(), 'present', NOWHERE, { labels: { watch: 'present' } });
     for (const version of ['', '&resourceVersion=0']) {
       const events = context().client.watch(
@@ -98,7 +98,7 @@ export function describeWatches(context: () => Context): void {
     }
   });
 
-  it('tells that an object no longer matches as its deletion, and that it does as its addition', async () => {
+  it('reports an object that no longer matches as deleted, and one that does again as added', async () => {
     const { client } = context();
     const from = await now(PODS);
     await createPod(context(), 'matching', NOWHERE, { labels: { match: 'yes' } });
@@ -120,7 +120,7 @@ export function describeWatches(context: () => Context): void {
     expect((await events.next()).done).to.equal(true);
   });
 
-  it('sends bookmarks that carry only a version, when there is a newer one', async () => {
+  it('sends bookmarks that carry only a version, if there is a newer one', async () => {
     const { client } = context();
     const version = await now(MAPS);
     const query = 'watch=1&allowWatchBookmarks=true&timeoutSeconds=5';
@@ -135,7 +135,7 @@ export function describeWatches(context: () => Context): void {
     done(await client.request('DELETE', `${elsewhere}/contract`));
   });
 
-  it('ends when the server stops; a version from before that is too old after it, as its stream says', async () => {
+  it('ends when the server stops; a version from before is too old afterwards, as its stream says', async () => {
     const { client, cluster } = context();
     const before = await now(PODS);
     await createPod(context(), 'before-the-stop', NOWHERE);
@@ -157,7 +157,7 @@ export function describeWatches(context: () => Context): void {
     done(await client.request('GET', `${PODS}/before-the-stop`));
   });
 
-  it('tells nothing of a dry run, which stores nothing', async () => {
+  it('reports nothing of a dry run, which stores nothing', async () => {
     const { client } = context();
     done(await client.request('POST', `${PODS}?dryRun=All`, podOf('dry')));
     refused(await client.request('GET', `${PODS}/dry`), 404, 'NotFound');

@@ -26,7 +26,7 @@ export function describeNodePatches(context: () => Context): void {
     done(await client.request('DELETE', '/api/v1/nodes/contract-new'));
   });
 
-  it('makes an empty list absent, which only a test against null finds', async () => {
+  it('makes an empty list absent, so that only a test against null succeeds', async () => {
     expect(spec(done(await taint([])), 'taints')).to.equal(undefined);
     patchFailed(await patch([{ op: 'test', path: '/spec/taints', value: [] }]));
     patchFailed(await patch([{ op: 'add', path: '/spec/taints/-', value: OURS }]));
@@ -38,7 +38,7 @@ export function describeNodePatches(context: () => Context): void {
     patchFailed(await patch(first));
   });
 
-  it('tests the whole list as read', async () => {
+  it('tests the whole list as it was read', async () => {
     done(await taint([OTHER]));
     const add = { op: 'add', path: '/spec/taints/-', value: OURS };
     patchFailed(await patch([{ op: 'test', path: '/spec/taints', value: [{ ...OTHER, value: '' }] }, add]));
@@ -75,7 +75,7 @@ export function describeNodePatches(context: () => Context): void {
     patchFailed(await patch([{ op: 'remove', path }]));
   });
 
-  it('takes one key with two effects, and the same entry only once', async () => {
+  it('accepts one key with two effects, and the same entry only once', async () => {
     done(await taint([OURS, { ...OURS, effect: 'PreferNoSchedule' }]));
     const [error] = fieldErrors(await taint([OURS, { ...OURS, value: 'arm64' }]));
     expect(error).to.match(/^metadata.taints\[1\]: Duplicate value|^spec.taints\[1\]: Duplicate value/);
@@ -87,14 +87,14 @@ export function describeNodePatches(context: () => Context): void {
     expect(spec(done(patched), 'taints')).to.deep.equal([OURS]);
   });
 
-  it('refuses a label value that is none', async () => {
+  it('refuses an invalid label value', async () => {
     const [error] = fieldErrors(await patch({ metadata: { labels: { contract: 'a b' } } }));
     expect(error).to.match(
       /^metadata.labels: Invalid value: "a b": a valid label must be an empty string or consist of/,
     );
   });
 
-  it('moves the ownership of the taints to who changes them', async () => {
+  it('moves the ownership of the taints to the client that changes them', async () => {
     const owners = async () =>
       objects(at(await read(), 'metadata', 'managedFields'))
         .filter(({ fieldsV1 }) => at(fieldsV1, 'f:spec', 'f:taints') !== undefined)

@@ -18,13 +18,13 @@ import {
 
 const ADD = { op: 'add', path: '/spec/tolerations/-', value: OURS };
 
-/** Tolerations, generation, and what a patch may not do to a pod. */
+/** Tolerations, generation, and changes that a patch of a pod may not make. */
 export function describePodPatches(context: () => Context): void {
   const patch = (name: string, body: unknown, type?: string) =>
     context().client.request('PATCH', `${PODS}/${name}?fieldManager=archaware-controller`, body, type);
   const pending = (name: string) => createPod(context(), name, NOWHERE);
 
-  it('adds a toleration to the list that is there, and counts the generation', async () => {
+  it('adds a toleration to the existing list, and counts the generation', async () => {
     const pod = await pending('adds');
     expect(generation(pod)).to.equal(1);
     const patched = done(await patch('adds', [ADD]));
@@ -51,7 +51,7 @@ export function describePodPatches(context: () => Context): void {
   const refusals: readonly (readonly [string, unknown, string?])[] = [
     ['a removal', [{ op: 'remove', path: '/spec/tolerations/0' }]],
     ['a change', [{ op: 'replace', path: '/spec/tolerations/0/key', value: 'other' }]],
-    ['a whole list over the one that is there', [{ op: 'add', path: '/spec/tolerations', value: [OURS] }]],
+    ['a whole list over the existing one', [{ op: 'add', path: '/spec/tolerations', value: [OURS] }]],
     [
       'a strategic merge of the list, which is atomic',
       { spec: { tolerations: [OURS] } },
@@ -79,7 +79,7 @@ export function describePodPatches(context: () => Context): void {
     expect(at(objects(spec(patched, 'tolerations'))[0], 'tolerationSeconds')).to.equal(5);
   });
 
-  it('tests uid, generation and the tolerations as read', async () => {
+  it('tests uid, generation and the tolerations as they were read', async () => {
     const pod = await pending('tests');
     const tests = [
       { op: 'test', path: '/metadata/uid', value: at(pod, 'metadata', 'uid') },
@@ -92,7 +92,7 @@ export function describePodPatches(context: () => Context): void {
     patchFailed(await patch('tests', [{ op: 'test', path: '/metadata/uid', value: 'other' }, ADD]));
   });
 
-  it('tells a patch to a missing path, and to a missing operation, like a failed test', async () => {
+  it('reports a patch with a missing path or a missing operation like a failed test', async () => {
     await pending('missing-path');
     patchFailed(await patch('missing-path', [{ op: 'remove', path: '/spec/schedulingGates' }]));
     patchFailed(await patch('missing-path', [{ op: 'add', path: '/spec/nothing/-', value: 1 }]));
@@ -142,7 +142,7 @@ export function describePodPatches(context: () => Context): void {
     expect(error).to.match(/^spec: Forbidden: pod updates may not change fields other than/);
   });
 
-  it('keeps the version of a pod that a patch does not change', async () => {
+  it('keeps the version of a pod if a patch does not change it', async () => {
     const pod = await pending('same');
     const patched = done(await patch('same', [{ op: 'add', path: '/spec/containers/0/name', value: 'app' }]));
     expect(generation(patched)).to.equal(1);
@@ -151,7 +151,7 @@ export function describePodPatches(context: () => Context): void {
     expect(versionOf(again)).to.equal(versionOf(patched));
   });
 
-  it('leaves the status alone when the pod is patched, and the spec when its status is', async () => {
+  it('leaves the status unchanged when the pod is patched, and the spec when its status is patched', async () => {
     await pending('halves');
     const phase = done(await patch('halves', [{ op: 'replace', path: '/status/phase', value: 'Failed' }]));
     expect(at(phase, 'status', 'phase')).to.equal('Pending');
@@ -165,7 +165,7 @@ export function describePodPatches(context: () => Context): void {
     expect(generation(status)).to.equal(1);
   });
 
-  it('answers 404 for a pod that is not there, and for a namespace', async () => {
+  it('answers 404 for a pod or a namespace that does not exist', async () => {
     const status = refused(await patch('nobody', [ADD]), 404, 'NotFound');
     expect(status.message).to.equal('pods "nobody" not found');
     expect(status.details).to.deep.equal({ name: 'nobody', kind: 'pods' });
@@ -187,7 +187,7 @@ export function describePodPatches(context: () => Context): void {
     expect(put.details).to.deep.equal({ name: 'conflicts', kind: 'pods' });
   });
 
-  it('refuses a patch of an unknown format, and one that is no JSON', async () => {
+  it('refuses a patch of an unknown format, and one that is not JSON', async () => {
     await pending('formats');
     refused(await patch('formats', [ADD], 'text/plain'), 415, 'UnsupportedMediaType');
     refused(await patch('formats', '[{', 'application/json-patch+json'), 400, 'BadRequest');
@@ -203,7 +203,7 @@ export function describePodPatches(context: () => Context): void {
     ]);
   });
 
-  it('deletes a pod that no node has at once, if it is the one that is meant', async () => {
+  it('deletes an unscheduled pod at once, if the uid is right', async () => {
     const pod = await pending('deleted');
     const { client } = context();
     const wrong = refused(
@@ -218,7 +218,7 @@ export function describePodPatches(context: () => Context): void {
   });
 }
 
-/** Where the admission plug-in DefaultTolerationSeconds is switched off. */
+/** With the admission plug-in DefaultTolerationSeconds switched off. */
 export function describeBarePods(context: () => Context): void {
   it('adds the list to a pod without one, tested as null', async () => {
     const pod = await createPod(context(), 'bare', NOWHERE);

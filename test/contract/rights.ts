@@ -34,7 +34,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: contract-lease}
 subjects: [{kind: ServiceAccount, name: limited, namespace: ${NAMESPACE}}]
 `;
 
-/** RBAC as a service account meets it. */
+/** RBAC as a service account experiences it. */
 export function describeRights(context: () => Context): void {
   let limited: ContractClient;
   before(async () => {
@@ -48,7 +48,7 @@ export function describeRights(context: () => Context): void {
   });
   after(() => limited.close());
 
-  it('allows what the roles say, and no more', async () => {
+  it('allows exactly what the roles grant', async () => {
     const path = `${PODS}/guarded-pod`;
     done(await limited.request('GET', path));
     done(await limited.request('PATCH', path, [{ op: 'add', path: '/spec/tolerations/-', value: OURS }]));
@@ -102,7 +102,7 @@ export function describeRights(context: () => Context): void {
     });
   }
 
-  it('knows no other token', async () => {
+  it('refuses an unknown token', async () => {
     const { cluster } = context();
     const answer = await limited.request('GET', '/version');
     expect(answer.status).to.equal(200);

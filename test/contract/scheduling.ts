@@ -22,7 +22,9 @@ const required = (...terms: readonly JsonObject[]) => ({
   nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
 });
 
-/** Taints the nodes of the contract with their architectures, or takes that away; resolves when the scheduler knows. */
+/**
+ * Taints the nodes of the contract with their architectures, or removes the taints; resolves when the scheduler knows.
+ */
 export async function taintNodes(context: Context, tainted: boolean): Promise<void> {
   const { client, cluster } = context;
   for (const name of NODE_NAMES) {
@@ -80,7 +82,7 @@ export function describeScheduling(context: () => Context): void {
     expect(await bound('named')).to.equal('contract-arm64');
   });
 
-  it('takes affinity, toleration and the gate in one patch, and no change of affinity after it', async () => {
+  it('accepts affinity, toleration and the gate in one patch, and no change of affinity afterwards', async () => {
     const gated = await createPod(context(), 'gated', { schedulingGates: [GATE] });
     expect(objects(at(gated, 'status', 'conditions'))[0]).to.deep.include({
       type: 'PodScheduled',

@@ -3,19 +3,19 @@ import { startWebhookServer, type WebhookServer } from '../support/webhook-serve
 import { type Context, done, NAMESPACE, NOWHERE, PODS, podOf } from './context.ts';
 
 export const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
-/** The Service of the contract's namespace that leads to the webhook server. */
+/** The Service in the contract's namespace that leads to the webhook server. */
 export const SERVICE = 'webhook';
 
-/** Webhooks that the rows install, each row its own. */
+/** Installs webhooks, separately for each row. */
 export interface Webhooks {
   readonly server: () => WebhookServer;
-  /** Resolves when the API server knows the configuration, which takes the place of the last one. */
+  /** Resolves when the API server uses the configuration, which replaces the last one. */
   install(...webhooks: readonly JsonObject[]): Promise<void>;
-  /** Resolves when the API server has forgotten the configuration. */
+  /** Resolves when the API server no longer uses the configuration. */
   remove(): Promise<void>;
 }
 
-/** A server for the rows of a `describe`, and nothing left of it after each. */
+/** A server for the rows of a `describe`; nothing is left of it after each row. */
 export function webhooksOf(context: () => Context): Webhooks {
   let started: WebhookServer | undefined;
   let installed = 0;

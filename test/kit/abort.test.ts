@@ -5,7 +5,7 @@ import { onAbort, untilAborted } from '../../src/kit/abort.ts';
 describe('waiting for a signal', () => {
   const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 
-  it('takes one listener for all who wait, and none when nobody does', () => {
+  it('adds one listener for all who wait, and removes it after the last one', () => {
     const { signal } = new AbortController();
     const cancels = Array.from({ length: 2_000 }, () => onAbort(signal, () => {}));
     expect(listeners(signal)).to.equal(1);
@@ -15,7 +15,7 @@ describe('waiting for a signal', () => {
     expect(listeners(signal)).to.equal(1);
   });
 
-  it('calls each action once, in order, and none that was taken back', () => {
+  it('calls each action once, in order, except those that were cancelled', () => {
     const controller = new AbortController();
     const called: string[] = [];
     const same = () => void called.push('same');
@@ -29,7 +29,7 @@ describe('waiting for a signal', () => {
     expect(called).to.deep.equal(['a', 'same', 'late']);
   });
 
-  it('ends with the reason, the value or the error, and keeps nothing', async () => {
+  it('ends with the reason, the value or the error, and leaves no listener', async () => {
     const controller = new AbortController();
     const never = untilAborted(new Promise(() => {}), controller.signal).catch((error: unknown) => error);
     expect(await untilAborted(Promise.resolve(1), controller.signal)).to.equal(1);

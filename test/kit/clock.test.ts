@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 
 describe('the steady clock', () => {
-  it('is the wall clock, until somebody sets that', () => {
+  it('equals the wall clock until that is set', () => {
     const before = Date.now;
     const start = systemClock.steady();
     expect(start).to.be.closeTo(systemClock.wall(), 60_000);

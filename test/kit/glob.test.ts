@@ -26,7 +26,7 @@ describe('a pattern', () => {
     });
   }
 
-  it('of a list may match, none of an empty one does', () => {
+  it('of a list may match; an empty list matches nothing', () => {
     expect(matchesAnyGlob(['a', 'b*'], 'bc')).to.equal(true);
     expect(matchesAnyGlob(['a', 'b'], 'bc')).to.equal(false);
     expect(matchesAnyGlob([], '')).to.equal(false);
@@ -38,7 +38,7 @@ describe('a pattern', () => {
     [`${'*'.repeat(10_000)}b`, 'a'.repeat(1_000_000)],
   ];
   for (const [pattern, text] of long) {
-    it(`${pattern.slice(0, 24)} fails on a million letters at once`, () => {
+    it(`${pattern.slice(0, 24)} fails on a million letters without delay`, () => {
       const started = performance.now();
       expect(matchesGlob(pattern, text)).to.equal(false);
       expect(performance.now() - started).to.be.lessThan(3_000);

@@ -21,14 +21,14 @@ describe('listening', () => {
     ['[::1]:0', /^::1$/],
   ];
   for (const [address, bound] of rows) {
-    it(`on ${address} gives the port that was chosen`, async () => {
+    it(`on ${address} returns the chosen port`, async () => {
       const server = newServer();
       const port = await listen(server, address);
       expect(server.address()).to.include({ port }).and.property('address').match(bound);
     });
   }
 
-  it('on a port that is taken fails', async () => {
+  it('fails on a port that is taken', async () => {
     const address = `127.0.0.1:${await listen(newServer(), '127.0.0.1:0')}`;
     const failure = await listen(newServer(), address).catch((error: unknown) => error);
     expect(failure).to.have.property('code', 'EADDRINUSE');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { editDistance, nearest } from '../../src/kit/nearest.ts';
 
-describe('the distance of two names', () => {
+describe('the distance between two names', () => {
   const rows: [one: string, other: string, expected: number][] = [
     ['', '', 0],
     ['', 'abc', 3],

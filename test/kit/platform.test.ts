@@ -24,12 +24,13 @@ describe('the name of an architecture', () => {
       ['ppc64le', 'ppc64le', 'ppc64le', 'ppc64le'],
       ['mips64le', 'mips64le', 'mips64le', 'mips64le'],
       ['wasm', 'wasm', 'wasm', 'wasm'],
-      // Two meanings.
+      // Has two meanings.
       ['x86', '386', '386', undefined],
-      // Go keeps the name, and has no such port.
+      // Go reserves the name and has no such port.
       ['sparc64', 'sparc64', 'sparc64', undefined],
       ['riscv', 'riscv', 'riscv', undefined],
-      // Not Go's, so no image that says so is known; a node may report what a later Go builds for.
+      // Unknown to Go, so an image that states it has no known platform; but a node may report an architecture of a
+      // later Go.
       ['x64', undefined, 'x64', undefined],
       ['armv7l', undefined, 'armv7l', undefined],
       ['powerpc64le', undefined, 'powerpc64le', undefined],
@@ -56,7 +57,7 @@ describe('the name of an architecture', () => {
     });
   }
 
-  it('is its own spelling, and fit for a label', () => {
+  it('is its own spelling, and valid in a label', () => {
     for (const name of [...ARCHITECTURES, ...rows.flatMap(([, ofImage]) => ofImage ?? [])]) {
       expect(normaliseArchitecture(name)).to.equal(name);
       expect(isArchitectureName(name)).to.equal(true);
@@ -80,12 +81,12 @@ describe('a name that no node can have', () => {
     [['loongarch64'], 'loong64'],
   ];
   for (const [names, meant] of rows) {
-    it(`${names.join(', ')}: ${meant} is meant`, () => {
+    it(`for ${names.join(', ')} gets the hint ${meant}`, () => {
       expect(names.map(didYouMean)).to.deep.equal(names.map(() => `; did you mean ${meant}?`));
     });
   }
 
-  it('is left without a proposal where nothing is near', () => {
+  it('gets no hint if no name is near', () => {
     expect(['foo', 'linux', '', '-', 'a', 'x'.repeat(1000)].map(didYouMean)).to.deep.equal(['', '', '', '', '', '']);
   });
 });

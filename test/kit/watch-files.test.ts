@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -21,7 +21,7 @@ describe('watched files', () => {
   });
 
   const at = (...names: string[]): string => join(directory, ...names);
-  /** Writes a file at one stroke. */
+  /** Writes a file in one step. */
   const put = async (file: string, text: string): Promise<void> => {
     await writeFile(`${file}.new`, text);
     await rename(`${file}.new`, file);
@@ -29,13 +29,13 @@ describe('watched files', () => {
   const until = async (condition: () => boolean): Promise<void> => {
     while (!condition()) await new Promise((resolve) => setImmediate(resolve));
   };
-  /** Until a check that began after now has ended. */
+  /** Waits until a check that began after now has ended. */
   const checked = (): Promise<void> => {
     const from = checks;
     return until(() => checks >= from + 2);
   };
 
-  /** Watches, and waits for the first look: each check asks for the paths once. */
+  /** Watches, and waits for the first look: each check calls `paths` once. */
   async function watch(
     paths: string[],
     onChange: () => void | Promise<void> = () => undefined,
@@ -45,7 +45,8 @@ describe('watched files', () => {
       checks += 1;
       return paths;
     };
-    const count = (): void | Promise<void> => {
+    const count = (isChanged: boolean): void | Promise<void> => {
+      if (!isChanged) return;
       calls += 1;
       return onChange();
     };
@@ -54,23 +55,23 @@ describe('watched files', () => {
   }
 
   const changes: [what: string, change: () => Promise<void>][] = [
-    ['a file gets other contents', () => writeFile(at('file'), 'other')],
-    ['a file gets other contents of the same length', () => writeFile(at('file'), 'b')],
+    ['the contents of a file change', () => writeFile(at('file'), 'other')],
+    ['the contents of a file change but not its length', () => writeFile(at('file'), 'b')],
     ['a file is replaced', () => put(at('file'), 'b')],
     ['a file goes', () => rm(at('file'))],
     ['a file comes', () => writeFile(at('missing'), '')],
-    ['a directory takes its place', () => rm(at('file')).then(() => mkdir(at('file')))],
+    ['a directory replaces a file', () => rm(at('file')).then(() => mkdir(at('file')))],
     ['a file in a directory changes', () => writeFile(at('certs.d', 'a.toml'), 'b')],
-    ['a file comes into a directory', () => writeFile(at('certs.d', 'b.toml'), 'b')],
+    ['a file is added to a directory', () => writeFile(at('certs.d', 'b.toml'), 'b')],
     ['a file in a directory is renamed', () => rename(at('certs.d', 'a.toml'), at('certs.d', 'b.toml'))],
     ['a file two levels deep changes', () => writeFile(at('certs.d', 'docker.io', 'hosts.toml'), 'b')],
-    ['a file in a directory goes', () => rename(at('certs.d', 'a.toml'), at('gone'))],
-    ['a directory in a directory goes', () => rename(at('certs.d', 'docker.io'), at('gone'))],
+    ['a file in a directory is removed', () => rename(at('certs.d', 'a.toml'), at('gone'))],
+    ['a directory in a directory is removed', () => rename(at('certs.d', 'docker.io'), at('gone'))],
     ['the directory goes', () => rm(at('certs.d'), { recursive: true })],
     ['a file becomes unreadable', () => rm(at('file')).then(() => symlink('file', at('file')))],
   ];
   for (const [what, change] of changes) {
-    it(`are seen to change when ${what}, and then no more`, async () => {
+    it(`lead to a call when ${what}, and then to no more`, async () => {
       await mkdir(at('certs.d', 'docker.io'), { recursive: true });
       for (const file of [at('file'), at('certs.d', 'a.toml'), at('certs.d', 'docker.io', 'hosts.toml')]) {
         await writeFile(file, 'a');
@@ -80,7 +81,7 @@ describe('watched files', () => {
       await change();
       await until(() => calls > 0);
       await checked();
-      // What is done in several steps may have been seen in between.
+      // A change in several steps may have been seen between them.
       const seen = calls;
       await checked();
       expect(calls).to.equal(seen);
@@ -89,12 +90,12 @@ describe('watched files', () => {
 
   const same: [what: string, change: () => Promise<void>][] = [
     ['is touched', () => utimes(at('file'), 0, 0)],
-    ['is replaced by its like', () => put(at('file'), 'a')],
+    ['is replaced by an equal one', () => put(at('file'), 'a')],
     ['has a neighbour', () => writeFile(at('neighbour'), 'a')],
     ['lies beside deeper ones', () => writeFile(at('certs.d', 'a', 'b', 'deep'), 'a')],
   ];
   for (const [what, change] of same) {
-    it(`have not changed when one of them ${what}`, async () => {
+    it(`count as unchanged when one of them ${what}`, async () => {
       await mkdir(at('certs.d', 'a', 'b'), { recursive: true });
       await writeFile(at('file'), 'a');
       await watch([at('file'), at('certs.d')]);
@@ -104,7 +105,7 @@ describe('watched files', () => {
     });
   }
 
-  it('that have been the same for a while are seen to change as well', async () => {
+  it('lead to a call after being unchanged for a while', async () => {
     await writeFile(at('file'), 'a');
     const { now } = Date;
     Date.now = () => now() + 60_000;
@@ -119,7 +120,7 @@ describe('watched files', () => {
     }
   });
 
-  it('may be a Secret that the kubelet mounts: its links are swapped', async () => {
+  it('may be a Secret that the kubelet mounts and whose links are swapped', async () => {
     const mount = async (version: string, text: string): Promise<void> => {
       await mkdir(at(`..${version}`));
       await writeFile(at(`..${version}`, 'config.json'), text);
@@ -137,7 +138,7 @@ describe('watched files', () => {
     expect(calls).to.equal(1);
   });
 
-  it('that are half written are seen again when they are complete', async () => {
+  it('lead to a second call if they were half written at the first', async () => {
     await watch([at('file')]);
     await put(at('file'), '{"auths":');
     await until(() => calls === 1);
@@ -161,7 +162,7 @@ describe('watched files', () => {
     expect(calls).to.equal(2);
   });
 
-  it('go on being watched after an error, which is passed on', async () => {
+  it('are watched on after an error, which is passed to onError', async () => {
     const errors: unknown[] = [];
     const throwing = (): Promise<void> | void => {
       if (calls === 1) throw new Error('thrown');
@@ -173,6 +174,39 @@ describe('watched files', () => {
     await put(at('file'), '2');
     await until(() => errors.length === 2);
     expect(errors.map(String)).to.deep.equal(['Error: thrown', 'Error: rejected']);
+  });
+
+  it('are read once when the watch has begun, so that no change before it is missed', async () => {
+    await put(at('file'), 'before');
+    const events: string[] = [];
+    const paths = () => {
+      events.push('look');
+      return [at('file')];
+    };
+    const onRead = async (isChanged: boolean) => {
+      events.push(`${isChanged ? 'changed' : 'first'}: ${await readFile(at('file'), 'utf8')}`);
+      if (!isChanged) await put(at('file'), 'during');
+    };
+    await watchFiles(paths, onRead, { signal: end.signal, intervalMs: 2 });
+    expect(events.slice(0, 2)).to.deep.equal(['look', 'first: before']);
+    await until(() => events.includes('changed: during'));
+    expect(events.filter((event) => event.startsWith('first'))).to.have.length(1);
+  });
+
+  it('are watched although the first reading fails, whose error the caller gets', async () => {
+    const errors: unknown[] = [];
+    const failed = await watchFiles(
+      () => [at('file')],
+      (isChanged) => {
+        calls += 1;
+        throw new Error(isChanged ? 'later' : 'first');
+      },
+      { signal: end.signal, intervalMs: 2, onError: (error) => errors.push(error) },
+    ).catch(String);
+    expect([failed, calls, errors]).to.deep.equal(['Error: first', 1, []]);
+    await put(at('file'), '1');
+    await until(() => errors.length === 1);
+    expect(String(errors[0])).to.equal('Error: later');
   });
 
   it('are no longer watched once the signal aborts', async () => {

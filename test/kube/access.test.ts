@@ -44,17 +44,17 @@ describe('finding the cluster', () => {
     expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
   });
 
-  it('takes plain http, as kubectl proxy speaks it', async () => {
+  it('accepts plain http, as kubectl proxy speaks it', async () => {
     const access = findCluster({ kubeconfig: await written(config('http://127.0.0.1:8001')) });
     expect(access.server).to.equal('http://127.0.0.1:8001');
     expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
   });
 
-  it('names a file that is not there', () => {
+  it('names a file that does not exist', () => {
     expect(failure('/nonexistent/config')).to.equal('--kubeconfig: /nonexistent/config does not exist');
   });
 
-  it('names the contexts that there are', async () => {
+  it('names the contexts that exist', async () => {
     expect(failure(await written(config(SERVER)), 'three')).to.equal(
       '--context: got "three", expected one of one, two',
     );
@@ -64,7 +64,7 @@ describe('finding the cluster', () => {
     expect(failure(await written(config(SERVER)), 'two')).to.match(/"two" names no cluster; choose one with --context/);
   });
 
-  it('refuses a server that is no address', async () => {
+  it('refuses a server that is not an address', async () => {
     expect(failure(await written(config('api.example.com')))).to.match(/"api.example.com" is no http or https address/);
   });
 
@@ -80,7 +80,7 @@ describe('finding the cluster', () => {
     expect(failure(await written({ ...file, clusters }))).to.match(/certificate or key cannot be read: .*ca\.crt/);
   });
 
-  it('says in one line why a log-in failed', async () => {
+  it('says in one line why a login failed', async () => {
     const users = [
       { name: 'u', user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: '/nonexistent/plugin' } } },
     ];

@@ -84,13 +84,13 @@ describe('the client', () => {
     expect(asked.map(({ line }) => line)).to.deep.equal(['GET /prefix/api/v1/nodes/n']);
   });
 
-  it('knows at which addresses its server is, once it is connected', async () => {
+  it('knows the addresses of its server once it is connected', async () => {
     expect([...client.addresses()]).to.deep.equal([]);
     await get();
     expect([...client.addresses()]).to.deep.equal(['127.0.0.1']);
   });
 
-  it('logs in again, once, where it is told 401', async () => {
+  it('logs in again, once, after a 401', async () => {
     answers = [{ status: 401 }, { body: '{"a":1}' }];
     expect(await get()).to.deep.equal({ a: 1 });
     expect(asked.map(({ authorization }) => authorization)).to.deep.equal(['Bearer token-1', 'Bearer token-2']);
@@ -101,7 +101,7 @@ describe('the client', () => {
     expect(asked).to.have.lengthOf(4);
   });
 
-  it('keeps a login for a minute', async () => {
+  it('uses a login for a minute', async () => {
     await get();
     now = 60_000;
     await get();
@@ -124,7 +124,7 @@ describe('the client', () => {
     });
   }
 
-  it('says what was asked and what was answered', async () => {
+  it('reports the request and the answer', async () => {
     answers = [{ status: 403, body: '{"message":"nodes \\"n\\" is forbidden"}' }];
     expect(await failure(client.request('patch', '/api/v1/nodes/n?fieldManager=x', { body: [] }))).to.have.property(
       'message',
@@ -134,7 +134,7 @@ describe('the client', () => {
     expect(await failure(get())).to.have.property('message', 'get /api/v1/nodes/n: 502 <html>bad gateway</html>');
   });
 
-  it('says which server is not there', async () => {
+  it('names a server that cannot be reached', async () => {
     await stop();
     const error = await failure(get());
     expect(error).to.be.instanceOf(Error);
@@ -150,7 +150,7 @@ describe('the client', () => {
     ['a reset', 'reset'],
     ['an answer that is broken off', 'half'],
   ] as const) {
-    it(`says that ${what} was none`, async () => {
+    it(`reports ${what} as no answer`, async () => {
       answers = [answer];
       const error = await failure(get());
       expect(error).to.be.instanceOf(ConnectionError);
@@ -158,7 +158,7 @@ describe('the client', () => {
     });
   }
 
-  it('asks for a new login while the one before serves, so that a slow plug-in holds up nothing', async () => {
+  it('uses the old login while it requests a new one, so that a slow plug-in delays nothing', async () => {
     await get();
     now = 60_001;
     let finish = () => {};
@@ -176,12 +176,12 @@ describe('the client', () => {
     ]);
   });
 
-  it('asks for one login, however many requests need it at once', async () => {
+  it('requests one login, however many requests need it at once', async () => {
     await Promise.all([get(), get(), get()]);
     expect(logins).to.equal(1);
   });
 
-  it('logs in for itself: a plug-in that hangs for one client leaves another alone', async () => {
+  it('logs in for itself: a plug-in that hangs for one client does not delay another', async () => {
     const logged = authenticate;
     authenticate = () => new Promise(() => {});
     const end = new AbortController();
@@ -212,7 +212,7 @@ describe('the client', () => {
     });
   }
 
-  it('gives up an answer that is never complete, though bytes come', async () => {
+  it('gives up an answer that is never complete, even if bytes arrive', async () => {
     answers = ['drip'];
     const waiting = failure(client.request('list', '/api/v1/pods', { completeMs: 77_000 }));
     while (later.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -234,7 +234,7 @@ describe('the client', () => {
       })(),
     );
     answers = ['silence'];
-    // By then a body would have been given up, too: both timers are undici's, and began in this order.
+    // By then a body would have been given up as well: undici owns both timers, and they began in this order.
     expect(String(await failure(get()))).to.include('UND_ERR_HEADERS_TIMEOUT');
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(1);
     end.abort(new Error('enough'));
@@ -243,7 +243,7 @@ describe('the client', () => {
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
   });
 
-  it('puts one listener on a signal, however many requests wait', async () => {
+  it('adds one listener to a signal, however many requests wait', async () => {
     answers = ['silence', 'silence'];
     const end = new AbortController();
     const waiting = Array.from({ length: 2_000 }, () =>
@@ -265,7 +265,7 @@ describe('the client', () => {
     expect(String(await waiting)).to.match(/enough|abort/i);
   });
 
-  it('escapes what the API server escapes: a test compares strings as they are stored', async () => {
+  it('escapes what the API server escapes, because a test operation compares strings as they are stored', async () => {
     await client.request('patch', '/api/v1/nodes/n', {
       body: [{ op: 'test', path: '/a', value: '<a & b>\u2028\u2029' }],
     });
@@ -287,7 +287,7 @@ describe('the client', () => {
     ]);
   });
 
-  it('reads a stream piece by piece, and throws before the first where it is refused', async () => {
+  it('reads a stream piece by piece, and throws before the first piece if it is refused', async () => {
     answers = [{ body: '{"a":1}\n' }, { status: 410, body: '{"reason":"Expired"}' }];
     const pieces: string[] = [];
     for await (const piece of await client.stream('/api/v1/pods?watch=true', new AbortController().signal)) {

@@ -7,11 +7,11 @@ import {
   startEmbeddedCluster,
 } from '../support/cluster/embedded-cluster.ts';
 
-/** An embedded API server without anybody else at work in it, and our client with all rights. */
+/** An embedded API server that nobody else uses, and a client of the program with all rights. */
 export type Server = {
   readonly cluster: EmbeddedCluster;
   readonly client: ApiClient;
-  /** Requests by our client whose path contains this. */
+  /** The requests of the client whose path contains this text. */
   asked(path: string): string[];
   stop(): Promise<void>;
 };
@@ -37,7 +37,7 @@ export async function startServer(options: EmbeddedOptions = {}): Promise<Server
   };
 }
 
-/** Both times of a clock, to be set by hand. Whoever waits goes on at once; how long he would have is kept. */
+/** Both times of a clock, set by hand. A wait ends at once; its length is recorded. */
 export type SetClock = Clock & { now: { monotonic: number; wall: number }; readonly delays: number[] };
 
 export function createSetClock(): SetClock {

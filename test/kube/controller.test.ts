@@ -32,7 +32,7 @@ describe('a controller', () => {
     while (!condition()) await tick();
   };
 
-  it('tries again what throws and what conflicts, until it succeeds', async () => {
+  it('retries after errors and conflicts until it succeeds', async () => {
     const results: (Outcome | Error)[] = [new Error('down'), 'conflict', 'written'];
     const controller = create(async () => {
       const result = results.shift() ?? 'unchanged';
@@ -47,7 +47,7 @@ describe('a controller', () => {
     expect(outcomes).to.deep.equal(['k error', 'k conflict', 'k written']);
   });
 
-  it('comes back to a key at the time its result names', async () => {
+  it('reconciles a key again at the time that its result names', async () => {
     let runs = 0;
     const controller = create(async () => ({ outcome: 'waiting', againInMs: ++runs < 3 ? 1 : undefined }));
     controller.enqueue('k');
@@ -79,7 +79,7 @@ describe('a controller', () => {
     expect(most).to.equal(1);
   });
 
-  it('takes nothing new once it is to end, and waits for what is under way', async () => {
+  it('takes nothing new after its signal aborts, and waits for the work under way', async () => {
     let finish = () => {};
     const controller = create(async (key) => {
       if (key === 'slow') await new Promise<void>((resolve) => (finish = resolve));
@@ -99,7 +99,7 @@ describe('a controller', () => {
     expect(outcomes).to.deep.equal(['slow written']);
   });
 
-  it('does not try again at once what the Lease keeps from being written', async () => {
+  it('does not retry at once what the Lease prevented', async () => {
     const planned: number[] = [];
     let runs = 0;
     const controller = createController({
@@ -127,7 +127,7 @@ describe('a controller', () => {
     expect([runs, planned]).to.deep.equal([3, [5_000, 5_000, 5_000]]);
   });
 
-  it('hands the reconciler the signal that ends it too, and says nothing of what that breaks', async () => {
+  it('passes the kill signal to the reconciler, and does not report the errors that it causes', async () => {
     const controller = create(
       (_key, signal) =>
         new Promise((_, reject) => {

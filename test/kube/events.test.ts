@@ -63,7 +63,7 @@ describe('Events', () => {
   };
   const asked = () => server.asked('/events').map((line) => line.split(' ')[0]);
 
-  it('have all that the API server asks for', async () => {
+  it('have all fields that the API server requires', async () => {
     await emit(about());
     const [event, ...more] = await written();
     expect(more).to.deep.equal([]);
@@ -80,7 +80,7 @@ describe('Events', () => {
     expect(errors).to.deep.equal([]);
   });
 
-  it('about what has no namespace go to default', async () => {
+  it('about objects without a namespace go to default', async () => {
     await emit(about({ regarding: { apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u' } }));
     expect((await written()).map(({ regarding }) => at(regarding, 'kind'))).to.deep.equal(['Node']);
   });
@@ -119,7 +119,7 @@ describe('Events', () => {
     expect(await written()).to.have.lengthOf(2);
   });
 
-  it('are new ones where the old one has expired on the server', async () => {
+  it('are new ones if the old one has expired on the server', async () => {
     await emit(about());
     const [event] = await written();
     await server.cluster.request(
@@ -139,13 +139,13 @@ describe('Events', () => {
     expect(await written()).to.have.lengthOf(3);
   });
 
-  it('are not written where another replica may lead', async () => {
+  it('are not written if another replica may lead', async () => {
     mayWrite = false;
     await emit(about());
     expect(asked()).to.deep.equal([]);
   });
 
-  it('that are refused are told of, and do not stop the others', async () => {
+  it('that are refused are reported, and do not stop the others', async () => {
     server.cluster.faults.inject({ method: 'POST', path: /events/, times: 1, status: 403 });
     await emit(about());
     await emit(about({ note: 'another' }));
@@ -154,7 +154,7 @@ describe('Events', () => {
   });
 
   describe('in a flood', () => {
-    /** In which namespaces Events were written, in order; each answer is given by hand. */
+    /** The namespaces in which Events were written, in order; the test answers each request by hand. */
     let order: string[];
     let answers: (() => void)[];
     let stuck: EventRecorder;
@@ -181,9 +181,9 @@ describe('Events', () => {
         note,
       });
 
-    it('a namespace holds a quarter of the queue; what others say is taken, and written in turns', async () => {
+    it('one namespace gets a quarter of the queue; those of others are accepted and written in turns', async () => {
       const loud = Array.from({ length: 1_000 }, (_, index) => stuck.emit(of('loud', index)));
-      // Four are being written.
+      // Four of them are being written.
       expect(loud.filter((taken) => taken)).to.have.lengthOf(254);
       expect(drops).to.equal(746);
       for (let index = 0; index < 3; index++) expect(stuck.emit(of('quiet', index))).to.equal(true);
@@ -201,19 +201,19 @@ describe('Events', () => {
       ]);
     });
 
-    it('the queue has an end for all together', () => {
+    it('the queue is bounded for all together', () => {
       const taken = Array.from({ length: 5_000 }, (_, index) => stuck.emit(of(`ns-${index % 50}`, index)));
       expect(taken.filter((each) => each)).to.have.lengthOf(1_004);
     });
 
-    it('a namespace is heard though others have filled the queue', () => {
+    it('of a namespace are accepted even if others have filled the queue', () => {
       for (let index = 0; index < 5_000; index++) stuck.emit(of(`ns-${index % 5}`, index));
       const quiet = Array.from({ length: 10 }, (_, index) => stuck.emit(of('quiet', index)));
       expect(quiet.filter((taken) => taken)).to.have.lengthOf(8);
       expect(stuck.emit(of('ns-0', 0))).to.equal(false);
     });
 
-    it('so much is said about one object in ten minutes, and as much about each other', () => {
+    it('about one object are limited in ten minutes, and each object has its own limit', () => {
       const say = (index: number) => Array.from({ length: 20 }, (_, note) => stuck.emit(of('a', index, `${note}`)));
       expect(say(1).filter((taken) => taken)).to.have.lengthOf(16);
       expect(say(2).filter((taken) => taken)).to.have.lengthOf(16);
@@ -223,7 +223,7 @@ describe('Events', () => {
       expect(say(1).filter((taken) => taken)).to.have.lengthOf(16);
     });
 
-    it('what is dropped is counted, and reported once a minute', () => {
+    it('that are dropped are counted, and reported once a minute', () => {
       for (let index = 0; index < 20; index++) stuck.emit(of('a', 1, `${index}`));
       expect([drops, told, later.map(({ ms }) => ms)]).to.deep.equal([4, [], [MINUTE]]);
       later.shift()?.act();
@@ -236,13 +236,13 @@ describe('Events', () => {
     });
   });
 
-  it('are not taken where another replica may lead, which is not a loss', () => {
+  it('are not accepted if another replica may lead, and that does not count as dropped', () => {
     mayWrite = false;
     expect(recorder.emit(about())).to.equal(false);
     expect(drops).to.equal(0);
   });
 
-  it('do not keep a shutdown waiting for longer than it says', async () => {
+  it('do not delay a shutdown for longer than its signal allows', async () => {
     server.cluster.faults.inject({ path: /events/, hang: true });
     recorder.emit(about());
     const deadline = new AbortController();

@@ -24,7 +24,7 @@ describe('an eviction', () => {
       (error: unknown) => error,
     );
 
-  it('takes the pod away, and finds it gone the next time', async () => {
+  it('removes the pod, and finds it gone the next time', async () => {
     const evictor = createEvictor(server.client, () => true);
     expect(at(await evictor.fetch(pod, NEVER), 'metadata', 'uid')).to.equal(pod.uid);
     expect(await evict()).to.deep.equal({ kind: 'evicted' });
@@ -37,20 +37,20 @@ describe('an eviction', () => {
     expect(await createEvictor(server.client, () => true).fetch(pod, NEVER)).not.to.equal(undefined);
   });
 
-  it('is not sent where the lease is not fresh', async () => {
+  it('is not sent if the Lease is not fresh', async () => {
     expect(await failure(evict(false))).to.be.instanceOf(LeaseLostError);
     expect(server.asked('/eviction')).to.deep.equal([]);
   });
 
   const rows: [given: string, status: number, headers: Record<string, string>, expected: RegExp | 'thrown'][] = [
     ['a budget that does not allow it', 429, {}, /a PodDisruptionBudget does not allow it/],
-    ['a server that has too much to do', 429, { 'retry-after': '7' }, 'thrown'],
+    ['a server that is overloaded', 429, { 'retry-after': '7' }, 'thrown'],
     ['two budgets', 500, {}, /two PodDisruptionBudgets/],
     ['a webhook that forbids it', 403, {}, /the API server refuses it \(403\)/],
-    ['a server that is ending', 503, {}, 'thrown'],
+    ['a server that is shutting down', 503, {}, 'thrown'],
   ];
   for (const [given, status, headers, expected] of rows) {
-    it(`meets ${given}`, async () => {
+    it(`handles ${given}`, async () => {
       server.cluster.faults.inject({ method: 'POST', path: EVICTIONS, status, headers });
       if (expected === 'thrown') expect(await failure(evict())).to.be.instanceOf(ApiError);
       else {

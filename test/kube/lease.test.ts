@@ -30,7 +30,7 @@ describe('the lease', () => {
   const record = async (field: string) => at((await server.cluster.request('GET', LEASE)).body, 'spec', field);
   const writes = () => server.asked('/leases').filter((line) => !line.startsWith('GET')).length;
 
-  /** One look at who holds it. */
+  /** One look at the holder. */
   async function look({ follow, clock }: ReturnType<typeof holder>): Promise<void> {
     const once = new AbortController();
     const [looking, before] = [follow(once.signal), clock.delays.length];
@@ -54,13 +54,13 @@ describe('the lease', () => {
     }
   });
 
-  it('is created once where two try at the same time', async () => {
+  it('is created once if two try at the same time', async () => {
     const all = ['a', 'b', 'c'].map((name) => holder(name));
     const attempts = await Promise.all(all.map((lease) => lease.tryAcquire(never)));
     expect(attempts.filter(({ held }) => held)).to.have.lengthOf(1);
   });
 
-  it('tells a holder that renews from one that is only written down', async () => {
+  it('tells a holder that renews from one that is only recorded', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
     await b.tryAcquire(never);
@@ -87,7 +87,7 @@ describe('the lease', () => {
     expect([a.live(), b.live()]).to.deep.equal([false, false]);
     await a.tryAcquire(never);
     await b.tryAcquire(never);
-    // What is written down may be of one that died long ago.
+    // The record may be that of a holder that died long ago.
     expect([a.live(), b.live()]).to.deep.equal([true, false]);
     a.clock.now.wall += 2_000;
     await a.tryAcquire(never);
@@ -98,7 +98,7 @@ describe('the lease', () => {
     expect(b.live()).to.equal(false);
   });
 
-  it('counts as led for a moment after it was given up, and then by who was seen to take it', async () => {
+  it('counts as led for a moment after a release, and then because of the replica that was seen to take it', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
     await a.release(never);
@@ -113,7 +113,7 @@ describe('the lease', () => {
     expect(await record('holderIdentity')).to.equal('b');
   });
 
-  it('counts as led for a moment after another replica was seen to give it up, but not after clean', async () => {
+  it('counts as led for a moment after another replica was seen to release it, but not after clean', async () => {
     for (const [identity, isLed] of [
       ['a', true],
       [cleanerIdentity('host'), false],
@@ -144,7 +144,7 @@ describe('the lease', () => {
     expect([b.live(), b.introduced()]).to.deep.equal([false, true]);
   });
 
-  it('carries our label, by which clean finds it, and keeps the labels of others', async () => {
+  it('carries the label by which clean finds it, and keeps the labels of others', async () => {
     const a = holder('a');
     await a.tryAcquire(never);
     const labels = async () => at((await server.cluster.request('GET', LEASE)).body, 'metadata', 'labels');
@@ -166,7 +166,7 @@ describe('the lease', () => {
     expect(b.live()).to.equal(false);
   });
 
-  it('counts anew from each renewal that is seen', async () => {
+  it('counts again from each renewal that is seen', async () => {
     const [a, b] = [holder('a'), holder('b')];
     for (let second = 0; second < 60; second += 10) {
       a.clock.now.wall += 10_000;
@@ -205,7 +205,7 @@ describe('the lease', () => {
     expect(a.fresh()).to.equal(false);
   });
 
-  it('is not renewed any more by a holder that was paused beyond it', async () => {
+  it('is not renewed any more by a holder that was paused for too long', async () => {
     const a = holder('a');
     a.clock.delay = async () => {
       a.clock.now.monotonic += 60_000;
@@ -216,7 +216,7 @@ describe('the lease', () => {
     expect([a.fresh(), writes()]).to.deep.equal([false, before]);
   });
 
-  it('is lost at once where another holds it', async () => {
+  it('is lost at once if another replica holds it', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
     await b.tryAcquire(never);
@@ -226,7 +226,7 @@ describe('the lease', () => {
     expect([a.fresh(), b.fresh()]).to.deep.equal([false, true]);
   });
 
-  it('outlives failed renewals, and tells of them', async () => {
+  it('survives failed renewals, and reports them', async () => {
     const errors: unknown[] = [];
     const end = new AbortController();
     const a = holder('a', undefined, {
@@ -269,7 +269,7 @@ describe('the lease', () => {
     expect(await b.tryAcquire(never)).to.deep.equal({ held: true });
   });
 
-  it('is released though the answer to taking it was never seen', async () => {
+  it('is released even if the answer to taking it was never seen', async () => {
     const a = holder('a');
     server.cluster.faults.inject({ method: 'POST', path: /leases/, times: 1, loseAnswer: true });
     let failed = false;
@@ -281,7 +281,7 @@ describe('the lease', () => {
     expect(await record('holderIdentity')).to.equal('');
   });
 
-  it('is not released by whom it does not belong to', async () => {
+  it('is not released by a replica that does not hold it', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await b.release(never);
     await a.tryAcquire(never);

@@ -23,7 +23,7 @@ async function read(...answers: (object | Error)[]) {
 }
 
 describe('a list that is read page by page', () => {
-  it('goes on where its pages expired, with the token that the API server offers', async () => {
+  it('goes on after its pages expired, with the token that the API server offers', async () => {
     const answers = [page(['a', 'b'], 'one'), expired({ continue: 'inconsistent' }), page(['c'], 'two'), page(['d'])];
     const { names, asked } = await read(...answers);
     expect(names).to.deep.equal(['a', 'b', 'c', 'd']);
@@ -35,13 +35,13 @@ describe('a list that is read page by page', () => {
     expect((await read(page(['a'], 'one'), ...slow)).names).to.deep.equal(['a', 'b', 'c']);
   });
 
-  it('begins again, once, where the API server offers no token', async () => {
+  it('begins again, once, if the API server offers no token', async () => {
     const { names, asked } = await read(page(['a'], 'one'), expired(), page(['a'], 'two'), page(['b']));
     expect(names).to.deep.equal(['a', 'b']);
     expect(asked).to.deep.equal(['', 'one', '', 'two']);
   });
 
-  it('fails where the same token is offered again', async () => {
+  it('fails if the same token is offered again', async () => {
     const same = expired({ continue: 'one' });
     const failed = await read(page(['a'], 'one'), same, page(['a'], 'one'), same).catch((error: unknown) => error);
     expect(failed).to.be.instanceOf(ApiError);

@@ -5,10 +5,10 @@ import { createReflector, type Reflector } from '../../src/kube/watch/reflector.
 import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
 import { createSetClock, type SetClock } from './cluster.ts';
 
-/** What a watch does: fails to begin, or gives these lines and then ends, breaks or stays open. */
+/** The behaviour of a watch: it fails to begin, or it gives these lines and then ends, breaks or stays open. */
 type Watch = Error | { readonly lines?: readonly unknown[]; readonly ending: Error | 'end' | 'open' };
 
-describe('a reflector of what fails', () => {
+describe('a reflector whose requests fail', () => {
   let clock: SetClock;
   let planned: { ms: number; act: () => void }[];
   let end: AbortController;
@@ -23,7 +23,7 @@ describe('a reflector of what fails', () => {
     const still = createSetClock();
     clock = {
       ...still,
-      // Who waits has waited at once.
+      // A wait ends at once.
       async delay(ms, signal) {
         clock.now.monotonic += ms;
         await still.delay(ms, signal);
@@ -47,7 +47,7 @@ describe('a reflector of what fails', () => {
   const refusal = (status: number, retryAfterMs?: number) =>
     new ApiError(status, { message: `no ${status}` }, 'watch /api/v1/pods', retryAfterMs);
 
-  /** Runs until nothing is left to answer; then the last watch stays open. */
+  /** Runs until all answers are used; then the last watch stays open. */
   function start(): Reflector<Pod> {
     const client: ApiClient = {
       host: 'api.test',
@@ -93,7 +93,7 @@ describe('a reflector of what fails', () => {
     until(() => watches.length === 0 && planned.length > 0 && asked.at(-1)?.startsWith('watch') === true);
 
   for (const status of [403, 429, 500, 503]) {
-    it(`never lists again for a watch that is refused with ${status}, says so once, and waits longer each time`, async () => {
+    it(`never lists again if a watch is refused with ${status}, reports it once, and waits longer each time`, async () => {
       watches = [...Array.from({ length: 20 }, () => refusal(status)), { lines: [bookmark], ending: 'open' }];
       const reflector = start();
       await until(() => told.includes('works'));
@@ -105,7 +105,7 @@ describe('a reflector of what fails', () => {
     });
   }
 
-  it('waits for as long as the server wants, for a list and for a watch', async () => {
+  it('waits for as long as the server asks, for a list and for a watch', async () => {
     lists = [refusal(429, 7_000)];
     watches = [refusal(503, 10_000)];
     start();
@@ -113,7 +113,7 @@ describe('a reflector of what fails', () => {
     expect(clock.delays).to.deep.equal([7_000, 10_000]);
   });
 
-  it('waits longer for each list that fails, however long it takes to fail', async () => {
+  it('waits longer after each list that fails, however long it takes to fail', async () => {
     lists = [refusal(503), refusal(503), refusal(503), refusal(503)];
     const { monotonic } = clock;
     clock.monotonic = () => {
@@ -138,7 +138,7 @@ describe('a reflector of what fails', () => {
     ]);
   });
 
-  it('lists in one piece once its pages have expired twice, with time for that', async () => {
+  it('lists in one piece once its pages have expired twice, with enough time for that', async () => {
     lists = [page('b'), refusal(410), page('b'), refusal(410), page()];
     const reflector = start();
     await reflector.whenSynced;
@@ -158,7 +158,7 @@ describe('a reflector of what fails', () => {
     ]);
   });
 
-  it('lists in one piece where the version has expired twice before it could be watched, and not for ever', async () => {
+  it('lists in one piece after the version expired twice before it could be watched, but not for ever', async () => {
     const works: Watch = { lines: [bookmark], ending: new Error('reset') };
     watches = [refusal(410), refusal(410), works, refusal(410), { ending: 'open' }];
     start();
@@ -171,7 +171,7 @@ describe('a reflector of what fails', () => {
     ]);
   });
 
-  it('lists again after five watches that gave nothing, and not while some give something', async () => {
+  it('lists again after five watches that gave nothing, but not if some of them gave something', async () => {
     const [nothing, something]: Watch[] = [
       { ending: new Error('reset') },
       { lines: [bookmark], ending: new Error('reset') },
@@ -190,7 +190,7 @@ describe('a reflector of what fails', () => {
     ]);
   });
 
-  it('lists again where its version is ahead of the server: etcd was restored', async () => {
+  it('lists again if its version is ahead of the server: etcd was restored', async () => {
     watches = [
       new ApiError(504, { message: 'Too large resource version: 10, current: 5' }, 'watch'),
       { ending: 'open' },
@@ -201,7 +201,7 @@ describe('a reflector of what fails', () => {
     expect(asked).to.deep.equal(['list?limit=500', 'watch 10', 'list?limit=500', 'watch 5']);
   });
 
-  it('says nothing of one connection that broke, but of the second', async () => {
+  it('does not report one broken connection, but a second one', async () => {
     const works: Watch = { lines: [bookmark], ending: new Error('reset') };
     watches = [works, works, { ending: new Error('reset') }, { lines: [bookmark], ending: 'open' }];
     start();
@@ -209,7 +209,7 @@ describe('a reflector of what fails', () => {
     expect(told).to.deep.equal(['watch: reset', 'works']);
   });
 
-  it('counts a watch as working that stays open, and a silent one only when something comes', async () => {
+  it('counts a watch that stays open as working, but a silent one only when something arrives', async () => {
     watches = [refusal(403), { ending: 'open' }];
     const reflector = start();
     await open();
@@ -227,14 +227,14 @@ describe('a reflector of what fails', () => {
   });
 
   for (const status of [401, 403, 404]) {
-    it(`tries a first list again that is refused with ${status}: the server may have just started`, async () => {
+    it(`retries a first list that is refused with ${status}: the server may have just started`, async () => {
       lists = Array.from({ length: 9 }, () => refusal(status));
       const reflector = start();
       await reflector.whenSynced;
       expect(clock.now.monotonic).to.be.within(25_000, 30_000);
     });
 
-    it(`rejects where a first list is refused with ${status} for half a minute`, async () => {
+    it(`rejects if a first list is refused with ${status} for half a minute`, async () => {
       lists = Array.from({ length: 100 }, () => refusal(status));
       start();
       expect(await running).to.include({ status });
@@ -242,7 +242,7 @@ describe('a reflector of what fails', () => {
     });
   }
 
-  it('goes on where a list is refused later', async () => {
+  it('goes on if a later list is refused', async () => {
     watches = [refusal(410), { ending: 'open' }];
     lists = [page(), ...Array.from({ length: 20 }, () => refusal(403))];
     start();

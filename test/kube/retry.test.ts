@@ -6,7 +6,7 @@ import { createSetClock } from './cluster.ts';
 
 const failure = (status: number, retryAfterMs?: number) => new ApiError(status, {}, 'list /x', retryAfterMs);
 
-/** A client that fails with these, one after the other, and succeeds then. */
+/** A client that fails with these errors, one after the other, and then succeeds. */
 function failing(...errors: Error[]) {
   let sent = 0;
   const request = async () => {
@@ -47,7 +47,7 @@ describe('a request that is retried', () => {
     });
   }
 
-  it('waits longer each time, and as long as Retry-After says, within a bound', async () => {
+  it('waits longer each time, and as long as Retry-After says, up to a limit', async () => {
     const clock = createSetClock();
     const server = failing(failure(503), failure(503), failure(429, 5_000), failure(429, 600_000));
     await createRetryingClient(server.client, { clock, signal }).request('list', '/x');

@@ -5,7 +5,7 @@ import { createWorkqueue, type Workqueue } from '../../src/kube/workqueue.ts';
 describe('the work queue', () => {
   let queue: Workqueue;
   beforeEach(() => {
-    // With this chance every backoff is of no length.
+    // With this value every backoff has no length.
     queue = createWorkqueue({ ...systemClock, random: () => -2 });
   });
   afterEach(() => queue.close());
@@ -30,7 +30,7 @@ describe('the work queue', () => {
     expect(await takeAll(6)).to.deep.equal(['flood/0', 'bystander/a', 'node', 'flood/1', 'bystander/b', 'flood/2']);
   });
 
-  it('holds a key once, and moves it up where it becomes urgent, never down', async () => {
+  it('holds a key once, and moves it up if it becomes urgent, but never down', async () => {
     queue.add('other', 'backlog');
     queue.add('k', 'backlog');
     queue.add('k', 'backlog');
@@ -41,7 +41,7 @@ describe('the work queue', () => {
     expect(queue.depth()).to.equal(0);
   });
 
-  it('gives a key that is worked on to nobody else, and again afterwards', async () => {
+  it('gives a key to no second worker, but again afterwards', async () => {
     queue.add('k', 'urgent');
     await queue.take();
     queue.add('k', 'backlog');
@@ -54,14 +54,14 @@ describe('the work queue', () => {
     expect(queue.idle()).to.equal(true);
   });
 
-  it('wakes who waits for a key', async () => {
+  it('wakes a worker that waits for a key', async () => {
     const [first, second] = [queue.take(), queue.take()];
     queue.add('a', 'urgent');
     queue.add('b', 'backlog');
     expect(await Promise.all([first, second])).to.deep.equal(['a', 'b']);
   });
 
-  it('adds a key later, at the earliest of the times asked for', async () => {
+  it('adds a key later, at the earliest of the requested times', async () => {
     queue.addAfter('k', 'urgent', 600_000);
     queue.addAfter('k', 'urgent', 1);
     queue.addAfter('k', 'urgent', 500_000);
@@ -78,7 +78,7 @@ describe('the work queue', () => {
     }
   });
 
-  it('retries no earlier than it is asked to', async () => {
+  it('retries no earlier than requested', async () => {
     queue.retry('asked to wait', 'urgent', 600_000);
     queue.retry('next', 'urgent', 5);
     queue.retry('first', 'urgent');
@@ -86,7 +86,7 @@ describe('the work queue', () => {
     expect(queue.depth()).to.equal(0);
   });
 
-  it('forgets a key: its place and its times', async () => {
+  it('forgets a key: its place and its timers', async () => {
     queue.add('gone', 'urgent');
     queue.addAfter('gone', 'urgent', 1);
     queue.forget('gone');
@@ -94,7 +94,7 @@ describe('the work queue', () => {
     expect(await queue.take()).to.equal('last');
   });
 
-  it('gives nothing once it is closed, also to who waits', async () => {
+  it('gives no key once it is closed, not even to a waiting worker', async () => {
     const waiting = queue.take();
     queue.close();
     queue.add('k', 'urgent');

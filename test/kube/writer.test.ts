@@ -19,7 +19,7 @@ describe('the writer', () => {
 
   const failure = async (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
 
-  it('sends a JSON Patch under our name, and gives what came of it', async () => {
+  it('sends a JSON Patch as its field manager, and returns the result', async () => {
     const pod = await server.cluster.createPod({ name: 'p' });
     const write = createWriter(server.client, () => true);
     const written = await write(POD, [test(at(pod, 'metadata', 'uid')), ADD], never);
@@ -30,20 +30,20 @@ describe('the writer', () => {
     ]);
   });
 
-  it('calls a failed test a conflict, and an object that is not there gone', async () => {
+  it('reports a failed test as a conflict, and a missing object as gone', async () => {
     await server.cluster.createPod({ name: 'p' });
     const write = createWriter(server.client, () => true);
     expect(await write(POD, [test('another'), ADD], never)).to.deep.equal({ kind: 'conflict' });
     expect(await write({ ...POD, name: 'q' }, [ADD], never)).to.deep.equal({ kind: 'gone' });
   });
 
-  it('sends nothing where the lease is not fresh', async () => {
+  it('sends nothing if the Lease is not fresh', async () => {
     const write = createWriter(server.client, () => false);
     expect(await failure(write(POD, [ADD], never))).to.be.instanceOf(LeaseLostError);
     expect(server.asked('')).to.deep.equal([]);
   });
 
-  it('throws what is no conflict: a refusal, a field that may not be changed, a lost connection', async () => {
+  it('throws for anything else: a refusal, a field that may not be changed, a lost connection', async () => {
     await server.cluster.createPod({ name: 'p' });
     const write = createWriter(server.client, () => true);
     const rename = { op: 'replace', path: '/spec/containers/0/name', value: OURS } as const;
@@ -72,7 +72,7 @@ describe('a 422', () => {
     ['a field error', { message: 'spec: Forbidden', details: { causes: [{ field: 'spec' }] } }, false],
   ] as const;
   for (const [what, body, conflict] of rows) {
-    it(`of ${what} is ${conflict ? 'a' : 'no'} conflict`, () => {
+    it(`of ${what} is ${conflict ? 'a' : 'not a'} conflict`, () => {
       expect(isConflict(new ApiError(422, body, 'patch p'))).to.equal(conflict);
     });
   }

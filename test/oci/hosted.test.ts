@@ -6,10 +6,10 @@ import type { SendRequest } from '../../src/oci/http/transport.ts';
 import type { Resolution } from '../../src/oci/resolver.ts';
 import { CONFIG, type Harness, IMAGE, INDEX, indexOf, sha256, startResolver } from './server.ts';
 
-// Importing nock takes over the process's http; the other tests have real servers.
+// nock replaces the process's http when it is imported; the other tests have real servers.
 nock.restore();
 
-/** nock does not see the undici package, but the global fetch. */
+/** nock does not intercept the undici package, but it does intercept the global fetch. */
 const overFetch: SendRequest = async ({ method, url, headers, body: sent, signal }) => {
   const response = await fetch(url, {
     method,
@@ -87,7 +87,7 @@ describe('a hosted registry', () => {
     let harness: Harness | undefined;
     afterEach(() => harness?.stop());
 
-    /** Looks up over nock, with these logins in a pull secret. */
+    /** Looks up through nock, with these logins in a pull secret. */
     function resolve(image: string, logins: Readonly<Record<string, string>> = {}): Promise<Resolution> {
       harness = startResolver([], { send: overFetch, pullSecrets: async () => [secretOf(logins)] });
       return harness.resolver.resolve(image, Object.keys(logins).length === 0 ? access : holder, never);
@@ -96,7 +96,7 @@ describe('a hosted registry', () => {
       const error: unknown = await resolve(...args).catch((reason: unknown) => reason);
       return error instanceof ImageError ? error : expect.fail(String(error));
     }
-    /** Challenges once, for a realm; nothing may be sent along. */
+    /** Answers with one challenge for a realm; the request must carry no credential. */
     function challenges(host: string, path: string, realm: string, more = ''): void {
       nock(`https://${host}`, { badheaders: ['authorization'] })
         .get(path)
@@ -113,7 +113,7 @@ describe('a hosted registry', () => {
       scope: `repository:${repository}:pull`,
     });
 
-    it('Docker Hub says of what is private or missing that the token is for less', async () => {
+    it('Docker Hub reports that the token covers less, for an image that is private or missing', async () => {
       const path = '/v2/library/secret/manifests/latest';
       challenges(HUB, path, HUB_REALM, HUB_SERVICE);
       nock('https://auth.docker.io', nobody).get('/token').query(hubToken('library/secret')).reply(200, { token: 't' });
@@ -144,7 +144,7 @@ describe('a hosted registry', () => {
       expect(await failure('nginx')).to.include({ code: 'rate-limited', temporary: true, retryAfterMs: undefined });
     });
 
-    it('Docker Hub refuses a login that is wrong, and is then asked as nobody', async () => {
+    it('Docker Hub refuses a login that is wrong, and is then asked anonymously', async () => {
       const path = '/v2/library/nginx/manifests/latest';
       challenges(HUB, path, HUB_REALM, HUB_SERVICE);
       challenges(HUB, path, HUB_REALM, HUB_SERVICE);
@@ -185,7 +185,7 @@ describe('a hosted registry', () => {
       ],
     ];
     for (const [image, host, repository, realm, status, store] of stores) {
-      it(`${host} keeps its blobs at ${new URL(store).host}, which is sent no token`, async () => {
+      it(`${host} keeps its blobs at ${new URL(store).host}, which gets no token`, async () => {
         const config = JSON.stringify({ os: 'linux', architecture: 'arm64' });
         const single = JSON.stringify({
           schemaVersion: 2,
@@ -207,14 +207,14 @@ describe('a hosted registry', () => {
       });
     }
 
-    it('Quay gives everybody a token, and then says that it is not enough', async () => {
+    it('Quay gives everybody a token, and then reports that it is not enough', async () => {
       challenges('quay.io', '/v2/ns/secret/manifests/1', 'https://quay.io/v2/auth', ',service="quay.io"');
       nock('https://quay.io', nobody).get('/v2/auth').query(true).reply(200, { token: 't' });
       nock('https://quay.io', whoHolds('Bearer t')).get('/v2/ns/secret/manifests/1').reply(401, '{}');
       expect(await failure('quay.io/ns/secret:1')).to.include({ code: 'denied', endpoint: 'quay.io' });
     });
 
-    it('Quay is asked for a digest where both that and a tag are named, with a robot of a namespace', async () => {
+    it('Quay is asked for the digest if an image names both that and a tag, with a robot account of a namespace', async () => {
       const path = `/v2/ns/x/manifests/${sha256(body)}`;
       challenges('quay.io', path, 'https://quay.io/v2/auth', ',service="quay.io",scope="repository:ns/x:pull"');
       nock('https://quay.io', whoHolds(basicOf('ns+robot:hunter2')))
@@ -227,7 +227,7 @@ describe('a hosted registry', () => {
       expect(nock.isDone()).to.equal(true);
     });
 
-    it('GHCR refuses already the token of what is private', async () => {
+    it('GHCR already refuses the token for a private image', async () => {
       const path = '/v2/ns/secret/manifests/1';
       challenges('ghcr.io', path, 'https://ghcr.io/token', ',service="ghcr.io",scope="repository:user/image:pull"');
       nock('https://ghcr.io', nobody)
@@ -297,7 +297,7 @@ describe('a hosted registry', () => {
       });
     }
 
-    it('ECR wants a login of its own, and says 400 to that of another', async () => {
+    it('ECR requires a login of its own, and answers 400 to that of another registry', async () => {
       const host = '123456789012.dkr.ecr.eu-west-1.amazonaws.com';
       const path = '/v2/x/manifests/1';
       const challenge = { 'www-authenticate': `Basic realm="https://${host}/",service="ecr.amazonaws.com"` };
@@ -312,7 +312,7 @@ describe('a hosted registry', () => {
       expect((await resolve(`${host}/x:1`, logins)).platforms).to.have.length(2);
     });
 
-    it('registry.k8s.io leads to a region, with nothing of what it was sent', async () => {
+    it('registry.k8s.io redirects to a region, which gets nothing of what the request carried', async () => {
       const path = '/v2/pause/manifests/3.10';
       const region = 'https://europe-west3-docker.pkg.dev';
       nock('https://registry.k8s.io')
@@ -388,7 +388,7 @@ describe("an image's name", () => {
     ['Quay.IO/x', 'https://quay.io/v2/x/manifests/latest'],
   ];
   for (const [image, url] of asked) {
-    it(`${image.slice(0, 60)} is asked for once, at its own place`, async () => {
+    it(`${image.slice(0, 60)} is requested once, from its own registry`, async () => {
       expect((await harness.resolver.resolve(image, access, never)).platforms).to.have.length(1);
       expect(urls).to.deep.equal([url]);
     });
@@ -437,7 +437,7 @@ describe("an image's name", () => {
     'b\u00fccher.example/x',
   ];
   for (const image of refused) {
-    it(`${JSON.stringify(image.slice(0, 60))} is refused, and nobody is asked`, async () => {
+    it(`${JSON.stringify(image.slice(0, 60))} is refused without any request`, async () => {
       const error: unknown = await harness.resolver.resolve(image, access, never).catch((reason: unknown) => reason);
       expect(error).to.be.instanceOf(ImageError).that.includes({ code: 'malformed', temporary: false });
       expect(String(error)).to.match(/^[\x20-\x7e]{1,400}$/);

@@ -8,7 +8,7 @@ describe('a hostile name', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
 
-  describe('that says itself what may not be asked', () => {
+  describe('that is itself forbidden', () => {
     beforeEach(async () => {
       world = await startHostileWorld();
     });
@@ -56,11 +56,11 @@ describe('a hostile name', () => {
     }
   });
 
-  describe('that turns', () => {
+  describe('that changes its address', () => {
     beforeEach(async () => {
       world = await startHostileWorld();
     });
-    /** Until it is asked something it is where it may be asked, and then it is not. */
+    /** Allowed until its first request, and forbidden from then on. */
     function rebind(addresses: readonly string[]): void {
       world.names.set('evil.test', () => (world.evil.asked.length === 0 ? ['127.0.0.1'] : addresses));
     }
@@ -116,18 +116,18 @@ describe('a hostile name', () => {
     }
   });
 
-  describe('that the DNS', () => {
+  describe('whose DNS answer', () => {
     beforeEach(async () => {
       world = await startHostileWorld({ timeoutMs: 1000 });
     });
-    it('does not know is unavailable', async () => {
+    it('is that it does not exist is unavailable', async () => {
       world.names.delete('evil.test');
       expect(await world.fails()).to.include({ code: 'unavailable', temporary: true });
       expect(world.evil.connections()).to.equal(0);
       await world.expectNoHarm();
     });
 
-    it('answers for too late holds nobody up whose name is known', async () => {
+    it('comes too late delays no host whose name is known', async () => {
       await world.resolveGood();
       world.harness.advance(600_000);
       let answer = (_addresses: readonly string[]): void => undefined;
@@ -145,7 +145,7 @@ describe('a hostile name', () => {
       await world.expectNoHarm();
     });
 
-    it('knows as what nobody is at is unavailable', async () => {
+    it('is an address where nothing listens is unavailable', async () => {
       const port = world.evil.port;
       await world.evil.stop();
       expect(await world.failsFor(`evil.test:${port}/app:v1`))
@@ -156,7 +156,7 @@ describe('a hostile name', () => {
     });
   });
 
-  it('that was known as public leads its token service to no private address', async () => {
+  it('that was public before cannot lead its token service to a private address', async () => {
     const policies: string[] = [];
     world = await startHostileWorld({
       send: async ({ url, policy }) => {

@@ -21,7 +21,7 @@ const GOOD = JSON.stringify(indexOf('linux/amd64'));
 const TYPE = ['Content-Type', INDEX] as const;
 const MEBIBYTE = 1024 * 1024;
 
-/** An index, compressed from 64 MiB to some kilobytes: nobody may ever unpack it. */
+/** An index, compressed from 64 MiB to some kilobytes: the program must never decompress it. */
 const BOMB = Buffer.from(`${GOOD.slice(0, -1)}${' '.repeat(64 * MEBIBYTE)}}`);
 
 type Row = readonly [what: string, speak: Speak, code: string];
@@ -41,7 +41,7 @@ describe('a hostile registry whose answer', () => {
     }
   }
 
-  describe('takes its time and', () => {
+  describe('arrives slowly and', () => {
     fails([
       ['never begins', silent, 'timeout'],
       ['has a status line that drips', drips('HTTP/1.1 200 OK', ' '), 'timeout'],
@@ -66,14 +66,14 @@ describe('a hostile registry whose answer', () => {
       expect((await world.fails()).message).to.include('within 0.3 s');
     });
 
-    it('comes from a server that accepts and says nothing is timeout', async () => {
+    it('comes from a server that accepts and sends nothing is timeout', async () => {
       world = await startHostileWorld({ timeoutMs: 300 });
       world.evil.greet(() => undefined);
       expect(await world.fails()).to.include({ code: 'timeout', temporary: true });
       await world.expectNoHarm();
     });
 
-    it('comes from one that drips at once is none', async () => {
+    it('comes from a server that drips from the start fails in time', async () => {
       world = await startHostileWorld({ timeoutMs: 300 });
       const drip = drips('', ' ');
       world.evil.greet((socket) => drip(socket, { method: '', target: '', headers: new Map(), text: '' }));
@@ -81,7 +81,7 @@ describe('a hostile registry whose answer', () => {
       await world.expectNoHarm();
     });
 
-    it('takes it for each of 32 children, but has only one deadline', async () => {
+    it('is slow for each of 32 children, but has only one deadline', async () => {
       world = await startHostileWorld({ timeoutMs: 300 });
       const manifests = Array.from({ length: 32 }, (_, index) => ({ mediaType: IMAGE, digest: sha256(`${index}`) }));
       const timers: NodeJS.Timeout[] = [];
@@ -127,12 +127,12 @@ describe('a hostile registry whose answer', () => {
       ['has 1,001 entries', many(1001), 'too-large'],
       ['has 40,000 entries', many(40_000, { digest: sha256('x') }), 'too-large'],
       ['has 100,000 entries', many(100_000), 'too-large'],
-      ['has 1,000 entries that are one', many(1000, { mediaType: IMAGE, digest: sha256('x') }), 'malformed'],
+      ['has 1,000 equal entries', many(1000, { mediaType: IMAGE, digest: sha256('x') }), 'malformed'],
     ]);
 
     for (const [what, speak] of [
       ['says so', sends(head(200, [['Content-Length', '100000000']]))],
-      ['does not say so', floods(head(200, []), ' ')],
+      ['does not state its length', floods(head(200, []), ' ')],
     ] as const) {
       it(`is a config blob of 100 MB and ${what}`, async () => {
         world = await startHostileWorld();
@@ -142,7 +142,7 @@ describe('a hostile registry whose answer', () => {
       });
     }
 
-    it('has 1,000 other children is asked for few of them', async () => {
+    it('has 1,000 other children leads to few requests', async () => {
       world = await startHostileWorld();
       const manifests = Array.from({ length: 1000 }, (_, index) => ({ mediaType: INDEX, digest: sha256(`${index}`) }));
       world.evil.on('/v2/app/manifests/v1', manifest({ schemaVersion: 2, manifests }));
@@ -165,7 +165,7 @@ describe('a hostile registry whose answer', () => {
       await world.expectNoHarm();
     });
 
-    it('nests what multiplies is asked for few of it', async () => {
+    it('has nested indexes that multiply leads to few requests', async () => {
       world = await startHostileWorld();
       let count = 0;
       world.evil.on('*', (socket, asked) => {
@@ -207,10 +207,10 @@ describe('a hostile registry whose answer', () => {
         says(200, [TYPE, ['Content-Encoding', 'identity'], ['Content-Encoding', 'gzip']], gzip),
         'malformed',
       ],
-      ['does not say so', says(200, [TYPE], gzip), 'malformed'],
-      ['says so and is not', encoded('gzip', Buffer.from(GOOD)), 'malformed'],
+      ['does not state its compression', says(200, [TYPE], gzip), 'malformed'],
+      ['states a compression that it does not have', encoded('gzip', Buffer.from(GOOD)), 'malformed'],
       [
-        'is so on its way only',
+        'is compressed for transfer only',
         sends(
           head(200, [TYPE, ['Transfer-Encoding', 'gzip, chunked']]),
           `${gzip.length.toString(16)}\r\n`,

@@ -18,7 +18,7 @@ describe('a controller with images of a hostile registry', () => {
   });
   afterEach(() => Promise.all([product.stop(), evil.stop(), canary.stop()]));
 
-  /** An index that names a platform as the hostile registry likes it, and others. */
+  /** An index that names a platform of the hostile registry's choice, and others. */
   function strange(...others: string[]): unknown {
     const index = indexOf(...others);
     for (const platform of [
@@ -34,7 +34,7 @@ describe('a controller with images of a hostile registry', () => {
     return index;
   }
 
-  /** Images by name, and what becomes of their look-up. */
+  /** Images by name, and the expected result of their lookup. */
   function images(): Readonly<Record<string, RegExp>> {
     const on = (name: string, speak: Parameters<HostileServer['on']>[1]) => evil.on(`/v2/${name}/manifests/v1`, speak);
     const config = { mediaType: EVIL, digest: sha256('x'), size: 1 };
@@ -73,7 +73,7 @@ describe('a controller with images of a hostile registry', () => {
 
   const host = () => `127.0.0.1:${evil.port}`;
 
-  it('gives pods what can be believed, and tells the rest in printable words without repeating it', async () => {
+  it('gives pods only plausible architectures, and reports the rest in printable words without repeating it', async () => {
     const failing = images();
     evil.on('/v2/believed/manifests/v1', manifest(strange('linux/amd64')));
     for (const name of [...Object.keys(failing), 'believed']) {

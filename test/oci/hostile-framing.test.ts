@@ -17,7 +17,7 @@ const GOOD = JSON.stringify(indexOf('linux/amd64'));
 const LENGTH = ['Content-Length', String(GOOD.length)] as const;
 const TYPE = ['Content-Type', INDEX] as const;
 
-describe('a hostile registry whose HTTP', () => {
+describe('a hostile registry whose HTTP answer', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
 
@@ -83,11 +83,11 @@ describe('a hostile registry whose HTTP', () => {
     ['has a status of 299', says(299, [], BODY), 'malformed'],
     ['offers choices', says(300, [['Location', '/x']], BODY), 'unsupported'],
     ['wants a proxy', says(305, [['Location', 'http://127.0.0.1/']], BODY), 'unsupported'],
-    ['wants a login at a proxy', says(407, [['Proxy-Authenticate', 'Basic realm="x"']], BODY), 'unsupported'],
+    ['requires a login at a proxy', says(407, [['Proxy-Authenticate', 'Basic realm="x"']], BODY), 'unsupported'],
     ['wants an upgrade', says(426, [['Upgrade', 'h2c']], BODY), 'unsupported'],
-    ['wants to be left alone for a year', says(429, [['Retry-After', '31536000']], BODY), 'rate-limited'],
+    ['asks for a pause of a year', says(429, [['Retry-After', '31536000']], BODY), 'rate-limited'],
     [
-      'wants to be left alone until the end of days',
+      'asks for a pause until the end of time',
       says(503, [['Retry-After', 'Fri, 31 Dec 9999 23:59:59 GMT']]),
       'unavailable',
     ],
@@ -128,7 +128,7 @@ describe('a hostile registry whose HTTP', () => {
     });
   }
 
-  describe('answers what was not asked: a second answer', () => {
+  describe('contains a second answer that nobody asked for', () => {
     const other = response(200, [TYPE], JSON.stringify(indexOf('linux/s390x')));
     const first = response(200, [TYPE], GOOD);
     const seconds: readonly (readonly [what: string, speak: Speak])[] = [
@@ -136,7 +136,7 @@ describe('a hostile registry whose HTTP', () => {
       ['after its last chunk', sends(chunked(), chunk, '0\r\n\r\n', other)],
       ['as a redirect', sends(first, response(302, [['Location', 'http://169.254.169.254/']]))],
       ['as a challenge', sends(first, response(401, [['WWW-Authenticate', 'Basic realm="x"']]))],
-      ['that is none', sends(first, Buffer.alloc(1000, 'x'))],
+      ['that is not an answer', sends(first, Buffer.alloc(1000, 'x'))],
       [
         'a moment later',
         (socket) => {
@@ -150,13 +150,13 @@ describe('a hostile registry whose HTTP', () => {
       ],
     ];
     for (const [what, speak] of seconds) {
-      it(`${what} is nobody's`, async () => {
+      it(`${what} reaches no other request`, async () => {
         world = await startHostileWorld();
         world.evil.on('*', speak);
         const third = response(200, [TYPE], JSON.stringify(indexOf('linux/riscv64')));
         world.evil.on('/v2/next/manifests/v1', (socket) => void socket.write(third));
         for (let round = 0; round < 5; round += 1) {
-          // The first may fail, as what belongs to it may not be clear. What comes next is its own answer.
+          // The first may fail, because it may be unclear what belongs to it. The next one must get its own answer.
           const answer = await world.resolve(`app:v${round}`).catch(() => undefined);
           expect(answer?.platforms ?? []).to.not.deep.include({ os: 'linux', architecture: 's390x' });
           world.harness.advance(600_000);

@@ -9,7 +9,9 @@ import { says } from '../support/hostile-registry.ts';
 import { type HostileWorld, manifest, putSingle, startHostileWorld } from '../support/hostile-world.ts';
 import { IMAGE, indexOf, sha256 } from './server.ts';
 
-/** What the API server takes for a toleration's value: a label's (apimachinery, IsValidLabelValue). */
+/**
+ * The form that the API server requires of a toleration's value: that of a label's (apimachinery, IsValidLabelValue).
+ */
 const LABEL_VALUE = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const PRINTABLE = /^[\x20-\x7e]{1,1000}$/;
 
@@ -83,7 +85,7 @@ describe('a hostile registry that names a platform', () => {
   });
   afterEach(() => world.stop());
 
-  /** The values that a pod with the image would be patched with, having checked everything on the way there. */
+  /** Returns the values that a pod with the image would be patched with, after checking every step on the way. */
   function patched(image: string, platforms: Awaited<ReturnType<HostileWorld['resolve']>>['platforms']): string[] {
     const decision = decide(input({ [image]: { kind: 'known', platforms } }));
     if (decision.kind !== 'place') return [];
@@ -110,7 +112,7 @@ describe('a hostile registry that names a platform', () => {
       }
       return patched(world.hosts.evil, platforms);
     } catch (error) {
-      // It is asked again, and its failure looked at.
+      // The lookup failed. It is repeated to check its error code.
       if (error instanceof Error && error.name === 'AssertionError') throw error;
       expect((await world.fails()).code).to.be.oneOf(['malformed', 'unsupported']);
       return undefined;
@@ -176,7 +178,7 @@ describe('a hostile registry that names a platform', () => {
     });
   }
 
-  it('a thousand times, each another, is not believed', async () => {
+  it('a thousand times, each a different one, is not believed', async () => {
     const names = Array.from({ length: 1000 }, (_, index) => `os${index}/amd64`);
     world.evil.on('/v2/app/manifests/v1', manifest(indexOf(...names)));
     expect(await world.fails()).to.include({ code: 'too-large', temporary: false });

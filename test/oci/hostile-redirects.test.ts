@@ -15,12 +15,12 @@ describe('a hostile registry that redirects', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
 
-  /** A place to go to; CANARY and EVIL stand for the ports of those. */
+  /** A redirect; CANARY and EVIL stand for the ports of those servers. */
   const redirect = (location: string): HeaderLines => [
     ['Location', location.replaceAll('CANARY', String(world.canary.port)).replaceAll('EVIL', String(world.evil.port))],
   ];
 
-  describe('to what nobody may reach', () => {
+  describe('to a forbidden host', () => {
     beforeEach(async () => {
       world = await startHostileWorld();
     });
@@ -104,7 +104,7 @@ describe('a hostile registry that redirects', () => {
       ['no address'],
     ];
     for (const addresses of named) {
-      it(`by a name of ${addresses.join(' and ')}, without telling the address`, async () => {
+      it(`by a name of ${addresses.join(' and ')}, without revealing the address`, async () => {
         world.names.set('innocent.test', addresses);
         world.evil.on('*', says(307, redirect('http://innocent.test:CANARY/')));
         const error = await world.fails();
@@ -141,14 +141,14 @@ describe('a hostile registry that redirects', () => {
       ['http://xn--/', 'malformed'],
     ];
     for (const [location, code] of schemes) {
-      it(`or what is none: ${location} is ${code}`, async () => {
+      it(`or to something invalid: ${location} is ${code}`, async () => {
         world.evil.on('*', says(301, redirect(location)));
         expect(await world.fails()).to.include({ code, temporary: false });
         await world.expectNoHarm();
       });
     }
 
-    it('without saying whereto', async () => {
+    it('without a location', async () => {
       world.evil.on('*', says(302));
       expect(await world.fails()).to.include({ code: 'malformed', temporary: false });
       await world.expectNoHarm();
@@ -199,7 +199,7 @@ describe('a hostile registry that redirects', () => {
       await world.expectNoHarm();
     });
 
-    it('and five times are followed, six are not', async () => {
+    it('and five redirects are followed, six are not', async () => {
       const end = manifest(indexOf('linux/amd64'));
       for (const [image, hops] of [
         ['five', 5],
@@ -240,7 +240,7 @@ describe('a hostile registry that redirects', () => {
       world = await startHostileWorld({ reachable: true });
     });
     const challenged = says(401, [['WWW-Authenticate', 'Basic realm="x"']]);
-    /** The hostile registry makes sure that it is sent its own login before it redirects. */
+    /** The hostile registry requires its own login before it redirects. */
     function redirectHolders(location: string): void {
       world.evil.on('*', (socket, asked) => {
         const speak = asked.headers.has('authorization') ? says(302, redirect(location)) : challenged;
@@ -248,7 +248,7 @@ describe('a hostile registry that redirects', () => {
       });
     }
 
-    it('brings it no login: neither its own nor the first one', async () => {
+    it('gives it no login: neither its own nor the first one', async () => {
       redirectHolders(`http://${world.hosts.bank}/v2/vault/manifests/v1`);
       expect(await world.fails()).to.include({ code: 'denied' });
       expect(strayed(world.evil, EVIL_LOGIN)).to.have.length(1);
@@ -261,7 +261,7 @@ describe('a hostile registry that redirects', () => {
       await world.expectNoHarm();
     });
 
-    it('on another port of the same host brings it no login', async () => {
+    it('on another port of the same host gives it no login', async () => {
       redirectHolders(`http://evil.test:${world.canary.port}/v2/app/manifests/v1`);
       await world.resolve().catch(() => undefined);
       expect(world.canary.asked.length).to.be.greaterThan(0);
@@ -280,9 +280,9 @@ describe('a hostile registry that redirects', () => {
       await world.expectNoHarm();
     });
 
-    it('which asks for a token at http is refused, as nobody named it insecure', async () => {
+    it('which names a token service on http is refused, because the operator did not name it as insecure', async () => {
       world.bank.on('*', says(401, [['WWW-Authenticate', `Bearer realm="http://${world.hosts.bank}/token"`]]));
-      // The same server, under a name that the configuration does not know.
+      // The same server, under a name that the configuration does not have.
       world.evil.on('*', says(302, redirect(`http://evil.test:${world.bank.port}/v2/vault/manifests/v1`)));
       expect(await world.fails()).to.include({ code: 'forbidden-address' });
       expect(world.bank.asked.length).to.be.greaterThan(0);

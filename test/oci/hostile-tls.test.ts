@@ -10,7 +10,7 @@ import {
 } from '../support/hostile-world.ts';
 import { indexOf } from './server.ts';
 
-describe('a hostile registry that nobody named as insecure', () => {
+describe('a hostile registry that the operator did not name as insecure', () => {
   let world: HostileWorld;
   beforeEach(async () => {
     world = await startHostileWorld({ tls: 'verified', reachable: true });
@@ -19,7 +19,7 @@ describe('a hostile registry that nobody named as insecure', () => {
 
   const good = manifest(indexOf('linux/amd64'));
   const json = (value: unknown) => says(200, [['Content-Type', 'application/json']], JSON.stringify(value));
-  /** Challenges whoever holds no token, on every host of the server. */
+  /** Challenges every request without a token, on every host of the server. */
   function challenge(realm: string): void {
     const refusal = says(401, [['WWW-Authenticate', `Bearer realm="${realm}"`]]);
     world.evil.on('*', (socket, asked) => {
@@ -33,7 +33,7 @@ describe('a hostile registry that nobody named as insecure', () => {
       .filter(({ headers }) => headers.get('host') === `${host}:${world.evil.port}`)
       .map(({ target, headers }) => `${target.split('?')[0]} ${headers.get('authorization') ?? '-'}`);
 
-  it('names no token service on http, however near', async () => {
+  it('cannot name a token service on http, however near', async () => {
     for (const host of [world.hosts.bank, `evil.test:${world.bank.port}`, `127.0.0.1:${world.bank.port}`]) {
       challenge(`http://${host}/token`);
       expect(await world.fails(), host).to.include({ code: 'forbidden-address', temporary: false });
@@ -43,7 +43,7 @@ describe('a hostile registry that nobody named as insecure', () => {
     await world.expectNoHarm();
   });
 
-  it('names one on https at another host, which is brought the login of who named it', async () => {
+  it('can name one on https at another host, which gets the login for the first host', async () => {
     challenge(`https://other.test:${world.evil.port}/token`);
     expect(await world.resolve())
       .to.have.property('platforms')
@@ -52,7 +52,7 @@ describe('a hostile registry that nobody named as insecure', () => {
     await world.expectNoHarm();
   });
 
-  it('redirects to where a token is wanted, which is asked for as nobody', async () => {
+  it('redirects to a host that requires a token, which is requested anonymously', async () => {
     challenge(`https://other.test:${world.evil.port}/token`);
     const target = '/v2/mirror/manifests/v1';
     const path = '/v2/app/manifests/v1';
@@ -66,14 +66,14 @@ describe('a hostile registry that nobody named as insecure', () => {
   });
 
   it('redirects to http, which is refused', async () => {
-    // The bank's server, under a name that the configuration does not know.
+    // The bank's server, under a name that the configuration does not have.
     world.evil.on('*', says(302, [['Location', `http://evil.test:${world.bank.port}/v2/`]]));
     expect(await world.fails()).to.include({ code: 'forbidden-address', temporary: false });
     expect(world.bank.asked).to.deep.equal([]);
     await world.expectNoHarm();
   });
 
-  it('redirects to a registry on http that the operator named, which is asked as nobody', async () => {
+  it('redirects to a registry on http that the operator named, which is asked anonymously', async () => {
     world.evil.on('*', says(302, [['Location', `http://${world.hosts.bank}/v2/`]]));
     expect(await world.fails()).to.include({ code: 'denied' });
     expect(world.bank.asked.map(({ target, headers }) => [target, headers.has('authorization')])).to.deep.equal([
@@ -96,12 +96,12 @@ describe('a hostile registry that nobody named as insecure', () => {
     await world.expectNoHarm();
   });
 
-  it('speaks no TLS, and is not asked without', async () => {
+  it('that does not speak TLS is not asked over plain http', async () => {
     expect(await world.failsFor(`other.test:${world.canary.port}/app:v1`)).to.include({ code: 'unavailable' });
     expect(world.canary.asked).to.deep.equal([]);
   });
 
-  it('says nothing after the handshake has begun, and ends in time', async () => {
+  it('that sends nothing after the handshake has begun leads to a timely end', async () => {
     await world.stop();
     world = await startHostileWorld({ tls: 'verified', reachable: true, timeoutMs: 300 });
     world.bank.greet(() => undefined);

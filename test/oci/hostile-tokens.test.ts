@@ -14,11 +14,11 @@ import { indexOf } from './server.ts';
 
 const JSON_TYPE = [['Content-Type', 'application/json']] as const;
 
-describe('a hostile registry that wants a token', () => {
+describe('a hostile registry that requires a token', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
 
-  /** Challenges whoever holds no token, naming a realm; CANARY, BANK and EVIL stand for ports. */
+  /** Challenges every request without a token and names a realm; CANARY, BANK and EVIL stand for ports. */
   function challenge(realm: string, more = ''): void {
     const named = realm
       .replaceAll('CANARY', String(world.canary.port))
@@ -33,7 +33,7 @@ describe('a hostile registry that wants a token', () => {
   }
   const token = (value: unknown): Speak => says(200, JSON_TYPE, JSON.stringify(value));
 
-  describe('of a realm that may not be asked', () => {
+  describe('from a forbidden realm', () => {
     beforeEach(async () => {
       world = await startHostileWorld();
     });
@@ -93,7 +93,7 @@ describe('a hostile registry that wants a token', () => {
     });
   });
 
-  describe('of a realm that is named where it has led, after its own challenge was answered', () => {
+  describe('from a realm that a redirect names, after its own challenge was answered', () => {
     beforeEach(async () => {
       world = await startHostileWorld();
     });
@@ -124,12 +124,12 @@ describe('a hostile registry that wants a token', () => {
     }
   });
 
-  describe('of a realm at another host', () => {
+  describe('from a realm at another host', () => {
     beforeEach(async () => {
       world = await startHostileWorld();
     });
 
-    it('brings that its own login, and never what is known of the other', async () => {
+    it('sends that host its own login, and never what is known of the other', async () => {
       challenge('http://bank.test:BANK/token');
       world.bank.on('/token', token({ token: 't' }));
       expect(await world.resolve())
@@ -142,7 +142,7 @@ describe('a hostile registry that wants a token', () => {
       expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
     });
 
-    it('asks that for our own scope, whatever the challenge says', async () => {
+    it("requests the program's own scope, whatever the challenge says", async () => {
       challenge('http://bank.test:BANK/token?scope=repository:vault:pull&x=y', ',scope="repository:vault:pull,push"');
       world.bank.on('/token', token({ token: 't' }));
       await world.resolve();
@@ -151,7 +151,7 @@ describe('a hostile registry that wants a token', () => {
       expect(searchParams.get('x')).to.equal('y');
     });
 
-    it('does not smuggle a second request by its service', async () => {
+    it('does not smuggle a second request by its service name', async () => {
       challenge('http://bank.test:BANK/token', ',service="a b&scope=repository:vault:pull%0d%0aX: y#z"');
       world.bank.on('/token', token({ token: 't' }));
       await world.resolve();
@@ -163,15 +163,19 @@ describe('a hostile registry that wants a token', () => {
     });
   });
 
-  describe('that is none', () => {
+  describe('that is invalid', () => {
     const answers: readonly (readonly [what: string, speak: Speak, code: string])[] = [
-      ['a page of something internal', token({ AccessKeyId: BODY, Token: BODY, secret: { token: BODY } }), 'malformed'],
+      [
+        'the page of an internal service',
+        token({ AccessKeyId: BODY, Token: BODY, secret: { token: BODY } }),
+        'malformed',
+      ],
       ['a line break', token({ token: 'a\r\nX-Injected: yes' }), 'malformed'],
       ['a bare line feed', token({ token: 'a\nb' }), 'malformed'],
       ['a line break at its end', token({ token: 'a\n' }), 'malformed'],
       ['a NUL', token({ token: 'a\0b' }), 'malformed'],
       ['a space', token({ token: 'a b' }), 'malformed'],
-      ['letters of no header', token({ token: 'tökén' }), 'malformed'],
+      ['letters that a header cannot contain', token({ token: 'tökén' }), 'malformed'],
       ['an escape sequence', token({ token: '\u001b[31m' }), 'malformed'],
       ['nothing', token({ token: '' }), 'malformed'],
       ['null', token({ token: null }), 'malformed'],
@@ -180,28 +184,28 @@ describe('a hostile registry that wants a token', () => {
       ['an object', token({ token: { toString: 't' } }), 'malformed'],
       ['a list of tokens', token([{ token: 't' }]), 'malformed'],
       ['a string', token('t'), 'malformed'],
-      ['of 70,000 characters', token({ token: 't'.repeat(70_000) }), 'malformed'],
-      ['of 300,000 characters', token({ token: 't'.repeat(300_000) }), 'too-large'],
+      ['70,000 characters', token({ token: 't'.repeat(70_000) }), 'malformed'],
+      ['300,000 characters', token({ token: 't'.repeat(300_000) }), 'too-large'],
       ['HTML', says(200, [['Content-Type', 'text/html']], `<h1>${BODY}</h1>`), 'malformed'],
-      ['no JSON', says(200, JSON_TYPE, `{"token":"${BODY}`), 'malformed'],
-      ['compressed', says(200, [['Content-Encoding', 'gzip']], 'x'), 'malformed'],
+      ['broken JSON', says(200, JSON_TYPE, `{"token":"${BODY}`), 'malformed'],
+      ['a compressed body', says(200, [['Content-Encoding', 'gzip']], 'x'), 'malformed'],
       ['nothing at all', says(204), 'unsupported'],
       ['a refusal', says(401, [['WWW-Authenticate', 'Bearer realm="http://evil.test/token"']], BODY), 'denied'],
       ['another refusal', says(403, [], BODY), 'denied'],
-      ['not there', says(404, [], BODY), 'denied'],
-      ['a teapot', says(418, [], BODY), 'unsupported'],
-      ['an accident', says(500, [], BODY), 'unavailable'],
+      ['a 404', says(404, [], BODY), 'denied'],
+      ['a 418', says(418, [], BODY), 'unsupported'],
+      ['a 500', says(500, [], BODY), 'unavailable'],
       ['a status of its own', says(999, [], BODY), 'unavailable'],
-      ['a limit', says(429, [['Retry-After', '999999999']], BODY), 'rate-limited'],
+      ['a rate limit', says(429, [['Retry-After', '999999999']], BODY), 'rate-limited'],
       ['a body without end', floods(head(200, []), `{"token":"${BODY}"}`), 'too-large'],
       ['a refusal without end', floods(head(403, []), BODY), 'denied'],
-      ['a drip', drips(head(200, []), ' '), 'timeout'],
+      ['a body that drips', drips(head(200, []), ' '), 'timeout'],
       ['a header that drips', drips('HTTP/1.1 200 OK\r\nX: ', 'x'), 'timeout'],
       ['silence', silent, 'timeout'],
       ['a lost connection', (socket) => socket.destroy(), 'unavailable'],
     ];
     for (const [what, speak, code] of answers) {
-      it(`but ${what} is ${code}`, async () => {
+      it(`as ${what} is ${code}`, async () => {
         world = await startHostileWorld(code === 'timeout' ? { timeoutMs: 300 } : {});
         challenge('http://evil.test:EVIL/token');
         world.evil.on('/token', speak);
@@ -221,7 +225,7 @@ describe('a hostile registry that wants a token', () => {
       challenge('http://evil.test:EVIL/token');
     });
     for (const expiry of [-1, 0, 1e-9, 1e308, 1_000_000_000, '300', 'soon', null, [], {}, true]) {
-      it(`of ${JSON.stringify(expiry)} is believed for an hour at most`, async () => {
+      it(`of ${JSON.stringify(expiry)} is used for an hour at most`, async () => {
         world.evil.on('/token', token({ token: 't', expires_in: expiry, issued_at: '9999-01-01T00:00:00Z' }));
         await world.resolve('app:v1');
         world.harness.advance(3_600_000);
@@ -254,14 +258,14 @@ describe('a hostile registry that wants a token', () => {
       ['with a thousand headers', Array.from({ length: 900 }, () => 'Bearer')],
       ['with a quote that does not end', ['Bearer realm="http://x.test/']],
       ['with a quote of backslashes', [`Bearer realm="${'\\'.repeat(8001)}`]],
-      ['for a scheme that nobody knows', ['Negotiate YII=, Digest realm="x", AWS4-HMAC-SHA256']],
+      ['for an unknown scheme', ['Negotiate YII=, Digest realm="x", AWS4-HMAC-SHA256']],
     ];
     for (const [what, lines] of challenges) {
       it(`${what} is denied`, async () => {
         const headers = lines.map((line) => ['WWW-Authenticate', line] as const);
         world.evil.on('*', says(401, headers, BODY));
         const { code } = await world.fails();
-        // A head of more than 16 KiB is not read.
+        // A header block of more than 16 KiB is not read.
         expect(code).to.be.oneOf(lines.length > 100 ? ['denied', 'malformed'] : ['denied']);
         expect(strayed(world.evil, EVIL_LOGIN)).to.deep.equal([]);
         expect(world.evil.asked.length).to.be.at.most(4);

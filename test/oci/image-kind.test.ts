@@ -25,13 +25,13 @@ describe('whether an image is an index', () => {
   const image = (rest: string): string => `${server.host}/${rest}`;
   const resolve = (rest: string, access = VOLUME) => harness.resolver.resolve(image(rest), access, never);
 
-  it('is said of an index, of one with a single entry too', async () => {
+  it('is known of an index, even one with a single entry', async () => {
     server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
     expect(await resolve('app:v1')).to.deep.include({ platforms, isIndex: true });
     expect(harness.resolver.known(image('app:v1'), VOLUME)).to.deep.equal({ platforms, isIndex: true });
   });
 
-  it('is said of a single manifest', async () => {
+  it('is known of a single manifest', async () => {
     putImage(server, 'app', 'arm64', 'v1');
     expect(await resolve('app:v1')).to.deep.include({ platforms, isIndex: false });
     expect(harness.resolver.known(image('app:v1'), VOLUME)).to.deep.equal({ platforms, isIndex: false });
@@ -45,11 +45,11 @@ describe('whether an image is an index', () => {
   const singles: readonly [what: string, manifest: () => object, expected: boolean][] = [
     ['an artifact', () => ({ artifactType: 'application/model', config: empty }), true],
     ['an image that names no platform', () => ({ config: config({}) }), true],
-    ['an image for a platform that is unknown', () => ({ config: config({ os: 'unknown', architecture: 'x' }) }), true],
+    ['an image for an unknown platform', () => ({ config: config({ os: 'unknown', architecture: 'x' }) }), true],
     ['an empty index', () => ({ manifests: [], config: undefined, layers: undefined }), false],
   ];
   for (const [what, manifest, expected] of singles) {
-    it(`is said of ${what}, which has no platforms`, async () => {
+    it(`is known of ${what}, which has no platforms`, async () => {
       const body = { schemaVersion: 2, layers: [], ...manifest() };
       server.put('data', 'manifests', JSON.parse(JSON.stringify(body)), { tag: 'v1', type: 'x/y' });
       const error: unknown = await resolve('data:v1').catch((reason: unknown) => reason);
@@ -59,7 +59,7 @@ describe('whether an image is an index', () => {
     });
   }
 
-  it('is not said of an index whose entry names no platform', async () => {
+  it('is unknown for an index whose entry names no platform', async () => {
     const child = server.put(
       'data',
       'manifests',
@@ -72,8 +72,8 @@ describe('whether an image is an index', () => {
     expect(error).to.be.instanceOf(ImageError).and.to.have.property('isSingleManifest', false);
   });
 
-  describe('is not known of what an earlier version remembered', () => {
-    /** A tag and its digest, as they are in a file of an earlier version. */
+  describe('is unknown for an entry of an earlier version', () => {
+    /** A tag and its digest, as the file of an earlier version has them. */
     const remembered = () => {
       const digest = server.put('old', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
       const found = { platforms, skipped: [] };
@@ -84,7 +84,7 @@ describe('whether an image is an index', () => {
       return digest;
     };
 
-    it('which answers containers, and nobody is asked', async () => {
+    it('which answers for containers without a request', async () => {
       const digest = remembered();
       expect(harness.resolver.known(image('old:v1'), CONTAINER)).to.deep.equal({ platforms });
       await resolve('old:v1', CONTAINER);
@@ -93,7 +93,7 @@ describe('whether an image is an index', () => {
     });
 
     for (const name of ['old:v1', 'old@']) {
-      it(`and is asked for once where ${name === 'old:v1' ? 'a tag' : 'a digest'} is of a volume, with one GET`, async () => {
+      it(`and is looked up once if ${name === 'old:v1' ? 'a tag' : 'a digest'} is used as a volume, with one GET`, async () => {
         const digest = remembered();
         const wanted = name === 'old:v1' ? name : `${name}${digest}`;
         expect(harness.resolver.known(image(wanted), VOLUME)).to.equal(undefined);
@@ -106,7 +106,7 @@ describe('whether an image is an index', () => {
       });
     }
 
-    it('and is no answer for a volume while the registry is away', async () => {
+    it('and does not answer for a volume while the registry is away', async () => {
       remembered();
       server.on(`/v2/old/manifests/v1`, (_request, response) => void response.writeHead(503).end());
       await resolve('old:v1').catch(() => undefined);

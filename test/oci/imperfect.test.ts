@@ -22,7 +22,7 @@ const SCHEMA1 = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
 describe('an image that is not perfect', () => {
   let server: ScriptedServer;
   let harness: Harness;
-  /** A second registry, where there is one. */
+  /** A second registry, for some of the tests. */
   let other: ScriptedServer | undefined;
   beforeEach(async () => {
     other = undefined;
@@ -65,7 +65,7 @@ describe('an image that is not perfect', () => {
 
   describe('because it is of schema 1 and signed', () => {
     const body = JSON.stringify({ schemaVersion: 1, name: 'app', fsLayers: [], signatures: [{ signature: 'x' }] });
-    // Computed over the body without its signatures.
+    // The digest is computed over the body without its signatures.
     const published = sha256('the payload');
     for (const [by, rest] of [
       ['by its tag', 'app:v1'],
@@ -81,7 +81,7 @@ describe('an image that is not perfect', () => {
       }
     }
 
-    it('is not what anything is taken for whose digest is wrong', async () => {
+    it('is not accepted as anything if its digest is wrong', async () => {
       const other = JSON.stringify({ schemaVersion: 2, mediaType: INDEX, manifests: [good] });
       server.on('*', reply(200, { 'content-type': INDEX, 'docker-content-digest': published }, other));
       expect(await failure()).to.include({ code: 'malformed' });
@@ -91,7 +91,7 @@ describe('an image that is not perfect', () => {
   type Entry = () => unknown;
   const bad: [what: string, entry: Entry, reason: RegExp, code: string][] = [
     [
-      'with a digest of an algorithm that nobody has',
+      'with a digest of an unknown algorithm',
       () => ({ ...good, digest: `blake3:${'a'.repeat(64)}`, platform: { os: 'linux', architecture: 'arm64' } }),
       /^an entry without a digest that can be verified$/,
       'malformed',
@@ -133,7 +133,7 @@ describe('an image that is not perfect', () => {
     ['is answered with 500', 500, 'unavailable'],
     ['is answered with 503', 503, 'unavailable'],
     ['takes too long', 408, 'timeout'],
-    ['meets the limit of requests', 429, 'rate-limited'],
+    ['meets the rate limit', 429, 'rate-limited'],
   ];
   for (const [what, status, code] of passing) {
     it(`because of an entry that ${what} is asked again: that is not a verdict`, async () => {
@@ -142,14 +142,14 @@ describe('an image that is not perfect', () => {
     });
   }
 
-  it('because of an entry that is not what its digest says is an error: something in between has changed it', async () => {
+  it('because of an entry whose digest is wrong is an error: something changed it on the way', async () => {
     const digest = sha256('something else');
     server.on(`/v2/app/manifests/${digest}`, reply(200, { 'content-type': IMAGE }, '{"config":{}}'));
     put({ mediaType: IMAGE, digest, size: 1 }, good);
     expect(await failure()).to.include({ code: 'malformed' });
   });
 
-  it('because one registry mislabels an entry is not so for another', async () => {
+  it('because one registry mislabels an entry is accepted from another', async () => {
     const second = await startServer();
     other = second;
     const digest = putImage(server, 'app', 'arm64');
@@ -174,7 +174,7 @@ describe('an image that is not perfect', () => {
     expect(platforms).to.have.length(2);
   });
 
-  it('because a mirror refuses an entry is asked for at the source', async () => {
+  it('because a mirror refuses an entry is requested from the source', async () => {
     const mirror = await startServer();
     other = mirror;
     const entry = { mediaType: IMAGE, digest: putImage(server, 'app', 'arm64'), size: 1 };
@@ -196,7 +196,7 @@ describe('an image that is not perfect', () => {
     ['lacks', () => ({ mediaType: IMAGE, digest: sha256('gone'), size: 1 })],
     ['refuses', () => putAnswer(403)],
   ] as const) {
-    it(`because the registry ${what} an entry is known by its digest, too, and asked for again after a while`, async () => {
+    it(`because the registry ${what} an entry is known by its digest, too, and looked up again after a while`, async () => {
       const digest = put(entry(), good);
       const image = `${server.host}/app@${digest}`;
       await resolve(`app@${digest}`);
@@ -208,7 +208,7 @@ describe('an image that is not perfect', () => {
       expect(harness.resolver.known(image, ANYONE)).to.equal(undefined);
       await resolve(`app@${digest}`);
       expect(server.asked.length).to.be.greaterThan(asked);
-      // Nor does an outage take back what was known.
+      // An outage does not remove what was known either.
       server.on('*', reply(503));
       server.on(`/v2/app/manifests/${digest}`, reply(503));
       harness.advance(600_000);
@@ -217,13 +217,13 @@ describe('an image that is not perfect', () => {
     });
   }
 
-  it('because its digests are of sha384, as container runtimes know it, runs on what it says', async () => {
+  it('because its digests are of sha384, as container runtimes accept it, runs on its platforms', async () => {
     put({ ...good, digest: `sha384:${'a'.repeat(96)}` });
     expect((await resolve()).platforms).to.have.length(1);
   });
 
   for (const status of [501, 405]) {
-    it(`because its registry answers HEAD with ${status} is asked for with GET, from then on at once`, async () => {
+    it(`because its registry answers HEAD with ${status} is requested with GET, from then on at once`, async () => {
       const body = JSON.stringify({ schemaVersion: 2, mediaType: INDEX, manifests: [good] });
       server.on('/v2/app/manifests/v1', (request, response) => {
         const answer =

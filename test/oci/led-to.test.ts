@@ -30,7 +30,7 @@ const manifest = JSON.stringify({
 });
 const ARM64 = [{ os: 'linux', architecture: 'arm64' }];
 
-describe('where a registry leads to', () => {
+describe('a host to which a registry redirects', () => {
   let registry: ScriptedServer;
   let store: ScriptedServer;
   let harness: Harness;
@@ -51,7 +51,7 @@ describe('where a registry leads to', () => {
   function blobsAt(scheme: 'http' | 'https'): void {
     registry.on(`/v2/app/blobs/${sha256(config)}`, reply(307, { location: `${scheme}://${store.host}/blob` }));
   }
-  /** Without the store, loopback is forbidden there: the tests say so, or name it. */
+  /** Loopback is forbidden at redirect targets unless they are named, so these tests need a store. */
   function start(insecure: readonly string[], more: Partial<ResolverOptions> = {}): void {
     harness = startResolver(insecure, { addresses: { allow: ['127.0.0.1/32'] }, ...more });
   }
@@ -61,14 +61,14 @@ describe('where a registry leads to', () => {
     return error instanceof ImageError ? error : expect.fail(String(error));
   }
 
-  it('over TLS, with a certificate that nobody can verify, is asked where registries.insecure names it', async () => {
+  it('over TLS, with an unverifiable certificate, is asked if registries.insecure names it', async () => {
     await startStore(tls);
     blobsAt('https');
     start([registry.host, store.host]);
     expect((await resolve()).platforms).to.deep.equal(ARM64);
   });
 
-  it('over TLS, with such a certificate, is named with the key that opens it', async () => {
+  it('over TLS, with such a certificate, is refused with the key that allows it', async () => {
     await startStore(tls);
     blobsAt('https');
     start([registry.host]);
@@ -86,7 +86,7 @@ describe('where a registry leads to', () => {
     expect((await resolve()).platforms).to.deep.equal(ARM64);
   });
 
-  it('over plain http is asked though it is called https, where registries.insecure names it', async () => {
+  it('over plain http is asked even with an https URL, if registries.insecure names it', async () => {
     await startStore();
     blobsAt('https');
     start([registry.host, store.host]);
@@ -105,7 +105,7 @@ describe('where a registry leads to', () => {
     expect(store.asked).to.deep.equal([]);
   });
 
-  it('is asked where the registry itself can be verified', async () => {
+  it('is asked if the registry itself can be verified', async () => {
     const stranger = createAuthority('stranger').issue('127.0.0.1', ['127.0.0.1']);
     await startStore({ cert: stranger.certificate, key: stranger.key });
     blobsAt('https');
@@ -113,14 +113,14 @@ describe('where a registry leads to', () => {
     expect((await resolve()).platforms).to.deep.equal(ARM64);
   });
 
-  it('may be on loopback where the operator named it and the registry', async () => {
+  it('may be on loopback if the operator named it and the registry', async () => {
     await startStore();
     blobsAt('http');
     start([registry.host, store.host], { addresses: {} });
     expect((await resolve()).platforms).to.deep.equal(ARM64);
   });
 
-  /** How each host is asked: its policy for addresses, and its trust. */
+  /** How each host is asked: its address policy, and its trust. */
   async function askedThrough(insecure: readonly string[], hops: Record<string, string>): Promise<string[]> {
     await startStore();
     const asked: string[] = [];
@@ -136,7 +136,7 @@ describe('where a registry leads to', () => {
     return asked;
   }
 
-  it('is known by its port, also where that is the usual one and a URL drops it', async () => {
+  it('is recognised by its port, even if that is the default one, which a URL drops', async () => {
     const hops = { 'registry.test': 'https://store.test/blob', 'store.test': 'http://old.test/blob' };
     expect(await askedThrough(['registry.test', 'store.test:443', 'old.test:80'], hops)).to.deep.equal([
       'registry.test configured insecure',
@@ -145,7 +145,7 @@ describe('where a registry leads to', () => {
     ]);
   });
 
-  it('may not be on loopback where a registry that nobody named leads there', async () => {
+  it('may not be on loopback if the operator did not name the registry', async () => {
     const hops = { 'registry.test': 'http://store.test/blob' };
     expect(await askedThrough(['store.test'], hops)).to.deep.equal([
       'registry.test registry verified',
@@ -164,13 +164,13 @@ describe('where a registry leads to', () => {
       });
     }
     const verified = { authorities: () => [authority.certificate] };
-    /** Another authority than the one of the registry. */
+    /** Another authority than that of the registry. */
     function unverifiable(): ServerOptions {
       const { certificate, key } = createAuthority('stranger').issue('127.0.0.1', ['127.0.0.1']);
       return { cert: certificate, key };
     }
 
-    it('over plain http is refused, also where it is named, with the key that opens it', async () => {
+    it('over plain http is refused, even if it is named, with the key that allows it', async () => {
       await startStore();
       challengeAt(`http://${store.host}/token`);
       start([store.host], verified);
@@ -183,7 +183,7 @@ describe('where a registry leads to', () => {
       expect((await resolve()).platforms).to.deep.equal(ARM64);
     });
 
-    it('with a certificate that nobody can verify is refused, with the keys that open it', async () => {
+    it('with an unverifiable certificate is refused, with the keys that allow it', async () => {
       await startStore(unverifiable());
       challengeAt(`https://${store.host}/token`);
       start([store.host], verified);

@@ -22,7 +22,7 @@ const RIGHT = basic('right:x');
 describe('several logins for one image', () => {
   let server: ScriptedServer;
   let harness: Harness;
-  /** What the token service says, by who asks. */
+  /** The token service's answers, by login. */
   let says: Map<string, Answer>;
   beforeEach(async () => {
     server = await startServer();
@@ -83,7 +83,7 @@ describe('several logins for one image', () => {
     });
   }
 
-  it('are all tried where the registry itself answers something else to the first', async () => {
+  it('are all tried if the registry itself answers something else to the first', async () => {
     const body = JSON.stringify(indexOf('linux/amd64'));
     for (const answer of [reply(405), reply(409), reply(302), reply(302, { location: '/v2/app/manifests/v1' })]) {
       server.on('/v2/app/manifests/v1', (request, response) => {
@@ -97,13 +97,13 @@ describe('several logins for one image', () => {
     }
   });
 
-  it('are not tried on while the registry itself fails: an outage gets no more requests than it needs', async () => {
+  it('are not tried further while the registry itself fails: an outage gets no more requests than needed', async () => {
     server.on('/v2/app/manifests/v1', reply(503));
     expect(await failure()).to.include({ code: 'unavailable' });
     expect(server.asked).to.have.length(1);
   });
 
-  it('say what the first of them met, where none works', async () => {
+  it('report the failure of the first of them, if none works', async () => {
     says.set(WRONG, page);
     says.set(RIGHT, reply(401));
     expect((await failure()).message).to.include('answers without a token');
@@ -113,7 +113,7 @@ describe('several logins for one image', () => {
     expect(await failure()).to.include({ code: 'denied' });
   });
 
-  it('say first what may pass by itself', async () => {
+  it('report a failure that may pass by itself first', async () => {
     says.set(WRONG, page);
     says.set(RIGHT, reply(503, { 'retry-after': '7' }));
     expect(await failure()).to.include({ code: 'unavailable', temporary: true, retryAfterMs: 7000 });
@@ -131,7 +131,7 @@ describe('several logins for one image', () => {
   });
 });
 
-describe('a token service that knows only POST', () => {
+describe('a token service that supports only POST', () => {
   let server: ScriptedServer;
   let harness: Harness;
   let forms: string[];
@@ -171,7 +171,7 @@ describe('a token service that knows only POST', () => {
     server.asked.filter((line) => line.includes('/token')).map((line) => line.split(' ', 1)[0] ?? '');
 
   for (const status of [404, 405]) {
-    it(`and answers GET with ${status} gets the password in a form, and later at once`, async () => {
+    it(`and answers GET with ${status} gets the password in a form, and from then on at once`, async () => {
       answers(status, reply(200, {}, '{"access_token":"t"}'));
       await resolve('app:v1');
       expect(tokens()).to.deep.equal(['GET', 'POST']);
@@ -184,7 +184,7 @@ describe('a token service that knows only POST', () => {
     });
   }
 
-  it('is asked by GET again once it knows no POST any more', async () => {
+  it('is asked by GET again once it no longer supports POST', async () => {
     answers(405, reply(200, {}, '{"access_token":"t"}'));
     await resolve('app:v1');
     server.on('/token', (request, response) =>

@@ -110,7 +110,7 @@ describe('a manifest', () => {
     ['an index that calls itself an image', { mediaType: IMAGE, manifests: [] }, INDEX, 'malformed', /says/],
     ['an image without a digest', { config: { digest: 'x' }, layers: [] }, IMAGE, 'malformed', /config/],
     ['an index with a bad digest', { manifests: [{ digest: '../x' }] }, INDEX, 'malformed', /digest/],
-    ['an index of no list', { manifests: {} }, INDEX, 'malformed', /list/],
+    ['an index without a list', { manifests: {} }, INDEX, 'malformed', /list/],
     ['1,001 entries', { manifests: Array(1001).fill(entry('linux', 'amd64')) }, INDEX, 'too-large', /1001/],
     [
       'schema 1',

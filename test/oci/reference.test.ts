@@ -107,14 +107,14 @@ describe('a reference', () => {
     });
   }
 
-  it('takes a time that is linear in hostile input', () => {
+  it('takes linear time for hostile input', () => {
     const started = process.hrtime.bigint();
     for (const part of ['a-', '-', '__', 'a.', '[', ':', '@', '/', 'a_'])
       expect(() => parseReference(`${part.repeat(399)}!`)).to.throw(ImageError);
     expect(Number(process.hrtime.bigint() - started) / 1e6).to.be.below(100);
   });
 
-  it('has a name even where it is malformed', () => {
+  it('has a name even if it is malformed', () => {
     expect(canonicalName('nginx')).to.equal('docker.io/library/nginx:latest');
     expect(canonicalName('Nope')).to.equal('Nope');
   });

@@ -6,7 +6,7 @@ import { type Harness, indexOf, reply, type ScriptedServer, startResolver, start
 
 const never = new AbortController().signal;
 
-describe('a resolver in the place of another', () => {
+describe('a resolver that replaces another', () => {
   let server: ScriptedServer;
   let first: Harness;
   let second: Harness;
@@ -19,7 +19,7 @@ describe('a resolver in the place of another', () => {
     await server.stop();
   });
 
-  it('knows what failed and since when, and asks again as soon as that is forgiven', async () => {
+  it('knows what failed and since when, and looks it up again after forgive', async () => {
     server.on('*', reply(503));
     const failures = createFailures({ maxEntries: 100, now: () => 999_999, random: () => 0.5 });
     const [image, access]: [string, Access] = [
@@ -40,7 +40,7 @@ describe('a resolver in the place of another', () => {
     expect(second.resolver.failing()).to.equal(1);
   });
 
-  it('answers holders of a pull secret from what the other found out with it, and nobody else', async () => {
+  it('gives holders of a pull secret what the other found out with it, and no one else', async () => {
     const data = Buffer.from(JSON.stringify({ auths: { [server.host]: { username: 'me', password: 'right' } } }));
     const pullSecrets = async ({ pullSecrets: names }: Access) =>
       names.map((name) => ({

@@ -41,10 +41,10 @@ describe('the resolver', () => {
     const error: unknown = await resolve(rest, access).catch((reason: unknown) => reason);
     return error instanceof ImageError ? error : expect.fail(String(error));
   };
-  /** What was asked since the last call. */
+  /** The requests since the last call. */
   const asked = (): string[] => server.asked.splice(0);
 
-  describe('asks as little as possible', () => {
+  describe('sends as few requests as possible', () => {
     it('for an index one GET, and then nothing', async () => {
       const digest = server.put('app', 'manifests', indexOf('linux/amd64', 'linux/arm64/v8'), { tag: 'v1' });
       const { resolver } = harness;
@@ -101,7 +101,7 @@ describe('the resolver', () => {
       expect(harness.cached).to.deep.equal(['miss', 'revalidated', 'hit']);
     });
 
-    it('for a tag that moved a GET by digest, or nothing where that is known', async () => {
+    it('for a tag that moved a GET by digest, or nothing if that digest is known', async () => {
       const first = server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       const second = server.put('app', 'manifests', indexOf('linux/arm64'), { tag: 'v1' });
@@ -115,7 +115,7 @@ describe('the resolver', () => {
       expect(asked()).to.deep.equal(['HEAD /v2/app/manifests/v1']);
     });
 
-    it('for a digest one GET, for ever, whichever name it has', async () => {
+    it('for a digest one GET, once for all names that have it', async () => {
       const digest = server.put('app', 'manifests', indexOf('linux/amd64'));
       await resolve(`app:v9@${digest}`);
       harness.advance(1e9);
@@ -125,7 +125,7 @@ describe('the resolver', () => {
       expect(asked()).to.deep.equal([`GET /v2/app/manifests/${digest}`]);
     });
 
-    it('again sooner where the pull policy is Always', async () => {
+    it('again sooner if the pull policy is Always', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       harness.advance(10_000);
@@ -139,7 +139,7 @@ describe('the resolver', () => {
       ['is not allowed', reply(405)],
       ['is forbidden', reply(403)],
     ] as const) {
-      it(`with If-None-Match, and less often, where HEAD ${what}`, async () => {
+      it(`with If-None-Match, and less often, if HEAD ${what}`, async () => {
         const body = JSON.stringify(indexOf('linux/amd64'));
         server.on('/v2/app/manifests/v1', (request, response) => {
           if (request.method === 'HEAD') answer(request, response);
@@ -163,7 +163,7 @@ describe('the resolver', () => {
   });
 
   describe('understands', () => {
-    it('nested indexes, entries without a platform, attestations and children that are missing', async () => {
+    it('nested indexes, entries without a platform, attestations and missing children', async () => {
       const plain = putImage(server, 'app', 'riscv64');
       const inner = server.put('app', 'manifests', indexOf('linux/s390x', 'linux/amd64'));
       const missing = sha256('missing');
@@ -186,7 +186,7 @@ describe('the resolver', () => {
       ]);
     });
 
-    it('an index beside whose entries one names an architecture that Go does not have', async () => {
+    it('an index with an entry of an architecture that Go does not have', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64', 'linux/x64', 'linux/powerpc64le'), { tag: 'v1' });
       const { platforms, skipped } = await resolve('app:v1');
       expect(platformNames(platforms)).to.deep.equal(['linux/amd64']);
@@ -196,7 +196,7 @@ describe('the resolver', () => {
       ]);
     });
 
-    it('no index that names only such architectures, and says which', async () => {
+    it('no index with only such architectures, and names them', async () => {
       server.put('app', 'manifests', indexOf('linux/armv7l'), { tag: 'v1' });
       const error = await failure('app:v1');
       expect(error).to.include({ code: 'unsupported', temporary: false });
@@ -239,24 +239,24 @@ describe('the resolver', () => {
 
   describe('refuses', () => {
     const body = JSON.stringify(indexOf('linux/amd64'));
-    it('a body that is not what was asked for by digest', async () => {
+    it('a body that does not match the requested digest', async () => {
       server.on('*', reply(200, { 'content-type': INDEX }, body));
       expect(await failure(`app@${sha256('other')}`)).to.include({ code: 'malformed', temporary: false });
     });
 
-    it('a body that is not what the header says', async () => {
+    it('a body that does not match the digest in the header', async () => {
       server.on('*', reply(200, { 'content-type': INDEX, 'docker-content-digest': sha256('other') }, body));
       expect(await failure('app:v1')).to.include({ code: 'malformed' });
     });
 
-    it('a config blob that is another', async () => {
+    it('a config blob that does not match its digest', async () => {
       const manifest = { config: { mediaType: CONFIG, digest: sha256('x') }, layers: [] };
       server.put('app', 'manifests', manifest, { tag: 'v1', type: IMAGE });
       server.on(`/v2/app/blobs/${sha256('x')}`, reply(200, {}, '{"architecture":"amd64"}'));
       expect(await failure('app:v1')).to.include({ code: 'malformed' });
     });
 
-    it('an index without an image, saying why', async () => {
+    it('an index without an image, with the reason', async () => {
       server.put('app', 'manifests', indexOf('unknown/unknown'), { tag: 'v1' });
       expect(await failure('app:v1'))
         .to.include({ code: 'unsupported', temporary: false })
@@ -264,7 +264,7 @@ describe('the resolver', () => {
         .match(/1 left out, the first is the platform "unknown\/unknown"/);
     });
 
-    it('loopback that nobody configured, without a request', async () => {
+    it('loopback that is not configured, without a request', async () => {
       const stranger = startResolver([]);
       const error: unknown = await stranger.resolver
         .resolve(image('app'), ANYONE, never)
@@ -284,7 +284,7 @@ describe('the resolver', () => {
   });
 
   describe('remembers failures', () => {
-    it('and spaces its tries, from the first on', async () => {
+    it('and spaces its retries, from the first on', async () => {
       server.on('*', reply(503));
       const waits: number[] = [];
       let first: number | undefined;
@@ -319,7 +319,7 @@ describe('the resolver', () => {
       expect(harness.resolver.failing()).to.equal(0);
     });
 
-    it('for a while where they will not pass by themselves', async () => {
+    it('for a while if they do not pass by themselves', async () => {
       const { code } = await failure('app');
       const failed = harness.resolver.failure(image('app'), ANYONE);
       expect(code).to.equal('not-found');
@@ -337,7 +337,7 @@ describe('the resolver', () => {
       expect((await resolve('other')).platforms).to.have.length(1);
     });
 
-    it('and keeps what was known of a tag until a try succeeds', async () => {
+    it('and keeps what was known of a tag until a retry succeeds', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       server.on('/v2/app/manifests/v1', reply(500));
@@ -355,7 +355,7 @@ describe('the resolver', () => {
       expect(harness.resolver.failing()).to.equal(0);
     });
 
-    it('of a tag that is old, and asks for it again only when it is requested to', async () => {
+    it('of an old tag, and looks it up again only when that is requested', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       server.on('/v2/app/manifests/v1', reply(500));
@@ -381,7 +381,7 @@ describe('the resolver', () => {
       expect(asked()).to.have.length(1);
     });
 
-    it('of a tag that is gone, and goes on to use HEAD', async () => {
+    it('of a deleted tag, and continues to use HEAD', async () => {
       server.put('app', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
       await resolve('app:v1');
       server.on('/v2/app/manifests/v1', reply(404));
@@ -449,7 +449,7 @@ describe('the resolver', () => {
     });
     const access = (namespace: string, ...pullSecrets: string[]): Access => ({ namespace, pullSecrets, always: false });
 
-    it('what one found out answers only who holds the same credential', async () => {
+    it('gives what one found out only to holders of the same credential', async () => {
       const name = image('private/app');
       const { digest } = await resolve('private/app', access('a', 'good'));
       expect(platformNames(harness.resolver.known(name, access('a', 'good'))?.platforms)).to.deep.equal([
@@ -468,18 +468,18 @@ describe('the resolver', () => {
       expect(await failure('private/app', access('c', 'bad'))).to.include({ code: 'denied' });
     });
 
-    it('what was found out anonymously answers everybody, without reading a secret', async () => {
+    it('gives everybody what was found out anonymously, without reading a secret', async () => {
       await resolve('public');
       expect(harness.resolver.known(image('public'), access('a', 'good'))?.platforms).to.have.length(1);
       await resolve('public', access('z', 'bad'));
       expect(reads).to.deep.equal([]);
     });
 
-    it('tries them as the kubelet does, and nobody last', async () => {
+    it('tries them as the kubelet does, and no login last', async () => {
       await failure('private/app', access('a', 'bad', 'foreign', 'specific'));
       expect(logins()).to.deep.equal(['-', 'me:specific', '-', 'me:wrong', '-']);
       await resolve('private/app', access('a', 'bad', 'good'));
-      // What was just refused is not tried again.
+      // A credential that was just refused is not tried again.
       expect(logins()).to.deep.equal(['-', 'me:right']);
     });
 
@@ -490,7 +490,7 @@ describe('the resolver', () => {
       expect(harness.resolver.known(image('private/app'), access('a', 'foreign'))).to.equal(undefined);
     });
 
-    it('names those that are of no use, and goes on without them', async () => {
+    it('names those that cannot be used, and goes on without them', async () => {
       await resolve('private/app', access('a', 'gone', 'opaque', 'good'));
       expect(harness.unusable).to.deep.equal([
         'a/gone: not found',
@@ -498,20 +498,20 @@ describe('the resolver', () => {
       ]);
     });
 
-    it('that cannot be read fails for the time being', async () => {
+    it('that cannot be read fails for the moment', async () => {
       const error = await failure('public', access('a', 'down'));
       expect(error).to.include({ code: 'unavailable', temporary: true });
       expect(error.message).to.not.include('hunter2');
     });
 
-    it('asks once for pods of many namespaces with the same credential', async () => {
+    it('makes one lookup for pods of many namespaces with the same credential', async () => {
       const asking = ['a', 'b', 'c', 'd'].map((namespace) => resolve('private/app', access(namespace, 'good')));
       await Promise.all(asking);
       expect(asked()).to.have.length(2);
     });
   });
 
-  it('is not held up by a registry that never answers', async () => {
+  it('is not delayed by a registry that never answers', async () => {
     const silent = await startServer();
     silent.on('*', () => undefined);
     const both = startResolver([server.host, silent.host], { maxInFlight: 2, timeoutMs: 300 });
@@ -528,7 +528,7 @@ describe('the resolver', () => {
     await silent.stop();
   });
 
-  it('ends with its signal: nothing pending, nothing failed, nothing asked any more', async () => {
+  it('ends with its signal: no lookup is pending or failed, and no more requests are sent', async () => {
     server.on('*', () => undefined);
     const waiting = resolve('app').catch((error: unknown) => error);
     harness.resolver.request(image('other'), ANYONE);

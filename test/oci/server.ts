@@ -8,16 +8,16 @@ import { createResolver, type Resolver, type ResolverOptions } from '../../src/o
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A registry that says exactly what a test makes it say, and remembers what it was asked. */
+/** A registry that answers exactly what a test says, and records its requests. */
 export type ScriptedServer = {
   /** 127.0.0.1:port */
   readonly host: string;
   /** `GET /v2/…`, in order. */
   readonly asked: string[];
   readonly headers: IncomingMessage['headers'][];
-  /** Answers a path; `*` answers all others. */
+  /** Sets the answer of a path; `*` answers all others. */
   on(path: string, answer: Answer): void;
-  /** Puts a manifest or blob under its digest, and under a tag; returns the digest. */
+  /** Stores a manifest or blob under its digest, and under a tag; returns the digest. */
   put(
     repository: string,
     kind: 'manifests' | 'blobs',
@@ -42,7 +42,7 @@ export function reply(status: number, headers: Record<string, string> = {}, body
   };
 }
 
-/** @param tls speaks https in place of http */
+/** @param tls speaks https instead of http */
 export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> {
   const answers = new Map<string, Answer>();
   const asked: string[] = [];
@@ -77,7 +77,7 @@ export async function startServer(tls?: ServerOptions): Promise<ScriptedServer> 
   };
 }
 
-/** Waits until something is so, for at most so many milliseconds. */
+/** Waits until a condition holds, for at most this many milliseconds. */
 export async function until(isSo: () => boolean | Promise<boolean>, milliseconds = 5000): Promise<void> {
   const end = performance.now() + milliseconds;
   while (!(await isSo())) {
@@ -98,7 +98,7 @@ export function indexOf(...platforms: string[]): { schemaVersion: 2; mediaType: 
   };
 }
 
-/** Puts a single-platform image; returns its manifest's digest. */
+/** Stores a single-platform image; returns its manifest's digest. */
 export function putImage(server: ScriptedServer, repository: string, architecture: string, tag?: string): string {
   const config = server.put(repository, 'blobs', { architecture, os: 'linux' }, { type: 'application/octet-stream' });
   const manifest = {
@@ -118,12 +118,12 @@ export type Harness = {
   readonly unusable: string[];
   /** Moves the clock. */
   advance(milliseconds: number): void;
-  /** Resolves when the next look-up ends. */
+  /** Resolves when the next lookup ends. */
   settled(): Promise<string>;
   stop(): void;
 };
 
-/** A resolver with a clock of its own, for which the given hosts are insecure. */
+/** A resolver with a clock of its own, to which the given hosts are insecure. */
 export function startResolver(hosts: readonly string[], overrides: Partial<ResolverOptions> = {}): Harness {
   const controller = new AbortController();
   let time = 1_000_000;

@@ -17,7 +17,7 @@ const manifest: Answer = { headers: { 'content-type': INDEX, 'docker-content-dig
 const challenged = (challenge: string): Answer => ({ status: 401, headers: { 'www-authenticate': challenge } });
 const redirected = (location: string): Answer => ({ status: 307, headers: { location } });
 
-/** Wants a token for a scope; gives anybody one that is good for the scopes that are asked for. */
+/** Requires a token for a scope; gives anybody a token for the requested scopes. */
 function tokens(name: string, scope: string, then: Host = () => manifest): Host {
   return (request) => {
     const { url, headers } = request;
@@ -31,11 +31,11 @@ function tokens(name: string, scope: string, then: Host = () => manifest): Host 
   };
 }
 
-describe('a registry that leads to another one, which has tokens of its own', () => {
+describe('a registry that redirects to another one, which has tokens of its own', () => {
   let harness: Harness | undefined;
   afterEach(() => harness?.stop());
 
-  /** Looks `reg.example.com/a/b` up among these hosts; the log has what each was sent. */
+  /** Looks up `reg.example.com/a/b` among these hosts; the log has what each was sent. */
   function world(hosts: Record<string, Host>, logins = false) {
     const log: string[] = [];
     const send: SendRequest = async (request): Promise<RegistryResponse> => {
@@ -104,7 +104,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     ]);
   });
 
-  it('answers the other anonymously where the first had a password', async () => {
+  it('answers the other anonymously if the first had a password', async () => {
     const { resolve, log } = world(
       {
         [REGISTRY]: (request) =>
@@ -136,7 +136,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     );
   });
 
-  it('asks for the scope that a gateway passes on, with its own password', async () => {
+  it('requests the scope that a gateway passes on, with its own password', async () => {
     const { resolve, log } = world({ [REGISTRY]: tokens('one', 'repository:org/a/b:pull') }, true);
     expect((await resolve()).platforms).to.have.length(2);
     expect(log[1]).to.equal(
@@ -144,11 +144,11 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     );
   });
 
-  it('asks for one more token where a first one turns out to be for too little', async () => {
+  it('requests one more token if the first one covers too little', async () => {
     const { resolve, log } = world({
       [REGISTRY]: (request) => {
         const answer = tokens('one', 'repository:org/a/b:pull')(request);
-        // It names the scope only to who has a token.
+        // It names the scope only to clients that have a token.
         const isFirst = request.headers.authorization === undefined && answer.status === 401;
         return isFirst ? challenged('Bearer realm="https://reg.example.com/token"') : answer;
       },
@@ -160,7 +160,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     ]);
   });
 
-  it('does not go on for ever with one that names another scope each time', async () => {
+  it('does not go on for ever if it names another scope each time', async () => {
     let turn = 0;
     const { resolve, log } = world({
       [REGISTRY]: ({ url }) => {
@@ -198,7 +198,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     });
   }
 
-  it('takes no more than four scopes out of a challenge', async () => {
+  it('takes no more than four scopes from a challenge', async () => {
     const names = ['c', 'd', 'e', 'f', 'g', 'h'];
     const scope = names.map((name) => `repository:${name}:pull`).join(' ');
     const { resolve, log } = world({
@@ -214,7 +214,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     expect(log[1]).to.include('repository:f:pull').and.not.include('repository:g:pull');
   });
 
-  it('takes no scope from the root of the API, where it is asked first', async () => {
+  it('takes no scope from the root of the API, which is asked first', async () => {
     const log: string[] = [];
     const send: SendRequest = async ({ url, headers }) => {
       log.push(`${decodeURIComponent(url.pathname + url.search)}`);
@@ -254,7 +254,7 @@ describe('a registry that leads to another one, which has tokens of its own', ()
     for (const line of log.filter((each) => each.includes('two.example.com'))) expect(line).to.not.include('[');
   });
 
-  it('stands refused where the other leads to a third one with a challenge', async () => {
+  it('is refused if the other redirects to a third one with a challenge', async () => {
     const { resolve, log } = world({
       [REGISTRY]: to('two.example.com'),
       'two.example.com': tokens('two', OURS, to('three.example.com')),

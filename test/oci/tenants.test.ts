@@ -9,7 +9,7 @@ const MAX_IN_FLIGHT = 4;
 
 describe('a flood of lookups of one tenant', () => {
   const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
-  /** The requests that are not answered yet, by `host/repository`, in the order in which they were sent. */
+  /** The requests without an answer, by `host/repository`, in the order in which they were sent. */
   const sent = new Map<string, () => void>();
   let harness: Harness;
 
@@ -44,7 +44,7 @@ describe('a flood of lookups of one tenant', () => {
     sent.get(name)?.();
   }
   const ask = (image: string, namespace: string) => harness.resolver.request(image, of(namespace));
-  /** Answers what was sent first, one after the other, until this is sent; how many of the flood were sent before it. */
+  /** Answers requests in their order until this one is sent; returns how many of the flood were sent before it. */
   async function turnsUntilSent(name: string): Promise<number> {
     for (let turns = 0; ; turns += 1) {
       await until(() => sent.has(name) || sent.size === MAX_IN_FLIGHT);
@@ -60,7 +60,7 @@ describe('a flood of lookups of one tenant', () => {
     ['for 200 refused pods with 64 images each', 12_800, 1],
     ['for ten namespaces', 5_000, 10],
   ] as const) {
-    it(`${what} lets a bystander have its turn`, async () => {
+    it(`${what} lets another tenant have its turn`, async () => {
       for (let index = 0; index < count; index += 1) ask(`${HUB}/flood${index}`, `tenant${index % namespaces}`);
       ask(`${HUB}/wanted`, 'bystander');
       expect(await turnsUntilSent(`${HUB}/wanted`)).to.be.at.most(namespaces);
@@ -73,7 +73,7 @@ describe('a flood of lookups of one tenant', () => {
     expect(await turnsUntilSent(`${HUB}/flood4000`)).to.be.at.most(1);
   });
 
-  it('at a registry that never answers takes no place of another registry that the same tenant wants', async () => {
+  it('at a registry that never answers takes no place of another registry that the same tenant uses', async () => {
     for (let index = 0; index < 60; index += 1) ask(`hangs.example.com/app${index}`, 'tenant');
     await until(() => sent.size === 2);
     for (const host of [HUB, 'never-asked.example.com']) {
@@ -84,14 +84,14 @@ describe('a flood of lookups of one tenant', () => {
     expect([...sent.keys()]).to.deep.equal(['hangs.example.com/app0', 'hangs.example.com/app1']);
   });
 
-  it('has few lookups under way: the others wait as names, and come in their turn', async () => {
+  it('has few lookups under way: the others wait as names, and get their turn', async () => {
     let begun = 0;
     const pullSecrets = async () => {
       begun += 1;
       return [];
     };
     const other = startResolver([HUB], { send, pullSecrets, timeoutMs: 60_000, maxEntries: 50_000 });
-    // Secrets of its own for each, as those of equal ones are read once.
+    // Different secrets for each, because equal ones are read only once.
     const access = (image: string) => ({ ...of('tenant'), pullSecrets: [image] });
     const images = Array.from({ length: 1_000 }, (_, index) => `${HUB}/many${index}`);
     for (const image of images) other.resolver.request(image, access(image));
@@ -104,7 +104,7 @@ describe('a flood of lookups of one tenant', () => {
     other.stop();
   });
 
-  it('at a registry that fails ends soon: what waited is not asked where five have failed', async () => {
+  it('at a registry that fails ends soon: waiting lookups send no request after five failures', async () => {
     for (let index = 0; index < 60; index += 1) ask(`fails.example.com/app${index}`, 'tenant');
     await until(() => harness.results.length === 61);
     expect(harness.requests.filter((request) => request === 'GET unavailable')).to.have.length(6);

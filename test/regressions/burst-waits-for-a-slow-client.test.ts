@@ -3,7 +3,7 @@ import { PODS, type Product, startProduct, tolerated } from '../support/product.
 
 const PODS_AT_ONCE = 400;
 
-// archaware-controller (2022): 5 requests a second, and every pod read before it was written. Of 1,000 pods created at
+// archaware-controller (2022): 5 requests a second, and it read every pod before it wrote it. Of 1,000 pods created at
 // once none had a toleration after 80 s.
 describe('a burst of pods is served without reading each of them', () => {
   let product: Product;

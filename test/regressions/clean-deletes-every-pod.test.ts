@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { at, text } from '../support/cluster/json.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
-// archaware-controller (2022) deleted every pod of the cluster: bare ones too, without asking, past PodDisruptionBudgets.
+// archaware-controller (2022) deleted every pod of the cluster, even bare ones, without asking and despite
+// PodDisruptionBudgets.
 describe('clean does not delete every pod', () => {
   let product: Product;
   beforeEach(async () => {
@@ -14,7 +15,7 @@ describe('clean does not delete every pod', () => {
     new Map((await product.list(PODS)).map((pod) => [text(at(pod, 'metadata', 'name')), at(pod, 'metadata', 'uid')]));
   const withTolerations = async () => (await product.list(PODS)).filter((pod) => tolerated(pod.spec).length > 0);
 
-  /** A Deployment of two pods and a bare pod, both placed by us; a pod that we have nothing to do with. */
+  /** A Deployment of two pods and a bare pod, both placed by the controller; and a pod that it does not manage. */
   async function settled() {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.createPod({
@@ -30,7 +31,7 @@ describe('clean does not delete every pod', () => {
     await controller.stop();
   }
 
-  it('leaves pods without our tolerations, and names bare ones instead of deleting them', async () => {
+  it("keeps pods without the controller's tolerations, and names bare ones instead of deleting them", async () => {
     await settled();
     const before = await uids();
     const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', '--timeout', '10s']);
@@ -43,7 +44,7 @@ describe('clean does not delete every pod', () => {
     expect(at(result, 'left')).to.have.lengthOf(1).and.to.have.nested.property('[0].name', 'bare');
   });
 
-  it('says first what it will do, and does nothing of it when only asked that', async () => {
+  it('says first what it will do, and changes nothing if it is only asked for that', async () => {
     await settled();
     const before = await uids();
     product.cluster.forgetRequests();
@@ -52,7 +53,7 @@ describe('clean does not delete every pod', () => {
     expect([code, product.cluster.writes(), await uids()]).to.deep.equal([0, [], before]);
   });
 
-  it('honours a PodDisruptionBudget, and says that it is in the way', async () => {
+  it('honours a PodDisruptionBudget, and reports that it blocks the eviction', async () => {
     await settled();
     const before = await uids();
     await product.cluster.apply(

@@ -1,22 +1,22 @@
 import { expect } from 'chai';
 import { AMD, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 
-// k8s-auto-labeller (2020) updated nodes as a whole and dropped what met another writer: the label stayed.
-describe('a label that is to go is not lost on a write conflict', () => {
+// k8s-auto-labeller (2020) updated whole nodes and dropped an update that met another writer: the label stayed.
+describe('the removal of a label is not lost on a write conflict', () => {
   let world: Labelled;
   beforeEach(async () => {
     world = await startLabelled();
   });
   afterEach(() => world.stop());
 
-  it("goes when another writer was first, and that writer's labels stay", async () => {
+  it('succeeds after another writer was first, whose labels stay', async () => {
     await world.write({ 'accelerators/x': USB });
     await world.label(AMD, { [USB]: 'true' });
     await world.run('--loops', 'labels');
     await world.eventually(AMD, 'accelerators/x=true', `${USB}=true`);
     const { faults } = world.product.cluster;
     let undone = 0;
-    // Each time another record than the one that was read; then a refusal of the server's own.
+    // Each time a different record than the one that was read; then a refusal by the server.
     for (const labels of [['accelerators/x', 'other/gone'], ['accelerators/x']]) {
       faults.conflictNextPatch(/nodes\/amd64-1/, async () => {
         undone++;

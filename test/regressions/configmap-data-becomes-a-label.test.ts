@@ -5,9 +5,9 @@ import { expect } from 'chai';
 import { readLabelRules } from '../../src/app/label-rules/files.ts';
 import { mount } from '../support/mounted.ts';
 
-// k8s-auto-labeller (2020) took the folders behind a mounted ConfigMap for namespaces of labels: `..data/edgetpu`.
-describe("a mounted ConfigMap's own entries become no labels", () => {
-  it('at neither level, before and after it was swapped', async () => {
+// k8s-auto-labeller (2020) read the folders behind a mounted ConfigMap as namespaces of labels: `..data/edgetpu`.
+describe('the internal entries of a mounted ConfigMap do not become labels', () => {
+  it('at either level, before and after it was swapped', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'archaware-labels-'));
     const labels = async () => {
       const { rules, problems } = await readLabelRules(directory);

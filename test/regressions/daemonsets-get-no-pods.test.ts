@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { at, text } from '../support/cluster/json.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
-// archaware-controller (2022) tolerated pods only. Once nodes are tainted the DaemonSet controller makes none.
+// archaware-controller (2022) added tolerations to pods only. The DaemonSet controller creates no pods on nodes with
+// other taints.
 describe('DaemonSets get their pods on tainted nodes', () => {
   let product: Product;
   beforeEach(async () => {
@@ -16,7 +17,7 @@ describe('DaemonSets get their pods on tainted nodes', () => {
       .map((pod) => text(at(pod, 'spec', 'nodeName')))
       .sort();
 
-  it('brings a DaemonSet that was created after the taints to the nodes it can run on', async () => {
+  it('gives a DaemonSet that was created after the taints its pods on the nodes it can run on', async () => {
     await product.run();
     await product.eventuallyTainted();
     await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['amd64', 'arm64'])]));

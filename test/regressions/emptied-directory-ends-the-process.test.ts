@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { AMD, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 
-// k8s-auto-labeller (2020) ended with a fatal error when its directory held no file any more.
+// k8s-auto-labeller (2020) ended with a fatal error when its directory had no files any more.
 describe('an emptied directory of label rules does not end the process', function () {
   this.timeout(40_000);
   let world: Labelled;
@@ -12,7 +12,7 @@ describe('an emptied directory of label rules does not end the process', functio
   });
   afterEach(() => world.stop());
 
-  it('and its labels go, and come again', async () => {
+  it('and its labels are removed, and come back', async () => {
     await world.write({ 'accelerators/x': USB });
     await world.label(AMD, { [USB]: 'true' });
     const controller = await world.run();
@@ -25,7 +25,7 @@ describe('an emptied directory of label rules does not end the process', functio
     expect(await controller.stop()).to.equal(0);
   });
 
-  it('nor keeps it from starting', async () => {
+  it('nor prevents its start', async () => {
     const controller = await world.run();
     await world.product.eventuallyTainted();
     expect(await controller.stop()).to.equal(0);

@@ -14,7 +14,7 @@ describe('nothing is given up after five tries', () => {
     const controller = createController({
       name: 'pod',
       workers: 1,
-      // With this chance every backoff is of no length.
+      // With this value every backoff has no length.
       clock: { ...systemClock, random: () => -2 },
       priorityOf: () => 'urgent',
       onOutcome: () => {},
@@ -32,7 +32,7 @@ describe('nothing is given up after five tries', () => {
     expect(tries).to.equal(TRIES);
   });
 
-  it('asks for an image whose look-ups fail until one succeeds', async () => {
+  it('looks up an image whose lookups fail until one succeeds', async () => {
     const server = await startServer();
     const harness = startResolver([server.host]);
     const image = `${server.host}/app:v1`;

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { at } from '../support/cluster/json.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
-// archaware-controller up to 0.1 took image volumes for data that runs nowhere: but the kubelet refuses an index without the
-// node's platform, and the pod waits with ErrImagePull for ever.
+// archaware-controller up to 0.1 ignored image volumes because nothing in them is executed. But the kubelet refuses an
+// index without the node's platform, and the pod waits with ErrImagePull for ever.
 describe('image volumes count', () => {
   let product: Product;
   let wide: string;
@@ -21,7 +21,7 @@ describe('image volumes count', () => {
       return tolerated(at(set, 'spec', 'template', 'spec')).join() === architectures.join() && set;
     });
 
-  it('where the image is an index, in pods and in templates', async () => {
+  it('if the image is an index, in pods and in templates', async () => {
     const spec = withVolume(product.image('model', ['arm64']));
     await product.cluster.createPod({ name: 'a', images: [wide], spec });
     await product.cluster.apply(workload('DaemonSet', 'agent', [wide], { template: spec }));
@@ -30,7 +30,7 @@ describe('image volumes count', () => {
     await templateTolerates('arm64');
   });
 
-  it('and not where it is a single manifest, of whatever platform', async () => {
+  it('but not if it is a single manifest, of whatever platform', async () => {
     const spec = withVolume(product.image('model', ['s390x'], { single: true }));
     await product.cluster.createPod({ name: 'a', images: [wide], spec });
     await product.cluster.apply(workload('DaemonSet', 'agent', [wide], { template: spec }));
@@ -39,7 +39,7 @@ describe('image volumes count', () => {
     await templateTolerates('amd64', 'arm64');
   });
 
-  it('and the Event names the volume where nothing is in common', async () => {
+  it('and the Event names the volume if nothing is in common', async () => {
     const spec = withVolume(product.image('model', ['s390x']));
     await product.cluster.createPod({ name: 'a', images: [wide], spec });
     await product.run();
@@ -50,7 +50,7 @@ describe('image volumes count', () => {
     expect(plan.held[0].images[1]).to.deep.include({ volume: 'data', platforms: ['linux/s390x'] });
   });
 
-  /** As the version before recorded it: without the image of the volume. */
+  /** As the earlier version recorded it: without the image of the volume. */
   async function recordedBefore(model: string, ...architectures: string[]): Promise<number> {
     await product.cluster.apply(workload('DaemonSet', 'agent', [wide]));
     const controller = await product.run();
@@ -70,7 +70,7 @@ describe('image volumes count', () => {
     return Number(at(set, 'metadata', 'generation'));
   }
 
-  it('and a DaemonSet that was placed before does not roll where its set stays as it is', async () => {
+  it('and a DaemonSet that was placed by the earlier version does not roll if its set stays the same', async () => {
     const generation = await recordedBefore(product.image('model', ['amd64', 'arm64']), 'amd64', 'arm64');
     await product.run();
     const set = await product.eventually('the record to have the volume', async () => {
@@ -80,14 +80,14 @@ describe('image volumes count', () => {
     expect(at(set, 'metadata', 'generation')).to.equal(generation);
   });
 
-  it('and rolls once where its set changes', async () => {
+  it('and rolls once if its set changes', async () => {
     const generation = await recordedBefore(product.image('model', ['arm64']), 'amd64', 'arm64');
     await product.run();
     const set = await templateTolerates('arm64');
     expect(at(set, 'metadata', 'generation')).to.equal(generation + 1);
   });
 
-  it('and stays as it is while the registry is away', async () => {
+  it('and stays unchanged while the registry is away', async () => {
     const model = product.image('model', ['arm64']);
     const generation = await recordedBefore(model, 'amd64', 'arm64');
     await product.registry.down();

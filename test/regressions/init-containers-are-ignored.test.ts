@@ -1,6 +1,6 @@
 import { type Product, startProduct } from '../support/product.ts';
 
-// archaware-controller (2022) looked at spec.containers only: an init container could crash the pod for ever.
+// archaware-controller (2022) looked only at spec.containers: an init container could crash the pod for ever.
 describe('init containers count', () => {
   let product: Product;
   beforeEach(async () => {
@@ -8,7 +8,7 @@ describe('init containers count', () => {
   });
   afterEach(() => product.stop());
 
-  it('narrows the set by an init container and by a sidecar', async () => {
+  it('restricts the set by an init container and by a sidecar', async () => {
     const [wide, arm] = [product.image('wide', ['amd64', 'arm64']), product.image('arm', ['arm64'])];
     await product.run();
     const init = { initContainers: [{ name: 'init', image: arm }] };

@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { decide } from '../../src/placement/decide.ts';
 import { known, settings, template } from '../placement/objects.ts';
 
-// archaware-controller (2022) intersected each image with the first one only, and so put pods where the third cannot run.
+// archaware-controller (2022) intersected each image only with the first one, and so put pods on nodes that cannot run
+// the third.
 describe('the set of a pod with three images is what all three have in common', () => {
   const platforms: Readonly<Record<string, string>> = {
     wide: 'linux/amd64,linux/arm64,linux/s390x',
@@ -33,7 +34,7 @@ describe('the set of a pod with three images is what all three have in common', 
     });
   }
 
-  it('is empty, and the pod held, where two of three have nothing in common', () => {
+  it('is empty, and the pod held, if two of three have nothing in common', () => {
     expect(decided(['wide', 'middle', 'alone']).kind).to.equal('hold');
   });
 });

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { readLabelRules } from '../../src/app/label-rules/files.ts';
 
-// k8s-auto-labeller (2020) took a CR for a part of the key, a comment for a key, a swap file for a label, and cut one
-// character too much from every name where the directory was given with a slash at its end.
+// k8s-auto-labeller (2020) read a CR as a part of the key, a comment as a key and a swap file as a label, and cut one
+// character too many from every name if the directory was given with a slash at its end.
 describe('label rules are not broken', () => {
   let directory: string;
   beforeEach(async () => {
@@ -37,7 +37,7 @@ describe('label rules are not broken', () => {
     for (const slashes of ['', '/', '//', '/.', '/./']) expect(await read(directory + slashes)).to.deep.equal(WANTED);
   });
 
-  it('by what an editor leaves beside a file while it is open', async () => {
+  it('by files that an editor leaves beside an open file', async () => {
     await write('x', 'example.com/a\nb');
     for (const name of ['.x.swp', '.x.swx', 'x~', '#x#', '.#x', '4913']) await write(name, '\u0000b0VIM 9.1');
     expect(await read()).to.deep.equal(WANTED);

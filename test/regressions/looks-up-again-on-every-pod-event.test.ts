@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { PODS, type Product, startProduct } from '../support/product.ts';
 
-// archaware-controller (2022) asked the registry 2 to 4 times for every image at every event of a pod.
+// archaware-controller (2022) sent 2 to 4 requests for every image at every event of a pod.
 describe('an image is not looked up again on every pod event', () => {
   let product: Product;
   beforeEach(async () => {
@@ -9,7 +9,7 @@ describe('an image is not looked up again on every pod event', () => {
   });
   afterEach(() => product.stop());
 
-  it('asks once for twenty pods of one image, and not again when they change', async () => {
+  it('sends one lookup for twenty pods of one image, and none when they change', async () => {
     const image = product.image('app', ['amd64']);
     await product.run();
     const names = Array.from({ length: 20 }, (_, index) => `p${index}`);
@@ -18,7 +18,7 @@ describe('an image is not looked up again on every pod event', () => {
     for (const round of ['1', '2', '3']) {
       await Promise.all(names.map((name) => product.patch(`${PODS}/${name}`, { metadata: { labels: { round } } })));
     }
-    // Comes after all of those events, so whatever they caused has begun when it is placed.
+    // This pod comes after all of those events, so any work that they caused has begun when it is placed.
     await product.cluster.createPod({ name: 'last', images: [product.image('other', ['arm64'])] });
     await product.eventuallyTolerates('last', 'arm64');
     expect(product.lookUps('app')).to.equal(1);

@@ -2,8 +2,9 @@ import { expect } from 'chai';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 
-// archaware-controller (2022) kept every object whole: 158 MB. Ours keeps of a pod what it reads; `npm run bench` weighs it.
-describe('what is kept of a pod', () => {
+// archaware-controller (2022) kept every object whole: 158 MB. This controller keeps only the fields that it reads;
+// `npm run bench` measures that.
+describe('the memory for a pod', () => {
   const pod = (padding: JsonObject): JsonObject => ({
     metadata: { name: 'p', namespace: 'default', uid: 'u', resourceVersion: '1', ...padding },
     spec: { containers: [{ name: 'c', image: 'app:1', env: [{ name: 'A', value: 'x'.repeat(1_000) }] }] },

@@ -1,6 +1,6 @@
 import { type Product, startProduct } from '../support/product.ts';
 
-// archaware-controller (2022) knew no credentials: a pod with a private image never got a toleration.
+// archaware-controller (2022) used no credentials: a pod with a private image never got a toleration.
 describe('a private image is looked up with the pull secret of its pod', () => {
   let product: Product;
   beforeEach(async () => {
@@ -9,7 +9,7 @@ describe('a private image is looked up with the pull secret of its pod', () => {
   });
   afterEach(() => product.stop());
 
-  it('tolerates what the image runs on', async () => {
+  it('gets tolerations for the platforms of the image', async () => {
     const image = product.image('private', ['arm64']);
     const auth = Buffer.from('ann:secret').toString('base64');
     const auths = JSON.stringify({ auths: { [product.registry.host]: { auth } } });

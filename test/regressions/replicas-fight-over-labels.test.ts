@@ -5,7 +5,8 @@ import { expect } from 'chai';
 import { AMD, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 import { mount } from '../support/mounted.ts';
 
-// k8s-auto-labeller (2020) had no leader: during an update two replicas with other rules took each other's labels away.
+// k8s-auto-labeller (2020) had no leader: during an update, two replicas with different rules removed each other's
+// labels.
 describe('replicas do not fight over labels', () => {
   let world: Labelled;
   let newer: string;
@@ -18,7 +19,7 @@ describe('replicas do not fight over labels', () => {
     await rm(newer, { recursive: true });
   });
 
-  it('one of them writes, and the other one when that has gone', async () => {
+  it('one of them writes, and the other one after the first has ended', async () => {
     await world.write({ 'accelerators/x': USB });
     await mount(newer, { 'accelerators/y': USB });
     await world.label(AMD, { [USB]: 'true' });

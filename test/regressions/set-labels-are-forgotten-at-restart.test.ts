@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { AMD, ARM, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 
-// k8s-auto-labeller (2020) knew what it had set in memory alone: what changed while it was down left stale labels for ever.
+// k8s-auto-labeller (2020) remembered its labels only in memory: changes while it was down left stale labels for ever.
 describe('labels that were set are not forgotten at a restart', () => {
   let world: Labelled;
   beforeEach(async () => {
@@ -11,7 +11,7 @@ describe('labels that were set are not forgotten at a restart', () => {
   });
   afterEach(() => world.stop());
 
-  it('where the node, or the rules, changed meanwhile', async () => {
+  it('if the node or the rules changed meanwhile', async () => {
     await world.write({ 'accelerators/x': USB, 'accelerators/y': USB });
     for (const node of [AMD, ARM]) await world.label(node, { [USB]: 'true' });
     const controller = await world.run();

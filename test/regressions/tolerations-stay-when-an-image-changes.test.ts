@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { PODS, type Product, startProduct } from '../support/product.ts';
 
-// archaware-controller (2022) left tolerations of the old image in place, silently. They cannot be removed; we say so.
+// archaware-controller (2022) silently left the tolerations of the old image in place. They cannot be removed; this
+// controller reports them.
 describe('an image that is changed in place', () => {
   let product: Product;
   beforeEach(async () => {
@@ -9,7 +10,7 @@ describe('an image that is changed in place', () => {
   });
   afterEach(() => product.stop());
 
-  it('gives the pod what its new image needs, and an Event about what it should no longer tolerate', async () => {
+  it('gives the pod the tolerations of its new image, and an Event about those that it should no longer have', async () => {
     const [old, now] = [product.image('old', ['amd64']), product.image('now', ['arm64'])];
     await product.run();
     await product.cluster.createPod({ name: 'p', images: [old] });

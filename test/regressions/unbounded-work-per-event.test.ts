@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createController } from '../../src/kube/controller.ts';
 
-// archaware-controller (2022) started a goroutine for each event: a burst of events was a burst of everything else.
+// archaware-controller (2022) started a goroutine for each event, so a burst of events started as much work at once.
 describe('a burst of events is not a burst of work', () => {
-  it('works on as many keys at once as there are workers, and once for many events of one key', async () => {
+  it('works on no more keys at once than there are workers, and once for many events of one key', async () => {
     const end = new AbortController();
     const release: (() => void)[] = [];
     const runs = new Map<string, number>();

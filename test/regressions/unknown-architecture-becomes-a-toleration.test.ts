@@ -1,6 +1,6 @@
 import { type Product, startProduct } from '../support/product.ts';
 
-// archaware-controller (2022) made a toleration of every entry of an index, attestations (unknown/unknown) included.
+// archaware-controller (2022) added a toleration for every entry of an index, including attestations (unknown/unknown).
 describe('an entry of unknown architecture does not become a toleration', () => {
   let product: Product;
   beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { type Product, startProduct } from '../support/product.ts';
 
-// archaware-controller (2022) never watched again once the server had closed its watch: it was blind from then on.
-describe('a watch that ends is begun again', () => {
+// archaware-controller (2022) never opened a new watch after the server had closed one, and saw no events from then on.
+describe('a new watch follows one that ends', () => {
   let product: Product;
   beforeEach(async () => {
     product = await startProduct();

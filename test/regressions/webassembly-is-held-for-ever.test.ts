@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { at } from '../support/cluster/json.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
-// archaware-controller up to 0.1 looked for nodes of the architecture wasm, whatever RuntimeClass a pod had. No node has it.
+// archaware-controller up to 0.1 looked for nodes of the architecture wasm, whatever RuntimeClass a pod had. No node
+// has that.
 describe('a pod of WebAssembly', () => {
   let product: Product;
   let wasm: string;
@@ -13,7 +14,7 @@ describe('a pod of WebAssembly', () => {
   });
   afterEach(() => product.stop());
 
-  it('goes wherever its RuntimeClass runs, as do pods of a DaemonSet', async () => {
+  it('goes to every node that its RuntimeClass allows, and so do pods of a DaemonSet', async () => {
     await product.cluster.createPod({ name: 'a', images: [wasm], spec: CLASS });
     await product.cluster.apply(workload('DaemonSet', 'agent', [wasm], { template: CLASS }));
     await product.run();
@@ -24,7 +25,7 @@ describe('a pod of WebAssembly', () => {
     });
   });
 
-  it('is held without a RuntimeClass, and an Event says so, as do plan and explain', async () => {
+  it('is held without a RuntimeClass, and an Event says so, and so do plan and explain', async () => {
     await product.cluster.createPod({ name: 'a', images: [wasm] });
     await product.run();
     const missing =

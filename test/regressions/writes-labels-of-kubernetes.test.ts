@@ -2,15 +2,15 @@ import { expect } from 'chai';
 import { at } from '../support/cluster/json.ts';
 import { AMD, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 
-// k8s-auto-labeller (2020) set whatever its directory said: `node-role.kubernetes.io/control-plane` as well.
-describe('labels of Kubernetes are neither set nor taken away', () => {
+// k8s-auto-labeller (2020) wrote every label in its directory, even `node-role.kubernetes.io/control-plane`.
+describe('labels of Kubernetes are neither set nor removed', () => {
   let world: Labelled;
   beforeEach(async () => {
     world = await startLabelled();
   });
   afterEach(() => world.stop());
 
-  it('by rules, nor by a record that somebody forged', async () => {
+  it('by rules, or by a forged record', async () => {
     const role = 'node-role.kubernetes.io/worker';
     const forged = JSON.stringify({ labels: [role, 'kubernetes.io/os'] });
     await world.product.patch(AMD, {

@@ -62,9 +62,12 @@ export async function openLabelRules(
         running = running.then(untilRead);
         return running.then(() => undefined);
       };
-      await watchFiles(() => [directory], inTurn, { signal });
-      // Once more: what changed since it was read, and before it was watched, would be told to nobody.
-      void inTurn();
+      const readAgain = async (isChanged: boolean) => {
+        const read = inTurn();
+        // The first reading is not waited for: it is repeated until it succeeds.
+        if (isChanged) await read;
+      };
+      await watchFiles(() => [directory], readAgain, { signal });
     },
   };
 }

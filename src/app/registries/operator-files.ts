@@ -97,10 +97,11 @@ export async function openOperatorFiles(
       // A hosts.toml may name certificates elsewhere that it did not name before.
       const paths = () => [...operator.paths, ...hosts.paths, ...caFiles];
       if (paths().length === 0) return;
-      await watchFiles(paths, async () => onReloaded(await reload()), { signal });
-      // Once more: what changed since it was read, and before it was watched, would be told to nobody.
-      const missed = await reload();
-      if (missed.length > 0) onReloaded(missed);
+      const readAgain = async (isChanged: boolean) => {
+        const wrong = await reload();
+        if (isChanged || wrong.length > 0) onReloaded(wrong);
+      };
+      await watchFiles(paths, readAgain, { signal });
     },
   };
 }

@@ -3,9 +3,10 @@ import { onAbort } from '../../kit/abort.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createFlights } from '../../kit/flights.ts';
-import { isObject, stringAt, stringsAt } from '../../kit/json.ts';
+import { stringAt, stringsAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
+import { get } from '../../kube/read.ts';
 import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 
@@ -110,8 +111,7 @@ async function readSecret(
   signal: AbortSignal,
 ): Promise<ReadSecret> {
   try {
-    const secret = await client.request('get', `/api/v1/namespaces/${namespace}/secrets/${name}`, { signal });
-    const object = isObject(secret) ? secret : {};
+    const object = await get(client, `/api/v1/namespaces/${namespace}/secrets/${name}`, signal);
     const data = Object.entries(stringsAt(object, 'data')).filter(([key]) => KEYS.has(key));
     return { name, type: stringAt(object, 'type') ?? '', data: Object.fromEntries(data) };
   } catch (error) {
@@ -139,8 +139,7 @@ export function createServiceAccountReader(client: ApiClient, clock: Clock) {
 async function readNames(client: ApiClient, namespace: string, name: string, signal: AbortSignal): Promise<string[]> {
   if (!isName(name)) return [];
   try {
-    const account = await client.request('get', `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`, { signal });
-    return readPullSecrets(isObject(account) ? account : {});
+    return readPullSecrets(await get(client, `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`, signal));
   } catch (error) {
     const isTold = error instanceof ApiError && [403, 404, ...MISUNDERSTOOD].includes(error.status);
     if (isTold) return [];

@@ -5,30 +5,36 @@ import { printable } from '../../kit/printable.ts';
 import { allKeys, assign } from '../keys.ts';
 import { ConfigurationError, shown } from '../problems.ts';
 
-/** What of another system's settings has no counterpart, or wants a look. */
+/** A setting of the other system that has no counterpart, or that a person should look at. */
 export type Note = {
-  /** The key or flag there; a few words for what is built in there. */
+  /** The key or flag in the other system; a few words for built-in behaviour. */
   readonly key: string;
-  /** Its value there; absent where there is none to tell. */
+  /** Its value in the other system; absent if there is none to show. */
   readonly value?: unknown;
   readonly note: string;
 };
 
-/** Our configuration, only the keys that differ from the default or follow from a setting there, and what is left to say. */
+/**
+ * The resulting configuration and the notes. The configuration has only the keys that differ from the default or follow
+ * from a setting of the other system.
+ */
 export type Conversion = { readonly config: JsonObject; readonly notes: readonly Note[] };
 
-/** A conversion that is being made. */
+/** A conversion in progress. */
 export type Draft = {
-  /** Sets a key of ours to a value that is good by itself. */
+  /** Sets a key of archaware to a value that is valid by itself. */
   set(path: string, value: unknown): void;
-  /** The same for a value from there: what the schema does not allow is refused under the name that it has there. */
+  /**
+   * Sets a key to a value of the other system. If the schema refuses the value, the problem names the key of the other
+   * system.
+   */
   carry(path: string, value: unknown, key: string, given?: unknown): void;
   note(key: string, value: unknown, note: string): void;
   /** `logVerbosity: got "Loud", expected one of …`. */
   refuse(key: string, value: unknown, expected: string): void;
-  /** An architecture in the spelling of nodes; undefined, and refused, where it is none. */
+  /** Returns an architecture in the spelling of nodes; if it is not one, refuses it and returns undefined. */
   architecture(key: string, value: unknown): string | undefined;
-  /** Throws {@link ConfigurationError} with everything that was refused. */
+  /** Returns the result. Throws {@link ConfigurationError} with everything that was refused. */
   finish(): Conversion;
 };
 
@@ -70,12 +76,12 @@ export function createDraft(file: string): Draft {
   };
 }
 
-/** A note in one line: `logVerbosity ("Trace"): debug is the finest here`. Text from outside is escaped. */
+/** Returns a note as one line: `logVerbosity ("Trace"): debug is the finest here`. Text from outside is escaped. */
 export function noteLine({ key, value, note }: Note): string {
   return printable(`${key}${value === undefined ? '' : ` (${shown(value)})`}: ${note}`, 1_000);
 }
 
-/** Our configuration file, with the notes as comments at its end. */
+/** Returns the configuration file of archaware, with the notes as comments at its end. */
 export function renderConversion({ config, notes }: Conversion): string {
   const comments = notes.map((note) => `# - ${noteLine(note)}\n`).join('');
   if (comments === '') return stringify(config);

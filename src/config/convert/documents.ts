@@ -2,7 +2,10 @@ import { parseAllDocuments } from 'yaml';
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import { ConfigurationError } from '../problems.ts';
 
-/** The values of a YAML (or JSON) file, a document each. Throws {@link ConfigurationError} where it is none. */
+/**
+ * Returns the values of a YAML (or JSON) file, one for each document. Throws {@link ConfigurationError} if it cannot be
+ * parsed.
+ */
 export function readDocuments(file: string, text: string): unknown[] {
   try {
     return [...parseAllDocuments(text, { prettyErrors: false })]
@@ -18,7 +21,10 @@ export function readDocuments(file: string, text: string): unknown[] {
   }
 }
 
-/** The objects of manifests, those of a `List` (or `PodPlacementConfigList`) one by one, with the list's kind if they lack one. */
+/**
+ * Returns the objects of manifests. The items of a `List` (or `PodPlacementConfigList`) become objects of their own,
+ * with the list's kind if they lack one.
+ */
 export function flattenLists(documents: readonly unknown[]): JsonObject[] {
   return documents.filter(isObject).flatMap((object) => {
     const kind = stringAt(object, 'kind') ?? '';

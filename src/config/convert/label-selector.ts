@@ -5,8 +5,8 @@ import type { Draft } from './conversion.ts';
 const OPERATORS = 'In, NotIn, Exists, DoesNotExist';
 
 /**
- * A LabelSelector of the Kubernetes API as the text that our keys take; the empty text where it is absent. What is
- * malformed is refused under `key`, and left out.
+ * Returns a LabelSelector of the Kubernetes API as the text that archaware's keys accept; empty if it is absent. A
+ * malformed part is refused under `key` and left out.
  */
 export function selectorText(selector: unknown, key: string, draft: Draft): string {
   if (selector === undefined || selector === null) return '';
@@ -50,7 +50,7 @@ function expressionParts(matchExpressions: unknown, key: string, draft: Draft): 
 
 function expressionPart(expression: JsonObject, at: string, draft: Draft): string[] {
   const label = stringAt(expression, 'key') ?? '';
-  // What would be read as more than the name of a label.
+  // Text that a selector would not read as just the name of a label.
   if (/[\s,()=!]/.test(label)) {
     draft.refuse(`${at}.key`, label, 'the name of a label');
     return [];
@@ -68,7 +68,7 @@ function expressionPart(expression: JsonObject, at: string, draft: Draft): strin
     return [];
   }
   const [only] = values;
-  // The empty value can be written with = alone.
+  // Only `=` can express the empty value.
   if (values.length === 1) return checked(`${label}${operator === 'In' ? '=' : '!='}${only}`, at, expression, draft);
   return checked(`${label} ${operator === 'In' ? 'in' : 'notin'} (${values.join(',')})`, at, expression, draft);
 }
@@ -77,12 +77,14 @@ function isListOfTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string' && !/[,()]/.test(item));
 }
 
-/** A part that our own parser reads as one requirement, or nothing. */
+/**
+ * Returns a part if archaware's parser reads it as exactly one requirement; otherwise refuses it and returns nothing.
+ */
 function checked(part: string, at: string, given: unknown, draft: Draft): string[] {
   try {
     if (parseSelector(part).length === 1) return [part];
   } catch {
-    // Refused below, with what is allowed.
+    // Refused below, with the allowed form.
   }
   draft.refuse(at, given, 'a label with values as Kubernetes allows them');
   return [];

@@ -4,7 +4,7 @@ import { selectorText } from './label-selector.ts';
 
 type Weights = ReadonlyMap<string, number>;
 
-/** A PodPlacementConfig, read. */
+/** A parsed PodPlacementConfig. */
 type PodConfig = {
   readonly namespace: string;
   readonly name: string;
@@ -14,8 +14,9 @@ type PodConfig = {
 };
 
 /**
- * Makes PodPlacementConfigs policies, the highest priority of a namespace first. There all that match a pod add up, and
- * the cluster's weights come last; of policies the first decides alone, so that each gets what those below it add.
+ * Converts PodPlacementConfigs to policies, the highest priority of a namespace first. In multiarch-tuning-operator the
+ * weights of all configs that match a pod add up, with the cluster's weights last. In archaware the first matching
+ * policy decides alone, so each policy also gets the weights of those below it.
  */
 export function carryPodConfigs(objects: readonly JsonObject[], cluster: Weights, draft: Draft): void {
   const configs = objects.flatMap((object) => readPodConfig(object, draft) ?? []);
@@ -39,7 +40,7 @@ export function carryPodConfigs(objects: readonly JsonObject[], cluster: Weights
   if (policies.length > 0) draft.set('policies', policies);
 }
 
-/** The weights of a nodeAffinityScoring plugin; undefined where it is absent or not enabled. */
+/** Returns the weights of a nodeAffinityScoring plugin; undefined if it is absent or not enabled. */
 export function scoring(plugin: unknown, key: string, draft: Draft): Weights | undefined {
   if (plugin === undefined || plugin === null) return undefined;
   if (!isObject(plugin)) {
@@ -78,7 +79,10 @@ function readPlatforms(platforms: readonly unknown[], key: string, draft: Draft)
   return weights;
 }
 
-/** One that is without effect there is told of, and left out: here a policy without weights would hide those below it. */
+/**
+ * Reads one config. If it has no effect in multiarch-tuning-operator, it is left out with a note: in archaware, a
+ * policy without weights would hide the policies below it.
+ */
 function readPodConfig(object: JsonObject, draft: Draft): PodConfig | undefined {
   const metadata = objectAt(object, 'metadata');
   const [name, namespace] = [stringAt(metadata, 'name') ?? '', stringAt(metadata, 'namespace')];
@@ -102,7 +106,7 @@ function readPodConfig(object: JsonObject, draft: Draft): PodConfig | undefined 
   return undefined;
 }
 
-/** Weights by architecture; what comes first wins. */
+/** Adds weights by architecture; the first to name an architecture wins. */
 function sum(parts: readonly Weights[]): Weights {
   const total = new Map<string, number>();
   for (const [name, weight] of parts.flatMap((part) => [...part])) {
@@ -120,7 +124,7 @@ function noteOverlap(config: PodConfig, other: PodConfig, draft: Draft): void {
   );
 }
 
-/** `shop-gold`, as the schema allows it, and used once. */
+/** Returns a name such as `shop-gold` that the schema accepts and that is not taken yet. */
 function policyName({ namespace, name }: PodConfig, taken: Set<string>): string {
   const base = `${namespace}-${name}`.toLowerCase().replace(/[^a-z0-9-]+/g, '-');
   for (let count = 1; ; count++) {

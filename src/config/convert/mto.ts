@@ -7,7 +7,7 @@ import { carryPodConfigs, scoring } from './mto-policies.ts';
 
 const GROUP = 'multiarch.openshift.io/';
 const LEVELS: Readonly<Record<string, string>> = { Normal: 'info', Debug: 'debug', Trace: 'debug', TraceAll: 'debug' };
-/** Left alone by the operator itself, whatever its selector says. */
+/** The operator itself ignores these namespaces, whatever its selector says. */
 const EXCLUDED = ['kube-*', 'openshift-*', 'hypershift-*'];
 
 /**
@@ -51,7 +51,7 @@ function kindOf(object: JsonObject): string | undefined {
   return stringAt(object, 'apiVersion')?.startsWith(GROUP) ? stringAt(object, 'kind') : undefined;
 }
 
-/** The weights that hold for the whole cluster. */
+/** Reads the weights that apply to the whole cluster. */
 function carryClusterConfig(object: JsonObject, draft: Draft): ReadonlyMap<string, number> {
   const { logVerbosity, namespaceSelector, plugins, fallbackArchitecture, ...unknown } = objectAt(object, 'spec');
   carryLogLevel(logVerbosity, draft);

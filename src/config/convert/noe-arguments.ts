@@ -3,15 +3,15 @@ import { ConfigurationError } from '../problems.ts';
 import type { Draft } from './conversion.ts';
 import { flattenLists, readDocuments } from './documents.ts';
 
-/** Noe's flags by name, the last of each; those that are there alone, as `--leader-elect`, are `true`. */
+/** Noe's flags by name, each with its last value; a flag without a value, such as `--leader-elect`, is `true`. */
 export type Flags = ReadonlyMap<string, string>;
 
-/** Where Noe's settings stand: its arguments, or the values of its Helm chart. */
+/** Where Noe's settings come from: its arguments, or the values of its Helm chart. */
 export type NoeSettings =
   | { readonly kind: 'arguments'; readonly words: readonly string[] }
   | { readonly kind: 'values'; readonly values: JsonObject };
 
-/** The flags that Noe has, the Boolean ones apart: those take no word after them. */
+/** The flags of Noe that take a value; the Boolean ones are separate because they take no word after them. */
 const TEXT_FLAGS = [
   'preferred-arch',
   'cluster-schedulable-archs',
@@ -29,7 +29,7 @@ const TEXT_FLAGS = [
 const BOOLEAN_FLAGS = ['leader-elect'];
 const NAMES: ReadonlySet<string> = new Set([...TEXT_FLAGS, ...BOOLEAN_FLAGS]);
 
-/** Keys by which the values of the chart are known; others come with nearly every chart. */
+/** Keys that identify the values of Noe's chart; its other keys occur in nearly every chart. */
 const VALUES = [
   'schedulableArchitectures',
   'proxies',
@@ -43,9 +43,9 @@ const VALUES = [
 ];
 
 /**
- * Tells by its content what a file is: a command line, a list of arguments, a manifest with them, or Helm values.
+ * Finds out by its content what a file is: a command line, a list of arguments, a manifest with them, or Helm values.
  *
- * @throws ConfigurationError where it is none of them
+ * @throws ConfigurationError if it is none of these
  */
 export function readNoeSettings(file: string, text: string): NoeSettings {
   const words = splitWords(text);
@@ -73,7 +73,9 @@ export function readNoeSettings(file: string, text: string): NoeSettings {
   ]);
 }
 
-/** Reads arguments as Go's `flag` does: `-name`, `--name`, `name=value` or `name value`; the last of a name wins. */
+/**
+ * Parses arguments as Go's `flag` does: `-name`, `--name`, `name=value` or `name value`; the last value of a name wins.
+ */
 export function readFlags(words: readonly string[], draft: Draft): Flags {
   const flags = new Map<string, string>();
   for (let index = 0; index < words.length; index++) {
@@ -100,7 +102,7 @@ export function readFlags(words: readonly string[], draft: Draft): Flags {
   return flags;
 }
 
-/** The parts of a list with commas. */
+/** Returns the parts of a comma-separated list. */
 export function items(text: string | undefined): string[] {
   return (text ?? '')
     .split(',')
@@ -108,7 +110,7 @@ export function items(text: string | undefined): string[] {
     .filter((part) => part !== '');
 }
 
-/** The words of the containers of a workload (or pod) that have a flag of Noe. */
+/** Returns the arguments of those containers of a workload (or pod) that have a flag of Noe. */
 function argumentsIn(object: JsonObject): string[][] {
   const spec = objectAt(object, 'spec');
   const pod = isObject(spec.template) ? objectAt(spec.template, 'spec') : spec;
@@ -120,7 +122,10 @@ function argumentsIn(object: JsonObject): string[][] {
   });
 }
 
-/** Words as a shell splits them: quotes, a backslash before a line's end or a character, comments of whole lines. */
+/**
+ * Splits text into words as a shell does: quotes, a backslash before a line's end or a character, comments of whole
+ * lines.
+ */
 function splitWords(text: string): string[] {
   const withoutComments = text.replace(/^\s*#.*$/gm, '').replace(/\\\r?\n/g, ' ');
   const words = withoutComments.match(/(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s"'\\])+/gs) ?? [];

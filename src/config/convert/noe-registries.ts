@@ -3,7 +3,7 @@ import { type Flags, items } from './noe-arguments.ts';
 
 type Proxy = { readonly registry: string; readonly endpoint: string };
 
-/** Proxies, private registries, and the kubelet's credential plug-ins. */
+/** Converts proxies, private registries, and the kubelet's credential plug-ins. */
 export function carryRegistries(flags: Flags, draft: Draft): void {
   carryProxies(flags.get('registry-proxies'), draft);
   const patterns = items(flags.get('private-registries'));
@@ -14,7 +14,7 @@ export function carryRegistries(flags: Flags, draft: Draft): void {
   carryPlugins(flags, draft);
 }
 
-/** Noe asks a proxy alone; its list is gone through once, so that a proxy may itself be replaced by a later entry. */
+/** Noe asks only the proxy. It goes through the list once, so a later entry may replace a proxy again. */
 function carryProxies(text: string | undefined, draft: Draft): void {
   const flag = '--registry-proxies';
   const proxies = items(text).flatMap((item): Proxy[] => {
@@ -44,7 +44,10 @@ function carryProxies(text: string | undefined, draft: Draft): void {
   if (Object.keys(mirrors).length > 0) draft.carry('registries.mirrors', mirrors, flag, text);
 }
 
-/** The kubelet's `*.example.com[:port][/path]`, any port where it has none, as our patterns of whole names. */
+/**
+ * Converts the kubelet's `*.example.com[:port][/path]` (any port if it has none) to archaware's patterns of whole
+ * names.
+ */
 function privatePatterns(pattern: string, draft: Draft): string[] {
   if (/[[\\\s]/.test(pattern)) {
     draft.note(
@@ -59,7 +62,7 @@ function privatePatterns(pattern: string, draft: Draft): string[] {
   return host.includes(':') ? [`${host}${rest}`] : [`${host}${rest}`, `${host}:*${rest}`];
 }
 
-/** Noe asks plug-ins where it has both, and so do we. */
+/** If both are configured, Noe uses the plug-ins, and so does archaware. */
 function carryPlugins(flags: Flags, draft: Draft): void {
   const [configFlag, directoryFlag] = ['image-credential-provider-config', 'image-credential-provider-bin-dir'];
   const [config = '', directory = ''] = [flags.get(configFlag), flags.get(directoryFlag)];

@@ -2,14 +2,14 @@ import { isObject, type JsonObject, objectAt } from '../../kit/json.ts';
 import type { Draft } from './conversion.ts';
 import type { Flags } from './noe-arguments.ts';
 
-/** The flag that the chart makes of a list. */
+/** The flags that the chart makes from lists. */
 const LISTS: Readonly<Record<string, string>> = {
   proxies: 'registry-proxies',
   schedulableArchitectures: 'cluster-schedulable-archs',
   matchNodeLabels: 'match-node-labels',
   privateRegistries: 'private-registries',
 };
-/** What is about objects of the chart, and says nothing of how pods are placed. */
+/** Values about objects of the chart, which do not affect how pods are placed. */
 const OBJECTS = [
   'pod',
   'issuer',
@@ -23,7 +23,9 @@ const OBJECTS = [
   'service',
 ];
 
-/** The flags that Noe's Helm chart makes of its values. What is no flag is set, or told, here. */
+/**
+ * Returns the flags that Noe's Helm chart makes from its values. A value that is not a flag is converted or noted here.
+ */
 export function flagsOfValues(values: JsonObject, draft: Draft): Flags {
   const flags = new Map<string, string>();
   for (const [key, flag] of Object.entries(LISTS)) {
@@ -48,7 +50,7 @@ export function flagsOfValues(values: JsonObject, draft: Draft): Flags {
   return flags;
 }
 
-/** Files of the nodes, which the chart mounts. */
+/** Notes files of the nodes, which the chart mounts. */
 function carryPaths(values: JsonObject, draft: Draft): void {
   const docker = listOf(values, 'dockerConfigPathCandidates', draft);
   if (docker.length > 0) {

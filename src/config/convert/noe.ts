@@ -3,7 +3,7 @@ import { type Flags, items, readFlags, readNoeSettings } from './noe-arguments.t
 import { carryRegistries } from './noe-registries.ts';
 import { flagsOfValues } from './noe-values.ts';
 
-/** Weight of the preferred architecture: the most that a preference can have. */
+/** The weight of the preferred architecture: the highest that Kubernetes allows. */
 const PREFERRED = 100;
 const TRUE = ['1', 't', 'T', 'TRUE', 'true', 'True'];
 const FALSE = ['0', 'f', 'F', 'FALSE', 'false', 'False'];
@@ -41,7 +41,7 @@ function carryArchitectures(flags: Flags, draft: Draft): void {
   const schedulable = listed.flatMap((name) => draft.architecture(`--${schedulableFlag}`, name) ?? []);
   if (schedulable.length > 0) draft.set('architectures.schedulable', [...new Set(schedulable)]);
 
-  // Noe prefers amd64 where nothing is said.
+  // By default, Noe prefers amd64.
   const given = flags.get(preferredFlag);
   if (given === '') return;
   const preferred = draft.architecture(`--${preferredFlag}`, given ?? 'amd64');
@@ -70,7 +70,7 @@ function carryMatchedLabels(flags: Flags, draft: Draft): void {
 
 function carryAddresses(flags: Flags, draft: Draft): void {
   const metrics = flags.get('metrics-addr');
-  // "0" switches them off there, as the empty address does here.
+  // "0" switches metrics off in Noe; the empty address does the same in archaware.
   if (metrics !== undefined) draft.carry('metrics.address', metrics === '0' ? '' : metrics, '--metrics-addr', metrics);
   const probes = flags.get('health-probe-addr');
   if (probes !== undefined) draft.note('--health-probe-addr', probes, '/healthz and /readyz are at metrics.address');
@@ -92,7 +92,7 @@ function carryLeaderElection(flags: Flags, draft: Draft): void {
   else draft.refuse('--leader-elect', text, 'true or false');
 }
 
-/** What Noe looks for by itself. */
+/** Notes the files that Noe finds by itself. */
 function noteFiles(kind: 'arguments' | 'values', draft: Draft): void {
   if (kind === 'values') return;
   draft.note(

@@ -13,8 +13,8 @@ const LEVELS: Readonly<Record<string, string>> = {
 const TEMPLATE = ['key', 'operator', 'effect', 'value', 'tolerationSeconds'];
 
 /**
- * Converts tolerable's TOML file. Like tolerable, the result writes tolerations and leaves the nodes' taints to whoever
- * sets them.
+ * Converts tolerable's TOML file. Like tolerable, the resulting configuration writes tolerations and does not touch the
+ * nodes' taints.
  *
  * @throws ConfigurationError naming the file, and each key with its value and what is allowed
  */
@@ -98,7 +98,7 @@ function carryTemplate(template: unknown, draft: Draft): void {
 
 function carryField(name: string, value: unknown, draft: Draft): void {
   const key = `tolerations.${name}`;
-  // NoExecute is good for tolerable, and refused by our schema.
+  // tolerable accepts NoExecute, but the schema refuses it.
   if (name === 'effect' && value === 'NoExecute') draft.note(key, value, 'cannot be had; ours tolerate NoSchedule');
   else if (name === 'effect') draft.carry('taints.effect', value, key);
   else if (name === 'key') draft.carry('taints.key', value, key);

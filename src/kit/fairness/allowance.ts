@@ -1,18 +1,24 @@
 import { LRUCache } from 'lru-cache';
 
 export type AllowanceOptions = {
-  /** So much may be taken at once, after a while without any. */
+  /** The number that may be taken at once after a quiet time. */
   readonly burst: number;
-  /** So much comes back in a second. */
+  /** The number that comes back each second. */
   readonly perSecond: number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds on a clock that never goes back. */
   readonly now: () => number;
 };
 
-/** So many keys are remembered. The one that was not used for longest is forgotten: it has its whole burst again. */
+/**
+ * The number of keys that are remembered. The key that was unused for longest is forgotten first, and then has its
+ * whole burst again.
+ */
 const MAX_KEYS = 10_000;
 
-/** Creates an allowance for each key. The function says whether one more may be taken for a key, and counts it then. */
+/**
+ * Creates an allowance for each key. The returned function says whether one more may be taken for a key; if so, it
+ * counts it.
+ */
 export function createAllowance({ burst, perSecond, now }: AllowanceOptions): (key: string) => boolean {
   const taken = new LRUCache<string, { readonly count: number; readonly at: number }>({ max: MAX_KEYS });
   return (key) => {

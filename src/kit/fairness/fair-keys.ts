@@ -1,12 +1,15 @@
 import { createFairQueue } from './fair-queue.ts';
 
-/** Keys `namespace/name` that wait, each once: the first in is the first out within a namespace, and namespaces take turns. */
+/**
+ * Waiting keys of the form `namespace/name`, each at most once. Within a namespace the first in is the first out;
+ * namespaces take turns.
+ */
 export type FairKeys = {
-  /** Does nothing for a key that waits already. */
+  /** Adds a key; does nothing if the key already waits. */
   add(key: string): void;
   has(key: string): boolean;
   delete(key: string): void;
-  /** The next key; undefined where none waits. */
+  /** Takes the next key; undefined if none waits. */
   take(): string | undefined;
   readonly size: number;
 };

@@ -1,18 +1,20 @@
-/** A queue of several groups: within a group first come, first served; between groups one after the other. */
+/** A queue of groups: first come, first served within a group, while the groups take turns. */
 export type FairQueue<T> = {
-  /** Adds an item at the end of its group. The function that is returned takes it out again, where it is still there. */
+  /** Adds an item at the end of its group. Returns a function that takes the item out again if it is still there. */
   add(group: string, item: T): () => void;
-  /** The next item, of the group whose turn it is; undefined where the queue is empty. */
+  /** Takes the next item from the group whose turn it is; undefined if the queue is empty. */
   take(): T | undefined;
-  /** Items of one group; of all groups. */
+  /** The number of items in one group, or in all groups. */
   sizeOf(group: string): number;
   readonly size: number;
 };
 
-/** Creates an empty queue. Every operation takes the same time, however many items there are. */
+/** Creates an empty queue. Each operation takes constant time, however many items there are. */
 export function createFairQueue<T>(): FairQueue<T> {
   type Entry = { readonly item: T };
-  /** In the order of their turns: a group that had its turn goes to the end. None is empty. */
+  /**
+   * The groups in the order of their turns; a group that had its turn goes to the end. No group in the map is empty.
+   */
   const groups = new Map<string, Set<Entry>>();
   let size = 0;
 

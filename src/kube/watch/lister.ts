@@ -6,29 +6,29 @@ import { isOlder } from './store.ts';
 export type ListerOptions = {
   readonly client: ApiClient;
   readonly path: string;
-  /** Keeps an object and gives its key. `reset`: whatever is kept of it may be newer than the collection itself. */
+  /** Stores an object and returns its key. `reset`: the stored objects may be newer than the collection itself. */
   readonly keep: (object: JsonObject, reset: boolean) => string;
 };
 
 /** Reads a collection page by page. */
 export type Lister = {
   /**
-   * Reads to the end; gives the version of the collection and the keys in it. Called again after it threw, it goes on with
-   * the page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
+   * Reads the collection to its end; returns its version and its keys. Called again after it threw, it goes on with the
+   * page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
    */
   read(last: string, signal: AbortSignal): Promise<{ version: string; keys: ReadonlySet<string> }>;
-  /** The version that was read had expired before it could be watched. */
+  /** Call when the version that was read had expired before it could be watched. */
   expired(): void;
-  /** What was read could be watched. */
+  /** Call when the version that was read could be watched. */
   settled(): void;
 };
 
 type Progress = { token: string; version: string; reset: boolean; readonly keys: Set<string> };
 
 const PAGE = 500;
-/** After the pages expired this often, the collection is read in one piece, as client-go does. */
+/** After its pages expired this often, the collection is read in one piece, as client-go does. */
 const EXPIRIES = 2;
-/** Milliseconds for a collection in one piece. */
+/** Milliseconds for reading a collection in one piece. */
 const WHOLE_MS = 10 * 60_000;
 
 /** Creates the lister; nothing is sent before the first `read`. */
@@ -63,7 +63,8 @@ export function createLister({ client, path, keep }: ListerOptions): Lister {
         }
         const metadata = objectAt(page, 'metadata');
         progress.version = stringAt(metadata, 'resourceVersion') ?? progress.version;
-        // Behind what was seen: etcd was restored from a backup, and every object is as it was then.
+        // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
+        // state of then.
         progress.reset ||= isOlder(progress.version, last);
         for (const object of listAt(page, 'items') ?? []) progress.keys.add(keep(object, progress.reset));
         progress.token = stringAt(metadata, 'continue') ?? '';

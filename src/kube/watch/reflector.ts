@@ -8,69 +8,72 @@ import { createLister } from './lister.ts';
 import { createStore, type Store, type Stored } from './store.ts';
 import { createTrouble, type WatchAttempt } from './trouble.ts';
 
-/** One change of a kept object: `now` is absent where it was deleted, `before` where it is new. */
+/** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
 export type Change<T> = { readonly key: string; readonly now: T | undefined; readonly before: T | undefined };
 
 export type ReflectorOptions<T> = {
   readonly client: ApiClient;
-  /** Collection to list and watch: `/api/v1/pods`. */
+  /** The collection to list and watch, for example `/api/v1/pods`. */
   readonly path: string;
-  /** Trims an object to what is read of it; called once for each, as it arrives. */
+  /** Reduces an object to the fields that are needed; called once for each object as it arrives. */
   readonly read: (object: JsonObject) => T;
   readonly keyOf: (object: T) => string;
   readonly onChange: (change: Change<T>) => void;
   readonly clock: Clock;
-  /** A watch that ended otherwise than by its own time: why. */
+  /** A watch ended before its time; the reason. */
   readonly onRestart?: (reason: string) => void;
-  /** Lists or watches fail: once for each kind of failure, until {@link onWorking}. */
+  /** Lists or watches fail: called once for each kind of failure, until {@link onWorking}. */
   readonly onTrouble?: (attempt: WatchAttempt, reason: string) => void;
-  /** They work again. */
+  /** Lists and watches work again. */
   readonly onWorking?: () => void;
-  /** Something came over the watch; called for every line. */
+  /** Called for every line that arrives over the watch. */
   readonly onHeard?: () => void;
-  /** Milliseconds for which a first list that is refused is tried again; default: half a minute. */
+  /** Milliseconds for which a refused first list is tried again; default: 30 seconds. */
   readonly refusedMs?: number;
   /** Milliseconds without a byte, bookmarks included, after which a watch counts as dead. */
   readonly idleMs?: number;
 };
 
-/** Keeps a store in step with a collection. */
+/** Keeps a store in step with a collection of the API server. */
 export type Reflector<T> = {
   readonly store: Store<T>;
   /**
-   * Lists and watches until the signal aborts. Rejects only where the first list is refused (401, 403, 404), and still is
-   * after half a minute: an API server that has just started refuses everybody until it has read its roles.
+   * Lists and watches until the signal aborts. Rejects only if the first list is refused (401, 403, 404) and still is
+   * after 30 seconds: an API server that has just started refuses everybody until it has read its roles.
    */
   run(signal: AbortSignal): Promise<void>;
   /** Whether the first list is complete. */
   synced(): boolean;
   /** Resolves when the first list is complete. */
   readonly whenSynced: Promise<void>;
-  /** Since when it is not kept in step (refused, failing, silent), in milliseconds on the monotonic clock. */
+  /** Since when the store is out of step (refused, failing, silent), in milliseconds on the monotonic clock. */
   health(): { readonly brokenSinceMs: number | undefined };
 };
 
 const WATCH_SECONDS = 300;
 const IDLE_MS = 90_000;
-/** After this many watches in a row that gave nothing the version itself may be the fault (a restored etcd): list again. */
+/** After this many watches in a row without an event, the version itself may be wrong (a restored etcd): list again. */
 const RELIST_AFTER = 5;
-/** A watch that ends sooner than this counts as failed, so that a server that closes at once is not asked in a loop. */
+/**
+ * A watch that ends sooner than this counts as failed, so that a server that always closes at once is not asked in a
+ * tight loop.
+ */
 const SHORT_MS = 1_000;
-/** A watch that is open for this long works, though nothing may have happened yet. */
+/** A watch that stays open for this long counts as working, even if nothing has happened yet. */
 const STEADY_MS = 10_000;
 const RETRY_MS = { base: 250, cap: 30_000 } as const;
 const REFUSED_MS = 30_000;
-/** Between two attempts at a first list that is refused. */
+/** The longest wait between two attempts at a refused first list. */
 const REFUSED_CAP_MS = 5_000;
 const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404]);
 
-/** How a watch ended: whether anything came, and why, where it was not by its own time. */
+/** How a watch ended: whether anything arrived, and the failure if it ended before its time. */
 type Ended = { readonly heard: boolean; readonly failure: Failure | undefined };
 type Failure = {
   readonly error: Error;
   /**
-   * `version`: the server does not know it any more. `refused`: there was no watch. `fruitless`: the connection failed, or
-   * the watch itself.
+   * `version`: the server no longer knows the version. `refused`: the server did not open the watch. `fruitless`: the
+   * connection or the watch itself failed.
    */
   readonly cause: 'version' | 'refused' | 'fruitless';
   readonly isSilent: boolean;
@@ -111,7 +114,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     if (before !== undefined) onChange({ key, now: undefined, before });
   }
 
-  /** Watches from the last version that was seen. `wasSilent`: the watch before gave nothing for too long. */
+  /** Watches from the last version that was seen. `wasSilent`: the previous watch was silent for too long. */
   async function watch(wasSilent: boolean, signal: AbortSignal): Promise<Ended> {
     const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
     const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${last}`;
@@ -127,7 +130,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     try {
       const chunks = await client.stream(`${path}?${query}`, over.signal);
       isOpen = true;
-      // Silence after silence proves nothing.
+      // After a silent watch, an open but silent watch is no proof that the server works.
       if (trouble.brokenSince() !== undefined && !wasSilent) cancelSteady = clock.after(STEADY_MS, trouble.works);
       for await (const line of lines(chunks)) {
         cancelIdle();
@@ -152,7 +155,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     }
   }
 
-  /** Takes one event of the watch. Throws where the server says that the watch is over. */
+  /** Takes one event of the watch. Throws if the server says that the watch is over. */
   function take(line: string): void {
     const event = parseJson(line);
     if (!isObject(event)) throw new Error('an event of the watch is not JSON');
@@ -166,11 +169,11 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   async function run(signal: AbortSignal): Promise<void> {
     let isListed = false;
     let refusedSince: number | undefined;
-    /** In a row: failed lists, failed watches, watches that gave nothing although the server let us watch. */
+    /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
     let [lists, watches, fruitless] = [0, 0, 0];
     let wasSilent = false;
 
-    /** Lists once; gives the milliseconds to wait where that failed. */
+    /** Lists once; returns the milliseconds to wait if that failed. */
     async function tryList(): Promise<number> {
       try {
         await list(signal);
@@ -190,7 +193,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       }
     }
 
-    /** Watches once; gives the milliseconds to wait before the next list or watch. */
+    /** Watches once; returns the milliseconds to wait before the next list or watch. */
     async function tryWatch(): Promise<number> {
       const started = clock.monotonic();
       const { heard, failure } = await watch(wasSilent, signal);
@@ -212,7 +215,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         onRestart?.('expired');
         isListed = false;
         if (!heard && isExpired(error)) lister.expired();
-        // This is what happens to a watch that was away for too long; it is trouble only where it happens again.
+        // Normal for a watch that was away for too long; it is trouble only if it happens again.
         if (heard && !isShort) return 0;
       } else if (failure !== undefined) onRestart?.(messageOf(error));
       if (cause === 'fruitless' && !heard) fruitless += 1;
@@ -230,7 +233,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     }
   }
 
-  /** Later after each failure, and not before the server wants to be asked again. */
+  /** Waits longer after each failure, and at least as long as the server asks. */
   function waitMs(error: unknown, failures: number, cap: number): number {
     const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
     return Math.max(asked, backoff(failures, RETRY_MS.base, cap, clock.random));

@@ -1,16 +1,16 @@
-/** What every kept object has, whatever it was trimmed to. */
+/** The fields that every stored object has, whatever else was left out. */
 export type Stored = { readonly uid: string; readonly resourceVersion: string };
 
-/** Objects by key, as the last event or our own last write left them. */
+/** Objects by key, as the last event or this process's last write left them. */
 export type Store<T> = {
   get(key: string): T | undefined;
   values(): Iterable<T>;
   keys(): Iterable<string>;
   readonly size: number;
   /**
-   * Keeps an object unless what is there of the same uid is newer; says what was there before, or `stale` where it was
-   * kept. The answer to a write of ours and the event of it arrive in any order. `reset`: the server's versions began
-   * anew, so the object is kept whatever it says.
+   * Stores an object and returns what was there before. If a newer object of the same uid is there, that one stays and
+   * the result is `stale`: the answer to a write and the watch event about it arrive in any order. `reset`: the
+   * server's versions started over, so the object is stored whatever its version.
    */
   put(key: string, object: T, reset?: boolean): { readonly before: T | undefined } | 'stale';
   delete(key: string): T | undefined;
@@ -47,7 +47,7 @@ export function createStore<T extends Stored>(): Store<T> {
   };
 }
 
-/** Whether one resource version comes before another; versions that are no decimal numbers never do (KEP-5504). */
+/** Whether one resource version is older than another; false for versions that are not decimal numbers (KEP-5504). */
 export function isOlder(one: string, other: string): boolean {
   if (!/^[0-9]+$/.test(one) || !/^[0-9]+$/.test(other)) return false;
   return one.length === other.length ? one < other : one.length < other.length;

@@ -2,30 +2,32 @@ import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { ApiError, isExpired } from '../errors.ts';
 
-/** What a collection cannot be kept in step by, at the moment. */
+/** The request that fails at the moment. */
 export type WatchAttempt = 'list' | 'watch';
 
 export type TroubleOptions = {
   readonly clock: Clock;
-  /** Once for each kind of failure, until it works again. */
+  /** Called once for each kind of failure, until requests work again. */
   readonly onTrouble?: ((attempt: WatchAttempt, reason: string) => void) | undefined;
-  /** It works again; only where trouble was reported before. */
+  /** Called when requests work again, but only if trouble was reported before. */
   readonly onWorking?: (() => void) | undefined;
 };
 
-/** Whether lists and watches of a collection work, and since when they do not. */
+/** Whether the lists and watches of a collection work, and since when they do not. */
 export type WatchTrouble = {
-  /** An attempt has failed. `since`: when it stopped to work, on the monotonic clock; default: now. */
+  /** Records a failed attempt. `since`: when it stopped working, on the monotonic clock; default: now. */
   failed(attempt: WatchAttempt, error: unknown, since?: number): void;
   works(): void;
-  /** Since when nothing works, on the monotonic clock in milliseconds; undefined while it works. */
+  /** Since when nothing works, in milliseconds on the monotonic clock; undefined while it works. */
   brokenSince(): number | undefined;
 };
 
-/** A lost connection is news only where the next attempt fails as well: servers restart, and proxies end what is old. */
+/**
+ * A lost connection is reported only if the next attempt fails too: servers restart, and proxies close old connections.
+ */
 const WORTH_A_WARNING = 2;
 
-/** Creates the record of one collection; it begins as one that works. */
+/** Creates the record of one collection; at first it counts as working. */
 export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): WatchTrouble {
   let since: number | undefined;
   let failures = 0;
@@ -35,7 +37,7 @@ export function createTrouble({ clock, onTrouble, onWorking }: TroubleOptions): 
     failed(attempt, error, began = clock.monotonic()) {
       since ??= began;
       failures += 1;
-      // A refusal is the server's own word.
+      // A refusal comes from the server itself, so it is reported at once.
       const isRefused = error instanceof ApiError && !isExpired(error);
       if (!isRefused && failures < WORTH_A_WARNING) return;
       const kind = `${attempt} ${error instanceof ApiError ? error.status : ''}`;

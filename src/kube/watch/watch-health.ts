@@ -1,30 +1,33 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { ApiRequest } from '../client.ts';
 
-/** A kind that is watched, and since when it is not kept in step. Milliseconds on the monotonic clock. */
+/** A watched kind, and since when its store is out of step. Milliseconds on the monotonic clock. */
 export type WatchState = { readonly kind: string; readonly brokenSinceMs: number | undefined };
 
-/** From when to when the API server has answered without a gap, as far as we know. Milliseconds on the monotonic clock. */
+/**
+ * The last period in which the API server answered without a gap, as far as this process saw. Milliseconds on the
+ * monotonic clock.
+ */
 export type Answering = { readonly sinceMs: number; readonly lastMs: number };
 
-/** When the API server answers. */
+/** Records when the API server answers. */
 export type Answers = {
-  /** A request has ended. */
+  /** Records the end of a request. */
   finished(request: Pick<ApiRequest, 'code'>): void;
-  /** Something came over a watch. */
+  /** Records that something arrived over a watch. */
   heard(): void;
-  /** Undefined before the first answer. */
+  /** The current period; undefined before the first answer. */
   period(): Answering | undefined;
 };
 
 /** A watch that is broken for this long while the API server answers makes a replica not ready. */
 const BROKEN_MS = 120_000;
-/** Without an answer for so long the API server was away. Watches that work say something every minute. */
+/** After this long without an answer, the API server counts as away. Watches that work send something every minute. */
 const GAP_MS = 90_000;
 
 /**
- * The kinds that are broken for two minutes in which the API server answered other requests. An API server that answers
- * nothing changes nothing: the time without answers is not counted, and what was broken before stays so.
+ * Returns the kinds whose watch was broken for two minutes while the API server answered other requests. While the API
+ * server answers nothing, nothing changes: that time is not counted, and a watch that was broken before stays broken.
  */
 export function brokenWatches(states: readonly WatchState[], answering: Answering | undefined): string[] {
   if (answering === undefined) return [];
@@ -35,7 +38,7 @@ export function brokenWatches(states: readonly WatchState[], answering: Answerin
   });
 }
 
-/** Notes the answers of the API server. */
+/** Creates the record of the API server's answers. */
 export function createAnswers(clock: Pick<Clock, 'monotonic'>): Answers {
   let answering: { sinceMs: number; lastMs: number } | undefined;
 

@@ -2,53 +2,58 @@ import { LRUCache } from 'lru-cache';
 import type { Platform } from '../../kit/platform.ts';
 import type { Skipped } from '../manifest.ts';
 
-/** What a digest stands for; it never changes, and answers everybody who can name the digest. */
+/** The platforms of a digest. They never change, and every caller that can name the digest may get them. */
 export type ImageFacts = {
   readonly platforms: readonly Platform[];
   readonly skipped: readonly Skipped[];
-  /** Whether it is an index; false: a single manifest. Absent: an earlier version remembered it, and did not say. */
+  /**
+   * Whether the digest is an index (true) or a single manifest (false). Absent if an earlier version recorded the
+   * entry.
+   */
   readonly isIndex?: boolean;
 };
 
-/** What a tag stood for when it was last looked at. */
+/** The digest that a tag pointed to when it was last checked. */
 export type TagEntry = {
   readonly digest: string;
   readonly found: ImageFacts;
-  /** Milliseconds, as of `now`. */
+  /** Milliseconds on the clock `now`. */
   readonly checkedAt: number;
-  /** host[:port] that answered. */
+  /** host[:port] of the registry that answered. */
   readonly source: string;
-  /** For `If-None-Match`, where HEAD is of no use there. */
+  /** For `If-None-Match`, if HEAD does not work there. */
   readonly etag?: string;
-  /** HEAD was of no use when this was asked. */
+  /** Whether HEAD did not work when the tag was last checked. */
   readonly headless?: boolean;
 };
 
-/** Who may be answered from an entry: everybody, or holders of the credential with this fingerprint. */
+/** Who may get the answer of an entry: everybody, or only holders of the credential with this fingerprint. */
 export type CacheOwner = string;
 export const EVERYBODY: CacheOwner = '';
 
-/** What answers everybody and may therefore be written to a file; the most recently used first. */
+/** Entries that everybody may get and that may therefore be written to a file; the most recently used first. */
 export type SharedEntries = {
   readonly digests: readonly (readonly [digest: string, found: ImageFacts])[];
   readonly tags: readonly (readonly [canonical: string, entry: TagEntry])[];
 };
 
 /**
- * What is known of images, bounded by use. In memory; digests, and tags owned by {@link EVERYBODY}, are what may be
- * written to a file: fingerprints hold for one process.
+ * What is known of images, in memory, limited by use. Only digests, and tags owned by {@link EVERYBODY}, may be written
+ * to a file: fingerprints are valid in one process only.
  */
 export type ImageCache = {
   digest(digest: string): ImageFacts | undefined;
   setDigest(digest: string, found: ImageFacts): void;
   tag(canonical: string, owner: CacheOwner): TagEntry | undefined;
   setTag(canonical: string, owner: CacheOwner, entry: TagEntry): void;
-  /** What may be written to a file, as it stands now; at most so many. */
+  /** Returns the entries that may be written to a file now, at most `most`. */
   sharedDigests(most: number): SharedEntries['digests'];
   sharedTags(most: number): SharedEntries['tags'];
-  /** Adds what was read from a file where nothing is known yet, before the first look-up; nobody is told. */
+  /** Adds entries from a file for names that are not known yet, before the first lookup; does not call the listener. */
   restore(entries: SharedEntries): void;
-  /** Called after each change of what may be written; a mere use is none. */
+  /**
+   * Calls the listener after each change of an entry that may be written to a file; reading an entry is not a change.
+   */
   onChange(listener: () => void): void;
 };
 
@@ -57,9 +62,9 @@ export function createImageCache(maxEntries: number): ImageCache {
   const digests = new LRUCache<string, ImageFacts>({ max: maxEntries });
   const tags = new LRUCache<string, TagEntry>({ max: maxEntries });
   const listeners: (() => void)[] = [];
-  // A canonical name holds no space.
+  // A canonical name contains no space.
   const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listener of listeners) listener();
   };
   return {
@@ -67,12 +72,12 @@ export function createImageCache(maxEntries: number): ImageCache {
     setDigest(digest, found) {
       const isNew = digests.peek(digest) !== found;
       digests.set(digest, found);
-      if (isNew) tell();
+      if (isNew) notify();
     },
     tag: (canonical, owner) => tags.get(key(canonical, owner)),
     setTag(canonical, owner, entry) {
       tags.set(key(canonical, owner), entry);
-      if (owner === EVERYBODY) tell();
+      if (owner === EVERYBODY) notify();
     },
     sharedDigests(most) {
       const found: [string, ImageFacts][] = [];
@@ -84,7 +89,7 @@ export function createImageCache(maxEntries: number): ImageCache {
     sharedTags(most) {
       const found: [string, TagEntry][] = [];
       tags.forEach((value, name) => {
-        // A fingerprint follows the space of every other name.
+        // Every owner other than EVERYBODY is a fingerprint after the space, so a key that ends in a space is shared.
         if (found.length < most && name.endsWith(' ')) found.push([name.slice(0, -1), value]);
       });
       return found;

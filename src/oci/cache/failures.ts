@@ -1,11 +1,11 @@
 import { ImageError } from '../errors.ts';
 
-/** An image whose last look-up failed; times in milliseconds, as of `now`. */
+/** An image whose last lookup failed; times in milliseconds on the clock `now`. */
 export type Failure = {
   readonly error: ImageError;
   /** The first failure since the last success in this process. */
   readonly firstFailedAt: number;
-  /** Not asked again before this. */
+  /** The image is not looked up again before this time. */
   readonly retryAt: number;
   readonly attempts: number;
 };
@@ -13,20 +13,28 @@ export type Failure = {
 export type FailuresOptions = {
   readonly maxEntries: number;
   readonly now: () => number;
-  /** From 0 to 1, 1 excluded. */
+  /** From 0 to 1, excluding 1. */
   readonly random: () => number;
 };
 
-/** Remembers failures, and spaces the tries: when we were told to, else 1 s, doubling up to 5 min, ±20%. */
+/**
+ * Remembers failures and spaces the retries: after the time that the registry asks for, or after 1 s, doubling up to 5
+ * min, ±20 %.
+ */
 export type Failures = {
   get(key: string): Failure | undefined;
-  /** `ttlMs`: a failure that does not pass by itself is remembered for so long at least. `namespace`: on whose behalf it was asked. */
+  /**
+   * Adds a failure. `ttlMs`: the least time for which a failure is remembered that does not pass by itself.
+   * `namespace`: the namespace for which the image was looked up.
+   */
   add(key: string, error: ImageError, ttlMs: number, namespace: string): Failure;
   remove(key: string): void;
-  /** Makes one due now. */
+  /** Makes a failed image due now. */
   forgive(key: string): void;
   keys(): string[];
-  /** How many are still wanted: those that nobody asks for any more are not tried again when they are due. */
+  /**
+   * The number of failures that are still wanted: one that no caller asks for any more is not retried when it is due.
+   */
   count(): number;
 };
 
@@ -34,12 +42,12 @@ const FIRST = 1000;
 const LONGEST = 300_000;
 
 /**
- * Creates it. Where there are too many, the oldest one goes of the namespace that has the most: one that is forgotten begins again,
- * and with it the time after which `images.unresolvable` applies.
+ * Creates the memory. If there are too many failures, it forgets the oldest one of the namespace that has the most. A
+ * forgotten failure starts over, and so does the time after which `images.unresolvable` applies.
  */
 export function createFailures({ maxEntries, now, random }: FailuresOptions): Failures {
   const failures = new Map<string, Failure & { readonly namespace: string }>();
-  /** The keys of each namespace, the oldest first. */
+  /** The keys of each namespace, oldest first. */
   const owned = new Map<string, Set<string>>();
 
   function forget(key: string): void {
@@ -63,10 +71,11 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       const before = failures.get(key);
       const attempts = (before?.attempts ?? 0) + 1;
       const backoff = Math.min(FIRST * 2 ** Math.min(attempts - 1, 20), LONGEST) * (0.8 + 0.4 * random());
-      // Told when to come again we come then, and not all at once: waiting longer would help nobody.
-      const told =
+      // If the registry names a time, the retry comes then, with some jitter so that not all come at once. A longer
+      // wait would help nobody.
+      const requested =
         error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, FIRST) + FIRST * random();
-      const wait = Math.max(told ?? backoff, error.temporary ? 0 : ttlMs);
+      const wait = Math.max(requested ?? backoff, error.temporary ? 0 : ttlMs);
       const failure = {
         namespace,
         error,
@@ -95,7 +104,7 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
   };
 }
 
-/** The failure of a lookup whose pull secrets are not there in time. */
+/** The failure of a lookup whose pull secrets could not be read in time. */
 export function unreadable(): ImageError {
   return new ImageError('the pull secrets could not be read from the API server in time', {
     code: 'unavailable',
@@ -103,7 +112,7 @@ export function unreadable(): ImageError {
   });
 }
 
-/** The failure of a lookup that ended with an error of the program itself. */
+/** The failure of a lookup that ended with a bug in the program. */
 export function unexpected(error: unknown): ImageError {
   return new ImageError('the look-up failed for a reason of our own; please report it', {
     code: 'unavailable',

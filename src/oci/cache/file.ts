@@ -9,66 +9,71 @@ import { CacheFormatError, cacheText, MAX_FILE, parseCache } from './format.ts';
 export type CacheFileOptions = {
   readonly file: string;
   readonly cache: ImageCache;
-  /** Of each kind. */
+  /** The most entries of each kind. */
   readonly maxEntries: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /**
-   * Each problem once, until the file was written again, which is told with undefined. Never fatal: work goes on, with
-   * what is in memory.
+   * Called once for each problem until the file is written again, which is reported as undefined. A problem is never
+   * fatal: the program goes on with the cache in memory.
    */
   readonly onProblem: (problem: string | undefined) => void;
-  /** Runs something later; returns what calls it off. For tests; else a timer that does not keep the process alive. */
+  /**
+   * Runs a function later; returns a function that cancels it. For tests; the default is a timer that does not keep the
+   * process alive.
+   */
   readonly schedule?: (milliseconds: number, run: () => void) => () => void;
 };
 
 export type CacheFile = {
-  /** Fills the cache from the file, before the first look-up; says how much of it was in the file. Never throws. */
+  /** Fills the cache from the file, before the first lookup; returns how many entries the file had. Never throws. */
   load(): Promise<{ readonly digests: number; readonly tags: number }>;
-  /** To be called after each change of the cache; the file is written within 10 s. */
+  /** Call after each change of the cache; the file is written within 10 s. */
   changed(): void;
-  /** Writes what is not written yet, and then no more. Never throws. */
+  /** Writes the latest changes and then stops. Never throws. */
   close(): Promise<void>;
 };
 
-/** Between a change and its being written, in milliseconds; and after a failure. */
+/** Milliseconds between a change and its write, and between a failed write and the next one. */
 const INTERVAL = 10_000;
 const RETRY = 60_000;
-/** A temporary file that nobody wrote to for so long, in milliseconds, is of a process that died. */
+/** A temporary file that was not written to for this many milliseconds belongs to a process that died. */
 const ABANDONED = 60_000;
-/** Entries of a kind that are restored before others have their turn. */
+/** Entries of a kind that are restored before other work gets a turn. */
 const AT_ONCE = 5000;
-/** No more entries of a kind than this fit into a file. */
+/** The most entries of a kind that fit into a file. */
 const MOST = 500_000;
 
-/** Keeps a cache's contents in a file over restarts. Several processes may use one file: the last one wins. */
+/**
+ * Keeps a cache's contents in a file across restarts. Several processes may use one file: the last one to write wins.
+ */
 export function createCacheFile(options: CacheFileOptions): CacheFile {
   const { file, cache, now } = options;
   const schedule = options.schedule ?? later;
   const most = Math.min(options.maxEntries, MOST);
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let callOff: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let isDirty = false;
   let isClosed = false;
 
-  function tell(problem: string): void {
-    if (told.has(problem)) return;
-    told.add(problem);
+  function report(problem: string): void {
+    if (reported.has(problem)) return;
+    reported.add(problem);
     options.onProblem(`images.cache.file: ${problem}`);
   }
 
-  function tellUnwritable(error: unknown): void {
-    tell(
+  function reportUnwritable(error: unknown): void {
+    report(
       `${file} cannot be written (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. It is tried once a minute`,
     );
   }
 
-  /** The file's contents; undefined where there is none, or none that may be touched. */
+  /** Returns the file's contents; undefined if there is no file, or one that must not be touched. */
   async function read(): Promise<Buffer | undefined> {
     try {
       if (!(await isOrdinary(file))) {
-        await access(dirname(file), constants.W_OK).catch(tellUnwritable);
+        await access(dirname(file), constants.W_OK).catch(reportUnwritable);
         return undefined;
       }
       const handle = await open(file, 'r');
@@ -81,7 +86,7 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
       }
     } catch (error) {
       if (error instanceof CacheFormatError) throw error;
-      tell(`${file} cannot be read (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}`);
+      report(`${file} cannot be read (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}`);
       return undefined;
     }
   }
@@ -90,9 +95,9 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
     const aside = `${file}.corrupt`;
     try {
       await rename(file, aside);
-      tell(`${file} is ${problem}; it is now ${aside}, and images are looked up again`);
+      report(`${file} is ${problem}; it is now ${aside}, and images are looked up again`);
     } catch (error) {
-      tell(
+      report(
         `${file} is ${problem}, and cannot be renamed to ${aside} (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. ` +
           'Images are looked up again',
       );
@@ -121,20 +126,20 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
     }
   }
 
-  /** Writes if there is something to write; says how long to wait for the next time, in milliseconds. */
+  /** Writes the file if something changed; returns the milliseconds to wait until the next time. */
   async function save(): Promise<number> {
     if (!isDirty) return INTERVAL;
     isDirty = false;
     const started = now();
     try {
       await write();
-      if (told.size > 0) options.onProblem(undefined);
-      told.clear();
-      // Where a disk is slow, a twentieth of the time is spent on it at most.
+      if (reported.size > 0) options.onProblem(undefined);
+      reported.clear();
+      // On a slow disk, at most a twentieth of the time is spent writing.
       return Math.max(INTERVAL, 20 * (now() - started));
     } catch (error) {
       isDirty = true;
-      tellUnwritable(error);
+      reportUnwritable(error);
       return RETRY;
     }
   }
@@ -156,7 +161,7 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
         const body = await read();
         if (body === undefined) return { digests: 0, tags: 0 };
         const { digests, tags } = await parseCache(body, options.maxEntries, now());
-        // From the end: what was used last is to be restored last.
+        // From the end, because what was used last must be restored last.
         for (let end = Math.max(digests.length, tags.length); end > 0; end -= AT_ONCE) {
           const start = Math.max(0, end - AT_ONCE);
           cache.restore({ digests: digests.slice(start, end), tags: tags.slice(start, end) });
@@ -189,10 +194,10 @@ function later(milliseconds: number, run: () => void): () => void {
 }
 
 /**
- * Whether there is a file; false where there is nothing.
+ * Whether the file exists.
  *
- * @throws what `stat` throws, and an error with the code `EISDIR` or `ENOTFILE` for what is no file: a device would be
- *   replaced by ours
+ * @throws what `stat` throws, and an error with the code `EISDIR` or `ENOTFILE` if it is not an ordinary file: a rename
+ * would replace a device
  */
 async function isOrdinary(file: string): Promise<boolean> {
   const found = await stat(file).catch((error: unknown) => {
@@ -203,7 +208,7 @@ async function isOrdinary(file: string): Promise<boolean> {
   throw Object.assign(new Error('no file'), { code: found.isDirectory() ? 'EISDIR' : 'ENOTFILE' });
 }
 
-/** Removes temporary files that processes left behind which died while they wrote. */
+/** Removes temporary files of processes that died while they wrote. */
 async function removeAbandoned(file: string, now: number): Promise<void> {
   const directory = dirname(file);
   const names = await readdir(directory);
@@ -211,7 +216,7 @@ async function removeAbandoned(file: string, now: number): Promise<void> {
     if (!name.startsWith(`${basename(file)}.`) || !/^\.[0-9a-f]{12}\.tmp$/.test(name.slice(basename(file).length)))
       continue;
     const path = join(directory, name);
-    // Another process may be done with it, or remove it, at the same time.
+    // Another process may rename or remove it at the same time.
     const changedAt = await stat(path).then(
       ({ mtimeMs }) => mtimeMs,
       () => now,
@@ -220,7 +225,7 @@ async function removeAbandoned(file: string, now: number): Promise<void> {
   }
 }
 
-/** What an operator can do. */
+/** Returns what an operator can do about an error. */
 function adviceFor(code: string, file: string): string {
   switch (code) {
     case 'ENOENT':

@@ -9,37 +9,41 @@ import type { ImageFacts, SharedEntries, TagEntry } from './cache.ts';
 
 /**
  * The file is one JSON object, `{"version":1,"digests":{…},"tags":{…}}`, with one entry on each line, the most recently
- * used first. It is read by lines, too: 50,000 entries at once would stop everything else for half a second.
+ * used first. It is also read line by line: parsing 50,000 entries at once would block all other work for half a
+ * second.
  */
 const HEAD = '{"version":1,"digests":{';
 const MIDDLE = '},"tags":{';
 const END = '}}';
 
-/** Bytes of a file that is read at most. */
+/** The most bytes of a file that are read. */
 export const MAX_FILE = 64 * 1024 * 1024;
-/** Bytes that are written of each kind; together they stay below {@link MAX_FILE}. */
+/** The most bytes that are written of each kind; together they stay below {@link MAX_FILE}. */
 const MAX_DIGESTS = 46 * 1024 * 1024;
 const MAX_TAGS = 16 * 1024 * 1024;
-/** Bytes of an entry; a real one has some 500. An image that is made to have more is asked for again. */
+/**
+ * The most bytes of an entry; a real one has about 500. An image whose entry is larger is looked up again after a
+ * restart.
+ */
 const MAX_ENTRY = 64 * 1024;
-/** Bytes that are written or read at once, before others have their turn; that takes some milliseconds. */
+/** Bytes that are written or read before other work gets a turn, which is a matter of milliseconds. */
 const PIECE = 256 * 1024;
 const MAX_REASON = 300;
 
-/** A file is not as {@link cacheText} writes it. The message completes a sentence: `it is …`. */
+/** A file that does not have the form that {@link cacheText} writes. The message completes a sentence: `it is …`. */
 export class CacheFormatError extends Error {
   override readonly name = 'CacheFormatError';
 }
 
 /**
- * The file's text, in pieces of some 256 KiB. A tag is written only with its digest; what does not fit is left out, and
- * is what was used longest ago.
+ * Returns the file's text in pieces of about 256 KiB. A tag is written only together with its digest. Entries that do
+ * not fit are left out; those are the ones that were unused for longest.
  */
 export function* cacheText({ digests, tags }: SharedEntries): Generator<string> {
   const written = new Set<string>();
   function* digestsAndTheTags(): Generator<readonly [string, ImageFacts]> {
     yield* digests;
-    // A tag may have outlived its digest in memory, and is of no use without it.
+    // In memory a tag may outlive its digest; without the digest it is useless.
     for (const [, { digest, found }] of tags) if (!written.has(digest)) yield [digest, found];
   }
   function* complete(): Generator<readonly [string, TagEntry]> {
@@ -76,12 +80,12 @@ function* pieces<T>(
 }
 
 /**
- * Reads what {@link cacheText} wrote, and lets others have their turn meanwhile. Nothing in the file is believed: what
- * is no valid entry is left out.
+ * Parses what {@link cacheText} wrote, and gives other work a turn meanwhile. Nothing in the file is trusted: an
+ * invalid entry is left out.
  *
  * @param most entries of each kind
- * @param now the wall clock's milliseconds; no tag can have been checked later
- * @throws CacheFormatError for what is no such file, or not all of it
+ * @param now the wall clock in milliseconds; no tag can have been checked later
+ * @throws CacheFormatError if the file has another form or is not complete
  */
 export async function parseCache(body: Buffer, most: number, now: number): Promise<SharedEntries> {
   const digests = new Map<string, ImageFacts>();
@@ -125,7 +129,7 @@ function strange(firstLine: string): string {
   return version === '1' ? 'no cache that this program wrote' : `of version ${version}, which this program cannot read`;
 }
 
-/** The first of several is the one that was used last. */
+/** If a key appears twice, the first entry is the one that was used last. */
 function setOnce<T>(map: Map<string, T>, key: string, value: T | undefined): void {
   if (value !== undefined && !map.has(key)) map.set(key, value);
 }
@@ -138,13 +142,16 @@ function readFound(digest: string, value: unknown): ImageFacts | undefined {
     return typeof read === 'string' ? [] : [read];
   });
   const skipped = readSkipped(value.skipped);
-  // Half of what an image runs on would be wrong for as long as it is remembered.
+  // A partial list of platforms would give wrong answers for as long as it is remembered.
   if (platforms.length < value.platforms.length || skipped === undefined) return undefined;
   const isIndex = readIsIndex(value.index, platforms.length + skipped.length);
   return { platforms, skipped, ...(isIndex === undefined ? {} : { isIndex }) };
 }
 
-/** Earlier versions did not write it, and read a file that has it: the file's version stays. Only an index has several entries. */
+/**
+ * Earlier versions did not write this field, and they can read a file that has it, so the file's version stays the
+ * same. Only an index has several entries.
+ */
 function readIsIndex(written: unknown, entries: number): boolean | undefined {
   if (entries > 1) return true;
   return typeof written === 'boolean' ? written : undefined;
@@ -180,7 +187,7 @@ function readTag(
   };
 }
 
-/** Whether a name is a tag's, in the form under which it is looked up. */
+/** Whether a name is that of a tag, in the form under which tags are looked up. */
 function isTag(canonical: string): boolean {
   try {
     const reference = parseReference(canonical);

@@ -2,27 +2,30 @@ import type { Access } from '../credentials/keyring.ts';
 import type { Reference } from '../reference.ts';
 import { EVERYBODY, type ImageCache, type ImageFacts, type TagEntry } from './cache.ts';
 
-/** What is known of images, as far as somebody may know it. */
+/** What a given access may know of images. */
 export type Memory = {
-  /** What is known and holds without asking. */
+  /** Returns what is known and still valid without asking a registry. */
   fresh(reference: Reference, access: Access): { readonly found: ImageFacts; readonly entry?: TagEntry } | undefined;
-  /** The last that is known of a name, however long ago it was. */
+  /** Returns the last known entry of a name, however old it is. */
   last(reference: Reference, owners: readonly string[], access: Pick<Access, 'isVolume'>): TagEntry | undefined;
 };
 
 export type MemoryOptions = {
   readonly cache: ImageCache;
-  /** Milliseconds for which a tag holds: in general, and with `imagePullPolicy: Always` or as `latest`. */
+  /** Milliseconds for which a tag stays valid: in general, and with `imagePullPolicy: Always` or the tag `latest`. */
   readonly ttl: { readonly tag: number; readonly always: number };
-  /** The fingerprints of the pull secrets of an access that match an image. */
+  /** Returns the fingerprints of the access's pull secrets that match an image. */
   readonly ownersOf: (reference: Reference, access: Access) => readonly string[];
   readonly now: () => number;
 };
 
-/** How much longer a tag holds where HEAD is of no use, and every revalidation costs a GET that may be counted. */
+/**
+ * The factor by which a tag stays valid longer if HEAD does not work: each check then costs a GET, which may count as a
+ * pull.
+ */
 const HEADLESS_FACTOR = 6;
 
-/** Whether it says what an access asks for: what an earlier version remembered may not say whether it is an index. */
+/** Whether the facts answer what an access needs: an entry of an earlier version may not say whether it is an index. */
 function answers({ isIndex }: ImageFacts, { isVolume }: Pick<Access, 'isVolume'>): boolean {
   return isVolume !== true || isIndex !== undefined;
 }
@@ -45,7 +48,8 @@ export function createMemory({ cache, ttl, ownersOf, now }: MemoryOptions): Memo
     fresh(reference, access) {
       const found = reference.digest === undefined ? undefined : cache.digest(reference.digest);
       if (found !== undefined && answers(found, access)) return { found };
-      // A digest has an entry of its own where one registry does not hand out all of it: that is asked again, as a tag is.
+      // A digest has an entry of its own if its registry does not serve all of it. Such a digest is checked again, like
+      // a tag.
       const entry = last(reference, ownersOf(reference, access), access);
       return entry !== undefined && isFresh(entry, reference, access) ? { found: entry.found, entry } : undefined;
     },

@@ -2,31 +2,31 @@ import { fieldOf, fieldsOf, isObject, type JsonObject, parseObject } from '../..
 import { printableAscii } from '../../kit/printable.ts';
 import { SourceError } from './source-error.ts';
 
-/** One login out of a Docker configuration; the pattern says for which registry and path. */
+/** One login from a Docker configuration; the pattern says for which registry and path. */
 export type Login = {
   readonly pattern: string;
   readonly username: string;
   readonly password: string;
-  /** A refresh token for the registry's token service; from the operator's files and programs only. */
+  /** A refresh token for the registry's token service; only from the operator's files and programs. */
   readonly identityToken?: string;
 };
 
-/** A Secret of the cluster, as far as pull secrets go; the values are base64. */
+/** The part of a Secret that matters for pull secrets; the values are base64. */
 export type PullSecretData = { readonly type: string; readonly data: Readonly<Record<string, string>> };
 
-/** A Docker configuration of the operator's. */
+/** A Docker configuration of the operator. */
 export type DockerConfig = {
   readonly logins: readonly Login[];
   /**
-   * Names of credential helpers by host[:port], `docker.io` for Docker Hub under any of its names. An empty name means
-   * that no program is asked for this host.
+   * Names of credential helpers by host[:port]; `docker.io` stands for Docker Hub under any of its names. With an empty
+   * name no program is run for this host.
    */
   readonly helpers: ReadonlyMap<string, string>;
-  /** The helper that is asked for all other hosts. */
+  /** The helper for all other hosts. */
   readonly store?: string;
 };
 
-/** Why a Secret is of no use as a pull secret. The message holds nothing of what is in it. */
+/** Why a Secret cannot be used as a pull secret. The message contains nothing from the Secret. */
 export class PullSecretError extends Error {
   override readonly name = 'PullSecretError';
 }
@@ -35,9 +35,9 @@ const CONFIG_TYPE = 'kubernetes.io/dockerconfigjson';
 const LEGACY_TYPE = 'kubernetes.io/dockercfg';
 
 /**
- * The logins of a pull secret of either type, in its order. As with the kubelet, `auth` wins over `username` and
- * `password`, one bad entry makes the whole Secret bad, and `identitytoken`, `credHelpers` and `credsStore` are ignored:
- * they would be programs named by a pod's author. Entries without a login, and null, are left out.
+ * Returns the logins of a pull secret of either type, in its order. As with the kubelet, `auth` wins over `username`
+ * and `password`, and one bad entry makes the whole Secret bad. `identitytoken`, `credHelpers` and `credsStore` are
+ * ignored: a pod's author could name programs with them. Entries without a login, and null, are left out.
  *
  * @throws PullSecretError
  */
@@ -62,8 +62,8 @@ export function parsePullSecret(secret: PullSecretData): Login[] {
 }
 
 /**
- * An operator's Docker configuration (`config.json`), whose identity tokens and helper programs count. Entries without
- * a login, as `docker login` writes them for a credential store, are left out.
+ * Parses a Docker configuration (`config.json`) of the operator; its identity tokens and helper programs count. Entries
+ * without a login, which `docker login` writes for a credential store, are left out.
  *
  * @throws SourceError naming the entry
  */
@@ -88,7 +88,7 @@ export function parseDockerConfig(text: string): DockerConfig {
   return { logins, helpers: new Map(helpers), ...(store === '' ? {} : { store }) };
 }
 
-/** Null is an empty configuration, as in Go. */
+/** Null counts as an empty configuration, as in Go. */
 function parseConfig(text: string): JsonObject | undefined {
   return text.trim() === 'null' ? {} : parseObject(text);
 }
@@ -97,7 +97,7 @@ function entriesOf(config: JsonObject, field: string): [string, unknown][] {
   return merged(fieldsOf(config, field), () => new SourceError(`${field} is no JSON object`));
 }
 
-/** The entries of maps that are read into one. */
+/** Returns the entries of several maps, merged into one. */
 function merged(maps: readonly unknown[], problem: () => Error): [string, unknown][] {
   const all = new Map<string, unknown>();
   for (const map of maps) {
@@ -112,7 +112,7 @@ function label(field: string, key: string): string {
   return `${field}["${printableAscii(key, 100)}"]`;
 }
 
-/** The name is a part of a program's: nothing in it may lead elsewhere than to PATH. */
+/** The name becomes a part of a program's name, so nothing in it may lead outside PATH. */
 function helperName(value: unknown, where: string): string {
   if (typeof value !== 'string') throw new SourceError(`${where} is no string`);
   if (!/^[A-Za-z0-9._-]*$/.test(value)) {

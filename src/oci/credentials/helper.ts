@@ -5,16 +5,16 @@ import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 
 export type CredentialHelpersOptions = {
-  /** For one run of a program. */
+  /** The limit for one run of a program. */
   readonly timeoutMs: number;
   readonly now: () => number;
 };
 
-/** Docker's credential helpers: programs `docker-credential-<name>`, found in PATH. */
+/** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
 export type CredentialHelpers = {
   /**
-   * The login that a helper knows for a host[:port], if any. Answers are kept for a minute, failures for ten seconds;
-   * one run at a time for each helper and host.
+   * Returns the login that a helper has for a host[:port], if any. An answer is remembered for a minute, a failure for
+   * ten seconds; at most one run at a time for each helper and host.
    *
    * @throws ProgramError, or the signal's reason
    */
@@ -26,11 +26,11 @@ type Outcome = { readonly until: number; readonly login?: Login; readonly error?
 const ANSWER_TTL = 60_000;
 const FAILURE_TTL = 10_000;
 const MAX_OUTPUT = 1024 * 1024;
-/** What helpers say for Docker Hub's sake: its clients have logged in under this name since its first version. */
+/** The name under which Docker's clients have stored logins for Docker Hub since their first version. */
 const HUB_SERVER = 'https://index.docker.io/v1/';
-/** docker-credential-helpers, credentials/error.go: not an error, but the protocol. */
+/** docker-credential-helpers, credentials/error.go: this text is a normal answer of the protocol, not an error. */
 const NOT_FOUND = 'credentials not found in native keychain';
-/** The user name that marks a secret as an identity token. */
+/** The user name that marks a password as an identity token. */
 const TOKEN_USER = '<token>';
 
 export function createCredentialHelpers({ timeoutMs, now }: CredentialHelpersOptions): CredentialHelpers {

@@ -6,39 +6,47 @@ import type { Credential } from '../http/transport.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
 
-/** On whose behalf an image is looked up: the pull secrets of a pod, by name and in order, in its namespace. */
+/** For whom an image is looked up: a namespace, and the names of the pod's pull secrets, in order. */
 export type Access = {
   readonly namespace: string;
   readonly pullSecrets: readonly string[];
-  /** `imagePullPolicy: Always`: what is known of a tag holds for a shorter time. */
+  /** `imagePullPolicy: Always`: a known tag stays valid for a shorter time. */
   readonly always: boolean;
-  /** The image is of a volume: whether it is an index has to be known. */
+  /** The image is used as a volume, so the lookup must find out whether it is an index. */
   readonly isVolume?: true;
 };
 
-/** A pull secret as read from the cluster, values in base64; or why it could not be read, as `not found`. */
+/**
+ * A pull secret as read from the cluster, with values in base64; or why it could not be read, for example `not found`.
+ */
 export type ReadSecret =
   | { readonly name: string; readonly type: string; readonly data: Readonly<Record<string, string>> }
   | { readonly name: string; readonly problem: string };
 
-/** A Secret that a pod names and that is passed over. */
+/** A Secret that a pod names and that cannot be used. */
 export type UnusableSecret = { readonly namespace: string; readonly name: string; readonly reason: string };
 
 export type KeyringOptions = {
   readonly pullSecrets: (access: Access, signal: AbortSignal) => Promise<readonly ReadSecret[]>;
   readonly onUnusableSecret?: (secret: UnusableSecret) => void;
-  /** The operator's logins that may match an image's name, in any order. */
+  /** Returns the operator's logins that may match an image's name, in any order. */
   readonly operator?: (name: string, signal: AbortSignal) => Promise<readonly Login[]>;
   readonly maxEntries: number;
-  /** Of a keyring before, so that what its fingerprints own is still known; default: a new one. */
+  /** The key of an earlier keyring, so that the entries its fingerprints own stay known; default: a new key. */
   readonly fingerprintKey?: Buffer;
 };
 
 /** What one access may log in with. */
 export type Keys = {
-  /** Of the pull secrets that match one of the names: who may be answered from what they find out. */
+  /**
+   * Returns the fingerprints of the pull secrets that match one of the names. They decide who may get the cached
+   * answers.
+   */
   fingerprints(names: readonly string[]): readonly string[];
-  /** For an image's name, without tag and digest: pull secrets first, then the operator's, each in the kubelet's order. */
+  /**
+   * Returns the credentials for an image's name without tag and digest: pull secrets first, then the operator's, each
+   * in the kubelet's order.
+   */
   candidates(name: string, signal: AbortSignal): Promise<readonly Credential[]>;
 };
 
@@ -46,19 +54,25 @@ export type Keyring = {
   /**
    * Reads the pull secrets.
    *
-   * @throws ImageError `unavailable` when they cannot be read, or the signal's reason
+   * @throws ImageError `unavailable` if they cannot be read, or the signal's reason
    */
   open(access: Access, signal: AbortSignal): Promise<Keys>;
-  /** From memory: what {@link Keys.fingerprints} of the last {@link Keyring.open} said for this access. */
+  /**
+   * Returns, without reading anything, what {@link Keys.fingerprints} returned for this access after the last {@link
+   * Keyring.open}.
+   */
   fingerprints(access: Access, names: readonly string[]): readonly string[];
 };
 
-/** Of one process alone: a fingerprint that leaks says nothing about the password behind it. */
+/** Creates a key that is valid in one process only, so that a leaked fingerprint reveals nothing about the password. */
 export function newFingerprintKey(): Buffer {
   return randomBytes(32);
 }
 
-/** Separates who may know what: pods with the same secrets in one namespace, or without any. */
+/**
+ * Returns a key for callers that may share answers: pods with the same pull secrets in one namespace, or pods without
+ * any.
+ */
 export function accessKey({ namespace, pullSecrets }: Access): string {
   return pullSecrets.length === 0 ? '' : [namespace, ...pullSecrets].join('\n');
 }
@@ -86,7 +100,7 @@ export function createKeyring(options: KeyringOptions): Keyring {
     });
   }
 
-  /** All images of a pod are looked up at once: its secrets are read and parsed once for them. */
+  /** All images of a pod are looked up at once, so its secrets are read and parsed once for all of them. */
   const opening = createFlights<readonly (Login & Credential)[]>();
 
   async function readSecrets(access: Access, signal: AbortSignal): Promise<readonly (Login & Credential)[]> {
@@ -117,7 +131,7 @@ export function createKeyring(options: KeyringOptions): Keyring {
         async candidates(name, under) {
           const operator = (await options.operator?.(name, under)) ?? [];
           const shared = matchCredentials(operator, name).map((login) => credential(login, true));
-          // A pull secret that holds what is the operator's anyway finds out nothing that is only the pod's.
+          // A pull secret with the same login as the operator's gives no answers that only the pod may have.
           const own = matchCredentials(logins, name).map(
             (login) => shared.find((other) => other.fingerprint === login.fingerprint) ?? login,
           );

@@ -1,4 +1,4 @@
-/** Something that a credential store keeps under a registry's pattern. */
+/** A value that a credential store keeps under a registry's pattern. */
 export type Keyed = { readonly pattern: string };
 
 type Key = { readonly key: string; readonly labels: readonly string[]; readonly port: string; readonly path: string };
@@ -7,8 +7,9 @@ type Key = { readonly key: string; readonly labels: readonly string[]; readonly 
 const HUB_KEY = 'index.docker.io';
 
 /**
- * The entries that the kubelet would use for an image, in its order: keys in reverse lexicographic order, of one key as
- * given (pkg/credentialprovider/keyring.go). Docker Hub's old name counts only if nothing else matches.
+ * Returns the entries that the kubelet would use for an image, in its order: keys in reverse lexicographic order, and
+ * entries of one key as given (pkg/credentialprovider/keyring.go). Docker Hub's old name counts only if nothing else
+ * matches.
  *
  * @param name normalised, without tag and digest: `docker.io/library/nginx`
  */
@@ -26,24 +27,25 @@ export function matchCredentials<T extends Keyed>(entries: readonly T[], name: s
   return parsed.filter(({ key }) => key.key === HUB_KEY).map(({ entry }) => entry);
 }
 
-/** Whether the kubelet takes a text for a pattern of images' names, as in a plug-in's `matchImages`. */
+/** Whether the kubelet accepts a text as a pattern of image names, as in a plug-in's `matchImages`. */
 export function isPattern(text: string): boolean {
   return parseKey(text) !== undefined;
 }
 
 /**
- * A pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined for what is not a URL. The
- * host is in lower case, as it is in images' names.
+ * Returns a pattern without scheme, user information, query, and a leading `/v1` or `/v2`; undefined if it is not a
+ * URL. The host is in lower case, as in image names.
  */
 function parseKey(pattern: string): Key | undefined {
   const schemeless = pattern.replace(/^https?:\/\//, '').replace(/[?#].*$/s, '');
   const slash = schemeless.indexOf('/');
   const authority = slash < 0 ? schemeless : schemeless.slice(0, slash);
   const rawPath = slash < 0 ? '' : schemeless.slice(slash);
-  // Only what begins a longer path: `/v2` alone stays, as with the kubelet.
+  // The prefix is removed only from a longer path: `/v2` alone stays, as with the kubelet.
   const path = /^\/v[12]\//.test(rawPath) ? rawPath.slice(3) : rawPath;
   const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-  // What Go's url.Parse refuses: controls, spaces, and ASCII that is no part of a host.
+  // Characters that Go's url.Parse refuses: control characters, spaces, and ASCII characters that a host cannot
+  // contain.
   if (/[^!-$&-[\]_a-z~\u{80}-\u{10ffff}]/u.test(host) || /:(?!\d*$)/.test(host.replace(/^\[[^\]]*\]/, '')))
     return undefined;
   if (/%(?![0-9A-Fa-f]{2})/.test(path)) return undefined;
@@ -55,7 +57,7 @@ function split(name: string): Omit<Key, 'key'> & { host: string } {
   const slash = name.indexOf('/');
   const host = slash < 0 ? name : name.slice(0, slash);
   const [, bare = host, port = ''] = /^(\[[^\]]*\]|[^:]*):(\d*)$/.exec(host) ?? [];
-  // An IPv6 address without its brackets, which would be a class of a glob.
+  // An IPv6 address without its brackets, because a glob would read them as a character class.
   return {
     host,
     labels: bare.replace(/^\[(.*:.*)\]$/, '$1').split('.'),
@@ -68,15 +70,15 @@ function matches(key: Key, target: Omit<Key, 'key'>): boolean {
   return (
     key.port === target.port &&
     key.labels.length === target.labels.length &&
-    // A plain prefix: `/team` matches `/team-b/x` too. That is what the kubelet does.
+    // A plain prefix: `/team` also matches `/team-b/x`, as with the kubelet.
     target.path.startsWith(key.path) &&
     key.labels.every((label, index) => matchesPathGlob(label, target.labels[index] ?? ''))
   );
 }
 
 /**
- * One label against a glob of Go's `path.Match`: `*`, `?` and `[a-z]`, `[^a-z]`. Of time label × glob at most: only the
- * last star is ever taken up again. A class that does not end matches nothing.
+ * Matches one label against a glob of Go's `path.Match`: `*`, `?`, `[a-z]` and `[^a-z]`. Takes at most time label ×
+ * glob, because only the last star is tried again. A class without an end matches nothing.
  */
 function matchesPathGlob(glob: string, label: string): boolean {
   let position = 0;
@@ -103,7 +105,7 @@ function matchesPathGlob(glob: string, label: string): boolean {
   return /^\**$/.test(glob.slice(position));
 }
 
-/** How far the glob's element at a position reaches, where it matches the character. */
+/** Returns the position after the glob's element at `position` if that element matches the character. */
 function matchOne(glob: string, position: number, character: string): number | undefined {
   const element = glob[position];
   if (element === undefined) return undefined;

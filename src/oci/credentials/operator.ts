@@ -13,31 +13,31 @@ import { readTomlDirectory } from './toml.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];
-  /** Of TOML files; empty: none. */
+  /** The directory of TOML files; empty: none. */
   readonly directory: string;
   /** Empty: no plug-ins. */
   readonly kubelet: { readonly config: string; readonly binDirectory: string };
-  /** For one run of a helper or plug-in. */
+  /** The limit for one run of a helper or plug-in. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  /** Told when a helper or plug-in fails in another way than before; `source` is its name. */
+  /** Called when a helper or plug-in fails in a different way than before; `source` is its name. */
   readonly onProblem: (source: string, problem: string) => void;
 };
 
-/** A file or directory that cannot be used; what it held before goes on to be used. */
+/** A file or directory that cannot be used; its previous content stays in use. */
 export type SourceProblem = {
-  /** Of the configuration. */
+  /** The key of the configuration. */
   readonly key: 'credentials.dockerConfigFiles' | 'credentials.directory' | 'credentials.kubelet.config';
   readonly file: string;
-  /** Says nothing of a secret. */
+  /** Contains nothing of a secret. */
   readonly problem: string;
 };
 
-/** What the operator's own files and programs know of logins. */
+/** The logins from the operator's own files and programs. */
 export type OperatorCredentials = {
   /**
-   * Everything that may match an image, of files, helpers and plug-ins; of one pattern in this order. A program that
-   * fails is passed over.
+   * Returns every login that may match an image: from files, then helpers, then plug-ins; logins of one pattern stay in
+   * this order. A program that fails is skipped.
    *
    * @param name the image's, as `host/repository`, without tag and digest
    * @throws the signal's reason
@@ -45,17 +45,17 @@ export type OperatorCredentials = {
   lookup(name: string, signal: AbortSignal): Promise<readonly Login[]>;
   /** Reads all files, for the first time or again; nothing is read before. */
   reload(): Promise<readonly SourceProblem[]>;
-  /** Files and directories that {@link OperatorCredentials.reload} reads. */
+  /** The files and directories that {@link OperatorCredentials.reload} reads. */
   readonly paths: readonly string[];
 };
 
-/** Of one file: its text, so as to see that it changed, and what was made of it. */
+/** The text of a file, to notice changes, and the value that was parsed from it. */
 type Read<T> = { readonly text: string; readonly value: T };
 
 export function createOperatorCredentials(options: OperatorCredentialsOptions): OperatorCredentials {
   const { directory, kubelet, timeoutMs, now } = options;
   const dockerFiles = [...new Set(options.dockerConfigFiles)].filter((file) => file !== '');
-  const told = createProgramReporter(options.onProblem);
+  const programs = createProgramReporter(options.onProblem);
 
   let dockers = new Map<string, Read<DockerConfig>>();
   let tomls = new Map<string, Login>();
@@ -76,7 +76,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
       const kept = read instanceof SourceError ? last : read;
       if (kept !== undefined) next.set(file, kept);
     }
-    // What a helper answered may have changed with the file that names it.
+    // If a file changed, the answers of the helpers that it names may have changed too.
     const isChanged = dockerFiles.some((file) => next.get(file) !== dockers.get(file));
     if (isChanged) helpers = createCredentialHelpers({ timeoutMs, now });
     dockers = next;
@@ -112,7 +112,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     }
     const before = new Map(providers?.value.map((provider, index) => [JSON.stringify(provider), plugins[index]]));
     providers = read;
-    // One whose configuration is what it was keeps what it knows.
+    // A plug-in with an unchanged configuration keeps its remembered answers.
     plugins = read.value.map(
       (provider) =>
         before.get(JSON.stringify(provider)) ??
@@ -125,15 +125,15 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     return [...(await reloadDocker()), ...(await reloadDirectory()), ...(await reloadProviders())];
   }
 
-  /** Nothing where the program fails, which is told. */
+  /** Returns no logins if the program fails; the failure is reported. */
   async function ask(source: string, target: string, work: () => Promise<readonly Login[]>): Promise<readonly Login[]> {
     try {
       const logins = await work();
-      told.worked(source, target);
+      programs.worked(source, target);
       return logins;
     } catch (error) {
       if (!(error instanceof ProgramError)) throw error;
-      told.failed(source, target, error.message);
+      programs.failed(source, target, error.message);
       return [];
     }
   }
@@ -164,13 +164,13 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
       ];
       const files = [...configs.flatMap(({ logins }) => logins), ...tomls.values()];
       const all = [...files, ...(await Promise.all(runs)).flat()];
-      // One by one: which of Docker Hub's names counts is for those to say who know all that there is.
+      // Each login is matched alone: the caller, which sees every source, decides which of Docker Hub's names counts.
       return all.filter((login) => matchCredentials([login], name).length > 0);
     },
   };
 }
 
-/** The last reading where the text is still the same. */
+/** Returns the last result if the text is still the same. */
 async function readFileAs<T>(file: string, last: Read<T> | undefined, parse: (text: string) => T): Promise<Read<T>> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new SourceError(`it cannot be read (${codeOf(error) || 'error'})`);
@@ -197,14 +197,17 @@ async function attempt<T>(work: () => Promise<T>): Promise<T | SourceError> {
   }
 }
 
-/** Tells a program's problem once: until it is another one, or has passed where it was met last. */
-function createProgramReporter(tell: (source: string, problem: string) => void) {
+/**
+ * Creates a reporter that reports a program's problem once: again only if the problem changes, or after it had passed
+ * where it was last seen.
+ */
+function createProgramReporter(report: (source: string, problem: string) => void) {
   const last = new Map<string, { readonly target: string; readonly problem: string }>();
   return {
     failed(source: string, target: string, problem: string): void {
       if (last.get(source)?.problem === problem) return;
       last.set(source, { target, problem });
-      tell(source, problem);
+      report(source, problem);
     },
     worked(source: string, target: string): void {
       if (last.get(source)?.target === target) last.delete(source);

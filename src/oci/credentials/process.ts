@@ -2,27 +2,27 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { codeOf } from '../../kit/errors.ts';
 import { printableAscii } from '../../kit/printable.ts';
 
-/** A program of the operator's that answers by standard output. */
+/** A program of the operator that answers on standard output. */
 export type Program = {
-  /** A path, or a name to be found in PATH. */
+  /** A path, or a name that is searched in PATH. */
   readonly path: string;
   readonly args: readonly string[];
   readonly stdin: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Bytes of standard output. */
+  /** The most bytes of standard output. */
   readonly maxOutput: number;
 };
 
 export type ProgramResult = {
   readonly code: number;
   readonly stdout: string;
-  /** The beginning of it. */
+  /** The beginning of standard error. */
   readonly stderr: string;
 };
 
-/** Why a program gave no answer. The message holds nothing of its standard output. */
+/** Why a program gave no answer. The message contains nothing of its standard output. */
 export class ProgramError extends Error {
   override readonly name = 'ProgramError';
 }
@@ -30,10 +30,10 @@ export class ProgramError extends Error {
 const MAX_STDERR = 4096;
 
 /**
- * Runs a program without a shell, in a process group of its own of which nothing is left when this settles.
+ * Runs a program without a shell, in a process group of its own. When this settles, no process of the group is left.
  *
- * @throws ProgramError where it could not be started, was ended by a signal, said too much or took too long; the
- *   signal's reason
+ * @throws ProgramError if the program could not be started, was ended by a signal, wrote too much or took too long; the
+ * signal's reason
  */
 export function runProgram(program: Program): Promise<ProgramResult> {
   const { signal } = program;
@@ -46,7 +46,7 @@ export function runProgram(program: Program): Promise<ProgramResult> {
     let stderrBytes = 0;
     let failure: unknown;
 
-    // The only event of a process that could not be started; whatever else is wrong, its end will be heard of.
+    // A process that could not be started emits only this event. After any other error, an exit event follows.
     child.on('error', (error) => {
       if (child.pid === undefined) reject(notStarted(error));
     });
@@ -56,13 +56,13 @@ export function runProgram(program: Program): Promise<ProgramResult> {
       try {
         if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // Nothing of it is left.
+        // No process of the group is left.
       }
     };
     const fail = (error: unknown): void => {
       failure ??= error;
       killGroup();
-      // Something that left the group may still hold the pipes.
+      // A process that left the group may still hold the pipes.
       child.stdout.destroy();
       child.stderr.destroy();
     };
@@ -73,7 +73,7 @@ export function runProgram(program: Program): Promise<ProgramResult> {
     );
     signal.addEventListener('abort', abandon, { once: true });
 
-    // A program that does not read what it is told has not failed.
+    // A program that does not read its input has not failed.
     child.stdin.on('error', () => undefined);
     child.stdin.end(program.stdin);
     child.stdout.on('data', (chunk: Buffer) => {
@@ -85,7 +85,7 @@ export function runProgram(program: Program): Promise<ProgramResult> {
       if (stderrBytes < MAX_STDERR) stderr.push(chunk);
       stderrBytes += chunk.length;
     });
-    // What it started and left behind would hold the pipes open until the deadline.
+    // Processes that the program started and left behind would hold the pipes open until the deadline.
     child.on('exit', killGroup);
     child.on('close', (code, endedBy) => {
       clearTimeout(timer);
@@ -101,7 +101,7 @@ export function runProgram(program: Program): Promise<ProgramResult> {
   });
 }
 
-/** @throws ProgramError for what cannot be handed to a process, as arguments that are too long */
+/** @throws ProgramError for arguments that the system does not accept, for example because they are too long */
 function start({ path, args, env }: Program): ChildProcessWithoutNullStreams {
   try {
     return spawn(path, args, { env, stdio: 'pipe', detached: true });
@@ -115,7 +115,7 @@ function notStarted(error: unknown): ProgramError {
   return new ProgramError(`could not be started (${code === 'ENOENT' ? 'ENOENT: it does not exist' : code})`);
 }
 
-/** How a program failed that ended by itself, with the last line of what it told its operator. */
+/** Returns the error of a program that ended by itself, with the last line that it wrote to standard error. */
 export function endedWith({ code, stderr }: ProgramResult): ProgramError {
   const line = stderr.trim().split('\n').at(-1)?.trim() ?? '';
   return new ProgramError(`ended with code ${code}${line === '' ? '' : `: ${printableAscii(line, 200)}`}`);
@@ -128,7 +128,7 @@ const PASSED_ON: ReadonlySet<string> = new Set(
 );
 const PASSED_ON_PREFIXES = ['XDG_', 'AWS_', 'AZURE_', 'GOOGLE_', 'CLOUDSDK_', 'ECR_'];
 
-/** What programs see of our environment: where things are, proxies and the clouds' identities; none of our own. */
+/** Returns the environment that programs get: paths, proxies and cloud identities, but no setting of the controller. */
 export function programEnvironment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {

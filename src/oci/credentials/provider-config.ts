@@ -4,24 +4,24 @@ import { printableAscii } from '../../kit/printable.ts';
 import { isPattern } from './match.ts';
 import { SourceError } from './source-error.ts';
 
-/** A kubelet image credential provider plug-in, as its configuration names it. */
+/** A kubelet image credential provider plug-in, as the configuration file names it. */
 export type Provider = {
-  /** Of the program, within the directory of binaries. */
+  /** The name of the program in the directory of binaries. */
   readonly name: string;
   readonly matchImages: readonly string[];
-  /** Milliseconds, for answers that name no duration. */
+  /** Milliseconds; for answers that name no duration. */
   readonly defaultCacheDuration: number;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 };
 
-/** What a plug-in is asked in, and answers in. */
+/** The API version of requests to plug-ins and of their answers. */
 export const PROVIDER_API = 'credentialprovider.kubelet.k8s.io/v1';
 const CONFIG_API = 'kubelet.config.k8s.io/v1';
 const CONFIG_KIND = 'CredentialProviderConfig';
 
 /**
- * Reads a `CredentialProviderConfig` of kubelet.config.k8s.io/v1, YAML or JSON, as strictly as the kubelet does.
+ * Parses a `CredentialProviderConfig` of kubelet.config.k8s.io/v1, YAML or JSON, as strictly as the kubelet does.
  *
  * @throws SourceError naming the field
  */
@@ -42,7 +42,7 @@ export function parseProviderConfig(text: string): Provider[] {
 
 const MAX_TEXT = 256 * 1024;
 
-/** What the parser would need minutes for, or all of the memory: nothing real is this deep. */
+/** Refuses texts for which the parser would need minutes or all of the memory; no real file is nested this deeply. */
 function isReasonable(text: string): boolean {
   if (text.length > MAX_TEXT || /(?:[?-] ){65}/.test(text)) return false;
   let depth = 0;
@@ -59,7 +59,7 @@ function parseYaml(text: string): unknown {
   const lineCounter = new LineCounter();
   const document = parseOrRefuse(() => parseDocument(text, { lineCounter, prettyErrors: false, logLevel: 'error' }));
   const [error] = document.errors;
-  // The parser's own words may quote what is there.
+  // The parser's own message may quote the file.
   if (error !== undefined) {
     throw new SourceError(`it is no YAML (line ${lineCounter.linePos(error.pos[0]).line}: ${error.code})`);
   }
@@ -165,7 +165,7 @@ const UNITS: Readonly<Record<string, number>> = {
   h: 3600e3,
 };
 
-/** Milliseconds of a duration as Go writes and reads them (`12h0m5s`, `0`); undefined for what is none. */
+/** Returns the milliseconds of a duration as Go writes and reads it (`12h0m5s`, `0`); undefined for any other text. */
 export function parseGoDuration(text: string): number | undefined {
   const [, sign = '', rest = ''] = /^([+-]?)(.{1,100})$/.exec(text) ?? [];
   if (rest === '0') return 0;

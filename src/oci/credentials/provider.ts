@@ -10,17 +10,17 @@ import { PROVIDER_API, type Provider, parseGoDuration } from './provider-config.
 export type ProviderPluginOptions = {
   readonly provider: Provider;
   readonly binDirectory: string;
-  /** For one run of the program. */
+  /** The limit for one run of the program. */
   readonly timeoutMs: number;
   readonly now: () => number;
 };
 
-/** A kubelet image credential provider plug-in. It answers for the controller's identity in the cloud, not the node's. */
+/** A kubelet image credential provider plug-in. It uses the controller's cloud identity, not the node's. */
 export type ProviderPlugin = {
   readonly name: string;
   /**
-   * The logins that it has for an image, none for one that its `matchImages` do not name. Answers are kept as they say
-   * themselves, failures for ten seconds; one run at a time for an image.
+   * Returns the logins that the plug-in has for an image; none if its `matchImages` does not match the image. An answer
+   * is remembered for as long as it says, a failure for ten seconds; at most one run at a time for an image.
    *
    * @param image its name, without tag and digest, as the kubelet sends it
    * @throws ProgramError, or the signal's reason
@@ -38,7 +38,7 @@ type Response = {
 const FAILURE_TTL = 10_000;
 const MAX_OUTPUT = 1024 * 1024;
 const MAX_ENTRIES = 10_000;
-/** No image and no registry: neither has a space. */
+/** A key that equals no image and no registry, because neither contains a space. */
 const GLOBAL = ' ';
 
 export function createProviderPlugin({
@@ -79,7 +79,7 @@ export function createProviderPlugin({
   return {
     name: provider.name,
     async ask(image, signal) {
-      // The rule for logins is that for images: host globs, ports, prefixes of the path.
+      // The rules for logins and for images are the same: host globs, ports, path prefixes.
       if (matchCredentials(patterns, image).length === 0) return [];
       for (const key of [image, registryOf(image), GLOBAL]) {
         const answer = answers.get(key);

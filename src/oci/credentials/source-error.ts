@@ -1,4 +1,4 @@
-/** Why a file of the operator's is of no use. The message says where in it, and holds nothing of a secret. */
+/** Why a file of the operator cannot be used. The message says where in the file, and contains nothing of a secret. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
 }

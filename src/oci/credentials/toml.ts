@@ -9,16 +9,17 @@ import { SourceError } from './source-error.ts';
 const SUFFIX = '.toml';
 const KEYS = ['user', 'secret'] as const;
 
-/** What a file of a directory holds, or why it is of no use. */
+/** The login in a file of the directory, or why the file cannot be used. */
 export type TomlEntry =
   | { readonly file: string; readonly login: Login }
   | { readonly file: string; readonly error: SourceError };
 
 /**
- * Reads a directory of logins, a file for each registry: `docker.io.toml` with `user` and `secret`. Symbolic links are
- * followed; other files, and those that begin with a dot (of a mounted Secret: `..data`), are not looked at.
+ * Reads a directory of logins with a file for each registry, for example `docker.io.toml` with `user` and `secret`.
+ * Symbolic links are followed. Files with another ending are ignored, and so are names that begin with a dot (such as
+ * `..data` in a mounted Secret).
  *
- * @throws SourceError where the directory cannot be read
+ * @throws SourceError if the directory cannot be read
  */
 export async function readTomlDirectory(directory: string): Promise<TomlEntry[]> {
   const names = await readdir(directory).catch((error: unknown) => {
@@ -69,7 +70,7 @@ function parseTable(text: string): Readonly<Record<string, unknown>> {
   try {
     return parse(text);
   } catch (error) {
-    // The parser's own words show the line, which may be the secret.
+    // The parser's own message shows the line, which may be the secret.
     const where = error instanceof TomlError ? ` (line ${error.line})` : '';
     throw new SourceError(`it is no TOML${where}`);
   }

@@ -3,49 +3,49 @@ import type { AddressPolicy } from '../http/addresses.ts';
 import type { Trust } from '../http/trust.ts';
 import type { Reference } from '../reference.ts';
 
-/** Where an image may be asked for: a mirror of its registry, or the registry itself. */
+/** A place where an image can be requested: a mirror of its registry, or the registry itself. */
 export type Endpoint = {
-  /** host[:port], and of a mirror its path prefix; what messages, metrics and `inspect` call it. */
+  /** host[:port], for a mirror with its path prefix; the name in messages, metrics and `inspect`. */
   readonly name: string;
   /** host[:port] of the URL. */
   readonly host: string;
-  /** What `/<the source's repository>/manifests/…` is appended to, as `https://mirror.example.com/v2/hub`. */
+  /** The URL before `/<the source's repository>/manifests/…`, for example `https://mirror.example.com/v2/hub`. */
   readonly base: string;
-  /** The image's repository there, as `hub/library/nginx`: what a token is asked for. */
+  /** The image's repository there, for example `hub/library/nginx`: the repository in a token's scope. */
   readonly repository: string;
-  /** The name that credentials are matched with, as `mirror.example.com/hub/library/nginx`. */
+  /** The name with which credentials are matched, for example `mirror.example.com/hub/library/nginx`. */
   readonly credentialName: string;
   readonly isSource: boolean;
-  /** `?ns=docker.io`, which tells a mirror whose image is meant; empty for the source. */
+  /** `?ns=docker.io`: tells a mirror to which registry the image belongs; empty for the source. */
   readonly query: string;
   readonly policy: AddressPolicy;
-  /** Absent: verified by the built-in authorities and `registries.caFile`. */
+  /** Absent: verified with the built-in authorities and `registries.caFile`. */
   readonly trust?: Trust;
-  /** Sent to this endpoint alone, never to where it redirects. */
+  /** Headers for this endpoint alone; never sent to a host that it redirects to. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Whether it may say what a tag stands for; else it is asked for digests only. */
+  /** Whether the endpoint may resolve tags; if not, it is asked for digests only. */
   readonly resolvesTags: boolean;
 };
 
-/** An image, at one of the endpoints where it may be asked for. */
+/** An image at one of its endpoints. */
 export type EndpointTarget = { readonly endpoint: Endpoint; readonly reference: Reference };
 
-/** What messages and metrics call an endpoint: the registry by its name in images, a mirror by its own. */
+/** Returns the name of an endpoint in messages and metrics: the registry by its name in images, a mirror by its own. */
 export function labelOf({ endpoint, reference }: EndpointTarget): string {
   return endpoint.isSource ? reference.registry : endpoint.name;
 }
 
-/** URL of the image's repository there, as `https://mirror.example.com/v2/hub/library/nginx`. */
+/** Returns the URL of the image's repository there, for example `https://mirror.example.com/v2/hub/library/nginx`. */
 export function repositoryUrl({ endpoint, reference }: EndpointTarget): string {
   return `${endpoint.base}/${reference.repository}`;
 }
 
-/** An endpoint as a configuration writes it, taken apart. */
+/** The parts of an endpoint as a configuration writes it. */
 export type EndpointAddress = {
   readonly scheme: 'http' | 'https';
   /** host[:port] as written, in lower case. */
   readonly host: string;
-  /** Empty, or as `/hub/cache`: no slash at its end. */
+  /** Empty, or for example `/hub/cache`; no slash at its end. */
   readonly path: string;
 };
 
@@ -53,9 +53,9 @@ const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/;
 const MAX_HOST = 255;
 
 /**
- * Reads `[http://|https://]host[:port][/path]`; without a scheme it is https.
+ * Parses `[http://|https://]host[:port][/path]`; without a scheme it is https.
  *
- * @throws Error naming the problem; with the text, unless that may hold a password
+ * @throws Error naming the problem; it quotes the text unless that may contain a password
  */
 export function parseEndpointAddress(text: string): EndpointAddress {
   const [, scheme = 'https', rest = ''] = /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/)?(.*)$/s.exec(text) ?? [];
@@ -63,7 +63,7 @@ export function parseEndpointAddress(text: string): EndpointAddress {
   const refuse = (problem: string): Error => new Error(`"${printableAscii(text, 120)}": ${problem}`);
   const lower = scheme.toLowerCase();
   if (lower !== 'http' && lower !== 'https') throw refuse('the scheme must be http or https');
-  // Also what becomes ASCII in lower case, as the sign for kelvin.
+  // Also refuses characters that become ASCII in lower case, such as the Kelvin sign.
   if (/\P{ASCII}/u.test(rest)) throw refuse('an endpoint is ASCII');
   if (/[?#]/.test(rest)) throw refuse('an endpoint has neither query nor fragment');
   const slash = rest.indexOf('/');
@@ -79,7 +79,7 @@ export function parseEndpointAddress(text: string): EndpointAddress {
   return { scheme: lower, host, path };
 }
 
-/** host[:port] as a URL has it: without its scheme's own port. */
+/** Returns host[:port] as a URL has it: without the default port of its scheme. */
 export function urlHost({ scheme, host }: EndpointAddress): string {
   return new URL(`${scheme}://${host}/`).host;
 }
@@ -96,7 +96,7 @@ function hostProblem(authority: string): string | undefined {
       : 'the host is no IPv6 address';
   }
   const isName = host.length <= MAX_HOST && host.split('.').every((label) => HOST_LABEL.test(label));
-  // `2130706433` and `127.1` are addresses to a URL, and would be asked under another name.
+  // A URL reads `2130706433` and `127.1` as addresses, so the host would be contacted under another name.
   const isItself = isName && URL.canParse(`http://${host}/`) && new URL(`http://${host}/`).hostname === host;
   return isItself ? undefined : 'the host is neither a name nor an address';
 }

@@ -7,34 +7,35 @@ import { readAuthorities, type Trust } from '../http/trust.ts';
 import { urlHost } from './endpoint.ts';
 import { type HostEntry, type HostsConfig, type HostsFile, parseHostsToml, type TlsFiles } from './hosts-toml.ts';
 
-/** A file, or a folder of certificates, that is of no use, or of which something is ignored. */
+/** A file, or a folder of certificates, that cannot be used or of which a part is ignored. */
 export type HostsProblem = { readonly file: string; readonly problem: string };
 
 export type HostsDirectory = {
-  /** What the last good files say of a registry; undefined where no folder is for it. */
+  /** Returns what the last valid files say of a registry; undefined if no folder applies to it. */
   hosts(registry: string): HostsConfig | undefined;
   /** host[:port] of the folders, and of the hosts that their files name. */
   namedHosts(): ReadonlySet<string>;
-  /** Reads everything again. A folder that is of no use now keeps what it last said. */
+  /** Reads everything again. A folder that is invalid now keeps its previous content. */
   reload(): Promise<readonly HostsProblem[]>;
-  /** What was read or looked for: the directory, its folders, files, and certificates elsewhere. */
+  /** Everything that was read or looked for: the directory, its folders and files, and certificates elsewhere. */
   readonly paths: readonly string[];
 };
 
-/** Bytes of a file at most. */
+/** The most bytes of a file. */
 const MAX_FILE = 1024 * 1024;
 const DEFAULT = '_default';
 
 type Loaded = { readonly entries: HostsConfig['entries']; readonly file: string; readonly warnings: readonly string[] };
 
-/** What one reload reads, by the path of each file. */
+/** Reads a file during one reload; undefined if it does not exist. */
 type Reader = (file: string) => Promise<string | undefined>;
 
 /**
- * containerd's directory of registries: a folder for each host[:port], `_default` for all others, and in it a `hosts.toml`
- * or certificates as Docker names them. Empty until the first reload; an empty `directory` stays so.
+ * Reads containerd's directory of registries: a folder for each host[:port], `_default` for all others, and in each a
+ * `hosts.toml` or certificates with the names that Docker uses. Empty until the first reload; with an empty `directory`
+ * it stays empty.
  *
- * @param onIgnored told of what a reload passes over in a file, once as long as it stays so
+ * @param onIgnored gets what a reload ignores in a file, once until it changes
  */
 export function createHostsDirectory(options: {
   readonly directory: string;
@@ -42,7 +43,7 @@ export function createHostsDirectory(options: {
 }): HostsDirectory {
   const { directory } = options;
   let folders: ReadonlyMap<string, Loaded> = new Map();
-  /** Names of folders, by how they are written in images' names, where hosts are in lower case. */
+  /** The names of the folders by the host as image names write it, in lower case. */
   let spelled: ReadonlyMap<string, string> = new Map();
   let named: ReadonlySet<string> = new Set();
   let paths: readonly string[] = directory === '' ? [] : [directory];
@@ -62,7 +63,7 @@ export function createHostsDirectory(options: {
     } catch (error) {
       return [{ file: directory, problem: reason(error) }];
     }
-    // `..data` and its like are how mounted ConfigMaps and Secrets are swapped; the folders are links into it.
+    // Mounted ConfigMaps and Secrets are swapped by `..data` and similar names; the folders are links into it.
     for (const name of names.filter((each) => !each.startsWith('..'))) {
       const folder = join(directory, name);
       const before = folders.get(name);
@@ -75,9 +76,9 @@ export function createHostsDirectory(options: {
         if (before !== undefined) next.set(name, before);
       }
     }
-    tell(next);
+    reportIgnored(next);
     folders = next;
-    // A folder that is in lower case already wins over others.
+    // A folder whose name is in lower case already wins over others.
     const folderNames = [...next.keys()].filter((name) => name === DEFAULT || name.toLowerCase() !== DEFAULT);
     spelled = new Map([...folderNames, ...folderNames.filter(isLower)].map((name) => [name.toLowerCase(), name]));
     named = new Set([...next].flatMap(([name, loaded]) => [hostOf(name).toLowerCase(), ...hostsIn(loaded)]));
@@ -85,8 +86,8 @@ export function createHostsDirectory(options: {
     return problems;
   }
 
-  /** Files that did not change stay silent. */
-  function tell(next: ReadonlyMap<string, Loaded>): void {
+  /** Unchanged files are not reported again. */
+  function reportIgnored(next: ReadonlyMap<string, Loaded>): void {
     for (const [name, { file, warnings }] of next) {
       const before = folders.get(name)?.warnings ?? [];
       for (const problem of warnings) if (!before.includes(problem)) options.onIgnored?.({ file, problem });
@@ -102,7 +103,7 @@ export function createHostsDirectory(options: {
     namedHosts: () => named,
     reload() {
       if (directory === '') return Promise.resolve([]);
-      // One after the other: what was read last counts.
+      // One reload after the other, so that the last one to start decides.
       const result = running.then(load);
       running = result.catch(() => undefined);
       return result;
@@ -113,14 +114,14 @@ export function createHostsDirectory(options: {
   };
 }
 
-/** The folders of a registry in containerd's order; `host_5000_` is for file systems without colons. */
+/** Returns the folders of a registry in containerd's order; `host_5000_` is for file systems that allow no colons. */
 function namesOf(registry: string): string[] {
   const colon = registry.lastIndexOf(':');
   const escaped = colon > 0 ? [`${registry.slice(0, colon)}_${registry.slice(colon + 1)}_`] : [];
   return [...escaped, registry, DEFAULT];
 }
 
-/** The registry that a folder is for, `_default` being no host. */
+/** Returns the registry that a folder is for; `_default` is not a host. */
 function hostOf(name: string): string {
   return name.replace(/_(\d+)_$/, ':$1');
 }
@@ -143,7 +144,7 @@ async function loadFolder(folder: string, read: Reader): Promise<Loaded> {
   return { file, warnings, entries: await Promise.all(entries.map((entry) => loadEntry(entry, file, read))) };
 }
 
-/** `*.crt` are authorities, `*.cert` and `*.key` clients of the registry itself. */
+/** `*.crt` are authorities; `*.cert` and `*.key` are client certificates for the registry itself. */
 async function readDockerStyle(folder: string): Promise<HostEntry<TlsFiles>> {
   const names = (await readdir(folder)).filter((name) => !name.startsWith('..')).sort();
   const ending = (end: string): string[] => names.filter((name) => name.endsWith(end));
@@ -189,7 +190,7 @@ async function needed(read: Reader, file: string): Promise<string> {
   return text;
 }
 
-/** OpenSSL's own words may quote what it read. */
+/** OpenSSL's own message may quote the file. */
 function checkPair({ certificate, key }: { certificate: string; key: string }): void {
   try {
     createSecureContext({ cert: certificate, key });
@@ -198,11 +199,11 @@ function checkPair({ certificate, key }: { certificate: string; key: string }): 
   }
 }
 
-/** Undefined where there is no such file. */
+/** Returns undefined if the file does not exist. */
 async function readText(file: string): Promise<string | undefined> {
   try {
     const found = await stat(file);
-    // A pipe would never end.
+    // Reading a pipe would never end.
     if (!found.isFile()) throw new Error('is no file');
     if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
     return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
@@ -212,7 +213,7 @@ async function readText(file: string): Promise<string | undefined> {
   }
 }
 
-/** False also for a link to nowhere, which a mount has for a moment. */
+/** False also for a dangling link, which exists for a moment while a mount is swapped. */
 async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();

@@ -6,37 +6,37 @@ import { printableAscii } from '../../kit/printable.ts';
 import type { Trust } from '../http/trust.ts';
 import { type EndpointAddress, parseEndpointAddress } from './endpoint.ts';
 
-/** One host to ask, and what is configured for it; `Tls` are the paths of files, or what they hold. */
+/** One host to ask, with its settings. `Tls` is either the paths of files or their contents. */
 export type HostEntry<Tls> = {
-  /** Its path is that of the API, as `/v2`. Absent: the registry itself, whose images are looked for. */
+  /** Its path is that of the API, for example `/v2`. Absent: the registry of the image itself. */
   readonly address?: EndpointAddress;
   readonly resolvesTags: boolean;
-  /** Names in lower case. */
+  /** Header names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Absent where nothing is said of it. */
+  /** Absent if the file says nothing about TLS. */
   readonly tls?: Tls;
 };
 
-/** Files of certificates, by absolute path or relative to the working directory as the directory is. */
+/** Certificate files, by absolute path, or relative to the working directory if the directory is. */
 export type TlsFiles = {
   readonly verify: boolean;
-  /** Whether plain http is tried where https finds no TLS. */
+  /** Whether plain http is tried if the host does not speak TLS. */
   readonly plain: boolean;
   readonly authorities: readonly string[];
   readonly clients: readonly { readonly certificate: string; readonly key: string }[];
 };
 
 export type HostsFile = {
-  /** In the order to be asked; never empty. */
+  /** In the order in which they are asked; never empty. */
   readonly entries: readonly HostEntry<TlsFiles>[];
   /** What is ignored, as containerd ignores it. */
   readonly warnings: readonly string[];
 };
 
-/** What a directory says of a registry, its certificates loaded. */
+/** What a directory says of a registry, with its certificates loaded. */
 export type HostsConfig = {
   readonly entries: readonly HostEntry<Trust>[];
-  /** Whether it is `_default`, which names no registry. */
+  /** Whether it comes from `_default`, which names no registry. */
   readonly isDefault: boolean;
 };
 
@@ -45,12 +45,12 @@ const MAX_TEXT = 1024 * 1024;
 const FIELDS = ['capabilities', 'ca', 'client', 'skip_verify', 'header', 'override_path', 'dial_timeout'];
 const CAPABILITIES: readonly unknown[] = ['pull', 'resolve', 'push', 'referrers'];
 
-/** As Go reads them: `1.5s`, `1m30s`. */
+/** Durations as Go parses them: `1.5s`, `1m30s`. */
 const DURATION = /^(?:0|[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 
 /** RFC 9110, section 5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Those of the connection and of the request itself, which Go's client does not take from anybody either. */
+/** Headers of the connection and of the request itself, which Go's client does not take from a configuration either. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(
   (
     'accept accept-encoding connection content-length expect host keep-alive ' +
@@ -62,15 +62,15 @@ const OWN_HEADERS: ReadonlySet<string> = new Set(
 type Table = { readonly at: string; readonly fields: ReadonlyMap<string, unknown> };
 
 /**
- * Reads containerd's `hosts.toml`; `directory` is the file's, which its paths are relative to.
+ * Parses containerd's `hosts.toml`; paths in it are relative to `directory`, the directory of the file.
  *
- * @throws Error naming the key, or the line, and the problem; without values that may be secret
+ * @throws Error naming the key or the line, and the problem; without values that may be secret
  */
 export function parseHostsToml(text: string, { directory }: { readonly directory: string }): HostsFile {
   if (text.length > MAX_TEXT) throw new Error(`the file is longer than ${MAX_TEXT} characters`);
   const warnings: string[] = [];
   const document = parseToml(text);
-  // Of this key alone containerd wants the exact spelling.
+  // For this key alone containerd requires the exact spelling.
   const { host: hosts = {}, ...others } = document;
   const root = readTable(others, '', [...FIELDS, 'server'], warnings);
   if (!isTable(hosts)) throw wrong('host', hosts, 'tables as [host."https://mirror.example.com"]');
@@ -103,13 +103,13 @@ function parseToml(text: string): JsonObject {
     return parse(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
-    // What follows the first line quotes the file, which may hold credentials in a header.
+    // After its first line, the message quotes the file, which may hold credentials in a header.
     const [problem = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n');
     throw new Error(`line ${error.line}, column ${error.column}: ${problem}`);
   }
 }
 
-/** The fields by lower-case name, as containerd's decoder takes them. */
+/** Returns the fields by their names in lower case, as containerd's decoder reads them. */
 function readTable(table: JsonObject, at: string, known: readonly string[], warnings: string[]): Table {
   const fields = new Map<string, unknown>();
   for (const [name, value] of Object.entries(table)) {
@@ -131,7 +131,7 @@ function readAddress(text: string, at: string): EndpointAddress {
   }
 }
 
-/** Undefined where nothing may be pulled from it. */
+/** Returns undefined if nothing may be pulled from the host. */
 function readEntry(
   table: Table,
   directory: string,
@@ -145,7 +145,7 @@ function readEntry(
   const tls = readTls(table, directory);
   if (address === undefined) return { resolvesTags: true, headers, ...(tls === undefined ? {} : { tls }) };
   if (!capabilities.includes('pull')) return undefined;
-  // http with anything about TLS is https first to containerd, unless the port says that it is http.
+  // To containerd, http with any TLS setting means https first, unless the port is that of http.
   const plain = address.scheme === 'http' && tls !== undefined && !address.host.endsWith(':80');
   return {
     address: {
@@ -174,7 +174,7 @@ function readFlag({ at, fields }: Table, field: string): boolean | undefined {
   return value;
 }
 
-/** Checked because containerd refuses the file; our own time-outs hold. */
+/** Checked because containerd refuses such a file; the values have no effect on the controller's own time-outs. */
 function checkDuration({ at, fields }: Table): void {
   const value = fields.get('dial_timeout') ?? '';
   if (typeof value !== 'string') throw wrong(`${at}dial_timeout`, value, 'a duration as "1s"');
@@ -192,7 +192,7 @@ function readHeaders({ at, fields }: Table, warnings: string[]): Record<string, 
     if (!TOKEN.test(name)) throw new Error(`${place}: this is no name of a header`);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     if (!areTexts(values)) throw wrong(place, value, 'a text or a list of texts');
-    // Never with the value in the message: it may be a credential.
+    // The message never contains the value, which may be a credential.
     if (!values.every((text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
       throw new Error(`${place}: the value has a line break or another character that no header may have`);
     }
@@ -226,7 +226,7 @@ function readTls(table: Table, directory: string): TlsFiles | undefined {
       if (certificate === undefined || certificate === '' || others.length > 0) {
         throw wrong(`${at}client`, pair, expected);
       }
-      // Without a path of its own the key is in the same file.
+      // Without a path of its own, the key is in the same file.
       return { certificate: absolute(certificate), key: absolute(key === '' ? certificate : key) };
     }),
   };
@@ -236,7 +236,7 @@ function areTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-/** TOML's dates are objects as well. */
+/** Dates of TOML are objects as well. */
 function isTable(value: unknown): value is JsonObject {
   return isObject(value) && !(value instanceof Date);
 }

@@ -6,16 +6,16 @@ import type { Reference } from '../reference.ts';
 import { type Endpoint, type EndpointAddress, parseEndpointAddress, urlHost } from './endpoint.ts';
 import type { HostEntry, HostsConfig } from './hosts-toml.ts';
 
-/** `registries.mirrors`: by registry as in images' names, `docker.io`. */
+/** `registries.mirrors`: mirrors by registry, with the name that images use: `docker.io`. */
 export type Mirrors = Readonly<
   Record<
     string,
     {
-      /** In the order to be asked. */
+      /** In the order in which they are asked. */
       readonly endpoints: readonly string[];
-      /** Whether the registry itself is asked after them. */
+      /** Whether the registry itself is asked after its mirrors. */
       readonly fallback: boolean;
-      /** Whose credentials a mirror gets: its own, or the source's. */
+      /** Which credentials a mirror gets: its own, or those of the source. */
       readonly credentials: 'mirror' | 'source';
     }
   >
@@ -25,12 +25,12 @@ export type RouteOptions = {
   readonly mirrors: Mirrors;
   /** host[:port] of registries with plain http or an unverifiable certificate. */
   readonly insecure: readonly string[];
-  /** What containerd's directory says of a registry; `mirrors` comes first. */
+  /** Returns what containerd's directory says of a registry; `mirrors` has precedence. */
   readonly hosts: (registry: string) => HostsConfig | undefined;
 };
 
 export type Routes = {
-  /** Where an image may be asked for, in order; never empty. */
+  /** Returns the endpoints of an image, in order; never empty. */
   endpointsOf(reference: Reference): readonly Endpoint[];
   /** host[:port] of the mirrors and insecure registries that the configuration itself names. */
   namedHosts(): ReadonlySet<string>;
@@ -40,7 +40,7 @@ const HUB = 'docker.io';
 const HUB_ENDPOINT = 'registry-1.docker.io';
 const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', HUB_ENDPOINT]);
 
-/** An endpoint but for the image. */
+/** The part of an endpoint that does not depend on the image. */
 type Place = {
   readonly address: EndpointAddress;
   readonly credentials: 'mirror' | 'source';
@@ -77,7 +77,8 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
   function ofDirectory(reference: Reference, { entries, isDefault }: HostsConfig): Endpoint[] {
     return entries.map((entry) => {
       const { address, tls, headers, resolvesTags } = entry;
-      // Whoever writes a pod names the registry that `_default` stands for, and so nobody vouches for its address.
+      // The author of a pod chooses the registry that `_default` stands for, so the operator does not vouch for its
+      // address.
       if (address === undefined) return source(reference, entry, !isDefault);
       const trust = tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined);
       return endpointAt(reference, {
@@ -107,7 +108,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
 }
 
 /**
- * Reads an endpoint of `registries.mirrors`, `[http://|https://]host[:port][/prefix]`. The prefix is the beginning of
+ * Parses an endpoint of `registries.mirrors`, `[http://|https://]host[:port][/prefix]`. The prefix is the beginning of
  * the repository there.
  *
  * @throws Error naming the problem
@@ -157,7 +158,7 @@ function endpointAt(
   reference: Reference,
   { address, credentials, policy, trust, headers, resolvesTags }: Place,
 ): Endpoint {
-  // As containerd, which tells a registry's own host under any path from a proxy.
+  // As in containerd: the registry's own host, under any path, is not a proxy.
   const isHome = canonical(address.host) === canonical(reference.registry);
   const isSource = isHome && address.path === '/v2';
   const authority = isSource ? reference.endpoint : address.host;
@@ -179,8 +180,8 @@ function endpointAt(
 }
 
 /**
- * What precedes the image's repository: `/v2/hub` is a repository's beginning, for which tokens are asked; `/hub/v2` is
- * a registry that is not at its host's root.
+ * Splits the path before the image's repository. `/v2/hub` is the beginning of a repository, so tokens are requested
+ * for it; `/hub/v2` is a registry that is not at the root of its host.
  */
 function readPath(path: string): { prefix: string; isPartOfRepository: boolean } {
   if (path.endsWith('/v2')) return { prefix: path.slice(1, -3), isPartOfRepository: false };
@@ -188,7 +189,7 @@ function readPath(path: string): { prefix: string; isPartOfRepository: boolean }
   return { prefix: path.slice(1), isPartOfRepository: false };
 }
 
-/** Without those that would only be asked the same once more, as containerd does with a source named twice. */
+/** Leaves out endpoints that would repeat an earlier request, as containerd does with a source that is named twice. */
 function withoutRepeats(endpoints: readonly Endpoint[]): Endpoint[] {
   const seen = new Set<string>();
   return endpoints.filter(({ base, trust, headers, resolvesTags }) => {
@@ -204,12 +205,15 @@ function canonical(host: string): string {
   return HUB_NAMES.has(host) ? HUB : host;
 }
 
-/** The host that is asked: Docker Hub's where it is named otherwise. */
+/** Returns the host that gets the requests: Docker Hub's own, if Docker Hub goes by another name. */
 function hubEndpoint(host: string): string {
   return HUB_NAMES.has(host) ? HUB_ENDPOINT : host;
 }
 
-/** Which containerd asks without verifying certificates, and over plain http where there is no TLS. */
+/**
+ * Whether a registry is on localhost: containerd contacts such a registry without verifying certificates, and over plain
+ * http if it does not speak TLS.
+ */
 function isLocalhost(registry: string): boolean {
   return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(registry);
 }

@@ -1,18 +1,19 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-// ipaddr.js and not net.BlockList: a list says only yes or no, and unwraps ::ffff: alone; here the bytes are needed,
-// for the IPv4 addresses inside NAT64 and 6to4, and the kind of the match.
+// Why ipaddr.js and not net.BlockList: a BlockList only says yes or no, and unwraps only ::ffff:. This file needs the
+// bytes, for the IPv4 addresses inside NAT64 and 6to4, and the kind of the match.
 
 /**
- * What an address is to us. `loopback` may be dialled for hosts that the configuration names; `private` ones are where
- * registries of companies are; `reserved` (link-local, multicast, metadata services of clouds, ...) never.
+ * The kind of an address. `loopback` may be dialled for hosts that the configuration names. Registries inside companies
+ * have `private` addresses. `reserved` addresses (link-local, multicast, metadata services of clouds, ...) are never
+ * dialled.
  */
 export type AddressKind = 'public' | 'private' | 'loopback' | 'reserved';
 
 type Cidr = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** The first match wins. Metadata services that lie within private or public ranges stand before those. */
+/** The first match wins. Metadata services that lie within private or public ranges therefore come first. */
 const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
   ['reserved', ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254']],
   ['reserved', ['0.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8']],
@@ -21,7 +22,9 @@ const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
   ['private', ['fc00::/7', 'fec0::/10']],
 ];
 
-/** Where IPv6 carries an IPv4 address, and at which byte: what is judged then is the IPv4 address. */
+/**
+ * IPv6 ranges that carry an IPv4 address, with the byte at which it begins. The IPv4 address is the one that is judged.
+ */
 const EMBEDDED: readonly (readonly [string, number])[] = [
   ['::ffff:0:0/96', 12],
   ['64:ff9b::/96', 12],
@@ -30,9 +33,9 @@ const EMBEDDED: readonly (readonly [string, number])[] = [
 ];
 
 /**
- * Reads `10.0.0.0/8`, `fd00::/8`, or one address.
+ * Parses `10.0.0.0/8`, `fd00::/8`, or one address.
  *
- * @throws Error naming the text where it is none
+ * @throws Error naming the text if it is neither
  */
 export function parseCidr(text: string): Cidr {
   const [address = '', bits] = text.split('/');
@@ -52,7 +55,9 @@ function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): bool
   return network instanceof ipaddr.IPv6 && address.match(network, bits);
 }
 
-/** The address that packets go to: an IPv4 address taken out of its IPv6 wrapping; `::` and `::1` are themselves. */
+/**
+ * Returns the address that packets go to: an IPv4 address taken out of its IPv6 form; `::` and `::1` stay as they are.
+ */
 function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   if (address instanceof ipaddr.IPv4 || ['::', '::1'].includes(address.toString())) return address;
   const wrapper = WRAPPERS.find(([cidr]) => within(address, cidr));
@@ -61,35 +66,35 @@ function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
 }
 
 export type AddressRules = {
-  /** CIDRs over the built-in kinds and over `ownAddresses`; metadata services stay forbidden. */
+  /** CIDRs that are allowed despite the built-in kinds and `ownAddresses`; metadata services stay forbidden. */
   readonly allow?: readonly string[];
-  /** CIDRs that are never dialled; they win over everything. */
+  /** CIDRs that are never dialled; they win over every other rule. */
   readonly deny?: readonly string[];
-  /** The API server's addresses as of now: forbidden, except to hosts that the configuration names. */
+  /** The current addresses of the API server: forbidden, except for hosts that the configuration names. */
   readonly ownAddresses?: () => Iterable<string>;
-  /** Its names, without ports; the same holds for them. */
+  /** The names of the API server, without ports; the same rule applies. */
   readonly ownNames?: readonly string[];
 };
 
 /** For whom an address is judged. */
 export type AddressPolicy =
-  /** A registry that the configuration names as insecure: loopback as well. */
+  /** A registry that the configuration names as insecure: loopback is allowed too. */
   | 'configured'
-  /** Any other registry, and where it redirects to. */
+  /** Any other registry, and any host to which a registry redirects. */
   | 'registry'
-  /** A token service that a registry on a public address named: public addresses only. */
+  /** A token service that a registry on a public address named: only public addresses are allowed. */
   | 'public';
 
-/** Judges textual addresses as resolvers and sockets give them; what is no address is forbidden. */
+/** Judges textual addresses as resolvers and sockets return them; a text that is not an address is forbidden. */
 export type AddressJudge = {
-  /** Undefined where it may be dialled, else why not. */
+  /** Returns undefined if the address may be dialled, otherwise why not. */
   forbidden(address: string, policy: AddressPolicy): AddressKind | 'denied' | 'own' | undefined;
-  /** The same of a name as URLs have it, whatever its addresses. */
+  /** The same for a name in the form that URLs have, whatever its addresses. */
   forbiddenName(name: string, policy: AddressPolicy): 'own' | undefined;
   isPublic(address: string): boolean;
 };
 
-/** @throws Error for a CIDR that is none */
+/** @throws Error for an invalid CIDR */
 export function createAddressJudge(rules: AddressRules): AddressJudge {
   const allow = (rules.allow ?? []).map(parseCidr);
   const deny = (rules.deny ?? []).map(parseCidr);
@@ -109,7 +114,7 @@ export function createAddressJudge(rules: AddressRules): AddressJudge {
       if (isMetadata(address)) return 'reserved';
       const kind = kindOf(address);
       const isOwn = [...(rules.ownAddresses?.() ?? [])].some((own) => read(own)?.toString() === address.toString());
-      // The operator's word opens a range for registries, not for what a public registry points at.
+      // The operator allows a range for registries, not for the services that a public registry points to.
       if (policy === 'public') return isOwn ? 'own' : kind === 'public' ? undefined : kind;
       if (allow.some((cidr) => within(address, cidr))) return undefined;
       if (policy === 'configured') return kind === 'reserved' ? kind : undefined;

@@ -11,18 +11,21 @@ import {
   type SendRequest,
 } from './transport.ts';
 
-/** The value of an `Authorization` header, and what a token in it was asked for. */
+/** The value of an `Authorization` header, and the scopes that its token was requested for. */
 type Answer = { readonly header: string; readonly expiresAt: number; readonly scopes?: readonly string[] };
 
 const MAX_ANSWERS = 10_000;
-/** So often is one host answered for one request: a second time only where it then names a scope that is new. */
+/**
+ * The most challenges of one host that are answered for one request. A second one is answered only if it names a new
+ * scope.
+ */
 const MAX_ROUNDS = 2;
 
 /**
  * Answers challenges: anonymous, Basic and Bearer (the distribution project's token specification). A token is kept for
- * (host, scope, credential) until it expires, and asked for once, however many requests wait for it. A credential moves
- * only on a 401 from its own host, to that host or to the realm that it names; a 401 of a host that a redirect leads to
- * is answered anonymously, and says nothing about what the first host was answered with.
+ * (host, scope, credential) until it expires, and is requested once, however many requests wait for it. A credential is
+ * sent only after a 401 from its own host, to that host or to the realm that it names. A 401 from a host that a
+ * redirect leads to is answered anonymously, and does not invalidate the answer to the first host.
  */
 export function authenticate(options: TokenOptions): Link {
   const answers = new LRUCache<string, Answer>({ max: MAX_ANSWERS });
@@ -32,11 +35,14 @@ export function authenticate(options: TokenOptions): Link {
   return async (request, next) => {
     const response = await converse(request, next);
     if (response.status !== 401 || isFrom(request, response)) return response;
-    // Should the stranger redirect as well and end in a 401 of a third host, that stands.
+    // If that host redirects as well and a third host answers 401, that 401 is the result.
     return converse(elsewhere(request, response.url, options.named), next, response);
   };
 
-  /** Asks the request's own host and answers its challenges; `refusal` is a 401 of that host that is there already. */
+  /**
+   * Sends the request to its own host and answers the challenges; `refusal` is a 401 of that host that has already
+   * arrived.
+   */
   async function converse(
     request: RegistryRequest,
     next: SendRequest,
@@ -50,7 +56,7 @@ export function authenticate(options: TokenOptions): Link {
       const scopes = [...new Set([request.scope, ...scopesOf(response)])];
       const isNew = round === 1 || scopes.some((scope) => held?.scopes?.includes(scope) === false);
       if (round > MAX_ROUNDS || !isNew) return response;
-      // While this request was under way, another may have been answered already.
+      // While this request was under way, another one may have obtained an answer already.
       const answer = usable(key) ?? (await answerTo(response, request, key, scopes));
       if (answer === undefined || answer.header === held?.header) return response;
       answers.set(key, answer);
@@ -60,13 +66,14 @@ export function authenticate(options: TokenOptions): Link {
     return response;
   }
 
-  /** For a request that may not go out without credentials: by the challenge of the API's root, and else Basic. */
+  /** For a request that must not be sent without credentials: uses the challenge of the API's root, or else Basic. */
   async function beforehand(request: RegistryRequest, next: SendRequest, key: string): Promise<Answer | undefined> {
     const { challengeAt: url, credential, ...rest } = request;
     if (url === undefined || credential === undefined) return undefined;
     const root = await next({ ...rest, credential, method: 'GET', url, headers: { accept: '*/*' } });
     const isItsOwn = root.status === 401 && isFrom(request, root);
-    // The root knows no repository: where it names a scope, that is an example (ghcr.io: `repository:user/image:pull`).
+    // The root knows no repository. A scope in its challenge is only an example (ghcr.io:
+    // `repository:user/image:pull`).
     const answer =
       (isItsOwn ? await answerTo(root, request, key, [request.scope]) : undefined) ?? basicAnswer(credential);
     answers.set(key, answer);
@@ -94,7 +101,7 @@ export function authenticate(options: TokenOptions): Link {
     const { credential } = request;
     const challenges = parseChallenges(response.headers['www-authenticate']);
     if (credential === undefined || !challenges.some(({ scheme }) => scheme === 'basic')) return undefined;
-    // An identity token is good for a token service only.
+    // An identity token works only with a token service.
     if (credential.identityToken !== undefined && credential.password === '') return undefined;
     return basicAnswer(credential);
   }
@@ -114,12 +121,14 @@ function scopesOf(response: RegistryResponse): string[] {
   return bearer === undefined ? [] : pullScopes(bearer);
 }
 
-/** Whether a host itself answered, and not one that it redirects to. */
+/** Whether the host itself answered, and not one to which it redirects. */
 function isFrom(request: RegistryRequest, response: RegistryResponse): boolean {
   return response.url.host === request.url.host;
 }
 
-/** What was found out over a connection that nobody verifies, or for a named host, is not used over another. */
+/**
+ * A token from an unverified connection, or for a host that the operator named, is not used over any other connection.
+ */
 function keyOf({ url, scope, policy, trust, credential }: RegistryRequest): string {
   return [url.origin, scope, policy, trust?.id ?? '', credential?.fingerprint ?? ''].join(' ');
 }

@@ -4,26 +4,29 @@ import { parseUrl } from './url.ts';
 
 /** One challenge of a `WWW-Authenticate` header (RFC 9110, section 11.6.1). */
 export type Challenge = {
-  /** Lower case: `basic`, `bearer`. */
+  /** In lower case: `basic`, `bearer`. */
   readonly scheme: string;
-  /** Names in lower case; of a repeated one the first. */
+  /** Names in lower case; of a repeated parameter the first value. */
   readonly parameters: ReadonlyMap<string, string>;
 };
 
 const MAX_HEADER = 8192;
 const MAX_CHALLENGES = 16;
 const MAX_REALM = 2048;
-/** What a gateway or a name of its own for a repository needs; more would only make the token's URL longer. */
+/**
+ * Enough for a gateway, or for a registry with a name of its own for a repository. More would only make the token's URL
+ * longer.
+ */
 const MAX_SCOPES = 4;
 const MAX_SCOPE = 300;
 /** GitHub's example of a scope, in challenges that know no repository. */
 const EXAMPLE_SCOPE = 'repository:user/image:pull';
-/** One way to match a text, so that its time is linear. */
+/** Can match a text in only one way, so that its time is linear. */
 const PULL_SCOPE = /^repository:[a-z0-9]+(?:[._/-]+[a-z0-9]+)*:pull$/;
 
 /**
- * Parses the value of one or several `WWW-Authenticate` headers. Never throws: what follows a syntax error is left out,
- * as are characters beyond 8 KiB. Linear in the length: every step of the scanner moves forward.
+ * Parses the values of one or several `WWW-Authenticate` headers. Never throws: the rest after a syntax error is
+ * ignored, and so are characters beyond 8 KiB. Takes linear time: every step of the scanner moves forward.
  */
 export function parseChallenges(header: string | readonly string[] | undefined): Challenge[] {
   const text = (typeof header === 'string' ? header : (header ?? []).join(', ')).slice(0, MAX_HEADER);
@@ -52,7 +55,7 @@ export function parseChallenges(header: string | readonly string[] | undefined):
     }
     found.push({ scheme: token.toLowerCase(), parameters: new Map() });
     position += gap;
-    // `Negotiate YII=` carries a token68, which looks like a parameter but has no value after its "=".
+    // `Negotiate YII=` carries a token68. It looks like a parameter but has no value after its "=".
     position += at(/[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y, position).length;
   }
   return found;
@@ -75,7 +78,7 @@ function readValue(text: string, start: number): { text: string; end: number } |
 }
 
 /**
- * What a Bearer challenge wants a token to be good for, as far as that is reading repositories: a registry that passes on
+ * Returns the scopes that a Bearer challenge asks for, as far as they only read repositories: a registry that passes on
  * the challenge of another one, or maps names, knows the repository under another name. Never throws.
  */
 export function pullScopes({ parameters }: Challenge): string[] {
@@ -86,10 +89,11 @@ export function pullScopes({ parameters }: Challenge): string[] {
 }
 
 /**
- * The address of a token service, as a registry's own 401 named it: https, or http where the registry is configured as
- * insecure; no user information, no fragment. Where its addresses may lie is judged when it is dialled.
+ * Checks the address of a token service that a registry's own 401 named: it must be https, or http if the registry is
+ * configured as insecure, without user information and without a fragment. Its network addresses are judged when it is
+ * dialled.
  *
- * @throws ImageError `forbidden-address`, or `malformed` for what is no URL
+ * @throws ImageError `forbidden-address`, or `malformed` if it is not a URL
  */
 export function acceptRealm(realm: string, registry: { readonly host: string; readonly insecure: boolean }): URL {
   const refuse = (code: 'forbidden-address' | 'malformed', problem: string): ImageError =>

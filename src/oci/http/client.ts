@@ -17,37 +17,40 @@ import {
 import { insecureTrust } from './trust.ts';
 
 export type RegistryOptions = {
-  /** host[:port] of registries with plain http or an unverifiable certificate; may be on loopback. */
+  /** host[:port] of registries with plain http or an unverifiable certificate; they may be on loopback. */
   readonly insecure: readonly string[];
-  /** host[:port] of others that the operator named, as of now: they may be on loopback, and are verified. */
+  /**
+   * host[:port] of the other hosts that the operator named, at this moment: they may be on loopback, and their
+   * certificates are verified.
+   */
   readonly namedHosts?: () => ReadonlySet<string>;
   readonly addresses: AddressRules;
-  /** PEM of authorities that are trusted besides the built-in ones, as of now. */
+  /** PEM of additional authorities that are trusted at this moment. */
   readonly authorities?: () => readonly string[];
-  /** Absent: all is asked directly. */
+  /** Absent: all requests are sent directly. */
   readonly proxy?: ProxySelector;
   readonly userAgent: string;
-  /** Milliseconds for one request, its redirects and body included. */
+  /** Milliseconds for one request, including its redirects and its body. */
   readonly timeoutMs: number;
   readonly now: () => number;
-  /** After each request over the wire. */
+  /** Called after each request over the wire. */
   readonly onRequest?: (record: RequestRecord) => void;
-  /** With each answer about a manifest that tells it. */
+  /** Called for each answer about a manifest that names the limit. */
   readonly onRateLimit?: (rateLimit: RateLimit) => void;
-  /** In place of the guarded connections, for tests. */
+  /** Replaces the guarded connections, for tests. */
   readonly send?: SendRequest;
-  /** In place of the system's DNS. */
+  /** Replaces the system's DNS lookup. */
   readonly lookup?: LookupFunction;
 };
 
-/** The way of a request to any registry: challenges, deadline, redirects, metrics, guarded connections. */
+/** Sends requests to any registry, through challenges, deadline, redirects, metrics and guarded connections. */
 export type Registry = {
   readonly send: SendRequest;
-  /** Ends all connections. */
+  /** Closes all connections. */
   destroy(): void;
 };
 
-/** @throws Error for CIDRs in `addresses` that are none */
+/** @throws Error for invalid CIDRs in `addresses` */
 export function createRegistry(options: RegistryOptions): Registry {
   const { now, timeoutMs, proxy, authorities, lookup } = options;
   const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
@@ -63,14 +66,14 @@ export function createRegistry(options: RegistryOptions): Registry {
     options.send ?? createSend({ guard, userAgent: options.userAgent, ...(proxy === undefined ? {} : { proxy }) }),
   );
   const { isPublic, destroy } = guard;
-  // A token service may not redirect: its answer would carry what was meant for another.
+  // A token service may not redirect: otherwise the answer of another service could come back as its token.
   const authentication = authenticate({ named, isPublic, now, send: chain([deadline(timeoutMs)], wire) });
   const redirects = reportRateLimit((rateLimit) => options.onRateLimit?.(rateLimit), followRedirects(named));
   return { send: chain([authentication, deadline(timeoutMs), redirects], wire), destroy };
 
-  /** What holds for a host that the operator named, wherever a registry leads to it. */
+  /** Returns the settings of a host that the operator named, however the request gets there. */
   function named({ protocol, host, port }: URL): ReturnType<Named> {
-    // A URL drops the port that its scheme has anyway; an operator may write it.
+    // A URL drops the default port of its scheme, but an operator may write it.
     const full = port === '' ? `${host}:${protocol === 'https:' ? 443 : 80}` : host;
     if (insecure.has(host) || insecure.has(full)) return { policy: 'configured', trust: insecureTrust };
     return options.namedHosts?.().has(host) ? { policy: 'configured' } : undefined;

@@ -15,25 +15,34 @@ export type ConnectionOptions = {
   readonly proxy?: ProxySelector;
 };
 
-/** Of a TLS handshake with something that certainly speaks another protocol; an alert is spoken in TLS. */
+/**
+ * Codes of a TLS handshake with a server that certainly speaks another protocol. Excludes alerts, because only TLS has
+ * those.
+ */
 const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
-/** Of those, what is said where the other side speaks no TLS at all; others are about a version or a cipher. */
+/**
+ * The codes among them that mean that the other side does not speak TLS at all; the others are about a version or a
+ * cipher.
+ */
 const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL))$/;
-/** What such a thing may do as well, and a registry with TLS that is just being restarted. */
+/** Codes that such a server may cause as well, and also a registry with TLS that is just restarting. */
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
-/** Of trusts and hosts that may speak plain http, which the operator names. */
+/** The most remembered pairs of a trust and a host that may speak plain http; the operator names those. */
 const MAX_SPOKEN = 10_000;
 
-/** What one request came to: its answer, or what went wrong, and how that is told. */
+/** The result of one attempt: the answer, or the cause of the failure and the error for it. */
 type Attempt = { readonly response: RegistryResponse } | { readonly cause: unknown; readonly error: ImageError };
 
-/** What no configuration sets: our name, what the connection itself needs, and what is meant for the next hop only. */
+/**
+ * Headers that no configuration may set: the user agent, those that the connection itself needs, and those for the next
+ * hop only.
+ */
 const RESERVED =
   /^(host|user-agent|accept-encoding|content-length|connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /**
- * The last link: one request over the guarded connections, its body read within bounds.
- * Where the trust allows plain http, that is tried after TLS; what worked is remembered, until it works no more.
+ * The last link: sends one request over the guarded connections and reads its body within bounds.
+ * If the trust allows plain http, it is tried after TLS. The one that worked is remembered until it fails.
  */
 export function createSend(options: ConnectionOptions): SendRequest {
   const spoken = new LRUCache<string, 'https' | 'http'>({ max: MAX_SPOKEN });
@@ -47,7 +56,7 @@ export function createSend(options: ConnectionOptions): SendRequest {
     const known = spoken.get(key);
     if (known === 'http') {
       const plain = await attempt(open);
-      // 400 is what servers with TLS say to plain http: it may have been put in front of the registry since.
+      // Servers with TLS answer 400 to plain http. TLS may have been put in front of the registry in the meantime.
       if ('response' in plain ? plain.response.status !== 400 : plain.cause instanceof ImageError)
         return answerOf(plain);
       const secure = await attempt(request);
@@ -69,7 +78,7 @@ export function createSend(options: ConnectionOptions): SendRequest {
     return answerOf(plain);
   };
 
-  /** @throws the signal's reason; what fails otherwise is told */
+  /** @throws the signal's reason; every other failure is returned */
   async function attempt(request: RegistryRequest): Promise<Attempt> {
     try {
       return { response: await exchange(request) };
@@ -79,7 +88,9 @@ export function createSend(options: ConnectionOptions): SendRequest {
     }
   }
 
-  /** One more try where a connection that was kept from before turns out to be closed: that says nothing of the host. */
+  /**
+   * Tries once more if a connection that was kept from before turns out to be closed: that says nothing about the host.
+   */
   async function dispatch(request: RegistryRequest, proxy: ForwardProxy | undefined): Promise<Dispatcher.ResponseData> {
     for (let isFirst = true; ; isFirst = false) {
       const route = options.guard.route({ ...request, ...(proxy === undefined ? {} : { proxy }) });
@@ -114,7 +125,7 @@ export function createSend(options: ConnectionOptions): SendRequest {
       return new ImageError(`${request.registry} ${problem}`, { code, temporary: false, endpoint: request.registry });
     };
     if (request.method === 'HEAD' || statusCode < 200 || statusCode > 299) {
-      // Read on, within reason, so that the connection can be used again.
+      // Read the rest, up to a limit, so that the connection can be used again.
       await body.dump({ limit: 16 * 1024, signal: request.signal });
       return { ...answer, body: new Uint8Array() };
     }
@@ -141,26 +152,26 @@ function answerOf(attempt: Attempt): RegistryResponse {
   throw attempt.error;
 }
 
-/** Whether what failed over TLS may be a registry without it; the operator allowed to find out. */
+/** Whether a failure over TLS may come from a registry without TLS; the operator has allowed plain http there. */
 function mayBePlain(error: unknown, url: URL, known: 'https' | undefined): boolean {
   const code = codeOf(error);
-  // One that spoke TLS is not there while it is restarted: credentials are not sent in the clear for that.
+  // A registry that spoke TLS before may be restarting. That is no reason to send credentials unencrypted.
   if (known !== undefined) return NOT_TLS.test(code);
-  // Behind a proxy, it is the proxy that meets a closed port, or does not care to open that one.
+  // With a proxy, it is the proxy that finds the port closed, or refuses to open that port.
   if (error instanceof ProxyFailure) return error.status !== undefined && error.status !== 407;
   return NOT_TLS.test(code) || HUNG_UP.test(code) || (code === 'ECONNREFUSED' && url.port === '');
 }
 
 /**
- * Whether an answer over plain http may come from something else than a registry that speaks it: 400 is what servers with
- * TLS say to that, a proxy answers for a host that is not there, and port 80 may only lead to https.
+ * Whether an answer over plain http may come from something other than a registry that speaks it: servers with TLS
+ * answer 400 to plain http, a proxy answers for a host that is down, and port 80 may only redirect to https.
  */
 function isDoubtful({ status, headers, url }: RegistryResponse): boolean {
   const target = headers.location === undefined ? undefined : parseUrl(headers.location, url);
   return status === 400 || status >= 500 || (target?.protocol === 'https:' && target.hostname === url.hostname);
 }
 
-/** The configuration's headers, under our own. */
+/** Returns the headers of the configuration, overridden by the program's own. */
 function headersOf({ headers, endpointHeaders = {} }: RegistryRequest, userAgent: string): Record<string, string> {
   const merged: Record<string, string> = {};
   for (const [name, value] of [...Object.entries(endpointHeaders), ...Object.entries(headers)]) {
@@ -179,7 +190,7 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
   return flat;
 }
 
-/** What went wrong below HTTP. Its own message may hold resolved addresses, so only its code is passed on. */
+/** Describes a failure below HTTP. Its own message may contain resolved addresses, so only its code is used. */
 function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy | undefined): ImageError {
   if (error instanceof ImageError) return error;
   const { registry } = request;
@@ -194,7 +205,7 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
     return make('could not be connected to in time', 'timeout');
   if (code === 'ETIMEOUT') return make('has no answer from the DNS', 'timeout');
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return make(`has no address in the DNS (${code})`, 'unavailable');
-  // The parser's errors do not all have a code.
+  // Not all errors of the HTTP parser have a code.
   if (
     (error instanceof Error && error.name === 'HTTPParserError') ||
     /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)
@@ -205,10 +216,11 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
   return make(problem ?? `could not be asked (${code || 'connection failed'})`, 'unavailable');
 }
 
-/** What the code of OpenSSL or of Node.js says about TLS; undefined where it is about something else. */
+/** Returns what the code of OpenSSL or of Node.js means for TLS; undefined if it is not about TLS. */
 function tlsProblem(code: string, request: RegistryRequest): string | undefined {
   const { protocol, host } = request.url;
-  // In TLS 1.3 a client certificate is refused after the handshake, and undici keeps only that the connection was closed.
+  // In TLS 1.3 a client certificate is refused after the handshake, and undici reports only that the connection was
+  // closed.
   if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
     return `hung up early (${code}); registries that want a client certificate do so too`;
   }
@@ -225,7 +237,10 @@ function tlsProblem(code: string, request: RegistryRequest): string | undefined 
   return `has a certificate, at ${host}, that cannot be verified (${code}); ${hint}${key.unverified} skips that`;
 }
 
-/** What opens a host: for one with a trust out of a `hosts.toml`, that file is what counts. */
+/**
+ * Returns, for error messages, the settings that would accept a host's plain http, its certificate or its authority.
+ * For a trust from a `hosts.toml`, they are in that file.
+ */
 function keyFor({
   url,
   trust,

@@ -2,12 +2,12 @@ import type { LookupFunction } from 'node:net';
 import { LRUCache } from 'lru-cache';
 
 export type DnsOptions = {
-  /** The system's, which holds one of libuv's threads until it answers. */
+  /** The lookup of the system. It holds one of libuv's threads until it answers. */
   readonly lookup: LookupFunction;
-  /** How many threads libuv has. */
+  /** The number of libuv's threads. */
   readonly threads: number;
   readonly now: () => number;
-  /** Runs something after so many milliseconds; returns what prevents that. */
+  /** Runs a function after this many milliseconds; returns a function that cancels it. */
   readonly later: (milliseconds: number, run: () => void) => () => void;
   /** Ends all waiting. */
   readonly signal: AbortSignal;
@@ -15,31 +15,35 @@ export type DnsOptions = {
 
 type Callback = Parameters<LookupFunction>[2];
 
-/** A name that is being looked up, or waits for its turn; it stays while it holds a thread, whoever still waits. */
+/**
+ * A name that is being looked up, or that waits for its turn. It stays for as long as it holds a thread, even if no
+ * caller waits any more.
+ */
 type Question = {
   readonly key: string;
   readonly ask: () => void;
   callbacks: Callback[];
   isAsked: boolean;
-  /** Whether it takes one of the few places of names that may never answer. */
+  /** Whether it takes one of the few places for names that may never answer. */
   isCounted: boolean;
   stopWaiting: () => void;
 };
 
-/** Milliseconds, the wait for a turn included. */
+/** Milliseconds, including the wait for a turn. */
 const DEADLINE = 5000;
-/** Milliseconds for which a name is not asked for again, by the code of its failure. */
+/** Milliseconds for which a failed name is not looked up again, by the code of its failure. */
 const REMEMBERED: Readonly<Record<string, number>> = { ENOTFOUND: 30_000, EAI_AGAIN: 5000, ETIMEOUT: 5000 };
 const MAX_NAMES = 10_000;
 
 /**
- * Look-ups of names that strangers choose. Each name is asked for once at a time, failures are remembered for a while,
- * and names that have not resolved before never hold all of libuv's threads: a name whose DNS is silent must not keep
- * the others waiting. A failure by the deadline has the code `ETIMEOUT`.
+ * Looks up names that strangers choose. Each name is looked up once at a time, and failures are remembered for a while.
+ * Names that have not resolved before never hold all of libuv's threads, so that a name whose DNS server is silent
+ * cannot block the others. A lookup that exceeds the deadline fails with the code `ETIMEOUT`.
  */
 export function createDns(options: DnsOptions): LookupFunction {
   const { now } = options;
-  // libuv gives look-ups ("slow" work) half of its threads; half of those stay free for names that are known to resolve.
+  // libuv gives DNS lookups ("slow" work) half of its threads. Half of those stay free for names that are known to
+  // resolve.
   const places = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
   const questions = new Map<string, Question>();
   const line = new Set<Question>();
@@ -69,7 +73,7 @@ export function createDns(options: DnsOptions): LookupFunction {
     advance();
   };
 
-  /** Asks whatever has a place, in order. */
+  /** Starts every lookup for which there is a place, in order. */
   function advance(): void {
     for (const question of line) {
       const isKnown = resolved.has(question.key);
@@ -95,22 +99,22 @@ export function createDns(options: DnsOptions): LookupFunction {
       failures.delete(question.key);
       resolved.set(question.key, true);
     } else remember(question, error);
-    tell(question, answer);
+    deliver(question, answer);
     advance();
   }
 
-  /** Its thread is not free before the system answers; until then it counts, even where the name was known. */
+  /** The thread is busy until the system answers. Until then the name takes a place, even if it was known before. */
   function expire(question: Question): void {
     const error = Object.assign(new Error('the DNS does not answer'), { code: 'ETIMEOUT' });
     if (question.isAsked) {
       count(question);
       remember(question, error);
     } else {
-      // It has not been asked, so nothing is known of it.
+      // It was never looked up, so nothing is known about it.
       line.delete(question);
       questions.delete(question.key);
     }
-    tell(question, [error, []]);
+    deliver(question, [error, []]);
   }
 
   function remember({ key }: Question, error: NodeJS.ErrnoException): void {
@@ -119,18 +123,18 @@ export function createDns(options: DnsOptions): LookupFunction {
     if (milliseconds !== undefined) failures.set(key, { error, until: now() + milliseconds });
   }
 
-  function tell(question: Question, answer: Parameters<Callback>): void {
+  function deliver(question: Question, answer: Parameters<Callback>): void {
     question.stopWaiting();
     for (const callback of question.callbacks.splice(0)) callback(...answer);
   }
 
   function abandon(): void {
     line.clear();
-    for (const question of questions.values()) tell(question, [new Error('stopped'), []]);
+    for (const question of questions.values()) deliver(question, [new Error('stopped'), []]);
   }
 }
 
-/** How many threads libuv makes of `UV_THREADPOOL_SIZE`. */
+/** Returns the number of threads that libuv creates for a value of `UV_THREADPOOL_SIZE`. */
 export function libuvThreads(size: string | undefined): number {
   if (size === undefined) return 4;
   return Math.min(Math.max(Number.parseInt(size, 10) || 1, 1), 1024);

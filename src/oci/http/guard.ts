@@ -14,16 +14,16 @@ import { type ClientCertificate, createAuthorities, type Trust } from './trust.t
 import { createTunnel, proxyHeaders } from './tunnel.ts';
 
 export type GuardOptions = AddressRules & {
-  /** Milliseconds for looking the name up, connecting and the TLS handshake together. */
+  /** Milliseconds for the DNS lookup, connecting and the TLS handshake together. */
   readonly connectTimeoutMs: number;
   readonly now: () => number;
-  /** PEM of authorities that are trusted besides the built-in ones, as of now. */
+  /** PEM of additional authorities that are trusted at this moment. */
   readonly authorities?: () => readonly string[];
-  /** In place of the system's resolver. */
+  /** Replaces the system's resolver. */
   readonly lookup?: LookupFunction;
 };
 
-/** What decides over which connections a request goes. */
+/** Everything that decides which connections a request may use. */
 export type Passage = {
   readonly url: URL;
   readonly policy: AddressPolicy;
@@ -31,7 +31,7 @@ export type Passage = {
   readonly proxy?: ForwardProxy;
 };
 
-/** Where a request is sent, and with which headers besides its own. */
+/** The connections for a request, and the headers that it needs there. */
 export type Route = {
   readonly dispatcher: Dispatcher;
   readonly origin: string;
@@ -39,34 +39,37 @@ export type Route = {
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** Connections that are judged by address where they are made. */
+/** Connections whose addresses are judged when they are made. */
 export type Guard = {
   /**
-   * A connection made for one policy, trust or proxy is never used for another. To be used at once.
+   * Returns the route of a request, to be used at once. A connection made for one policy, trust or proxy is never used
+   * for another.
    *
-   * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for a client certificate that is none
+   * @throws ImageError for a name of the API server, and for a forbidden address behind a proxy; Error for an invalid
+   * client certificate
    */
   route(passage: Passage): Route;
-  /** Which connections are older than the request that is sent next. */
+  /** Remembers which connections exist before the request that is sent next. */
   begin: KeptConnections['begin'];
-  /** Whether a host[:port] answered from a public address; true as well for one that is not known. */
+  /** Whether a host[:port] answered from a public address; also true for a host that is not known. */
   isPublic(host: string): boolean;
-  /** Ends all connections, and what runs on them. */
+  /** Closes all connections, and ends the requests on them. */
   destroy(): void;
 };
 
-/** Connections of one policy, trust and proxy. `http` differs from `https` where a proxy is between. */
+/** The connections of one policy, trust and proxy. `http` differs from `https` if there is a proxy. */
 type Pools = { readonly https: Agent; readonly http: Agent };
 
 const MAX_POOLS = 64;
 const POOL: Agent.Options = {
   pipelining: 1,
-  // Below the five seconds after which common servers hang up, so that a request does not meet a closing connection.
+  // Less than the five seconds after which common servers close an idle connection, so that a request does not meet one
+  // that is closing.
   keepAliveTimeout: 4000,
   maxHeaderSize: 16 * 1024,
 };
 
-/** What a lookup reports when a name leads to an address that may not be dialled. Holds no address. */
+/** The error of a lookup whose name leads to a forbidden address. Contains no address. */
 class ForbiddenLookup extends Error {
   readonly reason: string;
   constructor(reason: string) {
@@ -75,14 +78,16 @@ class ForbiddenLookup extends Error {
   }
 }
 
-/** @throws Error for a CIDR in the options that is none */
+/** @throws Error for an invalid CIDR in the options */
 export function createGuard(options: GuardOptions): Guard {
   const judge = createAddressJudge(options);
   const authorities = options.authorities ?? (() => []);
   const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
-  // Once public stays public: else an attacker's name could turn private between its challenge and the token request.
+  // A host that was public once stays public. Otherwise an attacker could make a name private between its challenge and
+  // the token request.
   const publicHosts = new LRUCache<string, boolean>({ max: 10_000 });
-  // Destroying an agent leaves a socket that is still connecting to its time-out: the process would wait for it.
+  // When an agent is destroyed, undici leaves a socket that is still connecting until its time-out, and the process
+  // would wait for it.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   const { signal } = ending;
@@ -97,12 +102,15 @@ export function createGuard(options: GuardOptions): Guard {
     signal,
   });
   const pools = new LRUCache<string, Pools>({ max: MAX_POOLS, dispose: retire });
-  /** What still runs on pools that nobody else will be given. */
+  /** Pools that get no new requests but still have some under way. */
   const retired = new Set<Pools>();
   const kept = createKeptConnections();
   let trusted = authorities();
 
-  /** How TLS is spoken under a trust. The context is made once: a `ca` is parsed again for every connection. */
+  /**
+   * Returns the TLS settings of a trust. The context is created once, because a `ca` option is parsed again for every
+   * connection.
+   */
   function tlsOf(trust?: Trust): { secureContext?: SecureContext; rejectUnauthorized?: boolean } {
     const ca = authoritiesFor(trust);
     const clients = usable(trust?.clients ?? []);
@@ -132,7 +140,8 @@ export function createGuard(options: GuardOptions): Guard {
   function direct(policy: AddressPolicy, trust: Trust | undefined): Agent {
     const connect = connector({
       ...tlsOf(trust),
-      // Literals never come here. Every address is judged: which of them is dialled is not ours to say.
+      // Called for names only, never for literal addresses. Every address is judged, because Node.js chooses the one
+      // that is dialled.
       lookup: (hostname, lookupOptions, callback) => {
         lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
           if (error !== null || typeof addresses === 'string') return callback(error, addresses);
@@ -174,7 +183,7 @@ export function createGuard(options: GuardOptions): Guard {
       const agent = direct(policy, trust);
       return { https: agent, http: agent };
     }
-    // The operator's word is enough for the proxy's own address.
+    // The operator named the proxy, so its own address is not judged any further.
     const { https, proxy: http } = createTunnel({
       proxy,
       connectProxy: connector(tlsOf()),
@@ -200,7 +209,7 @@ export function createGuard(options: GuardOptions): Guard {
     route(passage) {
       signal.throwIfAborted();
       const { url, policy, trust, proxy } = passage;
-      // Other names are the proxy's to look up, and what they lead to is the proxy's to judge.
+      // The proxy looks up all other names and decides which addresses are allowed.
       const reason =
         judge.forbiddenName(url.hostname, policy) ??
         (proxy === undefined ? undefined : forbiddenLiteral(url.hostname, policy));
@@ -232,13 +241,16 @@ export function createGuard(options: GuardOptions): Guard {
   };
 }
 
-/** The first of each type of key: OpenSSL holds one certificate for a type, and the registry tells which types it takes. */
+/**
+ * Returns the first certificate of each type of key: OpenSSL holds one certificate for a type, and the registry tells
+ * which types it accepts.
+ */
 function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
   const types = clients.map(({ certificate }) => new X509Certificate(certificate).publicKey.asymmetricKeyType);
   return clients.filter((_, index) => types.indexOf(types[index]) === index);
 }
 
-/** Says what to do about it; never names the address, which would tell a pod's author about the cluster's network. */
+/** Says what to do, and never names the address: it would reveal the cluster's network to a pod's author. */
 function refusal(host: string, reason: string): ImageError {
   const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
   if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {

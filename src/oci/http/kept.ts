@@ -1,18 +1,21 @@
 import type { Agent } from 'undici';
 
-/** Knows which connections are older than a request: one that the server has just closed says nothing of the server. */
+/**
+ * Knows which connections existed before a request. If the server has just closed such a connection, that says nothing
+ * about the server.
+ */
 export type KeptConnections = {
-  /** Notices the connections of a pool. */
+  /** Records the connections of a pool. */
   watch(pool: Agent): void;
-  /** To be called right before a request is sent. */
+  /** Call right before a request is sent. */
   begin(): {
-    /** Whether the request failed with this error because a connection ended that was there before it. */
+    /** Whether the request failed with this error because a connection ended that existed before the request. */
     wasKept(error: unknown): boolean;
   };
 };
 
 export function createKeptConnections(): KeptConnections {
-  // An order of events, not a time. undici's client is one connection at a time.
+  // A counter of events, not a time. Each client of undici is one connection at a time.
   let moment = 0;
   const opened = new WeakMap<object, number>();
   const ended = new WeakMap<object, number>();
@@ -23,7 +26,7 @@ export function createKeptConnections(): KeptConnections {
         moment += 1;
         if (client !== undefined) opened.set(client, moment);
       });
-      // undici hands the error of the connection to the request that was on it, too.
+      // undici passes the error of a connection also to the request that was on it.
       pool.on('disconnect', (_origin, targets, error) => {
         const client = targets.at(-1);
         const since = client === undefined ? undefined : opened.get(client);

@@ -4,7 +4,7 @@ import { parseUrl } from './url.ts';
 
 /** A proxy that the environment names. */
 export type ForwardProxy = {
-  /** The variable that names it, as it is written there. */
+  /** The name of the variable, in the spelling that is set. */
   readonly variable: string;
   /** host[:port], for messages. */
   readonly host: string;
@@ -14,14 +14,14 @@ export type ForwardProxy = {
   readonly authorization?: string;
 };
 
-/** The proxy that a URL is asked through; undefined where it is asked directly. */
+/** Returns the proxy for a URL; undefined if the request is sent directly. */
 export type ProxySelector = (url: URL) => ForwardProxy | undefined;
 
 /**
- * Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, the names in lower case first, as curl and Go's tools do. Entries of
- * `NO_PROXY` that are nothing known match nothing.
+ * Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; names in lower case win, as with curl and Go's tools. Unknown forms
+ * of entries in `NO_PROXY` match nothing.
  *
- * @throws Error naming the variable whose proxy is none; never its contents, which may hold a password
+ * @throws Error naming the variable with an invalid proxy, but never its contents, which may hold a password
  */
 export function createProxySelector(environment: Readonly<Record<string, string | undefined>>): ProxySelector {
   const find = (name: string): readonly [string, string] | undefined =>
@@ -44,7 +44,7 @@ export function createProxySelector(environment: Readonly<Record<string, string 
     const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
     const address = isIP(host) === 0 ? undefined : ipaddr.process(host);
     const target = { host, port: url.port || (url.protocol === 'https:' ? '443' : '80'), address };
-    // What is on our own machine, no proxy reaches.
+    // A proxy cannot reach servers on this machine.
     if (host === 'localhost' || address?.range() === 'loopback') return undefined;
     return exemptions.some((matches) => matches(target)) ? undefined : proxy;
   };
@@ -73,7 +73,10 @@ type Target = {
   readonly address: ReturnType<typeof ipaddr.process> | undefined;
 };
 
-/** One entry of `NO_PROXY`: `*`, a CIDR, or a host[:port]; a domain covers what is below it, `.domain` only that. */
+/**
+ * Parses one entry of `NO_PROXY`: `*`, a CIDR, or a host[:port]. A domain covers its subdomains too; `.domain` covers
+ * only those.
+ */
 function exemption(entry: string): (target: Target) => boolean {
   if (entry === '*') return () => true;
   if (entry.includes('/')) return cidrExemption(entry);
@@ -81,7 +84,7 @@ function exemption(entry: string): (target: Target) => boolean {
   const host = name.replace(/^\[(.*)\]$/, '$1');
   const isPort = (target: Target): boolean => port === undefined || target.port === port;
   if (isIP(host) !== 0) {
-    // One with a zone is no target of ours.
+    // An address with a zone is never a target.
     if (!ipaddr.isValid(host)) return () => false;
     const address = ipaddr.process(host).toString();
     return (target) => target.address?.toString() === address && isPort(target);

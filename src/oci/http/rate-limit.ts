@@ -1,16 +1,16 @@
 import type { Link, RegistryResponse } from './transport.ts';
 
-/** What a registry says of its limit of pulls, as Docker Hub does. */
+/** A registry's limit of pulls, as Docker Hub reports it. */
 export type RateLimit = {
   readonly registry: string;
-  /** Pulls in a window. */
+  /** The number of pulls in a window. */
   readonly limit: number;
   readonly remaining: number;
 };
 
 /**
- * Reads `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600` (a window in seconds). Undefined unless
- * both are there and are numbers.
+ * Parses `ratelimit-limit` and `ratelimit-remaining`, each `100` or `100;w=21600` (a window in seconds). Undefined
+ * unless both are there and are numbers.
  */
 export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateLimit, 'registry'> | undefined {
   const read = (name: string): number | undefined => {
@@ -21,7 +21,9 @@ export function parseRateLimit(headers: RegistryResponse['headers']): Omit<RateL
   return limit === undefined || remaining === undefined ? undefined : { limit, remaining };
 }
 
-/** Reports the limit with each answer about a manifest that the registry itself gives, not who it redirects to. */
+/**
+ * Reports the limit from each answer about a manifest that the registry itself gives, not a host to which it redirects.
+ */
 export function reportRateLimit(report: (rateLimit: RateLimit) => void, redirects: Link): Link {
   return (request, next) =>
     redirects(request, async (hop) => {

@@ -13,7 +13,7 @@ import {
 } from './transport.ts';
 
 export type TokenOptions = {
-  /** Sends a token request, without redirects. */
+  /** Sends a token request without following redirects. */
   readonly send: SendRequest;
   readonly named: Named;
   /** Whether a host[:port] answered from a public address. */
@@ -24,7 +24,7 @@ export type TokenOptions = {
 export type Token = { readonly text: string /** As of `now`. */; readonly expiresAt: number };
 
 /**
- * Asks the token service that a Bearer challenge names, for the request that was challenged and for these scopes.
+ * Requests a token from the service that a Bearer challenge names, for the challenged request and these scopes.
  *
  * @throws ImageError
  */
@@ -33,25 +33,25 @@ export type FetchToken = (challenge: Challenge, request: RegistryRequest, scopes
 const CLIENT = 'archaware-controller';
 const MAX_BODY = 256 * 1024;
 const MAX_TOKEN = 65_536;
-/** Milliseconds; the distribution token specification's default for what names no expiry. */
+/** Milliseconds; the distribution token specification's default for an answer without an expiry. */
 const DEFAULT_EXPIRY = 60_000;
 const MAX_EXPIRY = 3_600_000;
-/** What services say to a POST that do not know it: JFrog 401, ACR 400, others 404 and 405. */
+/** Statuses of services that do not support POST: JFrog 401, ACR 400, others 404 and 405. */
 const KNOWS_NO_POST: readonly number[] = [400, 401, 404, 405];
-/** What services say to a GET that do not know it. */
+/** Statuses of services that do not support GET. */
 const KNOWS_NO_GET: readonly number[] = [404, 405];
 
-/** What is asked of which token service. */
+/** A token request: the base request, the service and the scopes. */
 type Asked = { readonly base: RegistryRequest; readonly service: string; readonly scopes: readonly string[] };
-/** What of a form says who asks (RFC 6749, sections 4.3.2 and 6). */
+/** The fields of the form that say who asks (RFC 6749, sections 4.3.2 and 6). */
 type Grant =
   | { readonly grant_type: 'password'; readonly username: string; readonly password: string }
   | { readonly grant_type: 'refresh_token'; readonly refresh_token: string };
 
 export function createFetchToken(options: TokenOptions): FetchToken {
-  /** Hosts of realms whose identity tokens go by GET. */
+  /** Hosts of realms that accept identity tokens only by GET. */
   const getOnly = new LRUCache<string, true>({ max: 1000 });
-  /** Hosts of realms that take passwords by POST. */
+  /** Hosts of realms that accept passwords only by POST. */
   const postOnly = new LRUCache<string, true>({ max: 1000 });
 
   return async ({ parameters }, request, scopes) => {
@@ -74,21 +74,21 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     return token;
   };
 
-  /** The request for a token: of what holds for the challenged one, its credential is not a part. */
+  /** Builds the token request from the challenged request, without its credential. */
   function requestTo(url: URL, { credential: _credential, ...request }: RegistryRequest): RegistryRequest {
     const mine = { headers: { accept: 'application/json' }, maxBytes: MAX_BODY };
     if (url.host === request.url.host) return { ...request, url, ...mine };
-    // The credentials of a registry that the operator did not name go to verified token services alone.
+    // If the operator did not name the registry, its credentials go only to token services with a verified certificate.
     const mayLead = request.policy === 'configured' || request.trust?.plain === true;
     const other = { ...towards(request, url, mayLead ? options.named : () => undefined), ...mine };
     if (other.policy === 'configured') return other;
-    // A stranger on a public address may lead only to public ones: else the page of an internal service would be handed
-    // to it as a token.
+    // A registry on a public address may name only a token service on a public address. Otherwise it would receive the
+    // page of an internal service as a token.
     const policy = options.isPublic(request.url.host) ? 'public' : 'registry';
     return { ...other, policy, ...(mayLead ? {} : { ledBy: request.url.host }) };
   }
 
-  /** Most services know GET; one that does not says so with 404 or 405, and is then asked by POST from the beginning. */
+  /** Most services support GET. One that answers 404 or 405 does not, and gets POST requests from then on. */
   async function getOrPost(asked: Asked, login: Credential | undefined): Promise<RegistryResponse> {
     const { host } = asked.base.url;
     if (login === undefined) return get(asked, undefined);
@@ -116,7 +116,7 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     return options.send({ ...base, method: 'GET', url, headers });
   }
 
-  /** OAuth 2, as the distribution token specification has it ("oauth"). */
+  /** Requests a token by OAuth 2 (distribution token specification, "oauth"). */
   function post({ base, service, scopes }: Asked, { grant_type, ...grant }: Grant): Promise<RegistryResponse> {
     const form = new URLSearchParams({ grant_type });
     if (service !== '') form.set('service', service);
@@ -149,12 +149,12 @@ export function createFetchToken(options: TokenOptions): FetchToken {
     }
     const seconds = body.expires_in;
     const expiry = typeof seconds === 'number' && seconds > 0 ? Math.min(seconds * 1000, MAX_EXPIRY) : DEFAULT_EXPIRY;
-    // Given up a little early: it has to last until the registry reads it, on the registry's clock.
+    // Expires a little early: the token must still be valid when the registry reads it, by the registry's clock.
     return { text, expiresAt: options.now() + expiry * 0.9 };
   }
 }
 
-/** The value of an `Authorization` header (RFC 7617). */
+/** Returns the value of an `Authorization` header (RFC 7617). */
 export function basic({ username, password }: Pick<Credential, 'username' | 'password'>): string {
   return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
 }

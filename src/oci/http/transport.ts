@@ -6,62 +6,64 @@ import type { AddressPolicy } from './addresses.ts';
 import { forStrangers, type Trust } from './trust.ts';
 import { parseUrl } from './url.ts';
 
-/** A login, and a name for it under which its tokens and answers are kept apart. */
+/** A login, and a name for it by which its tokens and answers are kept apart. */
 export type Credential = {
   readonly username: string;
   readonly password: string;
-  /** A refresh token for the registry's token service (OAuth 2); the user and password then count for nothing else. */
+  /** A refresh token for the registry's token service (OAuth 2); if present, the user and password are not used. */
   readonly identityToken?: string;
   readonly fingerprint: string;
-  /** The operator's and not a pod's own: what it finds out answers everybody. */
+  /** Whether it belongs to the operator and not to a pod, so that everybody may get the answers that it leads to. */
   readonly shared: boolean;
 };
 
-/** A request on its way down the chain. */
+/** A request on its way down the chain of links. */
 export type RegistryRequest = {
   readonly method: 'GET' | 'HEAD' | 'POST';
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** What a token is asked for: `repository:<name>:pull`. A challenge may add others (decision 031). */
+  /** The scope of a token for it: `repository:<name>:pull`. A challenge may add others (decision 031). */
   readonly scope: string;
-  /** The endpoint's name, for messages and metrics; stays the same over redirects and token requests. */
+  /** The endpoint's name, for messages and metrics; it stays the same over redirects and token requests. */
   readonly registry: string;
   readonly policy: AddressPolicy;
-  /** Absent: verified by the built-in authorities and the configured ones. */
+  /** Absent: verified with the built-in authorities and the configured ones. */
   readonly trust?: Trust;
-  /** host[:port] that has to be named in `registries.insecure`, too, before that holds for the URL's host. */
+  /** host[:port] that must also be in `registries.insecure` before the insecure trust applies to the URL's host. */
   readonly ledBy?: string;
-  /** Headers of the endpoint's own configuration; they go to no other origin. */
+  /** Headers from the endpoint's own configuration; they go to no other origin. */
   readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */
   readonly credential?: Credential;
   /**
-   * Present where the request may never be sent without credentials: the API's root, which is asked for the challenge that
-   * is usually the answer to a first request.
+   * Present if the request must never be sent without credentials: the URL of the API's root, which is asked for the
+   * challenge instead.
    */
   readonly challengeAt?: URL;
-  /** Of a POST. */
+  /** The body of a POST. */
   readonly body?: string;
-  /** What of the body is read at most, in bytes. */
+  /** The most bytes of the body that are read. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 };
 
 export type RegistryResponse = {
   readonly status: number;
-  /** Names in lower case; of a repeated header the first value, except for `www-authenticate`, which is joined. */
+  /**
+   * Names in lower case; of a repeated header the first value, except for `www-authenticate`, whose values are joined.
+   */
   readonly headers: Readonly<Record<string, string>>;
   /** Empty unless the status is 2xx. */
   readonly body: Uint8Array;
-  /** What answered, after redirects. */
+  /** The URL that answered, after redirects. */
   readonly url: URL;
 };
 
 export type SendRequest = (request: RegistryRequest) => Promise<RegistryResponse>;
-/** One concern of a request: may change it, ask again, or refuse. */
+/** One concern of a request: a link may change the request, send it again, or refuse it. */
 export type Link = (request: RegistryRequest, next: SendRequest) => Promise<RegistryResponse>;
 
-/** One request as it went over the wire, for metrics; `code` is the HTTP status or an ImageError's code. */
+/** One request as it was sent, for metrics; `code` is the HTTP status or an ImageError's code. */
 export type RequestRecord = {
   readonly registry: string;
   readonly method: string;
@@ -69,15 +71,15 @@ export type RequestRecord = {
   readonly seconds: number;
 };
 
-/** The first link sees a request first and its response last. */
+/** Joins links. The first link sees a request first and its response last. */
 export function chain(links: readonly Link[], send: SendRequest): SendRequest {
   return links.reduceRight<SendRequest>((next, link) => (request) => link(request, next), send);
 }
 
 /**
- * Runs work under a deadline of its own and the caller's signal; neither timer nor listener outlives it.
+ * Runs work under a deadline and the caller's signal; no timer or listener is left afterwards.
  *
- * @throws what the work throws: it is handed a signal whose reason is `expired()` or that of `parent`
+ * @throws what the work throws; its signal's reason is `expired()` or the reason of `parent`
  */
 export async function withDeadline<T>(
   milliseconds: number,
@@ -97,7 +99,10 @@ export async function withDeadline<T>(
   }
 }
 
-/** A total time for what is below it, redirects and bodies included: undici's own timeouts let a body drip for ever. */
+/**
+ * Limits the total time of all links below it, including redirects and bodies: undici's own time-outs let a slow body
+ * go on for ever.
+ */
 export function deadline(milliseconds: number): Link {
   return (request, next) =>
     withDeadline(
@@ -132,11 +137,11 @@ export function measure(report: (record: RequestRecord) => void, now: () => numb
 
 const MAX_REDIRECTS = 5;
 
-/** What holds for a URL's host[:port] that the operator named; undefined for all others. */
+/** Returns the settings of a URL's host[:port] that the operator named; undefined for all other hosts. */
 export type Named = (url: URL) => { readonly policy: 'configured'; readonly trust?: Trust } | undefined;
 
 /**
- * Follows redirects, without credentials to another origin (scheme, host and port), and from https to http only where
+ * Follows redirects: without credentials to another origin (scheme, host and port), and from https to http only if
  * `registries.insecure` names the host.
  */
 export function followRedirects(named: Named): Link {
@@ -146,7 +151,7 @@ export function followRedirects(named: Named): Link {
         code,
         temporary: false,
         endpoint: request.registry,
-        // Pages for logging in are led to in many ways.
+        // Redirects to a login page take many forms.
         byCredential: code === 'malformed',
       });
     let current = request;
@@ -173,9 +178,9 @@ export function followRedirects(named: Named): Link {
 }
 
 /**
- * The request, to another origin: without its credential, and without what the configuration says of the first host
- * (addresses, certificates, headers). What it says of the other host holds there: how TLS is spoken in any case, which
- * addresses are allowed only where the operator named the first host, too.
+ * Returns the request for another origin: without its credential and without the settings of the first host (addresses,
+ * certificates, headers). The settings of the other host apply: its TLS settings in any case, its allowed addresses
+ * only if the operator named the first host, too.
  */
 export function elsewhere(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
   const { credential: _credential, challengeAt: _root, ...rest } = request;
@@ -185,21 +190,21 @@ export function elsewhere(request: RegistryRequest, url: URL, named: Named): Reg
   return towards({ ...rest, headers }, url, named);
 }
 
-/** The request, to another host that a registry leads to, for which the configuration may say something of its own. */
+/** Returns the request for another host that a registry leads to and for which the configuration may have settings. */
 export function towards(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
   const { trust, endpointHeaders: _headers, ...rest } = request;
   const known = named(url);
   const applied = known?.trust ?? (trust === undefined ? undefined : forStrangers(trust));
-  // A registry that nobody named may not lead to an address that is allowed for a named host alone.
+  // A registry that the operator did not name may not lead to an address that is allowed for a named host only.
   const isNamed = known !== undefined && request.policy === 'configured';
   const policy = isNamed ? 'configured' : request.policy === 'public' ? 'public' : 'registry';
   return { ...rest, url, policy, ...(applied === undefined ? {} : { trust: applied }) };
 }
 
-/** Milliseconds; more than this is not waited for, whatever a registry says. */
+/** Milliseconds; the longest wait, whatever a registry asks for. */
 const MAX_RETRY_AFTER = 600_000;
 
-/** `Retry-After` (RFC 9110, section 10.2.3) in both its forms, in milliseconds; undefined for what does not parse. */
+/** Parses `Retry-After` (RFC 9110, section 10.2.3) in both its forms; milliseconds, or undefined if it is invalid. */
 export function parseRetryAfter(value: string | undefined, now: number): number | undefined {
   const text = value?.trim() ?? '';
   const wait = /^\d{1,9}$/.test(text)
@@ -211,10 +216,10 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
 }
 
 /**
- * What a status other than 2xx means for a lookup.
+ * Returns the error that a status other than 2xx means for a lookup.
  *
- * @param what was asked for, as `the manifest`
- * @param ofTokenService whether that answers, whose failures may depend on the credential
+ * @param what was requested, for example `the manifest`
+ * @param ofTokenService whether a token service answered; its failures may depend on the credential
  */
 export function statusError(
   response: RegistryResponse,
@@ -235,7 +240,7 @@ export function statusError(
       ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
     });
   switch (status) {
-    // 400 is what ECR says to the credentials of somebody else.
+    // ECR answers 400 to credentials of another registry.
     case 400:
     case 401:
     case 403:

@@ -6,29 +6,29 @@ import tls from 'node:tls';
 export type ClientCertificate = { readonly certificate: string; readonly key: string };
 
 /**
- * How an endpoint proves who it is, and we to it. A pool of connections belongs to one trust: two trusts with the same
- * `id` are the same.
+ * How an endpoint and the controller prove their identity to each other. A pool of connections belongs to one trust:
+ * two trusts with the same `id` are the same.
  */
 export type Trust = {
-  /** Changes with any part of it. */
+  /** Changes with every other field. */
   readonly id: string;
-  /** Whether its certificate is verified. */
+  /** Whether the endpoint's certificate is verified. */
   readonly verify: boolean;
-  /** Whether plain http is tried where https finds no TLS; for `registries.insecure` only. */
+  /** Whether plain http is tried if the endpoint does not speak TLS; only for `registries.insecure`. */
   readonly plain: boolean;
   /** PEM, in addition to the built-in authorities and to `registries.caFile`. */
   readonly authorities: readonly string[];
   readonly clients: readonly ClientCertificate[];
-  /** The `hosts.toml` that may say otherwise; absent for what the configuration's own keys say. */
+  /** The `hosts.toml` with the settings; absent for settings from the configuration's own keys. */
   readonly file?: string;
 };
 
-/** What `registries.insecure` says of a host. */
+/** The trust of the hosts in `registries.insecure`. */
 export const insecureTrust: Trust = { id: 'insecure', verify: false, plain: true, authorities: [], clients: [] };
 
 /**
- * What of a trust holds for hosts that the endpoint leads to: its authorities, as with containerd, but neither client
- * certificates nor a certificate that nobody verifies. Undefined where nothing is left of it.
+ * Returns the part of a trust that applies to hosts to which the endpoint leads: its authorities, as with containerd,
+ * but no client certificates and no permission to skip verification. Undefined if nothing is left.
  */
 export function forStrangers({ id, authorities }: Trust): Trust | undefined {
   if (authorities.length === 0) return undefined;
@@ -36,10 +36,10 @@ export function forStrangers({ id, authorities }: Trust): Trust | undefined {
 }
 
 /**
- * Splits a PEM bundle into its certificates; text and other blocks between them are passed over, as in the bundles of
+ * Splits a PEM bundle into its certificates; text and other blocks between them are skipped, as in the bundles of
  * distributions.
  *
- * @throws Error for a bundle without a certificate, and for one that cannot be read, by its place
+ * @throws Error for a bundle without a certificate, and for a certificate that cannot be parsed, by its position
  */
 export function readAuthorities(text: string): string[] {
   const blocks = text
@@ -59,11 +59,11 @@ export function readAuthorities(text: string): string[] {
 }
 
 /**
- * What TLS takes as `ca`. That replaces the built-in authorities, so they are in it; undefined where they are all that
- * is wanted.
+ * Creates the `ca` option for TLS. It replaces the built-in authorities, so they are included; undefined if nothing
+ * else is wanted.
  *
  * @param configured PEM of `registries.caFile`
- * @param extraFile `NODE_EXTRA_CA_CERTS`, which a `ca` replaces as well
+ * @param extraFile `NODE_EXTRA_CA_CERTS`, which a `ca` option replaces as well
  */
 export function createAuthorities(
   configured: () => readonly string[],
@@ -79,14 +79,15 @@ export function createAuthorities(
 }
 
 function defaultAuthorities(extraFile: string | undefined): string[] {
-  // Since Node.js 22.15: what TLS itself would use, the system's store and the extra file included where asked for.
+  // Since Node.js 22.15: the certificates that TLS itself would use, including the system's store and the extra file if
+  // they are enabled.
   const get: unknown = Reflect.get(tls, 'getCACertificates');
   const found: unknown = typeof get === 'function' ? get('default') : undefined;
   if (Array.isArray(found)) return found.filter((each) => typeof each === 'string');
   return [...tls.rootCertificates, ...extraAuthorities(extraFile)];
 }
 
-/** None where the file cannot be read: Node.js warns of that itself, and goes on without it. */
+/** Returns no certificates if the file cannot be read: Node.js itself warns about that and goes on without it. */
 function extraAuthorities(file: string | undefined): string[] {
   if (file === undefined || file === '') return [];
   try {

@@ -4,12 +4,12 @@ import { Agent, type buildConnector } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
 import type { ForwardProxy } from './proxy.ts';
 
-/** What went wrong between us and a proxy, or was refused by it. */
+/** A failure between the controller and a proxy, or a refusal by the proxy. */
 export class ProxyFailure extends Error {
-  /** What the proxy answered, if it did. */
+  /** The status that the proxy answered, if it did. */
   readonly status: number | undefined;
 
-  /** @param problem without addresses or logins, as `answers 403 Forbidden` */
+  /** @param problem without addresses or logins, for example `answers 403 Forbidden` */
   constructor(problem: string, status?: number) {
     super(problem);
     this.status = status;
@@ -30,26 +30,29 @@ export type TunnelOptions = {
   readonly proxy: ForwardProxy;
   /** Connects to the proxy. */
   readonly connectProxy: buildConnector.connector;
-  /** Makes TLS out of a connection that the proxy opened. */
+  /** Makes a TLS connection through one that the proxy opened. */
   readonly connectThrough: buildConnector.connector;
-  /** What holds for each pool. */
+  /** The options of each pool. */
   readonly pool: Agent.Options;
   /** Milliseconds for the proxy's answer. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 };
 
-// Not undici's ProxyAgent: it cannot be given the connector to the proxy with our look-ups, and tells a refused CONNECT
-// by a sentence only.
+// Why not undici's ProxyAgent: it does not accept a connector to the proxy with the controller's own DNS lookups, and
+// reports a refused CONNECT only as a sentence.
 
-/** Pools over a proxy: `https` connects through it (CONNECT), `proxy` asks it in its own name (RFC 9112, section 3.2.2). */
+/**
+ * Creates the pools for a proxy: `https` connects through it (CONNECT), `proxy` sends plain http requests to it (RFC
+ * 9112, section 3.2.2).
+ */
 export function createTunnel(options: TunnelOptions): { readonly https: Agent; readonly proxy: Agent } {
   const { proxy } = options;
   const toProxy = new Agent({
     ...options.pool,
     headersTimeout: options.timeoutMs,
     connect: (target, callback) => {
-      // undici takes the name from the Host header, which names the registry.
+      // undici takes the TLS server name from the Host header, which names the registry and not the proxy.
       const { servername: _servername, ...rest } = target;
       options.connectProxy(rest, (error, socket) => {
         if (error !== null)

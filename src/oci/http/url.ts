@@ -1,6 +1,6 @@
 /**
- * The URL that a text names, or undefined. In place of `URL.canParse`, which, once it is optimised, takes some texts with
- * characters from U+0080 to U+00FF for URLs that are none (Node.js 20); and headers are made of those.
+ * Parses a URL; returns undefined if the text is not one. Used instead of `URL.canParse`, which in Node.js 20, once it
+ * is optimised, accepts some invalid texts with characters from U+0080 to U+00FF; headers can contain such texts.
  */
 export function parseUrl(text: string, base?: URL): URL | undefined {
   try {

@@ -1,14 +1,14 @@
-/** The namespaces on whose behalf one lookup runs. More may join for as long as it runs. */
+/** The namespaces for which one lookup runs. More may join while it runs. */
 export type Askers = {
-  /** Adds a namespace, where it is not there yet. */
+  /** Adds a namespace if it is not there yet. */
   join(namespace: string): void;
-  /** Calls back for each namespace that is there, at once, and for each that joins. The returned function ends that. */
+  /** Calls the listener at once for each namespace, and later for each that joins. The returned function ends that. */
   each(listener: (namespace: string) => void): () => void;
-  /** Those that are there now; never empty. */
+  /** The current namespaces; never empty. */
   names(): readonly string[];
 };
 
-/** Creates it with the first one. */
+/** Creates the set with its first namespace. */
 export function createAskers(first: string): Askers {
   const namespaces = new Set([first]);
   const listeners = new Set<(namespace: string) => void>();

@@ -7,20 +7,21 @@ import type { Credential } from '../http/transport.ts';
 export type Candidate = Credential | undefined;
 
 /**
- * What came of earlier tries: which credential worked for a repository, which was refused there, and which the endpoint
- * asked to leave it alone. It reorders and spares tries, and lets nobody use what is not among his own candidates.
+ * The results of earlier tries: which credential worked for a repository, which was refused there, and for which the
+ * endpoint asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
+ * caller did not supply.
  */
 export type Candidates = {
-  /** The candidates, with the one first that last worked for this repository. */
+  /** Returns the candidates, beginning with the one that last worked for this repository. */
   order(target: EndpointTarget, candidates: readonly Candidate[]): readonly Candidate[];
-  /** Why a candidate is not to be tried now. */
+  /** Returns why a candidate must not be tried now; undefined if it may be tried. */
   refusal(target: EndpointTarget, candidate: Candidate): ImageError | undefined;
   worked(target: EndpointTarget, candidate: Candidate): void;
-  /** `since`: the {@link Candidates.generation} in which it was tried. */
+  /** Records a failed try. `since`: the {@link Candidates.generation} in which it began. */
   failed(target: EndpointTarget, candidate: Candidate, error: ImageError, since: number): void;
-  /** Forgets who was refused and what worked: credentials have changed. */
+  /** Forgets which credentials were refused and which worked, because credentials have changed. */
   forgive(): void;
-  /** How often that was. */
+  /** The number of calls of `forgive`. */
   generation(): number;
 };
 
@@ -31,7 +32,7 @@ export type CandidatesOptions = {
 };
 
 const MAX_ENTRIES = 10_000;
-/** Milliseconds to leave an endpoint alone that says 429 and not for how long. */
+/** Milliseconds to pause if an endpoint answers 429 without a time. */
 const DEFAULT_PAUSE = 10_000;
 const ANONYMOUS = '';
 
@@ -42,10 +43,10 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   let generation = 0;
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
-  // No part of a URL and no fingerprint holds a space.
+  // URLs and fingerprints contain no space.
   const tryOf = (target: EndpointTarget, candidate: Candidate): string =>
     `${repositoryUrl(target)} ${nameOf(candidate)}`;
-  // Limits of requests count by account, or by address, over all repositories of a host.
+  // Registries limit requests by account or by address, over all repositories of a host.
   const accountOf = ({ endpoint }: EndpointTarget, candidate: Candidate): string =>
     `${endpoint.host} ${nameOf(candidate)}`;
 

@@ -2,43 +2,53 @@ import { LRUCache } from 'lru-cache';
 import { ImageError } from '../errors.ts';
 
 /**
- * Leaves hosts alone that do not answer: after {@link FAILURES} failures in a row of the connection, the deadline or the
- * server (5xx), nobody asks for a while but one at a time, to see whether it is back. Each host has its own.
+ * Spares hosts that do not answer: after {@link FAILURES} failures in a row of the connection, the deadline or the
+ * server (5xx), a host gets no requests for a while, and then one at a time to see whether it is back. Each host has
+ * its own circuit.
  *
- * Authors of pods choose paths as well, and a registry that passes requests on may fail for one path alone. So failures that one
- * or two namespaces met keep these alone from asking; from {@link WITNESSES} namespaces on they are the host's.
+ * Authors of pods choose paths as well, and a registry that passes requests on may fail for one path alone. So failures
+ * that only one or two namespaces met block only those namespaces; failures that {@link WITNESSES} namespaces met count
+ * for the host.
  */
 export type Circuits = {
   /**
-   * The last failure, where the host is not to be asked now on behalf of these namespaces; its `retryAfterMs` says when. A host
-   * that one of them may ask may be asked for all.
+   * Returns the last failure if the host must not be asked now for these namespaces; its `retryAfterMs` says when. If
+   * one of the namespaces may ask the host, the lookup may ask it for all of them.
    */
   open(host: string, namespaces: readonly string[]): ImageError | undefined;
-  /** The same just before the host is asked. Undefined: ask now, and say what came of it with {@link Circuits.settled}. */
+  /**
+   * The same, just before the host is asked. If it returns undefined, ask now and report the result with {@link
+   * Circuits.settled}.
+   */
   refusal(host: string, namespaces: readonly string[]): ImageError | undefined;
-  /** An answer, whatever it says, closes the circuit for everybody. An error that says nothing of the host counts for nothing. */
+  /**
+   * Records a result. An answer, whatever it says, closes the circuit for everybody. An error that says nothing about
+   * the host changes nothing.
+   */
   settled(host: string, namespaces: readonly string[], error: ImageError | undefined): void;
-  /** Whether it answered when it was last asked. */
+  /** Whether the host answered when it was last asked. */
   isHealthy(host: string): boolean;
 };
 
 export type CircuitOptions = {
   readonly now: () => number;
-  /** From 0 to 1, 1 excluded. */
+  /** From 0 to 1, excluding 1. */
   readonly random: () => number;
 };
 
 const FAILURES = 5;
-/** So many namespaces have to meet failures of a host, in a row, before they count for all the others too. */
+/**
+ * The number of namespaces that must meet failures of a host, in a row, before the failures count for all others too.
+ */
 const WITNESSES = 3;
-/** Milliseconds; doubles with each failure beyond. */
+/** Milliseconds; doubles with each further failure. */
 const FIRST = 2000;
 const LONGEST = 30_000;
-/** Authors of pods choose the names of hosts. */
+/** The limit is needed because authors of pods choose the names of hosts. */
 const MAX_HOSTS = 10_000;
 
 type Circuit = { failures: number; openUntil: number; last?: ImageError };
-/** The failures of a host in a row. `of`: those that each namespace met, for the first {@link WITNESSES} of them. */
+/** The failures of a host in a row. `of`: the failures that each of the first {@link WITNESSES} namespaces met. */
 type Outage = Circuit & { readonly of: Map<string, Circuit> };
 
 const closed = (): Circuit => ({ failures: 0, openUntil: 0 });
@@ -46,7 +56,7 @@ const closed = (): Circuit => ({ failures: 0, openUntil: 0 });
 export function createCircuits({ now, random }: CircuitOptions): Circuits {
   const outages = new LRUCache<string, Outage>({ max: MAX_HOSTS });
 
-  /** The circuits that have to be open, all of them, so that the host is not asked. */
+  /** Returns the circuits that must all be open to block the host. */
   function circuitsOf(host: string, namespaces: readonly string[]): readonly Circuit[] {
     const outage = outages.get(host);
     if (outage === undefined) return [];
@@ -57,7 +67,7 @@ export function createCircuits({ now, random }: CircuitOptions): Circuits {
     const circuits = circuitsOf(host, namespaces);
     const refusals = circuits.flatMap((circuit) => refusalOf(circuit) ?? []);
     if (refusals.length < circuits.length) return undefined;
-    // That of the namespace whose pause is over first.
+    // The failure of the namespace whose pause ends first.
     return refusals.sort((one, other) => (one.retryAfterMs ?? 0) - (other.retryAfterMs ?? 0))[0];
   }
 
@@ -66,7 +76,7 @@ export function createCircuits({ now, random }: CircuitOptions): Circuits {
     refusal(host, namespaces) {
       const refused = open(host, namespaces);
       if (refused !== undefined) return refused;
-      // The first to come now tries; the others wait for what comes of it.
+      // The first caller after the pause tries; the others wait for its result.
       for (const circuit of circuitsOf(host, namespaces)) {
         if (circuit.failures >= FAILURES) circuit.openUntil = now() + delay(circuit.failures);
       }

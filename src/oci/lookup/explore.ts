@@ -6,20 +6,20 @@ import { type Manifest, parseImageConfig, type Skipped, uniquePlatforms } from '
 type Index = Extract<Manifest, { kind: 'index' }>;
 type Image = Extract<Manifest, { kind: 'image' }>;
 
-/** What a digest stands for; not complete where the registry lacks, or refuses, some of what the index names. */
+/** The platforms of a digest. Not complete if the registry lacks or refuses a part of what the index names. */
 export type Explored = ImageFacts & { readonly isComplete: boolean };
 
-/** One registry, asked with one credential. Both functions check the digest of what they hand out. */
+/** One registry, asked with one credential. Both functions check the digest of what they return. */
 export type ManifestSource = {
-  /** What it is called in messages. */
+  /** The name in messages. */
   readonly label: string;
   /** False for a mirror, which may not have everything yet. */
   readonly isSource: boolean;
-  /** What is known of a digest without asking. */
+  /** Returns what is known of a digest without asking. */
   readonly known: (digest: string) => ImageFacts | undefined;
-  /** The result parses it. */
+  /** Fetches a manifest; the result is a function that parses it. */
   readonly manifest: (digest: string) => Promise<() => Manifest>;
-  /** The config blob of an image. */
+  /** Fetches the config blob of an image. */
   readonly config: (image: Image) => Promise<Uint8Array>;
 };
 
@@ -27,18 +27,18 @@ export type ManifestSource = {
 type Child =
   | { readonly platform: Platform }
   | { readonly index: Index }
-  /** Why it is left out; `isLasting`: for a reason that is a property of its digest, and not of this registry. */
+  /** Why it is left out. `isLasting`: the reason is a property of its digest and not of this registry. */
   | { readonly refusal: ImageError; readonly isLasting: boolean };
 
-/** Indexes within indexes; the image-spec allows them and names no depth. */
+/** The depth of indexes within indexes; the image-spec allows nesting and names no limit. */
 const MAX_DEPTH = 3;
-/** Children of an index that name no platform, each of which costs a request or two. */
+/** The most children of an index without a platform; each costs a request or two. */
 const MAX_CHILDREN = 32;
-/** Entries that are left out, as far as they are reported. */
+/** The most skipped entries that are reported. */
 const MAX_SKIPPED = 100;
 
 /**
- * The platforms of a manifest: its own, and those of what it names without a platform.
+ * Returns the platforms of a manifest: its own, and those of its children without a platform.
  *
  * @throws ImageError, or what the source throws
  */
@@ -94,13 +94,14 @@ export async function explore(root: Manifest, source: ManifestSource): Promise<E
 }
 
 /**
- * What an entry without a platform is. A refusal leaves it out as long as another entry has a platform: container
- * runtimes take that one and do not even look at others. What may pass by itself (5xx, a deadline) is not a verdict.
+ * Finds out what an entry without a platform is. If it cannot be read, it is left out as long as another entry has a
+ * platform: container runtimes take that one and do not even look at others. A failure that may pass by itself (5xx, a
+ * deadline) does not count as such a refusal.
  */
 async function exploreChild(digest: string, source: ManifestSource): Promise<Child> {
   try {
     const manifest = contentOf(await source.manifest(digest));
-    // A malformed one may be a contradiction to how this registry labels it.
+    // A malformed one may only contradict the label that this registry gives it.
     if (manifest instanceof ImageError) return { refusal: manifest, isLasting: manifest.code === 'unsupported' };
     if (manifest.kind === 'index') return { index: manifest };
     const body = await source.config(manifest);
@@ -108,13 +109,16 @@ async function exploreChild(digest: string, source: ManifestSource): Promise<Chi
     return platform instanceof ImageError ? { refusal: platform, isLasting: true } : { platform };
   } catch (error) {
     if (!(error instanceof ImageError) || !['not-found', 'denied', 'unsupported'].includes(error.code)) throw error;
-    // A registry may hold a part of an index; a mirror may not have it yet.
+    // A registry may hold only a part of an index; a mirror may not have the rest yet.
     if (!source.isSource && error.code !== 'unsupported') throw error;
     return { refusal: error, isLasting: false };
   }
 }
 
-/** What a body holds whose digest is right, or what is wrong with it for ever; our own limits are not a property of it. */
+/**
+ * Parses a body whose digest is right. Returns the error if the body is wrong for ever; a limit of this program is not
+ * a property of the body.
+ */
 function contentOf<T>(parse: () => T): T | ImageError {
   try {
     return parse();
@@ -124,7 +128,7 @@ function contentOf<T>(parse: () => T): T | ImageError {
   }
 }
 
-/** What another credential may read comes first, then what is wrong with an entry. */
+/** Errors that another credential may solve come first, then those of the entries themselves. */
 function without(refusals: readonly ImageError[], skipped: readonly Skipped[], { label }: ManifestSource): ImageError {
   for (const code of ['denied', 'malformed'] as const) {
     const refusal = refusals.find((each) => each.code === code);

@@ -1,16 +1,19 @@
 import { LRUCache } from 'lru-cache';
 import { type EndpointTarget, repositoryUrl } from '../endpoints/endpoint.ts';
 
-/** Remembers for some hours where a HEAD of a manifest is of no use. */
+/** Remembers for some hours where HEAD of a manifest does not work. */
 export type Headless = {
   holdsFor(target: EndpointTarget): boolean;
-  /** A host that answers HEAD without a digest does so for every image. */
+  /** Records a host: if it answers HEAD without a digest, it does so for every image. */
   rememberHost(target: EndpointTarget): void;
-  /** HEAD failed where GET did not, which whoever may push and delete a tag there can bring about. */
+  /**
+   * Records a repository: HEAD failed although GET did not. A user who pushes and deletes a tag there can cause that,
+   * so it counts for the repository only.
+   */
   rememberRepository(target: EndpointTarget): void;
 };
 
-/** Milliseconds: a registry may come to answer HEAD. */
+/** Milliseconds; after that HEAD is tried again, because the registry may support it by then. */
 const KEPT = 6 * 3_600_000;
 
 export function createHeadless(now: () => number): Headless {

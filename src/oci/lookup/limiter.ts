@@ -2,57 +2,60 @@ import { onAbort } from '../../kit/abort.ts';
 import { createFairQueue, type FairQueue } from '../../kit/fairness/fair-queue.ts';
 import type { Askers } from './askers.ts';
 
-/** What may be in flight on behalf of one namespace, and in all. */
+/** The most requests in flight for one namespace, and in all. */
 type Bounds = { readonly perNamespace: number; readonly total: number };
 
 export type LimiterOptions = {
-  /** In flight at one host, on behalf of all namespaces. */
+  /** The most in flight at one host, for all namespaces. */
   readonly perHost: number;
   /** At hosts that are known to answer. */
   readonly proven: Bounds;
-  /** At all other hosts, counted apart: a host that hangs takes no place of one that answers. `perHost`: of one namespace. */
+  /**
+   * At all other hosts, counted separately: a host that hangs takes no place from one that answers. `perHost`: for one
+   * namespace.
+   */
   readonly unproven: Bounds & { readonly perHost: number };
 };
 
 /**
- * So much is in flight at once, beside the configured limit of a host: 64 lookups in all, 32 of one namespace. Two at a new
- * host are enough to find out whether it answers.
+ * The limits in addition to the configured one for a host: 64 lookups in all, 32 for one namespace. Two lookups at a
+ * new host are enough to find out whether it answers.
  */
 export const BOUNDS: Omit<LimiterOptions, 'perHost'> = {
   proven: { perNamespace: 24, total: 40 },
   unproven: { perNamespace: 8, total: 24, perHost: 2 },
 };
 
-/** Who wants to ask whom. */
+/** A wish to ask a host. */
 export type Claim = {
   readonly host: string;
-  /** Any of them may have its turn for it; its place counts as one of that namespace. */
+  /** Any of these namespaces may have its turn for the lookup; its place counts for that namespace. */
   readonly askers: Askers;
-  /** Whether the host answered when it was last asked, as of now. */
+  /** Whether the host answered when it was last asked, at this moment. */
   readonly isProven: () => boolean;
 };
 
 /**
- * Bounds what is in flight. Where something is full, namespaces take turns, and within a namespace its hosts do; what one
- * namespace wants of one host is served in order.
+ * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its hosts do; the
+ * lookups of one namespace at one host are served in order.
  */
 export type Limiter = {
   /**
-   * Resolves with the function that gives the place back, to be called once.
+   * Waits for a place. Resolves with a function that gives it back, to be called once.
    *
-   * @throws the signal's reason when that ends the wait
+   * @throws the signal's reason if it ends the wait
    */
   acquire(claim: Claim, signal: AbortSignal): Promise<() => void>;
 };
 
-/** So many places, and the lanes that wait for one of them. */
+/** A number of places, and the lanes that wait for one of them. */
 type Gate = { used: number; readonly limit: number; readonly parked: FairQueue<Lane> };
 
 type Waiter = { readonly claim: Claim; readonly lanes: Set<Lane>; readonly start: (release: () => void) => void };
 
 /**
- * What one namespace wants of one host, in order; never empty. It is parked at one gate, which is full. So a place that is
- * given back wakes those alone that wait for such a place, and costs the same however many wait.
+ * The lookups of one namespace at one host, in order; never empty. A lane is parked at one gate that is full. So a
+ * returned place wakes only the lanes that wait for such a place, and costs the same however many wait.
  */
 type Lane = {
   readonly host: string;
@@ -62,19 +65,22 @@ type Lane = {
 };
 
 export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Limiter {
-  /** By kind and name; one that is neither used nor waited at is forgotten. */
+  /** By kind and name; a gate without used places and without waiting lanes is removed. */
   const gates = new Map<string, Gate>();
-  /** By host. `asUnproven`: one of its lanes was parked when the host was not known to answer. */
+  /** By host. `asUnproven`: one of its lanes was parked while the host was not known to answer. */
   const hosts = new Map<string, { readonly lanes: Map<string, Lane>; asUnproven: boolean }>();
 
-  /** The gates that a lane has to pass, the widest first: what waits there must not starve behind a narrow one. */
+  /**
+   * Returns the gates that a lane must pass, the widest first: a lane that waits at a wide gate must not starve behind
+   * a narrow one.
+   */
   function wayOf({ host, namespace }: Lane, isProven: boolean): [key: string, limit: number][] {
     const [kind, { perNamespace, total }] = isProven ? ['proven', proven] : ['unproven', unproven];
     return [
       [kind, total],
       [`${kind} namespace ${namespace}`, perNamespace],
       [`host ${host}`, perHost],
-      // One place of a host is left to the other namespaces: paths that hang would take all of them.
+      // One place of a host is left to the other namespaces, because paths that hang would take all places.
       [`${kind} namespace ${namespace} host ${host}`, isProven ? Math.max(1, perHost - 1) : unproven.perHost],
     ];
   }
@@ -89,7 +95,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     lane.unpark = gateOf(key, limit).parked.add(lane.namespace, lane);
   }
 
-  /** Starts the first of a lane, or parks the lane where it is stopped. Says whether it started one. */
+  /** Starts the first lookup of a lane, or parks the lane where it has to wait. Returns whether it started one. */
   function advance(lane: Lane): boolean {
     const [waiter] = lane.waiters;
     if (waiter === undefined) return false;
@@ -115,7 +121,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
       held = false;
       for (const [key, limit] of way) gateOf(key, limit).used -= 1;
       const waiting = hosts.get(host);
-      // It has answered since: what waits for it needs other places by now.
+      // The host has answered since, so its waiting lanes need other places now.
       if (waiting?.asUnproven && isProven()) {
         waiting.asUnproven = false;
         again([...waiting.lanes.values()]);
@@ -129,7 +135,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     while (gate !== undefined && gate.used < gate.limit) {
       const lane = gate.parked.take();
       if (lane === undefined) break;
-      // One that wants more goes to the end of the line.
+      // A lane that wants more goes to the end of the line.
       if (advance(lane) && lane.waiters.size > 0) park(lane, key, gate.limit);
     }
     if (gate?.used === 0 && gate.parked.size === 0) gates.delete(key);
@@ -137,7 +143,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
 
   function again(some: readonly Lane[]): void {
     for (const lane of some) lane.unpark();
-    // One of each, then the next of each.
+    // One lookup of each lane, then the next of each.
     for (let left = some; left.length > 0; ) left = left.filter((lane) => advance(lane) && lane.waiters.size > 0);
   }
 

@@ -12,15 +12,20 @@ import { type Answer, createQuery } from './query.ts';
 
 export type LookupTask = {
   readonly reference: Reference;
-  /** In the order to be asked; not empty. */
+  /** In the order in which they are asked; not empty. */
   readonly endpoints: readonly Endpoint[];
-  /** The credentials for an image's name at an endpoint, in the order to be tried; an anonymous try follows them. */
+  /**
+   * Returns the credentials for an image's name at an endpoint, in the order in which they are tried; an anonymous try
+   * follows them.
+   */
   readonly credentials: (credentialName: string, signal: AbortSignal) => Promise<readonly Credential[]>;
-  /** What the tag stood for when it was last looked at. */
+  /** The digest that the tag pointed to when it was last checked. */
   readonly previous?: TagEntry;
-  /** On whose behalf. */
+  /** The namespaces for which the lookup runs. */
   readonly askers: Askers;
-  /** Milliseconds for asking. Of what is left, an endpoint gets an equal share with those after it. */
+  /**
+   * Milliseconds for asking. Each endpoint gets an equal share of the time that is left, with the endpoints after it.
+   */
   readonly budgetMs: number;
   readonly signal: AbortSignal;
 };
@@ -32,21 +37,21 @@ export type LookupOptions = {
   readonly cache: ImageCache;
   readonly circuits: Circuits;
   readonly limiter: Limiter;
-  /** Whether an image's name may never be asked for anonymously. */
+  /** Whether an image's name must never be requested anonymously. */
   readonly isPrivate: (name: string) => boolean;
   /** Milliseconds for which a refused credential is not tried again. */
   readonly refusedMs: number;
   readonly now: () => number;
 };
 
-/** So many budgets long a look-up waits for its turn at a host that answers. */
+/** The longest wait for a turn at a host that answers, in multiples of the time budget. */
 const PATIENCE = 10;
 
-/** Asks for one image wherever it may be, with as few requests as will do. */
+/** Asks the endpoints of one image, with as few requests as possible. */
 export type Lookups = {
   /** @throws ImageError, or the signal's reason */
   (task: LookupTask): Promise<LookupAnswer>;
-  /** Tries credentials again that were refused. */
+  /** Makes refused credentials be tried again. */
   forgive(): void;
 };
 
@@ -68,7 +73,7 @@ export function createLookup(options: LookupOptions): Lookups {
         const started = now();
         const share = Math.max((budgetMs - spent) / (able.length - index), 1);
         try {
-          // The host may have failed others while this one waited.
+          // The host may have failed for others while this lookup waited.
           const refusal = circuits.refusal(endpoint.host, task.askers.names());
           if (refusal !== undefined) throw refusal;
           return await withDeadline(
@@ -89,7 +94,7 @@ export function createLookup(options: LookupOptions): Lookups {
     throw summary(failures, reference);
   }
 
-  /** Waits for as long as the host answers others, within reason: that it has much to do is no failure of the image. */
+  /** Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image. */
   async function takePlace(endpoint: Endpoint, { askers, reference, budgetMs, signal }: LookupTask) {
     const isProven = (): boolean => circuits.isHealthy(endpoint.host);
     const patience = new AbortController();
@@ -129,14 +134,14 @@ export function createLookup(options: LookupOptions): Lookups {
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
-        // A token service that fails for each credential in turn has failed once.
+        // If a token service fails for each credential in turn, that counts as one failure.
         if (!failures.some(isOutage) || !isOutage(error)) circuits.settled(endpoint.host, task.askers.names(), error);
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         candidates.failed(target, credential, error, generation);
         failures.push(error);
       }
     }
-    throw mostTelling(failures) ?? withoutCredential(target);
+    throw mostUseful(failures) ?? withoutCredential(target);
   }
 
   return Object.assign(lookup, { forgive: candidates.forgive });
@@ -147,13 +152,14 @@ function isOutage({ code }: ImageError): boolean {
 }
 
 /**
- * Of all that was tried: what may pass by itself, then what a credential could change, that of the first credential
- * first. Without credentials a "does not exist" is the registry's word; with some of them refused it is not.
+ * Chooses the failure to report: first one that may pass by itself, then one that another credential could change, of
+ * these the first. Without credentials, "does not exist" is the registry's answer; if some credentials were refused, it
+ * is not reliable.
  */
-function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
+function mostUseful(failures: readonly ImageError[]): ImageError | undefined {
   const limited = failures.filter(({ code }) => code === 'rate-limited');
   if (limited.length > 0) {
-    // Whose pause is over first may be asked first.
+    // The failure whose pause ends first may be retried first.
     return limited.reduce((one, other) => ((other.retryAfterMs ?? 0) < (one.retryAfterMs ?? 0) ? other : one));
   }
   return (
@@ -164,12 +170,15 @@ function mostTelling(failures: readonly ImageError[]): ImageError | undefined {
   );
 }
 
-/** The source's word where it was asked, else what its mirrors said, which may pass: "not found" may be "not yet". */
+/**
+ * Returns the failure of the source if it was asked, otherwise that of its mirrors, as temporary: "not found" in a
+ * mirror may mean "not yet".
+ */
 function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[], { registry }: Reference): ImageError {
   const source = failures.find(({ endpoint }) => endpoint.isSource)?.error;
   const mirrors = failures.filter(({ endpoint }) => !endpoint.isSource);
   if (source !== undefined && mirrors.length === 0) return source;
-  const error = source ?? mostTelling(mirrors.map((failure) => failure.error));
+  const error = source ?? mostUseful(mirrors.map((failure) => failure.error));
   if (error === undefined) {
     return new ImageError(`none of the mirrors of ${registry} may say what a tag stands for`, {
       code: 'unsupported',
@@ -177,10 +186,10 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       endpoint: registry,
     });
   }
-  const told = mirrors.map(({ endpoint, error: { code } }) => `${endpoint.name} ${code}`).join(', ');
+  const asked = mirrors.map(({ endpoint, error: { code } }) => `${endpoint.name} ${code}`).join(', ');
   const retry = failures.flatMap((failure) => failure.error.retryAfterMs ?? []);
   return new ImageError(
-    `${error.message}; asked ${source === undefined ? 'in place of' : 'before'} ${registry}: ${told}`,
+    `${error.message}; asked ${source === undefined ? 'in place of' : 'before'} ${registry}: ${asked}`,
     {
       code: error.code,
       temporary: source?.temporary ?? true,

@@ -8,22 +8,22 @@ import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import { createHeadless } from './headless.ts';
 
-/** What a server without HEAD says (RFC 9110, section 15.6.2), which is not an outage. */
+/** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
-/** Milliseconds: longer than a pause of ours, and not for ever, as the tag may be pushed again meanwhile. */
+/** Milliseconds: longer than a pause after a rate limit, but limited, because the tag may be pushed again meanwhile. */
 const UNFINISHED_MS = 900_000;
 
 /** One endpoint, asked for one image with one credential. */
 export type QueriedEndpoint = EndpointTarget & {
   /** Absent: anonymously. */
   readonly credential: Credential | undefined;
-  /** Nothing about it may be asked without the credential. */
+  /** Whether no request about the image may be sent without the credential. */
   readonly isPrivate: boolean;
   readonly signal: AbortSignal;
 };
 
 export type Answer = {
-  /** `revalidated`: the tag still stands for what it did. */
+  /** `revalidated`: the tag still points to the same digest. */
   readonly outcome: 'found' | 'revalidated';
   readonly entry: TagEntry;
 };
@@ -31,7 +31,7 @@ export type Answer = {
 /** A manifest as it was sent, checked against its digest. */
 type Sent = {
   readonly digest: string;
-  /** Parses it. */
+  /** Parses the manifest. */
   readonly manifest: () => Manifest;
   readonly etag?: string;
   /** When it was sent, in milliseconds. */
@@ -41,8 +41,8 @@ type Sent = {
 export type QueryOptions = { readonly send: SendRequest; readonly cache: ImageCache; readonly now: () => number };
 
 /**
- * Asks one endpoint for one image, with as few requests as will do. `previous` is what the tag stood for when it was last
- * looked at.
+ * Creates the function that asks one endpoint for one image, with as few requests as possible. `previous` is the digest
+ * that the tag pointed to when it was last checked.
  *
  * @throws (the returned function) ImageError, or the signal's reason
  */
@@ -50,7 +50,10 @@ export function createQuery(
   options: QueryOptions,
 ): (asked: QueriedEndpoint, previous: TagEntry | undefined) => Promise<Answer> {
   const headless = createHeadless(options.now);
-  /** Single-platform images whose config blob met the limit of requests: their manifest need not be counted twice. */
+  /**
+   * Single-platform images whose config blob request was refused by a rate limit. Their manifest is kept, so that it is
+   * not fetched, and perhaps counted, twice.
+   */
   const unfinished = new LRUCache<string, Sent>({ max: 10_000 });
 
   return ask;
@@ -81,7 +84,7 @@ export function createQuery(
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
     const isUnchanged = response.status === 304 && previous.etag !== undefined;
     if (!isUnchanged && !isSuccess(response)) throw failed(response, asked, 'the manifest');
-    // Only now: a HEAD that fails because the tag is gone says nothing about HEAD.
+    // Only now: a HEAD that fails because the tag is gone says nothing about the support of HEAD.
     remember?.();
     if (isUnchanged) return revalidated({ ...previous, headless: true });
     return found(verified(response, asked, undefined), asked, previous);
@@ -102,12 +105,12 @@ export function createQuery(
     const known = options.cache.digest(digest);
     if (known !== undefined) return { outcome: 'found', entry: entry(complete(known, sent)) };
     const { isComplete, ...explored } = await finish(sent, asked);
-    // What one registry does not hold of an index, another may: that is no property of the digest.
+    // Another registry may hold the parts of an index that this one lacks, so the gap is not a property of the digest.
     if (isComplete) options.cache.setDigest(digest, explored);
     return { outcome: 'found', entry: entry(explored) };
   }
 
-  /** What an earlier version remembered of a digest, with what it did not say. */
+  /** Completes an entry of an earlier version with the field that it did not have. */
   function complete(known: ImageFacts, { digest, manifest }: Sent): ImageFacts {
     if (known.isIndex !== undefined) return known;
     const completed = { ...known, isIndex: manifest().kind === 'index' };
@@ -156,13 +159,13 @@ export function createQuery(
     return verified(response, asked, digest);
   }
 
-  /** The body is what it is said to be: by us where we asked for a digest, and by the registry's header. */
+  /** Checks the digest of a body: the requested digest if there was one, otherwise that in the registry's header. */
   function verified(response: RegistryResponse, asked: QueriedEndpoint, digest: string | undefined): Sent {
     const header = response.headers['docker-content-digest'] ?? '';
     const claimed = isDigest(header) ? header : undefined;
     for (const expected of [digest, claimed]) {
       if (expected === undefined || matchesDigest(response.body, expected)) continue;
-      // The digest of a signed one is computed without its signatures, so it never matches.
+      // The digest of a signed manifest is computed without its signatures, so it never matches.
       refuseSchema1(response.body, response.headers['content-type']);
       throw mismatch(asked, 'manifest');
     }
@@ -214,12 +217,12 @@ export function createQuery(
   }
 }
 
-/** `/v2/` of a registry (distribution specification, end-1), wherever an endpoint's path puts it. */
+/** Returns the URL of `/v2/` of a registry (distribution specification, end-1), whatever the endpoint's path. */
 function rootOf({ base }: Endpoint): URL {
   return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
 }
 
-/** Of an image at an endpoint, as one credential sees it; no part holds a space. */
+/** Returns a key for an image at an endpoint, as one credential sees it; no part contains a space. */
 function nameOf({ endpoint, reference, credential }: QueriedEndpoint): string {
   return `${endpoint.base} ${reference.canonical} ${credential?.fingerprint ?? ''}`;
 }

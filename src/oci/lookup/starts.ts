@@ -1,34 +1,37 @@
-/** Starts something, or finds that it is not wanted any more. */
+/** Starts the work, or returns undefined if it is not wanted any more. */
 type Start = () => Promise<unknown> | undefined;
 
-/** What one namespace wants of one host. */
+/** The lookups of one namespace at one host. */
 type Line = { readonly host: string; running: number; readonly waiting: Map<string, Start> };
 
-/** `ready`: the lines that may start something as soon as their namespace may. */
+/** `ready`: the lines that may start a lookup as soon as their namespace may. */
 type Space = { running: number; readonly lines: Map<string, Line>; readonly ready: Set<Line> };
 
 /**
- * Starts lookups, so many at a time for one namespace. A lookup that runs or waits for its place takes some 10 kB; the others
- * wait here, as little more than a name: one tenant's pods may name hundreds of thousands of images.
+ * Limits the lookups of one namespace that have started. A lookup that runs or waits for its place takes about 10 kB;
+ * the others wait here and take little more than a name, because the pods of one tenant may name hundreds of thousands
+ * of images.
  */
 export type Starts = {
-  /** Starts now, or when others of the namespace have ended. Must not be called for a key that waits. */
+  /** Starts now, or when other lookups of the namespace have ended. Must not be called for a key that already waits. */
   add(namespace: string, host: string, key: string, start: Start): void;
   has(namespace: string, host: string, key: string): boolean;
-  /** How many wait. */
+  /** The number of waiting keys. */
   readonly size: number;
 };
 
 export type StartsOptions = {
-  /** For one namespace: in all, and at one host. Hosts take turns, so that one that hangs holds up no other. */
+  /**
+   * The limits for one namespace: in all, and at one host. Hosts take turns, so that a host that hangs delays no other.
+   */
   readonly perNamespace: number;
   readonly perHost: number;
 };
 
-/** Of a namespace: what keeps its turns at registries busy, in some 3 MB. */
+/** For each namespace: enough to keep its turns at registries busy, in about 3 MB. */
 export const STARTS: StartsOptions = { perNamespace: 256, perHost: 64 };
 
-/** Creates it; nothing runs. */
+/** Creates the limit; nothing runs yet. */
 export function createStarts({ perNamespace, perHost }: StartsOptions): Starts {
   const spaces = new Map<string, Space>();
   let size = 0;
@@ -42,7 +45,7 @@ export function createStarts({ perNamespace, perHost }: StartsOptions): Starts {
       const [key, start] = next;
       line.waiting.delete(key);
       size -= 1;
-      // One that wants more goes to the end of the line.
+      // A line that wants more goes to the end.
       space.ready.add(line);
       const run = start();
       if (run === undefined) {

@@ -83,8 +83,6 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
       };
       const paths = () => [names.cert, names.key, caName];
       await watchFiles(paths, inTurn, { signal, ...(intervalMs === undefined ? {} : { intervalMs }) });
-      // Once more: what changed since it was read, and before it was watched, would be told to nobody.
-      await inTurn();
       while (!signal.aborted) {
         await clock.delay(AGAIN_MS, signal);
         if (signal.aborted) break;

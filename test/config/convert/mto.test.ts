@@ -94,7 +94,7 @@ spec:
     ]);
   });
 
-  it('that say nothing keep only what the operator does by itself', () => {
+  it('without settings keep only what the operator does by itself', () => {
     expect(configOf(convert(cluster({})))).to.deep.equal(BASE);
     expect(configOf(convert(cluster({ logVerbosity: 'Normal', fallbackArchitecture: '' })))).to.deep.equal({
       ...BASE,
@@ -153,7 +153,7 @@ spec:
     ]);
   });
 
-  it('that overlap by their selectors get a note', () => {
+  it('with overlapping selectors get a note', () => {
     const notes = notesOf(
       convert(
         list(
@@ -166,7 +166,7 @@ spec:
     expect(notes['PodPlacementConfig shop/two']).to.match(/one selects too/);
   });
 
-  it('get names that policies can have, each its own', () => {
+  it('get valid and unique names for their policies', () => {
     const names = policiesOf(
       list(...['a.b', 'a_b', 'x'.repeat(70), 'x'.repeat(80)].map((name) => local(name, { weights: { arm64: 1 } }))),
     ).map((policy) => isObject(policy) && policy.name);
@@ -212,13 +212,13 @@ spec:
     ['are nothing', '', /^theirs: got nothing, expected at most one ClusterPodPlacementConfig/],
     ['are something else', 'kind: Service', /^theirs: got Service, expected/],
     [
-      'are of another group',
+      'belong to another API group',
       'kind: ClusterPodPlacementConfig\napiVersion: v1',
       /^theirs: got ClusterPodPlacementConfig, expected/,
     ],
     ['are two for the cluster', list(CLUSTER, CLUSTER), /expected at most one/],
     [
-      'have a level that there is not',
+      'have an unknown level',
       cluster({ logVerbosity: 'Loud' }),
       /^spec\.logVerbosity: got "Loud", expected one of Normal, Debug/,
     ],
@@ -228,13 +228,13 @@ spec:
       /^spec\.fallbackArchitecture: got "unknown", expected/,
     ],
     [
-      'have a weight too many',
+      'have a weight that is too large',
       platforms({ architecture: 'arm64', weight: 101 }),
       /platforms\[0\]\.weight: got 101, expected a whole number from 1 to 100/,
     ],
     ['have no weight', platforms({ architecture: 'arm64' }), /platforms\[0\]\.weight: got nothing, expected/],
     [
-      'have one architecture twice',
+      'name one architecture twice',
       platforms({ architecture: 'arm64', weight: 1 }, { architecture: 'arm64', weight: 2 }),
       /platforms\[1\]\.architecture: got "arm64", expected each/,
     ],
@@ -260,7 +260,7 @@ spec:
       /matchLabels\.a: got "b,c", expected/,
     ],
     [
-      'have a number for a label',
+      'have a number as a label',
       'kind: ClusterPodPlacementConfig\napiVersion: multiarch.openshift.io/v1beta1\nspec: {namespaceSelector: {matchLabels: {a: 1}}}',
       /matchLabels\.a: got 1, expected the text/,
     ],
@@ -276,7 +276,7 @@ spec:
     ],
   ];
   for (const [what, text, expected] of refused) {
-    it(`that ${what} are refused with the file, the value and what is allowed`, () => {
+    it(`are refused if they ${what}, with the file, the value and what is allowed`, () => {
       const [problem, ...others] = problemsOf(convert(text));
       expect(others).to.deep.equal([]);
       expect(problem)
@@ -285,7 +285,7 @@ spec:
     });
   }
 
-  it('whatever they hold are refused, or become a file that we accept', () => {
+  it('with any content are refused, or become a valid configuration', () => {
     const text = fc.oneof(
       fc.constantFrom('a', 'arm64', 'amd64', 'x.io/a', '', 'In', 'Exists', 'shop', 'Debug'),
       fc.string(),

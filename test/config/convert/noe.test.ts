@@ -11,7 +11,7 @@ const BASE = {
 };
 const convert = (text: string) => convertAndLoad(convertNoe, text);
 
-/** What the flags become beside what Noe does without any. */
+/** What the flags become, in addition to what Noe does without any. */
 const FLAGS: [flags: string, expected: object][] = [
   ['--preferred-arch=arm64', { architectures: { preferred: { arm64: 100 } } }],
   ['-preferred-arch arm64', { architectures: { preferred: { arm64: 100 } } }],
@@ -125,7 +125,7 @@ describe("Noe's command line", () => {
     });
   });
 
-  it('is made of the values of its Helm chart', () => {
+  it('is built from the values of its Helm chart', () => {
     const outcome = convert(VALUES);
     expect(configOf(outcome)).to.deep.equal({
       ...BASE,
@@ -155,14 +155,14 @@ describe("Noe's command line", () => {
   const noted: [what: string, text: string, key: string, expected: RegExp][] = [
     ['an unknown flag', '--zap-devel --preferred-arch=arm64', '--zap-devel', /not known/],
     ['an unknown flag and its value', '--zap-level debug --preferred-arch=arm64', '--zap-level', /not known/],
-    ['a word that is no flag', '--preferred-arch=arm64 serve --leader-elect', 'arguments', /stops/],
+    ['a word that is not a flag', '--preferred-arch=arm64 serve --leader-elect', 'arguments', /stops/],
     ['no preference of its own', '--system-os=linux', '--preferred-arch', /node selector/],
     ['a preference that is excluded', '--cluster-schedulable-archs=arm64', '--preferred-arch', /does not start/],
     ['another system', '--system-os=windows', '--system-os', /each pod/],
     ['an address of probes', '--health-probe-addr=:1', '--health-probe-addr', /metrics\.address/],
     ['certificates', '--cert-dir=/certs', '--cert-dir', /its Service/],
     ['leader election switched off', '--leader-elect=false', '--leader-elect', /stays on/],
-    ['a pattern for a registry', '--registry-proxies=*.io=p.corp', '--registry-proxies', /a pattern/],
+    ['a pattern as a registry', '--registry-proxies=*.io=p.corp', '--registry-proxies', /a pattern/],
     ['half a proxy', '--registry-proxies=p.corp', '--registry-proxies', /ignores/],
     ['a path at a proxy', '--registry-proxies=docker.io=p.corp/hub', '--registry-proxies', /\/v2\/<path>/],
     ['a class in a pattern', '--private-registries=r[0-9].corp', '--private-registries', /class/],
@@ -188,30 +188,30 @@ describe("Noe's command line", () => {
     ['is no YAML', 'a: [', /^theirs: /],
     ['lacks a value at its end', '--preferred-arch', /^--preferred-arch: got nothing, expected a value/],
     [
-      'prefers what is no architecture',
+      'prefers something that is not an architecture',
       '--preferred-arch=a/b',
       /^--preferred-arch: got "a\/b", expected an architecture as nodes/,
     ],
     ['has no address', '--metrics-addr=8080', /^--metrics-addr: got "8080", expected host:port/],
     ['has neither true nor false', '--leader-elect=maybe', /^--leader-elect: got "maybe", expected true or false/],
     [
-      'has a label that there cannot be',
+      'has an impossible label',
       '--match-node-labels=a/b/c',
       /^--match-node-labels: got "a\/b\/c", expected a list of label keys/,
     ],
     [
-      'has a proxy that is no host',
+      'has a proxy that is not a host',
       '--registry-proxies=docker.io=a..b/C',
       /^--registry-proxies: got .*, expected a map as/,
     ],
     [
-      'has a text for a list',
+      'has a text instead of a list',
       'schedulableArchitectures: amd64',
       /^schedulableArchitectures: got "amd64", expected a list of texts/,
     ],
   ];
   for (const [what, text, expected] of refused) {
-    it(`that ${what} is refused with the file, the value and what is allowed`, () => {
+    it(`is refused if it ${what}, with the file, the value and what is allowed`, () => {
       const [problem, ...others] = problemsOf(convert(text));
       expect(others).to.deep.equal([]);
       expect(problem)
@@ -226,7 +226,7 @@ describe("Noe's command line", () => {
     expect(problems.join()).not.to.include('secret');
   });
 
-  it('whatever it holds is refused, or becomes a file that we accept', () => {
+  it('with any content is refused, or becomes a valid configuration', () => {
     const names = FLAGS.flatMap(([flags]) => flags.match(/--[a-z-]+/g) ?? []);
     const value = fc.oneof(
       fc.constantFrom('amd64', 'arm64,amd64', 'true', ':1', 'docker.io=p.corp', 'a=b/c,b=d', '*.corp', '/x', ''),

@@ -3,12 +3,12 @@ import { parseConfig } from '../../../src/config/file.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigurationError } from '../../../src/config/problems.ts';
 
-/** What became of a text: our configuration with its notes by key, or the problems. */
+/** The result of converting a text: the configuration with its notes by key, or the problems. */
 export type Outcome =
   | { readonly config: Conversion['config']; readonly notes: Readonly<Record<string, string>> }
   | { readonly problems: readonly string[] };
 
-/** Converts a text, and loads what comes out as `config validate` does. Throws where that is refused. */
+/** Converts a text, and loads the result as `config validate` does. Throws if that is refused. */
 export function convertAndLoad(convert: (file: string, text: string) => Conversion, text: string): Outcome {
   let conversion: Conversion;
   try {
@@ -24,19 +24,19 @@ export function convertAndLoad(convert: (file: string, text: string) => Conversi
   };
 }
 
-/** The configuration of an outcome. Throws the problems where it has none. */
+/** Returns the configuration of an outcome. Throws the problems if it has none. */
 export function configOf(outcome: Outcome): Conversion['config'] {
   if ('problems' in outcome) throw new Error(outcome.problems.join('\n'));
   return outcome.config;
 }
 
-/** The notes of an outcome by key. Throws the problems where it has none. */
+/** Returns the notes of an outcome by key. Throws the problems if it has none. */
 export function notesOf(outcome: Outcome): Readonly<Record<string, string>> {
   if ('problems' in outcome) throw new Error(outcome.problems.join('\n'));
   return outcome.notes;
 }
 
-/** The problems of an outcome; none where it has a configuration. */
+/** Returns the problems of an outcome; none if it has a configuration. */
 export function problemsOf(outcome: Outcome): readonly string[] {
   return 'problems' in outcome ? outcome.problems : [];
 }

@@ -42,7 +42,7 @@ describe("tolerable's file", () => {
     ]);
   });
 
-  it('that is empty says what tolerable does then', () => {
+  it("that is empty gives tolerable's defaults", () => {
     const outcome = convert('');
     expect(configOf(outcome)).to.deep.equal(BASE);
     expect(notesOf(outcome)).to.include.keys('tolerations', 'supported_architectures');
@@ -51,13 +51,13 @@ describe("tolerable's file", () => {
   const noted: [what: string, text: string, key: string, expected: RegExp][] = [
     ['an unknown key', 'arm_images = ["docker.io/ubuntu"]', 'arm_images', /not known/],
     ['an unknown key of the template', '[tolerations]\neffects = "NoSchedule"', 'tolerations.effects', /not known/],
-    ['an effect that we refuse', '[tolerations]\neffect = "NoExecute"', 'tolerations.effect', /cannot be had/],
+    ['an effect that archaware refuses', '[tolerations]\neffect = "NoExecute"', 'tolerations.effect', /cannot be had/],
     ['no effect', '[tolerations]\nkey = "arch"', 'tolerations.effect', /every effect/],
     ['no key', '[tolerations]\neffect = "NoSchedule"', 'tolerations.key', /absent/],
     ['another operator', '[tolerations]\noperator = "Exists"', 'tolerations.operator', /Equal/],
     ['a value', '[tolerations]\nvalue = "arm64"', 'tolerations.value', /each architecture/],
     ['a time', '[tolerations]\ntolerationSeconds = "30"', 'tolerations.tolerationSeconds', /last/],
-    ['a level that we lack', 'log_level = "trace"', 'log_level', /debug/],
+    ['a level that archaware lacks', 'log_level = "trace"', 'log_level', /debug/],
     ['a directive for a level', 'log_level = "tolerable=debug,info"', 'log_level', /no counterpart/],
     ['another spelling', 'supported_architectures = ["aarch64"]', 'supported_architectures[0]', /arm64/],
     ['no architecture', 'supported_architectures = []', 'supported_architectures', /empty/],
@@ -76,29 +76,29 @@ describe("tolerable's file", () => {
       /^supported_architectures: got "arm64", expected a list/,
     ],
     [
-      'has something else for an architecture',
+      'has another value as an architecture',
       'supported_architectures = ["arm64", 7]',
       /^supported_architectures\[1\]: got 7, expected an architecture/,
     ],
-    ['has a list for the template', 'tolerations = []', /^tolerations: got \[\], expected a table/],
+    ['has a list as the template', 'tolerations = []', /^tolerations: got \[\], expected a table/],
     [
-      'has a key that no taint can have',
+      'has a key that a taint cannot have',
       '[tolerations]\nkey = "a b"',
       /^tolerations\.key: got "a b", expected a qualified name/,
     ],
     [
-      'has an effect that there is not',
+      'has an unknown effect',
       '[tolerations]\neffect = "noschedule"',
       /^tolerations\.effect: got "noschedule", expected one of NoSchedule/,
     ],
     [
-      'has a number for a path',
+      'has a number as a path',
       'registry_credential_path = 7',
       /^registry_credential_path: got 7, expected the path of a directory/,
     ],
   ];
   for (const [what, text, expected] of refused) {
-    it(`that ${what} is refused with the file, the value and what is allowed`, () => {
+    it(`is refused if it ${what}, with the file, the value and what is allowed`, () => {
       const [problem, ...others] = problemsOf(convert(text));
       expect(others).to.deep.equal([]);
       expect(problem)
@@ -107,7 +107,7 @@ describe("tolerable's file", () => {
     });
   }
 
-  it('whatever it holds is refused, or becomes a file that we accept', () => {
+  it('with any content is refused, or becomes a valid configuration', () => {
     const value = fc.oneof(
       fc.string(),
       fc.constantFrom('amd64', 'aarch64', 'NoSchedule', 'NoExecute', 'Equal', 'kubernetes.io/arch', 'INFO', 'off', ''),

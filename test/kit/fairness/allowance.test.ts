@@ -7,7 +7,7 @@ describe('an allowance', () => {
   const taken = (take: (key: string) => boolean, key: string, tries: number) =>
     Array.from({ length: tries }, () => take(key)).filter(Boolean).length;
 
-  it('is a number at once, and so many a second after that', () => {
+  it('is a burst at once, and then a number each second', () => {
     const take = create();
     expect(taken(take, 'a', 10)).to.equal(3);
     time += 499;
@@ -18,14 +18,14 @@ describe('an allowance', () => {
     expect(taken(take, 'a', 10)).to.equal(2);
   });
 
-  it('is never more than the number at once', () => {
+  it('never exceeds the burst', () => {
     const take = create();
     expect(taken(take, 'a', 1)).to.equal(1);
     time += 3_600_000;
     expect(taken(take, 'a', 10)).to.equal(3);
   });
 
-  it('is its own for each key', () => {
+  it('is separate for each key', () => {
     const take = create();
     expect(taken(take, 'a', 10)).to.equal(3);
     expect(taken(take, 'b', 10)).to.equal(3);

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { createFairKeys } from '../../../src/kit/fairness/fair-keys.ts';
 
-describe('keys that wait', () => {
-  it('are each there once, until they are taken or taken out', () => {
+describe('waiting keys', () => {
+  it('are there once each, until they are taken or removed', () => {
     const keys = createFairKeys();
     for (const key of ['a/1', 'a/2', 'a/1', 'b/1', 'node', 'other']) keys.add(key);
     expect(keys.size).to.equal(5);

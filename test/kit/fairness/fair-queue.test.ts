@@ -8,7 +8,7 @@ describe('a fair queue', () => {
     return items;
   };
 
-  it('serves group after group, and each in its order', () => {
+  it('serves the groups in turn, and each group in its order', () => {
     const queue = createFairQueue<string>();
     for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.add(item.slice(0, 1), item);
     expect([queue.size, queue.sizeOf('a'), queue.sizeOf('d')]).to.deep.equal([6, 3, 0]);
@@ -16,7 +16,7 @@ describe('a fair queue', () => {
     expect([queue.size, queue.sizeOf('a')]).to.deep.equal([0, 0]);
   });
 
-  it('does not serve what was taken out', () => {
+  it('does not serve an item that was removed', () => {
     const queue = createFairQueue<string>();
     const remove = queue.add('a', 'a1');
     queue.add('b', 'b1');

@@ -50,7 +50,7 @@ describe('the reflector', () => {
     ended = reflector.run(end.signal);
     return reflector;
   }
-  /** By this one every watch lasts for seconds. */
+  /** With this clock every watch appears to last for seconds. */
   const slow = (): Clock => {
     let now = 0;
     return { ...createSetClock(), monotonic: () => (now += 2_000) };
@@ -77,7 +77,7 @@ describe('the reflector', () => {
     expect([lists(), watches()]).to.deep.equal([2, 1]);
   });
 
-  it('tells what is new, changed and gone', async () => {
+  it('reports what is new, changed and deleted', async () => {
     reflect();
     await watching();
     await pod('a');
@@ -98,7 +98,7 @@ describe('the reflector', () => {
     const other = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } };
     const created = await server.cluster.request('POST', '/api/v1/namespaces', other);
     const version = Number(text(at(created.body, 'metadata', 'resourceVersion')));
-    // A bookmark has told of it when a watch that begins after it begins there.
+    // A watch that begins after the bookmark proves that the bookmark was read.
     await until('a watch from the bookmark', () => {
       server.cluster.faults.closeWatches();
       return from() >= version;
@@ -107,7 +107,7 @@ describe('the reflector', () => {
     expect(lists()).to.equal(1);
   });
 
-  it('lists anew after a 410 in the stream', async () => {
+  it('lists again after a 410 in the stream', async () => {
     reflect();
     await watching();
     server.cluster.faults.expireWatches();
@@ -116,7 +116,7 @@ describe('the reflector', () => {
     expect(restarts).to.deep.equal(['expired']);
   });
 
-  it('lists anew after a 410 as status', async () => {
+  it('lists again after a 410 as the status', async () => {
     const reflector = reflect();
     await watching();
     server.cluster.faults.goneAsStatus = true;
@@ -129,7 +129,7 @@ describe('the reflector', () => {
     expect([lists(), restarts]).to.deep.equal([2, ['expired']]);
   });
 
-  it('drops what was deleted while it did not look', async () => {
+  it('removes objects that were deleted while it was not watching', async () => {
     await pod('stays');
     await pod('goes');
     const reflector = reflect();
@@ -142,7 +142,7 @@ describe('the reflector', () => {
     expect([...reflector.store.keys()]).to.deep.equal(['default/stays']);
   });
 
-  it('notices a watch that says nothing any more, not even bookmarks', async () => {
+  it('notices a watch that sends nothing any more, not even bookmarks', async () => {
     reflect({ clock: slow(), idleMs: 500 });
     await watching();
     server.cluster.faults.stallWatches();
@@ -153,7 +153,7 @@ describe('the reflector', () => {
     expect(lists()).to.equal(1);
   });
 
-  it('does not ask in a loop where the server closes each watch at once', async () => {
+  it('does not ask in a tight loop if the server closes each watch at once', async () => {
     const clock = createHandClock();
     reflect({ clock });
     for (let round = 1; round <= 4; round++) {
@@ -167,7 +167,7 @@ describe('the reflector', () => {
     }
   });
 
-  it('lists again where watch after watch is broken off: the version itself may be the fault', async () => {
+  it('lists again if watch after watch is broken off, because the version itself may be wrong', async () => {
     reflect();
     await watching();
     const heal = server.cluster.faults.inject({ path: /pods\?watch/, reset: true });
@@ -205,7 +205,7 @@ describe('the reflector', () => {
     });
   }
 
-  it('begins the list again where its pages expire on the way', async () => {
+  it('begins the list again if its pages expire meanwhile', async () => {
     await Promise.all(Array.from({ length: 501 }, (_, index) => pod(`p${index}`)));
     server.cluster.faults.inject({ path: /continue=/, times: 1, status: 410 });
     const reflector = reflect();
@@ -213,13 +213,13 @@ describe('the reflector', () => {
     expect([reflector.store.size, lists()]).to.deep.equal([501, 4]);
   });
 
-  it('does not take an event that is older than our own write', async () => {
+  it("ignores an event that is older than the program's own write", async () => {
     const reflector = reflect();
     await watching();
     server.cluster.faults.stallWatches();
     const created = await pod('a');
     const patched = await server.cluster.request('PATCH', `${PODS}/a`, { metadata: { labels: { written: 'yes' } } });
-    // As a controller keeps the answer to its patch, before the events of the creation and of the patch arrive.
+    // As a controller stores the answer to its patch, before the events of the creation and of the patch arrive.
     const written = readPod({ ...created, metadata: at(patched.body, 'metadata') });
     reflector.store.put('default/a', written);
     server.cluster.faults.stallWatches(false);
@@ -230,7 +230,7 @@ describe('the reflector', () => {
     expect(reflector.store.get('default/a')?.labels).to.deep.equal({ written: 'yes' });
   });
 
-  it('takes what a restored etcd has, though its versions are older', async () => {
+  it('accepts what a restored etcd has, even if its versions are older', async () => {
     let restored = false;
     const pod = (version: number) => ({ metadata: { name: 'p', uid: 'u', resourceVersion: String(version) } });
     const client: ApiClient = {
@@ -247,7 +247,7 @@ describe('the reflector', () => {
     await until('the version of the backup', () => reflector.store.get('/p')?.resourceVersion === '400');
   });
 
-  it('ends at once, watching or waiting', async () => {
+  it('ends at once, whether it watches or waits', async () => {
     reflect();
     await watching();
     end.abort();

@@ -11,7 +11,7 @@ describe('the store', () => {
     ['an older version of the same object', of('u', '10'), of('u', '9'), 'before'],
     ['an older version, shorter', of('u', '1000'), of('u', '999'), 'before'],
     ['another object of the same name', of('u', '10'), of('v', '9'), 'after'],
-    ['a version that is no number', of('u', '10'), of('u', 'x'), 'after'],
+    ['a version that is not a number', of('u', '10'), of('u', 'x'), 'after'],
   ];
   for (const [what, before, after, kept] of rows) {
     it(`keeps ${kept === 'after' ? '' : 'what it has over '}${what}`, () => {

@@ -6,12 +6,12 @@ const SECOND = 1_000;
 describe('which watches make a replica not ready', () => {
   const rows: [what: string, brokenSince: number | undefined, from: number, to: number, isBroken: boolean][] = [
     ['a watch that works', undefined, 0, 1_000, false],
-    ['one that is broken for less than two minutes', 881, 0, 1_000, false],
-    ['one that is broken for two minutes', 880, 0, 1_000, true],
-    ['one that broke with the last answer: nothing answers', 1_000, 0, 1_000, false],
-    ['one that was broken for long before the API server went away', 100, 0, 220, true],
-    ['one that broke when the API server went away, which is back for a minute', 0, 940, 1_000, false],
-    ['one that broke when the API server went away, which is back for two minutes', 0, 880, 1_000, true],
+    ['a watch that is broken for less than two minutes', 881, 0, 1_000, false],
+    ['a watch that is broken for two minutes', 880, 0, 1_000, true],
+    ['a watch that broke with the last answer, after which nothing answers', 1_000, 0, 1_000, false],
+    ['a watch that was broken for long before the API server went away', 100, 0, 220, true],
+    ['a watch that broke when the API server went away, which is back for a minute', 0, 940, 1_000, false],
+    ['a watch that broke when the API server went away, which is back for two minutes', 0, 880, 1_000, true],
   ];
   for (const [what, since, from, to, isBroken] of rows) {
     it(`${isBroken ? 'names' : 'does not name'} ${what}`, () => {
@@ -29,7 +29,7 @@ describe('which watches make a replica not ready', () => {
     expect(brokenWatches([{ kind: 'pods', brokenSinceMs: 0 }], undefined)).to.deep.equal([]);
   });
 
-  it('goes by successes and by what comes over other watches, and begins again after a gap', () => {
+  it('counts successful answers and lines of other watches, and starts over after a gap', () => {
     let now = 0;
     const answers = createAnswers({ monotonic: () => now });
     const at = (second: number) => {

@@ -9,7 +9,7 @@ describe('the cache of images', () => {
   });
   const tag = (digest: string): TagEntry => ({ digest, found: found('amd64'), checkedAt: 1, source: 'r.example.com' });
 
-  it('offers for a file what answers everybody, the most recently used first, and no fingerprint', () => {
+  it('offers for a file only what everybody may get, the most recently used first', () => {
     const cache = createImageCache(9);
     for (const digest of ['a', 'b', 'c']) cache.setDigest(digest, found('arm64'));
     cache.digest('a');
@@ -42,11 +42,11 @@ describe('the cache of images', () => {
     expect(cache.tag('r/b:1', EVERYBODY)?.digest).to.equal('b');
   });
 
-  it('tells of what changes in the file, and of nothing else', () => {
+  it('reports changes of what may be written to a file, and nothing else', () => {
     const cache = createImageCache(9);
-    const told: string[] = [];
+    const reported: string[] = [];
     let doing = '';
-    cache.onChange(() => told.push(doing));
+    cache.onChange(() => reported.push(doing));
     const amd64 = found('amd64');
     const steps: [what: string, step: () => void][] = [
       ['a new digest', () => cache.setDigest('a', amd64)],
@@ -60,6 +60,6 @@ describe('the cache of images', () => {
       doing = what;
       step();
     }
-    expect(told).to.deep.equal(['a new digest', "everybody's tag"]);
+    expect(reported).to.deep.equal(['a new digest', "everybody's tag"]);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createFailures } from '../../../src/oci/cache/failures.ts';
 import { ImageError } from '../../../src/oci/errors.ts';
 
-describe('what failed before', () => {
+describe('remembered failures', () => {
   const error = new ImageError('it is away', { code: 'unavailable', temporary: true });
   let time: number;
   const create = (maxEntries: number) => createFailures({ maxEntries, now: () => time, random: () => 0.5 });
@@ -10,7 +10,7 @@ describe('what failed before', () => {
     time = 1_000;
   });
 
-  it('stays known though another namespace has far too many failures', () => {
+  it('stay known if another namespace has far too many', () => {
     const failures = create(100);
     failures.add('bystander', error, 0, 'theirs');
     for (let round = 0; round < 5; round += 1) {
@@ -21,7 +21,7 @@ describe('what failed before', () => {
     expect(failures.keys()).to.have.length(100);
   });
 
-  it('is forgotten where it was removed, and begins again', () => {
+  it('are forgotten when they are removed, and start over', () => {
     const failures = create(2);
     failures.add('a', error, 0, 'one');
     failures.remove('a');

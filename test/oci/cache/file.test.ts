@@ -75,7 +75,7 @@ describe('the cache file', () => {
   const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
     while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
   };
-  /** Runs the timer that is set; what it had been set to. */
+  /** Runs the timer that is set; returns its delay. */
   const fire = (): number | undefined => {
     const timer = timers.shift();
     timer?.run();
@@ -87,7 +87,7 @@ describe('the cache file', () => {
       () => false,
     );
 
-  it('gives back what was written, in its order of use', async () => {
+  it('restores what was written, in its order of use', async () => {
     const cache = filled(1, 2, 3);
     cache.setTag('r.example.com/x:2', EVERYBODY, {
       digest: digestOf(2),
@@ -136,7 +136,7 @@ describe('the cache file', () => {
     expect(await use(createImageCache(9)).load()).to.deep.equal({ digests: 0, tags: 0 });
   });
 
-  it("never holds what a pod's credential found out", async () => {
+  it("never contains what a pod's credential found out", async () => {
     const cache = filled(1);
     const entry = { digest: digestOf(1), found, checkedAt: NOW, source: SOURCE };
     cache.setTag('r.example.com/private:1', 'c2VjcmV0LWZpbmdlcnByaW50', entry);
@@ -146,7 +146,7 @@ describe('the cache file', () => {
       .and.not.match(/private|c2VjcmV0/);
   });
 
-  it('knows a tag whose digest was forgotten in memory', async () => {
+  it('contains a tag whose digest was forgotten in memory', async () => {
     const cache = createImageCache(1);
     cache.setTag('r.example.com/a:1', EVERYBODY, { digest: digestOf(1), found, checkedAt: NOW, source: SOURCE });
     cache.setDigest(digestOf(2), found);
@@ -156,7 +156,7 @@ describe('the cache file', () => {
     expect(again.sharedDigests(9).map(([digest]) => digest)).to.deep.equal([digestOf(2), digestOf(1)]);
   });
 
-  it('holds and gives the most recently used only, where there are more than it may', async () => {
+  it('writes and reads only the most recently used entries if there are too many', async () => {
     const cache = filled(1, 2, 3, 4);
     const small = use(cache, { maxEntries: 3 });
     small.changed();
@@ -165,7 +165,7 @@ describe('the cache file', () => {
     expect(namesIn(await load({ maxEntries: 2 }))).to.deep.equal([4, 3].map((number) => `r.example.com/x:${number}`));
   });
 
-  it('of an older version knows nothing of images with an architecture that Go does not have: they are asked for again', async () => {
+  it('of an older version contains no images with an architecture that Go does not have: they are looked up again', async () => {
     const text = await write(filled(1, 2));
     const strange = text.replace('"architecture":"amd64"', '"architecture":"x64"');
     expect(strange).not.to.equal(text);
@@ -187,18 +187,18 @@ describe('the cache file', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  describe('believes nothing', () => {
+  describe('is not trusted', () => {
     const platforms = [{ os: 'linux', architecture: 'amd64' }];
     const good = { [digestOf(1)]: { platforms, skipped: [] } };
     const tag = { digest: digestOf(1), checkedAt: NOW, source: SOURCE };
     const digests: [what: string, digests: object][] = [
-      ['a name that is no digest', { 'sha256:abc': { platforms, skipped: [] } }],
+      ['a name that is not a digest', { 'sha256:abc': { platforms, skipped: [] } }],
       ['a prototype', JSON.parse(`{"__proto__":{"platforms":[{"os":"linux","architecture":"amd64"}],"skipped":[]}}`)],
       ['no object', { [digestOf(2)]: [] }],
       ['no platforms', { [digestOf(2)]: { skipped: [] } }],
       ['an empty list of platforms', { [digestOf(2)]: { platforms: [], skipped: [] } }],
       [
-        'an architecture that is none',
+        'an invalid architecture',
         { [digestOf(2)]: { platforms: [{ os: 'linux', architecture: 'a\nb' }], skipped: [] } },
       ],
       [
@@ -206,7 +206,7 @@ describe('the cache file', () => {
         { [digestOf(2)]: { platforms: [{ os: 'unknown', architecture: 'x' }], skipped: [] } },
       ],
       ['one bad platform of two', { [digestOf(2)]: { platforms: [...platforms, null], skipped: [] } }],
-      ['no list of what was skipped', { [digestOf(2)]: { platforms, skipped: {} } }],
+      ['no list of skipped entries', { [digestOf(2)]: { platforms, skipped: {} } }],
     ];
     const text = (entries: object, tags: object): string => {
       const lines = (object: object): string =>
@@ -216,7 +216,7 @@ describe('the cache file', () => {
       return `{"version":1,"digests":{\n${lines(entries)}\n},"tags":{\n${lines(tags)}\n}}\n`;
     };
     for (const [what, bad] of digests) {
-      it(`and leaves out a digest with ${what}`, async () => {
+      it(`and a digest with ${what} is left out`, async () => {
         await writeFile(file, text({ ...good, ...bad }, {}));
         expect((await load()).sharedDigests(9)).to.deep.equal(Object.entries(good));
         expect(problems).to.deep.equal([]);
@@ -224,20 +224,20 @@ describe('the cache file', () => {
     }
 
     const tags: [what: string, name: string, entry: object][] = [
-      ['a name that is none', 'r.example.com/X:1', tag],
+      ['an invalid name', 'r.example.com/X:1', tag],
       ['a name that is not canonical', 'nginx:1', tag],
       ['a name with a digest', `r.example.com/x@${digestOf(1)}`, tag],
       ['a name that is too long', `r.example.com/${'x'.repeat(2000)}:1`, tag],
       ['a digest that is not in the file', 'r.example.com/x:1', { ...tag, digest: digestOf(2) }],
       ['no digest', 'r.example.com/x:1', { ...tag, digest: undefined }],
-      ['a time that is none', 'r.example.com/x:1', { ...tag, checkedAt: '5' }],
-      ['a time before all time', 'r.example.com/x:1', { ...tag, checkedAt: -5 }],
+      ['an invalid time', 'r.example.com/x:1', { ...tag, checkedAt: '5' }],
+      ['a time before the epoch', 'r.example.com/x:1', { ...tag, checkedAt: -5 }],
       ['an unprintable source', 'r.example.com/x:1', { ...tag, source: 'a\u001b[2J' }],
       ['an endless source', 'r.example.com/x:1', { ...tag, source: 'a'.repeat(2000) }],
       ['no source', 'r.example.com/x:1', { ...tag, source: undefined }],
     ];
     for (const [what, name, entry] of tags) {
-      it(`and leaves out a tag with ${what}`, async () => {
+      it(`and a tag with ${what} is left out`, async () => {
         await writeFile(file, text(good, { 'r.example.com/y:1': tag, [name]: entry }));
         expect(namesIn(await load())).to.deep.equal(['r.example.com/y:1']);
         expect(problems).to.deep.equal([]);
@@ -249,11 +249,11 @@ describe('the cache file', () => {
       ['a single manifest', { platforms, skipped: [], index: false }, false],
       ['an entry of an earlier version', { platforms, skipped: [] }, undefined],
       [
-        'one of an earlier version with two platforms',
+        'an entry of an earlier version with two platforms',
         { platforms: [...platforms, { os: 'linux', architecture: 'arm' }], skipped: [] },
         true,
       ],
-      ['one of an earlier version that left something out', { platforms, skipped: [{ reason: 'x' }] }, true],
+      ['an entry of an earlier version that left something out', { platforms, skipped: [{ reason: 'x' }] }, true],
       [
         'a single manifest with two platforms',
         { platforms: [...platforms, { os: 'linux', architecture: 'arm' }], skipped: [], index: false },
@@ -262,14 +262,14 @@ describe('the cache file', () => {
       ['anything else', { platforms, skipped: [], index: 'no' }, undefined],
     ];
     for (const [what, entry, expected] of kinds) {
-      it(`and takes ${what} for ${expected === undefined ? 'unknown' : expected ? 'an index' : 'a single manifest'}`, async () => {
+      it(`and ${what} counts as ${expected === undefined ? 'unknown' : expected ? 'an index' : 'a single manifest'}`, async () => {
         await writeFile(file, text({ [digestOf(1)]: entry }, {}));
         const [read] = (await load()).sharedDigests(9);
         expect(read?.[1].isIndex).to.equal(expected);
       });
     }
 
-    it('and normalises what can be normalised: spellings, times to come, strange texts', async () => {
+    it('and spellings, future times and strange texts are normalised', async () => {
       const spelled = {
         platforms: [{ os: 'Linux', architecture: 'x86_64', variant: '\n' }],
         skipped: [{ reason: 'a\nb', digest: 'x' }, 5],
@@ -286,19 +286,27 @@ describe('the cache file', () => {
     });
   });
 
-  describe('sets aside', () => {
+  describe('is renamed', () => {
     const rows: [what: string, make: (good: string) => string, problem: RegExp][] = [
-      ['what is no JSON', () => 'not a cache', /is no cache that this program wrote;/],
-      ['an empty file', () => '', /is no cache that this program wrote;/],
-      ['JSON of somebody else', () => '{"name":"x"}', /is no cache that this program wrote;/],
-      ['another version', (good) => good.replace('"version":1', '"version":2'), /is of version 2, which this program/],
-      ['what was cut off within an entry', (good) => good.slice(0, good.length / 2), /is damaged or cut off;/],
-      ['what was cut off between two lines', (good) => good.slice(0, good.lastIndexOf('}}')), /is cut off;/],
-      ['a damaged entry', (good) => good.replace('"platforms":[', '"platforms":'), /is damaged or cut off;/],
-      ['a line without end', (good) => good.replace('\n', `\n"x":"${'x'.repeat(100_000)}",\n`), /is damaged/],
-      ['two files in one', (good) => good + good, /is followed by something else;/],
-      ['zeros, as a power cut leaves them', (good) => '\0'.repeat(good.length), /is no cache that this program wrote;/],
-      ['more than 64 MiB', (good) => good + ' '.repeat(64 * 1024 * 1024), /is larger than 67108864 bytes;/],
+      ['if it is not JSON', () => 'not a cache', /is no cache that this program wrote;/],
+      ['if it is empty', () => '', /is no cache that this program wrote;/],
+      ['if it is JSON of another program', () => '{"name":"x"}', /is no cache that this program wrote;/],
+      [
+        'if it is of another version',
+        (good) => good.replace('"version":1', '"version":2'),
+        /is of version 2, which this program/,
+      ],
+      ['if it was cut off within an entry', (good) => good.slice(0, good.length / 2), /is damaged or cut off;/],
+      ['if it was cut off between two lines', (good) => good.slice(0, good.lastIndexOf('}}')), /is cut off;/],
+      ['if an entry is damaged', (good) => good.replace('"platforms":[', '"platforms":'), /is damaged or cut off;/],
+      ['if a line has no end', (good) => good.replace('\n', `\n"x":"${'x'.repeat(100_000)}",\n`), /is damaged/],
+      ['if it is two files in one', (good) => good + good, /is followed by something else;/],
+      [
+        'if it has zeros, as after a power cut',
+        (good) => '\0'.repeat(good.length),
+        /is no cache that this program wrote;/,
+      ],
+      ['if it has more than 64 MiB', (good) => good + ' '.repeat(64 * 1024 * 1024), /is larger than 67108864 bytes;/],
     ];
     for (const [what, make, problem] of rows) {
       it(what, async () => {
@@ -314,7 +322,7 @@ describe('the cache file', () => {
           .and.to.match(/^images\.cache\.file: .*it is now .*\.corrupt/);
         expect(cache.sharedDigests(9)).to.deep.equal([]);
         expect((await readFile(`${file}.corrupt`, 'utf8')) === bad).to.equal(true);
-        // Work goes on, and the file is written again.
+        // The cache goes on, and the file is written again.
         restarted.changed();
         await restarted.close();
         expect(problems.slice(1)).to.deep.equal([undefined]);
@@ -323,7 +331,7 @@ describe('the cache file', () => {
       });
     }
 
-    it('nothing where it cannot: that is told as well, and work goes on', async () => {
+    it('and if that fails, the problem is reported and the cache goes on', async () => {
       await writeFile(file, 'bad');
       await mkdir(`${file}.corrupt`);
       await load();
@@ -333,7 +341,7 @@ describe('the cache file', () => {
     });
   });
 
-  it('is missed by nobody before it is there', async () => {
+  it('may be absent', async () => {
     await load();
     expect(problems).to.deep.equal([]);
   });
@@ -367,7 +375,7 @@ describe('the cache file', () => {
     expect(timers).to.deep.equal([]);
   });
 
-  it('that cannot be written is told once, tried again after a minute, and told when it is well again', async () => {
+  it('is reported once if it cannot be written, tried again after a minute, and reported again when that works', async () => {
     const target = join(directory, 'missing', 'cache.json');
     const cache = filled(1);
     const written = use(cache, { file: target });
@@ -398,7 +406,7 @@ describe('the cache file', () => {
     ['below a file', () => join(file, 'x'), /\(ENOTDIR\); create the directory/],
   ];
   for (const [what, place, problem] of places) {
-    it(`in place of which there is ${what} is neither read nor replaced`, async () => {
+    it(`is neither read nor replaced if it is ${what}`, async () => {
       await writeFile(file, 'x');
       execFileSync('mkfifo', [pipe()]);
       const cache = createImageCache(9);
@@ -418,7 +426,7 @@ describe('the cache file', () => {
     });
   }
 
-  it('clears away what a process left that died while it wrote, and nothing that may be in use', async () => {
+  it('is cleared of temporary files of dead processes, but not of those that may be in use', async () => {
     const now = Date.now();
     const [old, young, other] = ['cache.json.0123456789ab.tmp', 'cache.json.ba9876543210.tmp', 'cache.json.mine.tmp'];
     for (const name of [old, young, other]) await writeFile(join(directory, name), 'x');

@@ -39,7 +39,7 @@ describe('a credential helper', () => {
     expect(await asked()).to.deep.equal(['docker-credential-test get a.b:5000']);
   });
 
-  it("is asked for Docker Hub by the name of its clients' first days", async () => {
+  it("is asked for Docker Hub by the name that Docker's clients always used", async () => {
     await programs.helper('test', { 'https://index.docker.io/v1/': { username: 'me', secret: 'hunter2' } });
     expect(await setup().ask('test', 'docker.io')).to.include({ pattern: 'docker.io', username: 'me' });
   });
@@ -54,7 +54,7 @@ describe('a credential helper', () => {
     });
   });
 
-  it('that knows no login has not failed, and is asked again after a minute', async () => {
+  it('without a login has not failed, and is asked again after a minute', async () => {
     await programs.helper('test', {});
     const { ask, asked, advance } = setup();
     expect(await ask('test', 'a.b')).to.equal(undefined);
@@ -66,7 +66,7 @@ describe('a credential helper', () => {
     expect(await ask('test', 'a.b')).to.include({ password: 'new' });
   });
 
-  it('that answers with nothing in it knows no login', async () => {
+  it('with an empty answer has no login', async () => {
     await programs.helper('test', { 'a.b': { username: '', secret: '' } });
     expect(await setup().ask('test', 'a.b')).to.equal(undefined);
   });
@@ -76,7 +76,7 @@ describe('a credential helper', () => {
     expect(await setup().ask('test', 'a.b')).to.include({ username: 'me', password: 'x' });
   });
 
-  it('answers for a minute', async () => {
+  it('has its answers remembered for a minute', async () => {
     await programs.helper('test', { 'a.b': { username: 'me', secret: 'old' } });
     const { ask, asked, advance } = setup();
     await ask('test', 'a.b');
@@ -88,7 +88,7 @@ describe('a credential helper', () => {
     expect(await asked()).to.have.length(2);
   });
 
-  it('runs once for a host, however many ask, and beside itself for another', async () => {
+  it('runs once for a host, however many ask, and at the same time for another host', async () => {
     await programs.helper('test', { 'a.b': { username: 'me', secret: 'x' } });
     const { ask, asked } = setup();
     const logins = await Promise.all(['a.b', 'a.b', 'c.d', 'a.b'].map((host) => ask('test', host)));
@@ -110,7 +110,7 @@ describe('a credential helper', () => {
     expect(await ask('test', 'a.b')).to.include({ username: 'me' });
   });
 
-  it('that is not in PATH is named so', async () => {
+  it('that is not in PATH is reported as such', async () => {
     expect(await setup().failure('nowhere', 'a.b'))
       .to.be.instanceOf(ProgramError)
       .with.property('message', 'could not be started (ENOENT: it does not exist)');

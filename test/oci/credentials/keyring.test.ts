@@ -12,7 +12,7 @@ describe('the keyring', () => {
     data: { '.dockercfg': Buffer.from('{"r.test": {"username": "u", "password": "p"}}').toString('base64') },
   };
 
-  it('reads and parses the secrets of a pod once for all of its images, and keeps one listener on their signal', async () => {
+  it('reads and parses the secrets of a pod once for all of its images, and adds one listener to their signal', async () => {
     let reads = 0;
     let finish = () => {};
     const keyring = createKeyring({
@@ -33,7 +33,7 @@ describe('the keyring', () => {
     expect(getEventListeners(signal, 'abort')).to.have.lengthOf(0);
   });
 
-  it('fails for a while where secrets cannot be read, and reads them again for the next', async () => {
+  it('fails for a while if secrets cannot be read, and reads them again for the next lookup', async () => {
     let fails = true;
     const keyring = createKeyring({
       maxEntries: 10,
@@ -51,7 +51,7 @@ describe('the keyring', () => {
 });
 
 describe('thousands of deadlines under one signal', () => {
-  it('put one listener on it', async () => {
+  it('add one listener to it', async () => {
     const end = new AbortController();
     const waiting = Array.from({ length: 2_000 }, () =>
       withDeadline(

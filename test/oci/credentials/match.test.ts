@@ -24,7 +24,7 @@ describe('credentials match as in the kubelet', () => {
     ['three globs', ['*.*.*'], 'a.b.c/x', ['*.*.*']],
     ['ports are equal', ['a.b:5000'], 'a.b:5000/x', ['a.b:5000']],
     ['ports differ', ['a.b:5000'], 'a.b/x', []],
-    ['no port is not 443', ['a.b:443'], 'a.b/x', []],
+    ['no port does not mean 443', ['a.b:443'], 'a.b/x', []],
     ['a glob is no port', ['a.b:*'], 'a.b:5000/x', []],
     ['a path', ['a.b/team'], 'a.b/team/x', ['a.b/team']],
     ['a path is a string', ['a.b/team'], 'a.b/team-other/x', ['a.b/team']],
@@ -41,10 +41,10 @@ describe('credentials match as in the kubelet', () => {
     ['user information', ['https://me@a.b'], 'a.b/x', ['https://me@a.b']],
     ['no URL', ['a b.c', 'a%zz.b', 'a.b:x'], 'a.b/x', []],
     ['capitals in a host', ['MyACR.azurecr.io/Team'], 'myacr.azurecr.io/Team/x', ['MyACR.azurecr.io/Team']],
-    ['capitals in a path are others', ['a.b/Team'], 'a.b/team/x', []],
+    ['capitals in a path differ', ['a.b/Team'], 'a.b/team/x', []],
     ['capitals in a glob', ['*.Example.COM:5000'], 'a.example.com:5000/x', ['*.Example.COM:5000']],
     ['longer paths first, whatever their case', ['a.b', 'A.b/team'], 'a.b/team/x', ['A.b/team', 'a.b']],
-    ['no URL for its path', ['a.b/%zz'], 'a.b/%zz/x', []],
+    ['a pattern whose path makes it an invalid URL', ['a.b/%zz'], 'a.b/%zz/x', []],
     ['nothing', [], 'a.b/x', []],
   ];
   for (const [what, patterns, name, expected] of rows) {

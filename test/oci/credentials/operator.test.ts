@@ -61,14 +61,14 @@ describe("the operator's credentials", () => {
     };
   }
 
-  it('are none where nothing is configured', async () => {
+  it('are none if nothing is configured', async () => {
     const { users, problems, paths } = setup({ dockerConfigFiles: [''] });
     expect(await problems()).to.deep.equal([]);
     expect(await users('registry.example.com/app')).to.deep.equal([]);
     expect(paths).to.deep.equal([]);
   });
 
-  it('are those of all sources that may match, and nothing is read before it is told to', async () => {
+  it('are those of all sources that may match, and nothing is read before reload', async () => {
     await write('a.json', {
       auths: { 'registry.example.com': auth('a:x'), 'quay.io': auth('other:x') },
       credsStore: 'store',
@@ -96,7 +96,7 @@ describe("the operator's credentials", () => {
     expect(told).to.deep.equal([]);
   });
 
-  it("hold Docker Hub's under all of its names, for whoever knows all that there is", async () => {
+  it("include Docker Hub's under all of its names, for a caller that knows every source", async () => {
     await write('a.json', { auths: { 'https://index.docker.io/v1/': auth('old:x'), 'docker.io': auth('new:x') } });
     const { users, problems } = setup({ dockerConfigFiles: [at('a.json')] });
     await problems();
@@ -133,13 +133,13 @@ describe("the operator's credentials", () => {
     ]);
   });
 
-  it('read a file once that is named twice', async () => {
+  it('read a file once even if it is named twice', async () => {
     const { problems, paths } = setup({ dockerConfigFiles: [at('gone.json'), at('gone.json')] });
     expect(paths).to.deep.equal([at('gone.json')]);
     expect(await problems()).to.have.length(1);
   });
 
-  it('tell what is wrong with a file, and keep what it held before', async () => {
+  it('report what is wrong with a file, and keep its previous content', async () => {
     await write('a.json', { auths: { 'registry.example.com': auth('a:x') } });
     await mkdir(at('toml'));
     await write('toml/registry.example.com.toml', 'user = "toml"\nsecret = "x"');
@@ -220,7 +220,7 @@ describe("the operator's credentials", () => {
     ],
   ];
   for (const [what, config, binDirectory, problem] of kubelet) {
-    it(`tell of ${what}`, async () => {
+    it(`report ${what}`, async () => {
       await write('providers.yaml', config);
       const { problems } = setup({ kubelet: { config: at('providers.yaml'), binDirectory } });
       const [told, ...more] = await problems();
@@ -231,7 +231,7 @@ describe("the operator's credentials", () => {
     });
   }
 
-  it('ask a plug-in again whose configuration changed, and no other', async () => {
+  it('ask a plug-in again if its configuration changed, and no other', async () => {
     for (const name of ['one', 'two']) await programs.plugin(name, { cacheKeyType: 'Global', auth: {} });
     const two = { name: 'two', args: ['a'] };
     await write('providers.yaml', providers({ name: 'one' }, two));
@@ -245,7 +245,7 @@ describe("the operator's credentials", () => {
     expect(asked.sort()).to.deep.equal(['one', 'two a', 'two b']);
   });
 
-  it('ask a helper again when the file that names it has changed', async () => {
+  it('ask a helper again after the file that names it has changed', async () => {
     await programs.helper('store', {});
     await write('a.json', { credsStore: 'store' });
     const { users, problems } = setup({ dockerConfigFiles: [at('a.json')] });
@@ -257,7 +257,7 @@ describe("the operator's credentials", () => {
     expect(await programs.calls()).to.have.length(2);
   });
 
-  it('pass over a program that fails, and tell of each problem once until it has passed', async () => {
+  it('skip a program that fails, and report each problem once until it has passed', async () => {
     await write('a.json', { auths: { 'registry.example.com': auth('a:x') }, credsStore: 'store' });
     await write('providers.yaml', providers({ name: 'plugin' }));
     const failing = (word: string): Promise<void> =>
@@ -288,7 +288,7 @@ describe("the operator's credentials", () => {
     expect(told.splice(0)).to.deep.equal(['plugin: ended with code 1: second']);
   });
 
-  it('end with the caller, and their programs with them', async () => {
+  it('end with the caller, and so do their programs', async () => {
     await write('a.json', { credsStore: 'store' });
     await programs.program('docker-credential-store', 'setInterval(() => {}, 1000);');
     const { lookup, problems, told } = setup({ dockerConfigFiles: [at('a.json')] });

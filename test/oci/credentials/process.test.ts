@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { type Program, ProgramError, programEnvironment, runProgram } from '../../../src/oci/credentials/process.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
-/** Whether a process is there and not only waits to be reaped, which is for the first process of a container to do. */
+/** Whether a process runs, and is not only waiting to be reaped by the first process of a container. */
 function isRunning(pid: number): boolean {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
   return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
@@ -43,7 +43,7 @@ describe('a program', () => {
   after(() => programs.remove());
   afterEach(() => expect(getEventListeners(controller.signal, 'abort')).to.have.length(0));
 
-  it('is told by standard input and answers by standard output, without a shell', async () => {
+  it('gets its input on standard input and answers on standard output, without a shell', async () => {
     await programs.program('echo', `say(call.stdin + call.args.join()); process.stderr.write('a word'); end(3);`);
     const result = await run('echo', { stdin: 'https://a.b', args: ['$HOME', '; exit 7', 'a b'], env: { A: '1' } });
     expect(result).to.deep.equal({ code: 3, stdout: 'https://a.b$HOME,; exit 7,a b', stderr: 'a word' });
@@ -51,12 +51,12 @@ describe('a program', () => {
     expect(call?.env).to.deep.equal({ A: '1' });
   });
 
-  it('that does not read what it is told is heard all the same', async () => {
+  it('that does not read its input can still answer', async () => {
     await writeFile(join(programs.bin, 'deaf'), '#!/bin/sh\nexec 0<&-\necho done\n', { mode: 0o755 });
     expect(await run('deaf', { stdin: 'x'.repeat(4_000_000) })).to.include({ code: 0, stdout: 'done\n' });
   });
 
-  it('that does not exist is named so', async () => {
+  it('that does not exist is reported as such', async () => {
     expect(await failure('nothing'))
       .to.be.instanceOf(ProgramError)
       .that.has.property('message', 'could not be started (ENOENT: it does not exist)');
@@ -65,7 +65,7 @@ describe('a program', () => {
     );
   });
 
-  it('that may not be run, or cannot be told its arguments, could not be started', async () => {
+  it('that may not be run, or whose arguments are too long, cannot be started', async () => {
     await writeFile(join(programs.bin, 'text'), 'text', { mode: 0o644 });
     expect(await failure('text'))
       .to.be.instanceOf(ProgramError)
@@ -75,7 +75,7 @@ describe('a program', () => {
     expect(await failure('text', { args: ['x'.repeat(10_000_000)] })).to.be.instanceOf(ProgramError);
   });
 
-  it('that says too much is ended', async () => {
+  it('that writes too much is ended', async () => {
     await programs.program('flood', `setInterval(() => say('hunter2'.repeat(1000)), 1);`);
     const error = await failure('flood');
     expect(error).to.be.instanceOf(ProgramError).with.property('message', 'answered with more than 1024 bytes');
@@ -83,14 +83,14 @@ describe('a program', () => {
     expect(isRunning(call?.pid ?? 0)).to.equal(false);
   });
 
-  it('whose complaints are long is heard, and they are cut', async () => {
+  it('can write much to standard error, which is cut', async () => {
     await programs.program('moan', `process.stderr.write('x'.repeat(1_000_000)); say('ok');`);
     const result = await run('moan');
     expect(result).to.include({ code: 0, stdout: 'ok' });
     expect(result.stderr).to.have.length(4096);
   });
 
-  /** Writes a program that starts another, deaf to friendly signals, and names both. */
+  /** Writes a program that starts another one, which ignores SIGTERM, and that prints the ids of both. */
   const family = (name: string, ending: string): Promise<void> =>
     writeFile(
       join(programs.bin, name),
@@ -106,7 +106,7 @@ describe('a program', () => {
     await until(() => !pids.some(isRunning));
   }
 
-  it('that does not answer in time is ended, with all that it started', async () => {
+  it('that does not answer in time is ended, with everything that it started', async () => {
     await family('hang', 'wait');
     expect(await failure('hang', { timeoutMs: 2000 }))
       .to.be.instanceOf(ProgramError)
@@ -114,7 +114,7 @@ describe('a program', () => {
     await expectEnded('hang');
   });
 
-  it('is ended with all that it started when nobody waits for it any more', async () => {
+  it('is ended with everything that it started when no caller waits any more', async () => {
     await family('abandoned', 'wait');
     const leaving = new AbortController();
     const running = failure('abandoned', { signal: leaving.signal });
@@ -128,7 +128,7 @@ describe('a program', () => {
     expect(await pidsOf('abandoned'), 'nothing is started for a signal that has ended').to.deep.equal([]);
   });
 
-  it('that leaves something behind is answered when it has ended, and that is ended', async () => {
+  it('that leaves a process behind is answered when it has ended, and that process is ended', async () => {
     await family('litter', 'echo ok');
     expect(await run('litter')).to.include({ code: 0, stdout: 'ok\n' });
     await expectEnded('litter');
@@ -156,12 +156,12 @@ describe("a program's environment", () => {
     process.env = before;
   });
 
-  it('is what it needs to find its identity, and none of our own', () => {
+  it('has what it needs to find its identity, and no setting of the controller', () => {
     const { ARCHAWARE_CREDENTIALS__DIRECTORY: _a, NODE_OPTIONS: _n, KUBECONFIG: _k, ...expected } = given;
     expect(programEnvironment()).to.deep.equal(expected);
   });
 
-  it('is what its configuration says', () => {
+  it('has what its configuration says', () => {
     expect(programEnvironment({ AWS_ROLE_ARN: 'other', X: '1' })).to.include({
       AWS_ROLE_ARN: 'other',
       X: '1',

@@ -31,7 +31,7 @@ describe('a CredentialProviderConfig', () => {
     expect(parseProviderConfig(JSON.stringify(config))).to.deep.equal([read]);
   });
 
-  it('may leave out arguments and environment, or null them', () => {
+  it('may leave out arguments and environment, or set them to null', () => {
     const bare = { ...read, args: [], env: {} };
     expect(parseProviderConfig(stringify(CONFIG))).to.deep.equal([bare]);
     const nulls = { ...PROVIDER, args: null, env: null, tokenAttributes: null };
@@ -50,7 +50,7 @@ describe('a CredentialProviderConfig', () => {
     ['no apiVersion', { ...CONFIG, apiVersion: undefined }, 'apiVersion: got nothing that is a string, expected'],
     ['an unknown field', { ...CONFIG, provider: [] }, 'it has an unknown field "provider"'],
     ['no providers', { ...CONFIG, providers: [] }, 'providers must be a list'],
-    ['a provider of no object', { ...CONFIG, providers: ['hunter2'] }, 'providers[0] is no object'],
+    ['a provider that is not an object', { ...CONFIG, providers: ['hunter2'] }, 'providers[0] is no object'],
     [
       'a name twice',
       { ...CONFIG, providers: [PROVIDER, PROVIDER] },
@@ -64,8 +64,8 @@ describe('a CredentialProviderConfig', () => {
     ["a provider's unknown field", withProvider({ matchImage: [] }), 'providers[0] has an unknown field "matchImage"'],
     ['an old protocol', withProvider({ apiVersion: `${API}alpha1` }), 'providers[0].apiVersion: got'],
     ['no name', withProvider({ name: undefined }), 'providers[0].name must be a string'],
-    ['a path for a name', withProvider({ name: '../sh' }), 'providers[0].name must be the name of a program'],
-    ['dots for a name', withProvider({ name: '..' }), 'providers[0].name must be the name of a program'],
+    ['a path as a name', withProvider({ name: '../sh' }), 'providers[0].name must be the name of a program'],
+    ['dots as a name', withProvider({ name: '..' }), 'providers[0].name must be the name of a program'],
     ['a space in a name', withProvider({ name: 'sh -c' }), 'providers[0].name must be the name of a program'],
     [
       'no matchImages',
@@ -78,7 +78,7 @@ describe('a CredentialProviderConfig', () => {
       'providers[0].matchImages[1] must be a string',
     ],
     [
-      'a pattern that is none',
+      'an invalid pattern',
       withProvider({ matchImages: ['a.b', '%invalid%'] }),
       `providers[0].matchImages[1]: got "%invalid%", expected a pattern of images' names`,
     ],
@@ -96,8 +96,12 @@ describe('a CredentialProviderConfig', () => {
     ['a negative duration', withProvider({ defaultCacheDuration: '-1h' }), 'defaultCacheDuration must be a duration'],
     ['arguments in one text', withProvider({ args: 'get --x' }), 'providers[0].args must be a list of strings'],
     ['a map of variables', withProvider({ env: { A: 'hunter2' } }), 'providers[0].env must be a list'],
-    ['a variable of no value', withProvider({ env: [{ name: 'A' }] }), 'providers[0].env[0].value must be a string'],
-    ['a variable of a number', withProvider({ env: [{ name: 'A', value: 7 }] }), 'providers[0].env[0].value must be'],
+    [
+      'a variable without a value',
+      withProvider({ env: [{ name: 'A' }] }),
+      'providers[0].env[0].value must be a string',
+    ],
+    ['a variable with a number', withProvider({ env: [{ name: 'A', value: 7 }] }), 'providers[0].env[0].value must be'],
     ['a variable without a name', withProvider({ env: [{ name: '', value: 'hunter2' }] }), 'providers[0].env[0].name'],
     ["a variable's unknown field", withProvider({ env: [{ name: 'A', valueFrom: {} }] }), 'unknown field "valueFrom"'],
   ];
@@ -111,7 +115,7 @@ describe('a CredentialProviderConfig', () => {
 
   const broken: [what: string, text: string, message: RegExp][] = [
     ['a syntax error', 'kind: x\nvalue: "hunter2', /^it is no YAML \(line 2: [A-Z_]+\)$/],
-    ['an alias of nothing', 'kind: *hunter2', /^it is no YAML: its aliases/],
+    ['an unknown alias', 'kind: *hunter2', /^it is no YAML: its aliases/],
   ];
   for (const [what, text, message] of broken) {
     it(`with ${what} is refused`, () => expect(() => parseProviderConfig(text)).to.throw(SourceError, message));
@@ -258,7 +262,7 @@ describe('a provider plug-in', () => {
     });
   }
 
-  it('may know nothing, which is kept as well', async () => {
+  it('may have no login, and that answer is remembered as well', async () => {
     for (const auth of [null, {}]) {
       await programs.plugin('plugin', { cacheKeyType: 'Image', auth });
       const { ask, count } = setup();
@@ -301,11 +305,11 @@ describe('a provider plug-in', () => {
     ['no cacheKeyType', JSON.stringify({ ...response, cacheKeyType: undefined }), /cacheKeyType/],
     ['an unknown cacheKeyType', JSON.stringify({ ...response, cacheKeyType: 'hunter2' }), /cacheKeyType/],
     ['a duration in seconds', JSON.stringify({ ...response, cacheDuration: 300 }), /cacheDuration/],
-    ['a duration that is none', JSON.stringify({ ...response, cacheDuration: 'hunter2' }), /cacheDuration/],
+    ['an invalid duration', JSON.stringify({ ...response, cacheDuration: 'hunter2' }), /cacheDuration/],
     ['a list of logins', JSON.stringify({ ...response, auth: [AUTH] }), /auth is no object/],
-    ['a login of no object', JSON.stringify({ ...response, auth: { 'a.b': 'hunter2' } }), /entry 1 of auth/],
+    ['a login that is not an object', JSON.stringify({ ...response, auth: { 'a.b': 'hunter2' } }), /entry 1 of auth/],
     [
-      'a password of a number',
+      'a password that is a number',
       JSON.stringify({ ...response, auth: { 'a.b': { username: 'me', password: 7 } } }),
       /entry 1/,
     ],

@@ -42,7 +42,7 @@ describe('a TOML file of a login', () => {
     ['an empty secret', 'a.b.toml', 'user = "me"\nsecret = ""', /^its secret must be/],
     ['a syntax error', 'a.b.toml', 'user = "me"\nsecret = hunter2', /^it is no TOML \(line 2\)$/],
     ['a key twice', 'a.b.toml', `${GOOD}secret = "hunter2"`, /^it is no TOML \(line 3\)$/],
-    ['a name that is no host', 'a.b_5000.toml', GOOD, /name is no host/],
+    ['a name that is not a host', 'a.b_5000.toml', GOOD, /name is no host/],
     ['a name with a space', 'my registry.toml', GOOD, /name is no host/],
     ['no name', '.toml', GOOD, /name is no host/],
   ];
@@ -62,7 +62,7 @@ describe('a directory of TOML files', () => {
   });
   afterEach(() => rm(directory, { recursive: true, force: true }));
 
-  it('is read as a mounted Secret is: links followed, ..data and other files left alone', async () => {
+  it('is read like a mounted Secret: links followed, ..data and other files left alone', async () => {
     const version = join(directory, '..2026_01_01');
     await mkdir(version);
     await writeFile(join(version, 'docker.io.toml'), GOOD);
@@ -76,7 +76,7 @@ describe('a directory of TOML files', () => {
     ]);
   });
 
-  it('tells what is wrong of each file, and reads the others', async () => {
+  it('reports what is wrong with each file, and reads the others', async () => {
     await writeFile(join(directory, 'a.b.toml'), GOOD);
     await writeFile(join(directory, 'c.d.toml'), 'hunter2');
     await mkdir(join(directory, 'e.f.toml'));
@@ -91,7 +91,7 @@ describe('a directory of TOML files', () => {
     ]);
   });
 
-  it('that is not there is named so', async () => {
+  it('that does not exist is reported as such', async () => {
     const error: unknown = await readTomlDirectory(join(directory, 'x')).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(SourceError).with.property('message', 'it cannot be read (ENOENT)');
   });

@@ -36,7 +36,7 @@ describe("containerd's directory of registries", () => {
 
   type Opened = Awaited<ReturnType<typeof open>>;
 
-  /** The hosts that a registry has, `itself` being the registry. */
+  /** The hosts of a registry; `itself` is the registry. */
   function hostsOf(opened: Opened, registry: string): string[] | undefined {
     return opened.hosts(registry)?.entries.map(({ address }) => address?.host ?? 'itself');
   }
@@ -55,14 +55,14 @@ describe("containerd's directory of registries", () => {
     ['Docker Hub', ['docker.io', '_default'], 'docker.io', 'docker.io'],
     ['all others', ['docker.io', '_default'], 'quay.io', '_default'],
     ['another port, which is another registry', ['quay.io', 'quay.io_8443_'], 'quay.io:443', undefined],
-    ['an end of a name, which is another registry', ['quay.io'], 'y.quay.io', undefined],
+    ['the end of a name, which is another registry', ['quay.io'], 'y.quay.io', undefined],
     ['IPv6', ['[::1]:5000'], '[::1]:5000', '[::1]:5000'],
     ['IPv6 without colons before ports', ['[fd00::1]_5000_'], '[fd00::1]:5000', '[fd00::1]_5000_'],
     ['a host in capitals, as an image names it', ['Quay.io', '_default'], 'quay.io', 'Quay.io'],
-    ['one in capitals after one that is not', ['Quay.io', 'quay.io'], 'quay.io', 'quay.io'],
+    ['a folder in capitals after one that is not', ['Quay.io', 'quay.io'], 'quay.io', 'quay.io'],
     ['a port after capitals', ['Quay.io_8443_'], 'quay.io:8443', 'Quay.io_8443_'],
-    ['a default in capitals, which is none', ['_DEFAULT'], 'quay.io', undefined],
-    ['what mounts use for themselves', ['..data'], '..data', undefined],
+    ['a default in capitals, which is not one', ['_DEFAULT'], 'quay.io', undefined],
+    ['names that mounts use for themselves', ['..data'], '..data', undefined],
     ['nothing', [], 'quay.io', undefined],
   ];
   for (const [what, folders, registry, found] of places) {
@@ -97,18 +97,18 @@ describe("containerd's directory of registries", () => {
     expect([...opened.namedHosts()].sort()).to.deep.equal(['127.0.0.1:5443', '_default', 'm.b']);
   });
 
-  it('says nothing before it is read', () => {
+  it('contains nothing before it is read', () => {
     expect(createHostsDirectory({ directory }).hosts('quay.io')).to.equal(undefined);
   });
 
-  it('says nothing where none is configured', async () => {
+  it('contains nothing if none is configured', async () => {
     const hosts = createHostsDirectory({ directory: '' });
     expect(await hosts.reload()).to.deep.equal([]);
     expect(hosts.hosts('quay.io')).to.equal(undefined);
     expect(hosts.paths).to.deep.equal([]);
   });
 
-  it('that does not exist is a problem', async () => {
+  it('reports a problem if it does not exist', async () => {
     const missing = join(directory, 'missing');
     expect(await createHostsDirectory({ directory: missing }).reload()).to.deep.equal([
       { file: missing, problem: 'cannot be read (ENOENT)' },
@@ -136,7 +136,7 @@ describe("containerd's directory of registries", () => {
     expect(opened.hosts('quay.io')?.entries[1]).to.deep.equal({ resolvesTags: true, headers: {} });
   });
 
-  it("takes certificates by Docker's names where there is no hosts.toml, or an empty one", async () => {
+  it("accepts certificates with Docker's names if there is no hosts.toml, or an empty one", async () => {
     const files = {
       'b.crt': other.certificate,
       'a.crt': authority.certificate,
@@ -161,19 +161,19 @@ describe("containerd's directory of registries", () => {
     }
   });
 
-  it('passes certificates over where a hosts.toml does not name them', async () => {
+  it('ignores certificates that a hosts.toml does not name', async () => {
     const opened = await open({ 'quay.io/hosts.toml': server('m.b'), 'quay.io/ca.crt': authority.certificate });
     expect(trustOf(opened, 'quay.io')).to.equal(undefined);
   });
 
-  it('an empty folder hides _default, and says nothing more', async () => {
+  it('may have an empty folder, which hides _default and adds nothing', async () => {
     await mkdir(join(directory, 'quay.io'));
     const opened = await open({ '_default/hosts.toml': server('m.b') });
     expect(opened.hosts('quay.io')).to.deep.equal({ entries: [{ resolvesTags: true, headers: {} }], isDefault: false });
     expect(hostsOf(opened, 'gcr.io')).to.deep.equal(['m.b']);
   });
 
-  it('passes over files beside the folders, and links to nowhere', async () => {
+  it('ignores files beside the folders, and dangling links', async () => {
     await symlink('nowhere', join(directory, 'gcr.io'));
     const opened = await open({ 'quay.io': 'no folder' });
     expect(opened.problems).to.deep.equal([]);
@@ -183,12 +183,16 @@ describe("containerd's directory of registries", () => {
 
   const wrong: [what: string, files: Record<string, string>, problem: RegExp][] = [
     ['a hosts.toml', { 'hosts.toml': 'server = 5' }, /^hosts\.toml: server: expected/],
-    ['a hosts.toml that is no UTF-8', { 'hosts.toml': '\xff' }, /^hosts\.toml: is not UTF-8$/],
+    ['a hosts.toml that is not UTF-8', { 'hosts.toml': '\xff' }, /^hosts\.toml: is not UTF-8$/],
     ['a hosts.toml that is a folder', { 'hosts.toml/x': '' }, /^hosts\.toml: is no file$/],
-    ['one that is too large', { 'hosts.toml': '#'.repeat(1024 * 1024 + 1) }, /^hosts\.toml: is larger than 1048576/],
-    ['an authority that is not there', { 'hosts.toml': 'ca = "x.pem"' }, /^ca \S+quay\.io\/x\.pem: does not exist$/],
     [
-      'an authority that is none',
+      'a hosts.toml that is too large',
+      { 'hosts.toml': '#'.repeat(1024 * 1024 + 1) },
+      /^hosts\.toml: is larger than 1048576/,
+    ],
+    ['an authority that does not exist', { 'hosts.toml': 'ca = "x.pem"' }, /^ca \S+quay\.io\/x\.pem: does not exist$/],
+    [
+      'an authority that is invalid',
       { 'hosts.toml': 'ca = "x.pem"', 'x.pem': 'secret' },
       /^ca \S+\/x\.pem: holds no PEM certificate$/,
     ],
@@ -204,13 +208,13 @@ describe("containerd's directory of registries", () => {
       /^client \S+\/c\.pem: a PEM certificate and its/,
     ],
     [
-      'a key that is not there',
+      'a key that does not exist',
       { 'hosts.toml': 'client = [["c.pem", "k.pem"]]', 'c.pem': client.certificate },
       /^client \S+\/c\.pem: does not exist$/,
     ],
   ];
   for (const [what, files, problem] of wrong) {
-    it(`names what is wrong with ${what}`, async () => {
+    it(`reports what is wrong with ${what}`, async () => {
       for (const [name, text] of Object.entries(files)) {
         const file = join(directory, 'quay.io', name);
         await mkdir(dirname(file), { recursive: true });
@@ -225,7 +229,7 @@ describe("containerd's directory of registries", () => {
     });
   }
 
-  it('keeps the last good contents of a folder, and takes changes of others', async () => {
+  it('keeps the last valid contents of a folder, and applies changes of others', async () => {
     const opened = await open({
       'quay.io/hosts.toml': server('old.b'),
       'gcr.io/hosts.toml': server('old.b'),
@@ -255,7 +259,7 @@ describe("containerd's directory of registries", () => {
     }
   });
 
-  it('gives a rotated certificate a trust of its own, and the same ones the same', async () => {
+  it('gives a rotated certificate a trust of its own, and the same certificates the same trust', async () => {
     const opened = await open({
       'quay.io/hosts.toml': '[host."https://m.b"]\nca = "ca.crt"\n[host."https://n.b"]\nca = "ca.crt"',
       'quay.io/ca.crt': authority.certificate,
@@ -289,7 +293,7 @@ describe("containerd's directory of registries", () => {
     expect(hostsOf(opened, 'quay.io')).to.deep.equal(['new.b']);
   });
 
-  it('names the paths that matter, those outside it and those that are not there included', async () => {
+  it('names the paths to watch, including those outside it and those that do not exist', async () => {
     const outside = join(directory, '..outside.pem');
     await writeFile(outside, authority.certificate);
     const opened = await open({ 'quay.io/hosts.toml': `ca = "${outside}"`, 'gcr.io/x': '' });
@@ -305,7 +309,7 @@ describe("containerd's directory of registries", () => {
     );
   });
 
-  it('tells once of what it ignores, as long as it stays so', async () => {
+  it('reports once what it ignores, until it changes', async () => {
     const opened = await open({ 'quay.io/hosts.toml': 'servr = "m.b"', 'gcr.io/hosts.toml': server('m.b') });
     expect(opened.ignored.map(({ file }) => file)).to.deep.equal([join(directory, 'quay.io/hosts.toml')]);
     expect(opened.ignored[0]?.problem).to.match(/^servr: unknown/);
@@ -315,9 +319,9 @@ describe("containerd's directory of registries", () => {
     expect(opened.ignored.slice(1).map(({ file }) => file)).to.deep.equal([join(directory, 'gcr.io/hosts.toml')]);
   });
 
-  it('reads one time after the other: what was read last counts', async () => {
+  it('reads one reload after the other, so that the last one decides', async () => {
     await write({ 'quay.io/hosts.toml': `servr = "m.b"\n${server('old.b')}` });
-    // Told at the end of the first reading, and before the second begins.
+    // Called at the end of the first reload, before the second one begins.
     const onIgnored = () => writeFileSync(join(directory, 'quay.io/hosts.toml'), server('new.b'));
     const hosts = createHostsDirectory({ directory, onIgnored });
     await Promise.all([hosts.reload(), hosts.reload()]);

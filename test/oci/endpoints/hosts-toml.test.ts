@@ -8,7 +8,7 @@ function parse(text: string): HostsFile {
   return parseHostsToml(text, { directory: DIRECTORY });
 }
 
-/** A host on one line, and what is said of it. */
+/** Returns each host on one line, with its settings. */
 function lines(text: string): string[] {
   return parse(text).entries.map(({ address, resolvesTags, headers, tls }) =>
     [
@@ -119,12 +119,12 @@ describe('hosts.toml', () => {
       ['https://m.b/v2', 'https://m.b/x/v2', 'itself'],
     ],
     [
-      'a path that is left as it is',
+      'a path that is left unchanged',
       '[host."https://m.b/v2/upstream"]\ncapabilities = ["pull"]\noverride_path = true\n[host."https://n.b"]\noverride_path = true',
       ['https://m.b/v2/upstream digests', 'https://n.b', 'itself'],
     ],
     [
-      'a path under /v2 that is not left as it is',
+      'a path under /v2 that is changed',
       '[host."https://m.b/v2/upstream"]\noverride_path = false',
       ['https://m.b/v2/upstream/v2', 'itself'],
     ],
@@ -133,7 +133,7 @@ describe('hosts.toml', () => {
       '[host."https://m.b"]\ncapabilities = ["PULL", "Resolve", "referrers"]',
       ['https://m.b/v2', 'itself'],
     ],
-    ['no capabilities, which are all', '[host."https://m.b"]\ncapabilities = []', ['https://m.b/v2', 'itself']],
+    ['no capabilities, which means all', '[host."https://m.b"]\ncapabilities = []', ['https://m.b/v2', 'itself']],
     [
       'hosts that may not be pulled from are left out',
       '[host."https://m.b"]\ncapabilities = ["push"]\n[host."https://n.b"]\ncapabilities = ["resolve"]',
@@ -182,7 +182,7 @@ describe('hosts.toml', () => {
     ['server = "m.b"\ncapabilities = ["pull"]\nca = []', []],
   ];
   for (const [text, expected] of warned) {
-    it(`tells of what it ignores in ${JSON.stringify(text)}`, () => {
+    it(`reports what it ignores in ${JSON.stringify(text)}`, () => {
       const { warnings } = parse(text);
       expect(warnings).to.have.length(expected.length);
       for (const [index, pattern] of expected.entries()) expect(warnings[index]).to.match(pattern);
@@ -244,7 +244,7 @@ describe('hosts.toml', () => {
     it(`refuses ${JSON.stringify(text.slice(0, 60))}`, () => expect(() => parse(text)).to.throw(Error, problem));
   }
 
-  it('says what is wrong without what may be secret', () => {
+  it('reports what is wrong without values that may be secret', () => {
     const texts = [
       'server = "https://me:secret@m.b"',
       '[host."https://me:secret@m.b"]',
@@ -262,7 +262,7 @@ describe('hosts.toml', () => {
     }
   });
 
-  it('reads whatever is given, or names what is wrong with it', () => {
+  it('parses any input, or reports what is wrong with it', () => {
     const words = [
       '[',
       ']',
@@ -299,7 +299,7 @@ describe('hosts.toml', () => {
     );
   });
 
-  it('takes a time that is linear in hostile input', () => {
+  it('takes linear time for hostile input', () => {
     const fill = (part: string): string => part.repeat(Math.floor((1024 * 1024 - 20) / part.length));
     const texts = [
       fill('['),

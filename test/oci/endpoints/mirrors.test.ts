@@ -17,7 +17,7 @@ function endpointsOf(image: string, options: Partial<RouteOptions> = {}) {
   return routes.endpointsOf(parseReference(image));
 }
 
-/** An endpoint on one line: the URL of a manifest, the scope, the name for credentials, and what is out of the ordinary. */
+/** An endpoint on one line: the URL of a manifest, the scope, the name for credentials, and every unusual property. */
 function lines(image: string, options: Partial<RouteOptions> = {}): string[] {
   const { repository } = parseReference(image);
   return endpointsOf(image, options).map((endpoint) =>
@@ -36,7 +36,7 @@ function lines(image: string, options: Partial<RouteOptions> = {}): string[] {
 const HUB =
   'https://registry-1.docker.io/v2/library/nginx/manifests/x library/nginx docker.io/library/nginx source registry';
 
-describe('where an image is asked for', () => {
+describe('the endpoints of an image', () => {
   const rows: [what: string, image: string, options: Partial<RouteOptions>, expected: string[]][] = [
     ['Docker Hub, where nothing is configured', 'nginx', {}, [HUB]],
     [
@@ -114,7 +114,7 @@ describe('where an image is asked for', () => {
       ],
     ],
     [
-      'plain http that is asked for needs no word about certificates',
+      'plain http that is configured needs no setting for certificates',
       'quay.io/x',
       { insecure: ['m.local:5000'], mirrors: { 'quay.io': mirror(['http://m.local:5000'], { fallback: false }) } },
       ['http://m.local:5000/v2/x/manifests/x?ns=quay.io x m.local:5000/x mirror configured'],
@@ -213,7 +213,7 @@ describe('where an image is asked for', () => {
     ]);
   });
 
-  it('an insecure registry has the one trust that all of them have', () => {
+  it('an insecure registry has the one trust that all insecure registries share', () => {
     expect(endpointsOf('a.b/x', { insecure: ['a.b'] })[0]?.trust).to.equal(insecureTrust);
   });
 
@@ -230,7 +230,7 @@ describe('where an image is asked for', () => {
   });
 });
 
-describe("where an image is asked for, by containerd's directory", () => {
+describe("the endpoints of an image, by containerd's directory", () => {
   const trust: Trust = { id: 'own', verify: true, plain: false, authorities: ['pem'], clients: [] };
   const implicit: HostEntry<Trust> = { resolvesTags: true, headers: {} };
   const at = (path: string, other: Partial<HostEntry<Trust>> = {}): HostEntry<Trust> => ({
@@ -254,7 +254,7 @@ describe("where an image is asked for, by containerd's directory", () => {
       ],
     ],
     [
-      'a source that only _default stands for is judged as any other',
+      'a source that only _default stands for is judged like any other',
       'quay.io/x',
       hosts([implicit], true),
       ['https://quay.io/v2/x/manifests/x x quay.io/x source registry'],
@@ -276,7 +276,7 @@ describe("where an image is asked for, by containerd's directory", () => {
       ],
     ],
     [
-      'a path that is no /v2 at all, and none',
+      'a path without /v2, and no path',
       'quay.io/x',
       hosts([at('/api'), at('')]),
       [
@@ -285,7 +285,7 @@ describe("where an image is asked for, by containerd's directory", () => {
       ],
     ],
     [
-      'its own word about certificates goes before registries.insecure',
+      'its own setting for certificates has precedence over registries.insecure',
       'quay.io/x',
       { insecure: ['m.b', 'quay.io'], ...hosts([at('/v2', { tls: trust }), at('/v2/q'), implicit]) },
       [
@@ -307,7 +307,7 @@ describe("where an image is asked for, by containerd's directory", () => {
       [HUB.replace(/registry$/, 'configured')],
     ],
     [
-      'the source again, where it may say what a tag stands for only then',
+      'the source again, if only then it may resolve tags',
       'quay.io/x',
       hosts([{ ...home('quay.io'), resolvesTags: false }, { ...home('quay.io'), resolvesTags: false }, implicit]),
       [
@@ -337,13 +337,13 @@ describe("where an image is asked for, by containerd's directory", () => {
       ['https://127.0.0.1:5001/v2/x/manifests/x x 127.0.0.1:5001/x source configured own'],
     ],
     [
-      'localhost in a name is no localhost',
+      'localhost within a name is not localhost',
       'localhost.example.com/x',
       hosts([implicit]),
       ['https://localhost.example.com/v2/x/manifests/x x localhost.example.com/x source configured'],
     ],
     [
-      'localhost that only _default stands for is refused where it is dialled',
+      'localhost that only _default stands for is refused when it is dialled',
       'localhost:5001/x',
       hosts([implicit], true),
       ['https://localhost:5001/v2/x/manifests/x x localhost:5001/x source registry'],
@@ -364,7 +364,7 @@ describe("where an image is asked for, by containerd's directory", () => {
     expect(found.map(({ headers }) => headers)).to.deep.equal([{ 'x-a': '1' }, {}]);
   });
 
-  it('is asked for by the registry as in images', () => {
+  it('are looked up by the registry as images name it', () => {
     const asked: string[] = [];
     const options = {
       hosts(registry: string) {
@@ -456,7 +456,7 @@ describe('an endpoint of registries.mirrors', () => {
     [{ 'quay.io': mirror([], { fallback: false }) }, /^registries\.mirrors\.quay\.io: .* nobody is asked/],
   ];
   for (const [mirrors, problem] of wrong) {
-    it(`is named where it is wrong: ${JSON.stringify(Object.keys(mirrors))} ${problem.source}`, () => {
+    it(`is named if it is wrong: ${JSON.stringify(Object.keys(mirrors))} ${problem.source}`, () => {
       expect(() => createRoutes({ mirrors, insecure: [], hosts: () => undefined })).to.throw(Error, problem);
     });
   }

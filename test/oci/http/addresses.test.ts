@@ -51,7 +51,7 @@ describe('an address', () => {
     });
   }
 
-  it('follows the operator: allow opens, deny wins, metadata stay forbidden, the API server is not asked', () => {
+  it('follows the operator: allow permits, deny wins, metadata stay forbidden, the API server is not asked', () => {
     const addresses = ['10.0.0.1', '10.0.0.2', '9.9.9.9'];
     const own = createAddressJudge({
       allow: ['127.0.0.0/8', '169.254.0.0/16', '10.0.0.1'],
@@ -77,6 +77,6 @@ describe('an address', () => {
   });
 
   for (const text of ['10.0.0.0/33', '10.0.0/8', 'x', '::/129', '10.0.0.0/8/9', '1.2.3.4/', '']) {
-    it(`"${text}" is no CIDR`, () => expect(() => parseCidr(text)).to.throw(/no CIDR/));
+    it(`"${text}" is not a CIDR`, () => expect(() => parseCidr(text)).to.throw(/no CIDR/));
   }
 });

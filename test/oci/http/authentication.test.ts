@@ -12,7 +12,7 @@ const BEARER = 'Bearer realm="https://auth.example.com/token?a=b",service="reg i
 
 type Script = (request: RegistryRequest) => Partial<RegistryResponse> & { json?: unknown; after?: Promise<void> };
 
-/** Both the registry and its token service, in one function; `asked` are the requests as they came. */
+/** The registry and its token service in one function; `asked` are the requests in order. */
 function setup(script: Script, options: { isPublic?: boolean; named?: Record<string, Trust | undefined> } = {}) {
   const asked: RegistryRequest[] = [];
   let time = 0;
@@ -69,7 +69,7 @@ const registry =
         : {};
 
 describe('a challenge', () => {
-  it('for Bearer is answered with a token for our own scope, which is used until it expires', async () => {
+  it("for Bearer is answered with a token for the request's own scope, which is used until it expires", async () => {
     const { ask, asked, paths, advance } = setup(registry(BEARER, { json: { token: 't', expires_in: 100 } }));
     expect(await ask()).to.include({ status: 200 });
     expect(asked[1]?.url.href).to.equal(
@@ -83,13 +83,13 @@ describe('a challenge', () => {
     expect(paths().slice(4)).to.have.length(3);
   });
 
-  it('for Bearer takes the credential to the realm only, with access_token as good as token', async () => {
+  it('for Bearer sends the credential to the realm only; access_token counts as token', async () => {
     const { ask, paths } = setup(registry(BEARER, { json: { access_token: 't' } }));
     await ask({ credential: CREDENTIAL });
     expect(paths()).to.deep.equal(['r.example.com -', `auth.example.com ${BASIC}`, 'r.example.com Bearer t']);
   });
 
-  it('keeps tokens of different credentials and repositories apart', async () => {
+  it('leads to separate tokens for different credentials and repositories', async () => {
     const { ask, paths } = setup(registry(BEARER, { json: { token: 't' } }));
     await ask({ credential: CREDENTIAL });
     await ask();
@@ -104,7 +104,7 @@ describe('a challenge', () => {
     expect(paths()).to.deep.equal(['r.example.com -', 'r.example.com -', `r.example.com ${BASIC}`]);
   });
 
-  it('is answered once: a second 401 stands', async () => {
+  it('is answered once: a second 401 is final', async () => {
     const script: Script = ({ url }) =>
       url.host === 'auth.example.com'
         ? { json: { token: 't' } }
@@ -114,7 +114,7 @@ describe('a challenge', () => {
     expect(asked).to.have.length(3);
   });
 
-  it('to a held token brings one new token', async () => {
+  it('after the use of a remembered token brings one new token', async () => {
     let valid = 't1';
     const script: Script = ({ url, headers }) =>
       url.host === 'auth.example.com'
@@ -207,7 +207,7 @@ describe('a challenge', () => {
       false,
       { policy: 'configured', trust: other },
     ],
-    ['a stranger, to a named one', 'https://named:5000/', {}, true, { policy: 'public' }],
+    ['an unnamed registry, to a named one', 'https://named:5000/', {}, true, { policy: 'public' }],
   ];
   for (const [what, realm, request, isPublic, expected] of towards) {
     it(`of ${what} leads to a token request of policy "${expected.policy}"`, async () => {
@@ -233,7 +233,7 @@ describe('a challenge', () => {
     ['with user information', 'https://me:x@auth.example.com/', {}],
   ];
   for (const [what, realm, request] of refusedRealms) {
-    it(`with a realm ${what} is refused before the credential moves`, async () => {
+    it(`with a realm ${what} is refused before the credential is sent`, async () => {
       const { ask, asked } = setup(registry(`Bearer realm="${realm}"`, { json: { token: 't' } }));
       const error: unknown = await ask({ ...request, credential: CREDENTIAL }).catch((reason: unknown) => reason);
       expect(error).to.include({ code: 'forbidden-address' });
@@ -264,12 +264,12 @@ describe('a challenge', () => {
   const lifetimes: [what: string, answer: object, seconds: number][] = [
     ['no expiry', { token: 't' }, 54],
     ['an expiry', { token: 't', expires_in: 300 }, 270],
-    ['an expiry of nothing', { token: 't', expires_in: 0 }, 54],
-    ['one in the past', { token: 't', expires_in: -5 }, 54],
+    ['an empty expiry', { token: 't', expires_in: 0 }, 54],
+    ['an expiry in the past', { token: 't', expires_in: -5 }, 54],
     ['one as text', { token: 't', expires_in: '300' }, 54],
     ['one of null', { token: 't', expires_in: null }, 54],
-    ['one that never comes', { token: 't', expires_in: 1e300 }, 3240],
-    ['one of half a second', { token: 't', expires_in: 0.5 }, 0.45],
+    ['an expiry that never comes', { token: 't', expires_in: 1e300 }, 3240],
+    ['an expiry of half a second', { token: 't', expires_in: 0.5 }, 0.45],
     ['a time of issue long ago', { token: 't', expires_in: 100, issued_at: '1970-01-01T00:00:00Z' }, 90],
   ];
   for (const [what, json, seconds] of lifetimes) {
@@ -333,7 +333,7 @@ describe('a challenge', () => {
     });
   }
 
-  it('of GHCR, which gives anybody a token, stands refused when the token is', async () => {
+  it('of GHCR, which gives anybody a token, is refused if the token is refused', async () => {
     const script: Script = ({ url }) =>
       url.host === 'auth.example.com'
         ? { json: { token: 'worth-nothing' } }
@@ -363,7 +363,7 @@ describe('an identity token', () => {
   });
 
   for (const status of [400, 401, 404, 405]) {
-    it(`goes by GET where a POST is answered with ${status}, which is remembered`, async () => {
+    it(`is sent by GET if a POST is answered with ${status}, and that is remembered`, async () => {
       const script = registry(ACR, {});
       const { ask, asked } = setup((request) =>
         request.method === 'POST'
@@ -381,7 +381,7 @@ describe('an identity token', () => {
     });
   }
 
-  it('that is wrong does not make a service one of GET', async () => {
+  it('that is wrong does not mark its service as one that only supports GET', async () => {
     const script = registry(ACR, { status: 401 });
     const { ask, asked } = setup(script);
     for (const scope of ['a', 'b']) {
@@ -392,14 +392,14 @@ describe('an identity token', () => {
     expect(asked.map(({ method }) => method)).to.deep.equal(['GET', 'POST', 'GET', 'GET', 'POST', 'GET']);
   });
 
-  it('does not go by GET because the service is away', async () => {
+  it('is not sent by GET because the service is down', async () => {
     const { ask, asked } = setup(registry(ACR, { status: 503 }));
     const error: unknown = await ask({ credential: IDENTITY }).catch((reason: unknown) => reason);
     expect(error).to.include({ code: 'unavailable' });
     expect(asked).to.have.length(2);
   });
 
-  it('is of no use for Basic, unless there is a password too', async () => {
+  it('is not used for Basic, unless there is a password too', async () => {
     const { ask, paths } = setup(registry('Basic realm="x"', {}));
     expect(await ask({ credential: IDENTITY })).to.include({ status: 401 });
     expect(await ask({ credential: { ...IDENTITY, password: 'hunter2' } })).to.include({ status: 200 });
@@ -408,7 +408,7 @@ describe('an identity token', () => {
 });
 
 describe('token requests at once', () => {
-  /** A token service that answers when told. */
+  /** A token service that answers when the test says so. */
   function held() {
     let open = (): void => undefined;
     const after = new Promise<void>((resolve) => {
@@ -419,7 +419,7 @@ describe('token requests at once', () => {
     return { ...setting, tokens, open: () => open() };
   }
 
-  it('for one scope and credential are one', async () => {
+  it('for one scope and credential are merged', async () => {
     const { ask, tokens, open } = held();
     const all = Promise.all(Array.from({ length: 20 }, () => ask({ credential: CREDENTIAL })));
     open();
@@ -427,7 +427,7 @@ describe('token requests at once', () => {
     expect(tokens()).to.have.length(1);
   });
 
-  it('for different scopes, credentials and trusts are several', async () => {
+  it('for different scopes, credentials and trusts are separate', async () => {
     const { ask, tokens, open } = held();
     const trust: Trust = { id: 'x', verify: false, plain: false, authorities: [], clients: [] };
     const all = Promise.all([ask(), ask({ scope: 'x' }), ask({ credential: CREDENTIAL }), ask({ trust })]);
@@ -436,7 +436,7 @@ describe('token requests at once', () => {
     expect(tokens()).to.have.length(4);
   });
 
-  it('go on when one of those who wait goes away', async () => {
+  it('go on when one of the waiting requests leaves', async () => {
     const { ask, tokens, open } = held();
     const leaving = new AbortController();
     const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
@@ -450,7 +450,7 @@ describe('token requests at once', () => {
     expect(tokens()).to.have.length(1);
   });
 
-  it('end when all who wait have gone, and the next one starts anew', async () => {
+  it('end when all waiting requests have left, and the next one starts again', async () => {
     const { ask, tokens, open } = held();
     const leaving = new AbortController();
     const first = ask({ signal: leaving.signal }).catch((reason: unknown) => reason);
@@ -464,7 +464,7 @@ describe('token requests at once', () => {
     expect(tokens()).to.have.length(2);
   });
 
-  it('fail for all, and are made again by the next', async () => {
+  it('fail for all, and are made again by the next request', async () => {
     let status = 503;
     const { ask, asked } = setup((request) =>
       request.url.host === 'auth.example.com' ? { status, json: { token: 't' } } : registry(BEARER, {})(request),

@@ -36,13 +36,13 @@ describe('a WWW-Authenticate header', () => {
     ['realm="x"', [['realm', {}]]],
   ];
   for (const [header, expected] of rows) {
-    it(`reads ${JSON.stringify(header)}`, () => {
+    it(`is parsed: ${JSON.stringify(header)}`, () => {
       const found = parseChallenges(header).map(({ scheme, parameters }) => [scheme, Object.fromEntries(parameters)]);
       expect(found).to.deep.equal(expected);
     });
   }
 
-  it('is read in a time that is linear, and never beyond 8 KiB', () => {
+  it('is parsed in linear time, and never beyond 8 KiB', () => {
     const started = process.hrtime.bigint();
     for (const part of ['a', 'a=', 'a=b,', 'a="', '\\"', ', ', 'Basic ', 'a ='])
       parseChallenges(`Bearer ${part.repeat(1_000_000)}`);
@@ -70,7 +70,7 @@ describe('a realm', () => {
     });
   }
 
-  it('that is no URL is refused every time: URL.canParse changes its mind once it is optimised', () => {
+  it('that is not a URL is refused every time: URL.canParse changes its answer once it is optimised', () => {
     for (let turn = 0; turn < 20_000; turn += 1) {
       expect(() => acceptRealm('https://\u00c3\u0080', { host: 'r.example.com', insecure: false }))
         .to.throw(ImageError)

@@ -38,7 +38,7 @@ describe('a connection to a registry', () => {
     guard = createGuard({
       connectTimeoutMs: 2000,
       now: Date.now,
-      // What the tests connect to is here.
+      // The test servers are on this address.
       allow: ['127.0.0.1'],
       authorities: () => authorities,
       lookup: (name, _options, callback) => {
@@ -88,7 +88,7 @@ describe('a connection to a registry', () => {
       url = `https://registry.example.com:${server.port}/`;
     });
 
-    it('is verified by the authorities of its trust, and of that alone', async () => {
+    it('is verified with the authorities of its trust only', async () => {
       expect(await ask(url, { trust: own })).to.include({ status: 200 });
       const error = await failure(ask(url));
       expect(error).to.include({ code: 'unavailable', endpoint: 'the-registry' });
@@ -102,7 +102,7 @@ describe('a connection to a registry', () => {
       expect(server.asked).to.have.length(1);
     });
 
-    it('is verified by the configured authorities as they are now', async () => {
+    it('is verified with the configured authorities of the moment', async () => {
       authorities = [stranger.certificate, authority.certificate];
       expect(await ask(url)).to.include({ status: 200 });
       expect(await ask(url, { trust: { ...own, id: 'none', authorities: [] } })).to.include({ status: 200 });
@@ -117,7 +117,7 @@ describe('a connection to a registry', () => {
       );
     });
 
-    it('of a hosts.toml names that file as what opens it', async () => {
+    it('of a hosts.toml names that file as the place to allow it', async () => {
       const trust = { ...own, id: 'file', authorities: [], file: '/certs.d/registry.example.com/hosts.toml' };
       expect((await failure(ask(url, { trust }))).message).to.match(
         /; ca in \/certs\.d\/registry\.example\.com\/hosts\.toml names the authority .*, skip_verify = true in \/certs/,
@@ -128,26 +128,26 @@ describe('a connection to a registry', () => {
       );
     });
 
-    it('with a certificate that is over is refused', async () => {
+    it('with an expired certificate is refused', async () => {
       const { certificate, key } = authority.issue('old', ['registry.example.com'], new Date(Date.now() - 1000));
       const old = await start({ cert: certificate, key });
       const error = await failure(ask(`https://registry.example.com:${old.port}/`, { trust: own }));
       expect(error.message).to.match(/\(CERT_HAS_EXPIRED\); registries\.insecure/);
     });
 
-    it('is not verified where the trust says so', async () => {
+    it('is not verified if the trust says so', async () => {
       const trust = { ...own, id: 'skip', authorities: [], verify: false };
       expect(await ask(url, { trust })).to.include({ status: 200 });
       expect(await ask(url, { trust: insecureTrust, policy: 'configured' })).to.include({ status: 200 });
     });
 
-    it('is verified for a host that the operator named otherwise', async () => {
+    it('is verified for a host that the operator named in another way', async () => {
       expect((await failure(ask(url, { policy: 'configured' }))).message).to.match(/certificate/);
     });
   });
 
   describe('without TLS', () => {
-    it('is made only where the trust allows it, or the URL says so', async () => {
+    it('is made only if the trust allows it, or the URL says so', async () => {
       const { host, asked } = await start();
       for (const trust of [undefined, own, { ...insecureTrust, id: 'skip', plain: false }]) {
         const error = await failure(ask(`https://${host}/`, trust === undefined ? {} : { trust }));
@@ -164,8 +164,8 @@ describe('a connection to a registry', () => {
       expect(asked).to.have.length(3);
     });
 
-    describe('or with it, as the registry likes', () => {
-      /** What the registry is at the moment, of what is sent to one port. */
+    describe('or with it, as the registry requires', () => {
+      /** What the registry does at the moment with data on its port. */
       let phase: 'tls' | 'plain' | 'hangs up' | 'hangs up on TLS';
       let plainAnswer: ReturnType<typeof reply>;
       let seen: string[];
@@ -176,7 +176,7 @@ describe('a connection to a registry', () => {
         plainAnswer = reply(200);
         const open = createServer((request, response) => {
           seen.push('http');
-          // As Go's server, to plain http on the port of TLS.
+          // Go's server answers this to plain http on a TLS port.
           const answer =
             phase === 'tls' || phase === 'hangs up on TLS' ? reply(400, { connection: 'close' }) : plainAnswer;
           answer(request, response);
@@ -208,7 +208,7 @@ describe('a connection to a registry', () => {
       afterEach(() => end());
       const insecure = (more: Partial<Trust> = {}) => ask(url, { trust: { ...insecureTrust, ...more } });
 
-      it('is not taken for plain because it was being restarted when it was met', async () => {
+      it('is not chosen because the registry was being restarted at the first request', async () => {
         phase = 'hangs up on TLS';
         const error = await failure(insecure());
         expect(error.message).to.match(/^the-registry hung up early/);
@@ -218,7 +218,7 @@ describe('a connection to a registry', () => {
         expect(seen).to.deep.equal(['http', 'https']);
       });
 
-      it('is asked over TLS when that was put in front of it', async () => {
+      it('is replaced by TLS when the registry gets it', async () => {
         phase = 'plain';
         expect(await insecure()).to.include({ status: 200 });
         phase = 'tls';
@@ -227,7 +227,7 @@ describe('a connection to a registry', () => {
         expect(seen).to.deep.equal(['http', 'http', 'https', 'https']);
       });
 
-      it('is asked over plain http when TLS was taken away from it, and not while it only hangs up', async () => {
+      it('is chosen when the registry loses TLS, but not while it only hangs up', async () => {
         expect(await insecure()).to.include({ status: 200 });
         phase = 'hangs up on TLS';
         await failure(insecure());
@@ -237,7 +237,7 @@ describe('a connection to a registry', () => {
         expect(seen).to.deep.equal(['https', 'http']);
       });
 
-      it('keeps its own 400, which a registry without TLS says of credentials', async () => {
+      it("keeps the registry's own 400, which it answers to wrong credentials", async () => {
         phase = 'plain';
         plainAnswer = reply(400);
         expect(await insecure()).to.include({ status: 400 });
@@ -248,10 +248,10 @@ describe('a connection to a registry', () => {
       });
 
       for (const [what, answer] of Object.entries({
-        'fails, as a proxy does for it': () => reply(503),
+        'fails, as a proxy answers for it': () => reply(503),
         'leads to https': () => reply(301, { location: url.replace(/:\d+/, ':1') }),
       })) {
-        it(`is not remembered as plain by an answer that ${what}`, async () => {
+        it(`is not remembered after an answer that ${what}`, async () => {
           phase = 'plain';
           plainAnswer = answer();
           await insecure().catch(() => undefined);
@@ -262,7 +262,7 @@ describe('a connection to a registry', () => {
         });
       }
 
-      it('is remembered by its trust: another may see another one', async () => {
+      it('is remembered by trust: another one may find something else', async () => {
         phase = 'plain';
         await insecure();
         phase = 'tls';
@@ -273,18 +273,18 @@ describe('a connection to a registry', () => {
     });
   });
 
-  describe('where the registry wants a client certificate', () => {
+  describe('to a registry that requires a client certificate', () => {
     const clients = createAuthority('clients');
     const login = clients.issueClient('controller');
     const mutual: ServerOptions = { ...tls, requestCert: true, ca: clients.certificate };
 
-    it('shows it, the first of several that have the same type of key', async () => {
+    it('shows the certificate, the first of several that have the same type of key', async () => {
       const { port } = await start(mutual);
       const url = `https://registry.example.com:${port}/`;
       expect(await ask(url, { trust: { ...own, clients: [login] } })).to.include({ status: 200 });
       const several = { ...own, id: 'several', clients: [login, stranger.issueClient('x')] };
       expect(await ask(url, { trust: several })).to.include({ status: 200 });
-      // Nobody verifies, and still it is shown.
+      // The server's certificate is not verified, and the client's is still sent.
       const unverified = { ...several, id: 'unverified', verify: false, authorities: [] };
       expect(await ask(url, { trust: unverified })).to.include({ status: 200 });
     });
@@ -294,7 +294,7 @@ describe('a connection to a registry', () => {
       ["another's", { ...own, id: 'other', clients: [stranger.issueClient('x')] }],
     ];
     for (const [what, trust] of rows) {
-      it(`says that it may be wanted, having ${what}`, async () => {
+      it(`reports that it may be required, after ${what}`, async () => {
         const { port, asked } = await start(mutual);
         const error = await failure(ask(`https://registry.example.com:${port}/`, { trust }));
         expect(error).to.include({ code: 'unavailable' });
@@ -304,7 +304,7 @@ describe('a connection to a registry', () => {
     }
 
     for (const code of ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA']) {
-      it(`says so where it is told with ${code}, which is no sign of plain http`, async () => {
+      it(`reports it after ${code}, which does not mean plain http`, async () => {
         const urls: string[] = [];
         const route: Guard['route'] = ({ url }) => {
           urls.push(url.protocol);
@@ -324,14 +324,14 @@ describe('a connection to a registry', () => {
       'is none': { certificate: 'hello', key: login.key },
       'has a key that is none': { certificate: login.certificate, key: 'hello' },
     })) {
-      it(`says that its own ${what}`, async () => {
+      it(`reports that its own ${what}`, async () => {
         const error = await failure(ask('https://registry.example.com/', { trust: { ...own, clients: [client] } }));
         expect(error).to.include({ code: 'unavailable' });
         expect(error.message).to.match(/client certificate or key cannot be used \(ERR_OSSL_/);
       });
     }
 
-    it('does not show it, nor headers of the endpoint, to who that redirects to; its authorities hold there', async () => {
+    it("sends neither it nor headers of the endpoint to a redirect's target; its authorities apply there", async () => {
       const other = await start({ ...mutual, rejectUnauthorized: false });
       let shown = true;
       other.on('/', (request, response) => {
@@ -351,8 +351,8 @@ describe('a connection to a registry', () => {
     });
   });
 
-  describe('carries', () => {
-    it("the endpoint's headers, which are never in the place of our own", async () => {
+  describe('sends', () => {
+    it("the endpoint's headers, which never replace the program's own", async () => {
       const { host, headers } = await start();
       await ask(`http://${host}/`, {
         headers: { Accept: 'a/b', Authorization: 'Bearer ours' },

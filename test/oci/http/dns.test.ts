@@ -4,10 +4,10 @@ import { createDns, libuvThreads } from '../../../src/oci/http/dns.ts';
 
 type Settle = Parameters<LookupFunction>[2];
 
-/** A DNS whose answers and whose time the test gives. */
+/** A DNS server whose answers and whose time the test controls. */
 function startDns(threads: number) {
   const ending = new AbortController();
-  /** Names that hold a thread, and how they are let go. */
+  /** Names that hold a thread, with the function that answers for them. */
   const asked = new Map<string, Settle>();
   const log: string[] = [];
   const timers = new Map<() => void, number>();
@@ -32,7 +32,7 @@ function startDns(threads: number) {
   };
   return {
     asked: log,
-    /** The address, or the code of the failure. */
+    /** Resolves to the address, or to the code of the failure. */
     ask: (name: string): Promise<string> =>
       new Promise((resolve) =>
         lookup(name, { all: true }, (error, addresses) =>
@@ -54,7 +54,7 @@ function startDns(threads: number) {
 }
 
 describe('the DNS', () => {
-  it('is asked once at a time for a name, and all who wait are told', async () => {
+  it('is asked once at a time for a name, and all callers get the answer', async () => {
     const dns = startDns(4);
     const waiting = [dns.ask('a'), dns.ask('a'), dns.ask('a')];
     expect(dns.asked).to.deep.equal(['a']);
@@ -106,7 +106,7 @@ describe('the DNS', () => {
     expect(dns.asked).to.deep.equal(['a']);
   });
 
-  it('keeps half of the threads that libuv has for look-ups free of names that have never resolved', async () => {
+  it("leaves half of libuv's lookup threads free of names that have never resolved", async () => {
     const dns = startDns(8);
     const known = dns.ask('known-1');
     dns.answer('known-1');
@@ -115,7 +115,7 @@ describe('the DNS', () => {
     void dns.ask('known-1');
     expect(dns.asked).to.deep.equal(['known-1', 'dead-1', 'dead-2', 'known-1']);
     dns.answer('known-1');
-    // The callers are told; the threads still hang.
+    // The callers have their answer; the threads still hang.
     dns.advance(5000);
     expect(await Promise.all(dead)).to.deep.equal(Array(3).fill('ETIMEOUT'));
     void dns.ask('dead-4');
@@ -124,7 +124,7 @@ describe('the DNS', () => {
     expect(dns.asked.slice(4)).to.deep.equal(['dead-4']);
   });
 
-  it('is asked for those that wait in their order, and the wait counts', async () => {
+  it('is asked for waiting names in their order, and the wait counts', async () => {
     const dns = startDns(4);
     void dns.ask('dead');
     const first = dns.ask('first');
@@ -139,13 +139,13 @@ describe('the DNS', () => {
     dns.answer('third');
     expect(await third).to.equal('192.0.2.1');
     expect(dns.asked).to.deep.equal(['dead', 'second', 'third']);
-    // It was never asked for, so nothing bad is known of it.
+    // It was never looked up, so nothing bad is known about it.
     const again = dns.ask('first');
     dns.answer('first');
     expect(await again).to.equal('192.0.2.1');
   });
 
-  it('that no longer answers for a name makes that one of those that may not hold all threads', async () => {
+  it('that no longer answers for a name makes that one of the names that may not hold all threads', async () => {
     const dns = startDns(4);
     const good = dns.ask('a');
     dns.answer('a');
@@ -158,7 +158,7 @@ describe('the DNS', () => {
     expect(dns.asked).to.deep.equal(['a', 'a', 'b']);
   });
 
-  it('is waited for no longer when all ends', async () => {
+  it('is not waited for when everything ends', async () => {
     const dns = startDns(4);
     const waiting = [dns.ask('a'), dns.ask('b')];
     dns.end();

@@ -138,7 +138,7 @@ describe('a guarded connection', () => {
       expect(connections).to.equal(3);
     });
 
-    it('is given up when the authorities change, and not when they are read again', async () => {
+    it('is replaced when the authorities change, but not when they are only read again', async () => {
       let authorities: readonly string[] = [];
       guard.destroy();
       start({ authorities: () => [...authorities] });
@@ -146,12 +146,12 @@ describe('a guarded connection', () => {
       await ask(url, { policy: 'configured' });
       expect(connections).to.equal(1);
       authorities = ['another'];
-      // It is no certificate, which OpenSSL finds out only where there is none at all.
+      // The text is not a certificate, and OpenSSL notices that only if there is none at all.
       await ask(url, { policy: 'configured' }).catch(() => undefined);
       await until(async () => (await open()) === connections - 1);
     });
 
-    it('is kept for a bounded number of trusts', async () => {
+    it('is kept for a limited number of trusts', async () => {
       const trusts = Array.from({ length: 80 }, (_, index) => ({ ...insecureTrust, id: String(index) }));
       for (const trust of trusts) expect(await ask(url, { policy: 'configured', trust })).to.equal(200);
       expect(connections).to.equal(80);
@@ -159,7 +159,7 @@ describe('a guarded connection', () => {
       expect(await ask(url, { policy: 'configured', trust: { ...insecureTrust, id: '0' } })).to.equal(200);
     });
 
-    it('that is no longer kept lets what runs on it end', async () => {
+    it('that is no longer kept lets its requests end', async () => {
       const answers: (() => void)[] = [];
       server.removeAllListeners('request');
       server.on('request', (request, response) => {
@@ -175,7 +175,7 @@ describe('a guarded connection', () => {
       expect(await slow).to.equal(200);
     });
 
-    it('ends with the guard, as does what runs on it', async () => {
+    it('ends with the guard, and so do its requests', async () => {
       server.removeAllListeners('request');
       const arrived = new Promise((resolve) => server.on('request', resolve));
       const slow = failure(ask(url, { policy: 'configured' }));

@@ -6,13 +6,13 @@ import { createGuard, type Guard } from '../../../src/oci/http/guard.ts';
 import type { RegistryRequest, RegistryResponse } from '../../../src/oci/http/transport.ts';
 import { reply, startServer } from '../server.ts';
 
-/** What a server does with a request: answers it, or hangs up before the first byte of an answer. */
+/** The server's reaction to a request: it answers, or hangs up before the first byte of an answer. */
 type Turn = 'answers' | 'hangs up';
 
 describe('a connection that is kept', () => {
   let guard: Guard;
   let server: Server;
-  /** What each connection does with its requests, in order of both; beyond that it hangs up. */
+  /** The reactions of each connection to its requests, both in order; after that it hangs up. */
   let script: Turn[][];
   let requests: string[];
   let sockets: Socket[];
@@ -52,7 +52,7 @@ describe('a connection that is kept', () => {
       ...more,
     });
   }
-  /** The answer is there a moment before the connection is idle. */
+  /** The answer arrives a moment before the connection is idle. */
   async function askAndKeep(): Promise<void> {
     await ask();
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
@@ -79,7 +79,7 @@ describe('a connection that is kept', () => {
     expect(requests).to.deep.equal(['0 GET', '0 GET', '1 GET']);
   });
 
-  it('is what matters: a new one that is closed at once is a failure of the host', async () => {
+  it('is the only kind that counts: a new one that is closed at once is a failure of the host', async () => {
     script = [['hangs up'], ['answers']];
     expect(await failure(ask())).to.include({ code: 'unavailable' });
     expect(requests).to.deep.equal(['0 GET']);
@@ -96,7 +96,7 @@ describe('a connection that is kept', () => {
     const closing = await startServer();
     closing.on('/', (request, response) => {
       reply(200, {}, 'ok')(request, response);
-      // The client has the answer, and the connection, before it learns that the latter has ended.
+      // The client has the answer, and has released the connection, before it learns that the connection has ended.
       response.on('finish', () => setImmediate(() => response.socket?.destroy()));
     });
     for (let turn = 0; turn < 60; turn += 1) {

@@ -133,7 +133,7 @@ describe('a request through a proxy', () => {
   });
 
   type Ask = (url: string, more?: Partial<RegistryRequest>) => Promise<RegistryResponse>;
-  /** The proxy knows the names; ours would not resolve. */
+  /** Only the proxy can resolve these names. */
   async function start(
     options: ForwardProxyOptions & { sends?: string; variables?: Record<string, string>; authorities?: string[] } = {},
   ): Promise<Ask> {
@@ -181,7 +181,7 @@ describe('a request through a proxy', () => {
       (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
     );
 
-  it('connects to the name, which nobody else resolves, and speaks TLS with the registry', async () => {
+  it('connects to the name, which only the proxy resolves, and speaks TLS with the registry', async () => {
     const ask = await start();
     expect(await textOf(ask('https://registry.example.com/'))).to.equal('secure');
     expect(await textOf(ask('https://registry.example.com/'))).to.equal('secure');
@@ -194,7 +194,7 @@ describe('a request through a proxy', () => {
     expect(guard?.isPublic('registry.example.com')).to.equal(true);
   });
 
-  it('that is http says to the proxy whom it is for', async () => {
+  it("over plain http tells the proxy the registry's name", async () => {
     const ask = await start({ login: 'user:secret' });
     expect(await textOf(ask('http://registry.example.com:8080/?a=b', { method: 'POST', body: 'x' }))).to.equal('plain');
     expect(proxy?.targets).to.deep.equal(['POST http://registry.example.com:8080/?a=b']);
@@ -203,13 +203,13 @@ describe('a request through a proxy', () => {
     expect(plain.headers[0]).to.not.have.property('proxy-authorization');
   });
 
-  it('is not sent through it where NO_PROXY says so', async () => {
+  it('is not sent through it if NO_PROXY says so', async () => {
     const ask = await start({ variables: { NO_PROXY: '.example.com' } });
     expect(await failure(ask('https://registry.example.com/'))).to.include({ code: 'unavailable' });
     expect(proxy?.targets).to.deep.equal([]);
   });
 
-  it('logs in, and an endpoint cannot say as whom', async () => {
+  it("logs in, and an endpoint's headers cannot change the login", async () => {
     const ask = await start({ login: 'user:secret', sends: 'user:secre' });
     const error = await failure(ask('https://registry.example.com/'));
     expect(error.message)
@@ -233,7 +233,7 @@ describe('a request through a proxy', () => {
         expect(error.message).to.match(problem);
       };
 
-      it('tells of a proxy that wants a login', async () => {
+      it('reports a proxy that requires a login', async () => {
         const ask = await start({ refusal: 407 });
         told(
           await failure(ask(url)),
@@ -241,7 +241,7 @@ describe('a request through a proxy', () => {
         );
       });
 
-      it('tells of a proxy that is not there', async () => {
+      it('reports a proxy that is down', async () => {
         const ask = await start();
         await proxy?.stop();
         told(await failure(ask(url)), /could not be reached \(ECONNREFUSED\)$/);
@@ -250,7 +250,7 @@ describe('a request through a proxy', () => {
     });
   }
 
-  it('tells of a proxy that refuses, or that does not reach the registry', async () => {
+  it('reports a proxy that refuses, or that does not reach the registry', async () => {
     const ask = await start({ refusal: 403 });
     expect((await failure(ask('https://registry.example.com/'))).message).to.match(
       /\(HTTPS_PROXY\) answers 403 Forbidden$/,
@@ -261,7 +261,7 @@ describe('a request through a proxy', () => {
     expect(error.message).to.match(/\(HTTPS_PROXY\) answers 502 Bad Gateway$/);
   });
 
-  it('tells of a proxy that hangs up', async () => {
+  it('reports a proxy that hangs up', async () => {
     const ask = await start({ refusal: 0 });
     expect((await failure(ask('https://registry.example.com/'))).message).to.match(
       /\(HTTPS_PROXY\) opens no connection/,
@@ -275,7 +275,7 @@ describe('a request through a proxy', () => {
     'http://0/',
   ];
   for (const url of forbidden) {
-    it(`to ${url} is refused before the proxy hears of it`, async () => {
+    it(`to ${url} is refused before the proxy gets it`, async () => {
       const ask = await start();
       expect(await failure(ask(url))).to.include({ code: 'forbidden-address' });
       expect(proxy?.targets).to.deep.equal([]);
@@ -300,7 +300,7 @@ describe('a request through a proxy', () => {
     expect(server.asked).to.deep.equal([]);
   });
 
-  it('finds plain http behind it, where that is allowed', async () => {
+  it('finds plain http behind it, if that is allowed', async () => {
     const ask = await start();
     const url = 'https://plain.example.com/';
     expect(await textOf(ask(url, { trust: insecureTrust }))).to.equal('plain');
@@ -314,7 +314,7 @@ describe('a request through a proxy', () => {
     expect(await failure(strict(url))).to.include({ code: 'unavailable' });
   });
 
-  it('speaks TLS with the proxy too, which the configured authorities vouch for', async () => {
+  it('speaks TLS with the proxy too, verified with the configured authorities', async () => {
     const company = createAuthority('company');
     const tls = company.issue('proxy', ['127.0.0.1']);
     const ask = await start({ tls, authorities: [company.certificate] });

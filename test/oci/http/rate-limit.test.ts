@@ -77,12 +77,12 @@ describe("a registry's limit of pulls", () => {
     }
   }
 
-  it('is not reported of blobs, nor of answers that do not tell it', async () => {
+  it('is not reported for blobs, nor for answers without it', async () => {
     expect(await ask('GET', '/v2/library/nginx/blobs/sha256:0', [{ headers: limits(5) }])).to.deep.equal([]);
     expect(await ask('GET', manifest, [{}])).to.deep.equal([]);
   });
 
-  it('is what the registry says, not who it redirects to', async () => {
+  it('is that of the registry, not of a host to which it redirects', async () => {
     const redirect = { status: 307, headers: { ...limits(5), location: 'https://cdn.example.com/manifests/1' } };
     expect(await ask('GET', manifest, [redirect, { headers: limits(9) }])).to.deep.equal([
       { registry: 'docker.io', limit: 100, remaining: 5 },

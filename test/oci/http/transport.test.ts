@@ -59,7 +59,7 @@ describe('a request to a registry', () => {
       (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
     );
 
-  it('falls back to http for an insecure host, says who it is, and asks for no compression', async () => {
+  it('falls back to http for an insecure host, sends its user agent, and asks for no compression', async () => {
     server.on('/', reply(200, { 'x-a': 'b' }, 'hello'));
     const response = await ask('/');
     expect(Buffer.from(response.body).toString()).to.equal('hello');
@@ -82,13 +82,13 @@ describe('a request to a registry', () => {
   });
 
   for (const encoding of ['', ' ', 'identity', 'Identity']) {
-    it(`takes a Content-Encoding of "${encoding}" for none`, async () => {
+    it(`ignores a Content-Encoding of "${encoding}"`, async () => {
       server.on('/', reply(200, { 'content-encoding': encoding }, 'plain'));
       expect(Buffer.from((await ask('/')).body).toString()).to.equal('plain');
     });
   }
 
-  it('refuses a body that says it is too large, and one that is', async () => {
+  it('refuses a body that claims to be too large, and one that is', async () => {
     server.on('/', reply(200, {}, 'x'.repeat(1001)));
     server.on('/stream', (_request, response) => {
       const more = (): void => {
@@ -101,7 +101,7 @@ describe('a request to a registry', () => {
     expect(await failure(ask('/stream'))).to.include({ code: 'too-large' });
   });
 
-  it('ends in time when the body drips, and when nothing answers', async () => {
+  it('ends in time if the body drips, and if nothing answers', async () => {
     const timers: NodeJS.Timeout[] = [];
     server.on('/drip', (_request, response) => {
       response.writeHead(200);
@@ -128,7 +128,7 @@ describe('a request to a registry', () => {
     expect(String(await asking)).to.equal('Error: enough');
   });
 
-  it('says that a body which ends early is unavailable, and nonsense malformed', async () => {
+  it('reports a body that ends early as unavailable, and nonsense as malformed', async () => {
     server.on('/', (_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('x', () => response.destroy());
@@ -138,7 +138,7 @@ describe('a request to a registry', () => {
     expect(await failure(ask('/nonsense'))).to.include({ code: 'malformed' });
   });
 
-  it('says that a closed port is unavailable', async () => {
+  it('reports a closed port as unavailable', async () => {
     await server.stop();
     expect(await failure(ask('/'))).to.include({ code: 'unavailable', temporary: true });
     server = await startServer();
@@ -153,7 +153,7 @@ describe('a request to a registry', () => {
       expect(server.headers[1]).to.include({ authorization: 'Basic x', cookie: 'y' });
     });
 
-    it('does not reach loopback elsewhere, even where the first host may be there', async () => {
+    it('does not reach loopback at another host, even if the first host may be there', async () => {
       server.on('/', reply(302, { location: `http://${other.host}/` }));
       expect(await failure(ask('/'))).to.include({ code: 'forbidden-address' });
       expect(other.asked).to.deep.equal([]);

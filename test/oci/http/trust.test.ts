@@ -10,7 +10,7 @@ const one = createAuthority('one').certificate;
 const two = createAuthority('two').certificate;
 
 describe('a bundle of authorities', () => {
-  it('is split into its certificates, with whatever stands between them', () => {
+  it('is split into its certificates, with any text between them', () => {
     const text = `# Issuer: one\n${one}\n# Issuer: two\r\n-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----\n${two}end`;
     expect(readAuthorities(text)).to.deep.equal([one, two]);
     expect(readAuthorities(one.replaceAll('\n', '\r\n'))).to.deep.equal([one]);
@@ -30,13 +30,13 @@ describe('a bundle of authorities', () => {
 });
 
 describe('the authorities for TLS', () => {
-  it('are not given where the built-in ones are all', () => {
+  it('are not set if only the built-in ones are trusted', () => {
     const authorities = createAuthorities(() => [], undefined);
     expect(authorities()).to.equal(undefined);
     expect(authorities(insecureTrust)).to.equal(undefined);
   });
 
-  it('are the built-in ones, the configured ones as of now, and those of the trust', () => {
+  it('are the built-in ones, the configured ones of the moment, and those of the trust', () => {
     let configured: string[] = [];
     const authorities = createAuthorities(() => configured, undefined);
     configured = [one];
@@ -46,8 +46,8 @@ describe('the authorities for TLS', () => {
     expect(authorities({ ...insecureTrust, authorities: [two] })).to.include.members([one, two]);
   });
 
-  it('are those of NODE_EXTRA_CA_CERTS as well, where that can be read', function () {
-    // What later versions of Node.js answer was settled when the process started.
+  it('include those of NODE_EXTRA_CA_CERTS, if that file can be read', function () {
+    // Later versions of Node.js fix their answer when the process starts.
     if ('getCACertificates' in process.getBuiltinModule('node:tls')) this.skip();
     const directory = mkdtempSync(join(tmpdir(), 'archaware-'));
     const file = join(directory, 'extra.pem');
@@ -61,8 +61,8 @@ describe('the authorities for TLS', () => {
   });
 });
 
-describe('a trust, for strangers', () => {
-  it('is its authorities, and nothing where there are none', () => {
+describe('a trust, for other hosts', () => {
+  it('is its authorities, and undefined if there are none', () => {
     expect(forStrangers(insecureTrust)).to.equal(undefined);
     const clients = [{ certificate: 'C', key: 'K' }];
     const kept = forStrangers({ id: 'a', verify: false, plain: true, authorities: [one], clients });

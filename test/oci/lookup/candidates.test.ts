@@ -32,7 +32,7 @@ describe('the candidates for an image', () => {
     time = 1000;
   });
 
-  it('begin with what last worked for the repository, whatever the tag, and for no other repository', () => {
+  it('begin with the one that last worked for the repository, whatever the tag, and for no other repository', () => {
     const { order, worked } = candidates();
     expect(names(order(place('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['one', 'two', 'nobody']);
     worked(place('r.example.com/a:1'), two);
@@ -42,13 +42,13 @@ describe('the candidates for an image', () => {
     expect(names(order(place('r.example.com/a:1'), [one, two, undefined]))).to.deep.equal(['nobody', 'one', 'two']);
   });
 
-  it('never hold what was not among them', () => {
+  it('never include a credential that was not among them', () => {
     const { order, worked } = candidates();
     worked(place('r.example.com/a:1'), two);
     expect(names(order(place('r.example.com/a:1'), [one]))).to.deep.equal(['one']);
   });
 
-  it('spare for a while what was refused for the repository', () => {
+  it('leave out for a while a credential that was refused for the repository', () => {
     const { refusal, failed, forgive } = candidates();
     failed(place('r.example.com/a:1'), one, error('denied'), 0);
     expect(refusal(place('r.example.com/a:2'), one)).to.include({ code: 'denied' });
@@ -61,13 +61,13 @@ describe('the candidates for an image', () => {
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
-  it('do not spare a credential for which a tag is missing', () => {
+  it('do not leave out a credential for which a tag is missing', () => {
     const { refusal, failed } = candidates();
     failed(place('r.example.com/a:1'), one, error('not-found'), 0);
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
-  it('leave an account alone that has reached its limit, over all repositories of the host', () => {
+  it('pause an account that has reached its limit, over all repositories of the host', () => {
     const { refusal, failed } = candidates();
     failed(place('r.example.com/a:1'), one, error('rate-limited', 60_000), 0);
     expect(refusal(place('r.example.com/b:1'), one)).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
@@ -77,7 +77,7 @@ describe('the candidates for an image', () => {
     expect(refusal(place('r.example.com/b:1'), one)).to.equal(undefined);
   });
 
-  it('leave it alone for ten seconds where nobody said for how long', () => {
+  it('pause it for ten seconds if the registry names no time', () => {
     const { refusal, failed } = candidates();
     failed(place('r.example.com/a:1'), undefined, error('rate-limited'), 0);
     expect(refusal(place('r.example.com/a:1'), undefined)).to.include({ code: 'rate-limited', retryAfterMs: 10_000 });

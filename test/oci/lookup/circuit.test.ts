@@ -12,7 +12,7 @@ describe('the circuit of a host', () => {
     time = 1000;
   });
 
-  it('opens after five failures in a row, for two seconds, and touches no other host', () => {
+  it('opens after five failures in a row, for two seconds, and affects no other host', () => {
     const { settled, refusal, isHealthy } = circuits();
     for (let count = 0; count < 5; count += 1) {
       expect(refusal('a', ALL), `after ${count}`).to.equal(undefined);
@@ -28,12 +28,12 @@ describe('the circuit of a host', () => {
     expect(isHealthy('a')).to.equal(false);
   });
 
-  it('lets one try at a time when it is due, and closes with any answer', () => {
+  it('allows one try at a time when it is due, and closes with any answer', () => {
     const { settled, open, refusal, isHealthy } = circuits();
     for (let count = 0; count < 5; count += 1) settled('a', ALL, error('unavailable'));
     expect(open('a', ALL)).to.include({ code: 'unavailable', retryAfterMs: 2000 });
     time += 2000;
-    // Looking is not trying.
+    // `open` does not count as a try.
     expect(open('a', ALL)).to.equal(undefined);
     expect(refusal('a', ALL)).to.equal(undefined);
     expect(refusal('a', ALL)).to.include({ code: 'unavailable' });
@@ -76,7 +76,7 @@ describe('the circuit of a host', () => {
     });
   }
 
-  it('is not healthy before it has answered', () => {
+  it('is not healthy before the host has answered', () => {
     const { settled, isHealthy } = circuits();
     expect(isHealthy('a')).to.equal(false);
     settled('a', ALL, error('forbidden-address'));

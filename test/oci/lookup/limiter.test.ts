@@ -5,7 +5,7 @@ import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/o
 const MANY = { perNamespace: 1_000, total: 1_000 };
 const never = new AbortController().signal;
 
-/** A limiter whose claims are called `host/namespace`, with a number behind where there are several. */
+/** A limiter whose claims are called `host/namespace`, with a number at the end if there are several. */
 function startWorld(options: Partial<LimiterOptions>) {
   const limiter: Limiter = createLimiter({ perHost: 8, proven: MANY, unproven: { ...MANY, perHost: 2 }, ...options });
   const silent = new Set<string>();
@@ -15,7 +15,7 @@ function startWorld(options: Partial<LimiterOptions>) {
   return {
     limiter,
     silent,
-    /** What has a place that was not given back, in the order in which it got it. */
+    /** The claims that have a place, in the order in which they got it. */
     started,
     ask(name: string, askers?: Askers): Askers {
       const [host = '', namespace = ''] = name.split(/[/#]/);
@@ -26,7 +26,7 @@ function startWorld(options: Partial<LimiterOptions>) {
       });
       return claim.askers;
     },
-    /** Gives the place of one back; the names of those that start for it. */
+    /** Gives the place of a claim back; returns the names of those that start then. */
     async end(name: string): Promise<string[]> {
       const before = started.length;
       releases.get(name)?.();
@@ -43,7 +43,7 @@ function several(count: number, name: (index: number) => string): string[] {
 }
 
 describe('the limiter', () => {
-  it('serves what one namespace wants of one host in order', async () => {
+  it('serves the lookups of one namespace at one host in order', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 1 });
     for (const name of ['a/n#1', 'a/n#2', 'a/n#3']) ask(name);
     await tick();
@@ -53,7 +53,7 @@ describe('the limiter', () => {
     expect(await end('a/n#3')).to.deep.equal([]);
   });
 
-  it('leaves a place of a host to the other namespaces, though what a flood wants there hangs', async () => {
+  it('leaves a place of a host to the other namespaces, even if a flood hangs there', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 3 });
     for (const name of several(12_800, (index) => `hub/flood#${index}`)) ask(name);
     await tick();
@@ -65,7 +65,7 @@ describe('the limiter', () => {
     expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
   });
 
-  it('lets a bystander wait for one turn of the floods of others at its host, and no more', async () => {
+  it('makes another tenant wait for one turn of the floods at its host, and no more', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 2 });
     for (const flood of ['one', 'two']) {
       for (const name of several(6_400, (index) => `hub/${flood}#${index}`)) ask(name);
@@ -79,7 +79,7 @@ describe('the limiter', () => {
     expect(await end('hub/bystander#2')).to.deep.equal(['hub/one#1']);
   });
 
-  it('lets namespaces take turns where all places, or those of unproven hosts, are taken', async () => {
+  it('lets namespaces take turns if all places, or those of unproven hosts, are taken', async () => {
     for (const isSilent of [false, true]) {
       const bounds = { perNamespace: 2, total: 3 };
       const { ask, end, started, silent, tick } = startWorld({ proven: bounds, unproven: { ...bounds, perHost: 1 } });
@@ -107,7 +107,7 @@ describe('the limiter', () => {
     expect(await end('c/n')).to.deep.equal(['b/n#2']);
   });
 
-  it('gives a host that hangs two places of a namespace, and those of no host that answers', async () => {
+  it('gives a host that hangs two places of a namespace, and none of the places for hosts that answer', async () => {
     const { ask, started, silent, tick } = startWorld({
       perHost: 8,
       proven: { perNamespace: 3, total: 3 },
@@ -128,7 +128,7 @@ describe('the limiter', () => {
     ]);
   });
 
-  it('gives all of its places to a host that has just answered, namespace by namespace', async () => {
+  it('gives all places to a host that has just answered, namespace by namespace', async () => {
     const { ask, end, started, silent, tick } = startWorld({ perHost: 6 });
     silent.add('hub');
     for (const name of several(9, (index) => `hub/one#${index}`)) ask(name);
@@ -139,7 +139,7 @@ describe('the limiter', () => {
     expect(await end('hub/one#0')).to.deep.equal(['hub/one#2', 'hub/two#2', 'hub/one#3']);
   });
 
-  it('serves a lookup that several namespaces wait for when the first of them has its turn', async () => {
+  it('serves a lookup for several namespaces when the first of them has its turn', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 1 });
     for (const name of several(100, (index) => `hub/flood#${index}`)) ask(name);
     const shared = ask('hub/flood#shared');
@@ -148,7 +148,7 @@ describe('the limiter', () => {
     shared.join('bystander');
     expect(await end('hub/flood#0')).to.deep.equal(['hub/flood#1']);
     expect(await end('hub/flood#1')).to.deep.equal(['hub/flood#shared']);
-    // Once.
+    // Only once.
     expect(await end('hub/flood#shared')).to.deep.equal(['hub/flood#2']);
     shared.join('third');
     expect(started).to.have.length(4);
@@ -156,7 +156,7 @@ describe('the limiter', () => {
     expect(started).to.have.length(201);
   });
 
-  it('forgets who goes away', async () => {
+  it('forgets claims whose callers have left', async () => {
     const { limiter } = startWorld({ perHost: 1 });
     const claim = () => ({ host: 'a', askers: createAskers('n'), isProven: () => true });
     const release = await limiter.acquire(claim(), never);
@@ -174,7 +174,7 @@ describe('the limiter', () => {
     (await limiter.acquire(claim(), never))();
   });
 
-  it('holds its bounds and serves everybody, whatever the order', async () => {
+  it('holds its limits and serves everybody, whatever the order', async () => {
     const bounds = {
       perHost: 3,
       proven: { perNamespace: 4, total: 6 },

@@ -20,7 +20,7 @@ import {
 const ANYONE: Access = { namespace: 'default', pullSecrets: [], always: false };
 const never = new AbortController().signal;
 
-describe('the look-up over mirrors', () => {
+describe('the lookup over mirrors', () => {
   let source: ScriptedServer;
   let first: ScriptedServer;
   let second: ScriptedServer;
@@ -58,7 +58,7 @@ describe('the look-up over mirrors', () => {
   const have = (server: ScriptedServer, ...platforms: string[]) =>
     server.put('app', 'manifests', indexOf(...platforms), { tag: 'v1' });
 
-  it('asks the first mirror, tells it whose image is meant, and nobody else', async () => {
+  it("asks the first mirror, names the image's registry to it, and asks no other host", async () => {
     have(first, 'linux/amd64');
     start();
     expect(await resolve()).to.deep.include({ source: first.host });
@@ -78,7 +78,7 @@ describe('the look-up over mirrors', () => {
     ['redirects to where it may not', (server) => server.on('*', reply(307, { location: 'http://169.254.169.254/' }))],
   ];
   for (const [what, set] of passes) {
-    it(`goes on to the next where a mirror ${what}, and to the source after the last`, async () => {
+    it(`goes on to the next if a mirror ${what}, and to the source after the last`, async () => {
       await set(first);
       await set(second);
       have(source, 'linux/arm64');
@@ -90,7 +90,7 @@ describe('the look-up over mirrors', () => {
     });
   }
 
-  it('says what the source said, and what the mirrors had said', async () => {
+  it("reports the source's failure, and those of the mirrors", async () => {
     first.on('*', reply(503));
     start();
     const error = await failure();
@@ -100,7 +100,7 @@ describe('the look-up over mirrors', () => {
     );
   });
 
-  it('never asks a source that may not be asked, and takes no mirror at its word that an image does not exist', async () => {
+  it('never asks a source that may not be asked, and does not believe a mirror that an image does not exist', async () => {
     have(source, 'linux/amd64');
     start({ fallback: false });
     const error = await failure();
@@ -115,7 +115,7 @@ describe('the look-up over mirrors', () => {
     expect(await resolve()).to.deep.include({ source: `${first.host}/hub` });
   });
 
-  it('leaves a mirror alone that has failed five times in a row, until it is due', async () => {
+  it('skips a mirror that has failed five times in a row, until it is due', async () => {
     first.on('*', reply(503));
     source.on('*', reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64'))));
     start({ endpoints: [first.host] });
@@ -141,7 +141,7 @@ describe('the look-up over mirrors', () => {
         authorization === '' ? 'nobody' : Buffer.from(authorization.slice(6), 'base64').toString().split(':')[0],
       );
 
-    it("sends a mirror its own, and never the source's", async () => {
+    it("sends a mirror its own credentials, and never the source's", async () => {
       first.on('*', wants('mirror'));
       const operator = async () => [login('mirror', first.host), login('source', source.host)];
       start({}, { operator });
@@ -152,7 +152,7 @@ describe('the look-up over mirrors', () => {
       expect(users(second)).to.deep.equal(['nobody']);
     });
 
-    it("sends a mirror the source's where it is told to", async () => {
+    it("sends a mirror the source's credentials if that is configured", async () => {
       first.on('*', wants('source'));
       start({ credentials: 'source' }, { operator: async () => [login('source', source.host)] });
       expect(await resolve()).to.deep.include({ source: first.host });
@@ -169,7 +169,7 @@ describe('the look-up over mirrors', () => {
       expect(users(source)).to.deep.equal(['third']);
     });
 
-    it('does not try again for a while what was refused', async () => {
+    it('does not try a refused one again for a while', async () => {
       source.on('*', wants('nobody-here'));
       start({ endpoints: [source.host] }, { operator: async () => [login('wrong', source.host)] });
       expect(await failure()).to.include({ code: 'denied' });
@@ -181,7 +181,7 @@ describe('the look-up over mirrors', () => {
       expect(source.headers).to.have.length(2 * tries);
     });
 
-    it('tries it at once when credentials have changed, and tells who waits', async () => {
+    it('tries it at once when credentials have changed, and calls the listeners', async () => {
       source.on('*', wants('right'));
       let user = 'wrong';
       start({ endpoints: [source.host] }, { operator: async () => [login(user, source.host)] });
@@ -196,7 +196,7 @@ describe('the look-up over mirrors', () => {
       expect(harness.resolver.known(`${source.host}/app:v1`, ANYONE)?.platforms).to.have.length(1);
     });
 
-    it('asks nobody anonymously for what is private', async () => {
+    it('makes no anonymous request for a private image', async () => {
       have(source, 'linux/amd64');
       start({ endpoints: [source.host] }, { isPrivate: (name) => name === `${source.host}/app` });
       const error = await failure();
@@ -207,7 +207,7 @@ describe('the look-up over mirrors', () => {
       expect(source.asked).to.have.length(1);
     });
 
-    it('asks for what is private with a credential from the first request on, by the challenge at the root', async () => {
+    it('requests a private image with a credential from the first request on, by the challenge at the root', async () => {
       have(source, 'linux/amd64');
       const own = { isPrivate: () => true, operator: async () => [login('ops', source.host)] };
       start({ endpoints: [source.host] }, own);
@@ -217,7 +217,7 @@ describe('the look-up over mirrors', () => {
       expect(users(source)).to.deep.equal(['nobody', 'ops']);
     });
 
-    it('asks for what is private with a credential also where the root wants none', async () => {
+    it('requests a private image with a credential even if the root requires none', async () => {
       have(source, 'linux/amd64');
       const own = { isPrivate: () => true, operator: async () => [login('ops', source.host)] };
       start({ endpoints: [source.host] }, own);
@@ -226,7 +226,7 @@ describe('the look-up over mirrors', () => {
       expect(users(source)).to.deep.equal(['nobody', 'ops']);
     });
 
-    it("answers everybody from what the operator's found out, and a pod's own only its equals", async () => {
+    it("gives everybody the answers of the operator's credential, but those of a pod's only to holders of the same one", async () => {
       source.on('*', wants('pod'));
       const pod: Access = { ...ANYONE, pullSecrets: ['own'] };
       const data = { auths: { [source.host]: { username: 'pod', password: 'secret' } } };
@@ -248,7 +248,7 @@ describe('the look-up over mirrors', () => {
   });
 
   describe('of a registry that limits requests', () => {
-    it('waits for as long as it was told, and then goes on', async () => {
+    it('pauses for as long as the registry asks, and then goes on', async () => {
       source.on('*', reply(429, { 'retry-after': '60' }));
       start({ endpoints: [source.host] });
       expect(await failure('app:v1')).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
@@ -259,7 +259,7 @@ describe('the look-up over mirrors', () => {
       await resolve('other:v1');
     });
 
-    it('is due again when the pause is over, however often it came too early', async () => {
+    it('is due again when the pause is over, however often it was asked too early', async () => {
       source.on('*', reply(429, { 'retry-after': '60' }));
       start({ endpoints: [source.host] });
       for (let index = 0; index < 8; index += 1) await failure();
@@ -268,7 +268,7 @@ describe('the look-up over mirrors', () => {
     });
   });
 
-  it('asks for a manifest once, though its config blob is refused for the time being', async () => {
+  it('requests a manifest once, even if its config blob is refused for the moment', async () => {
     putImage(source, 'one', 'arm64', 'v1');
     const blob = `/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`;
     source.on(blob, reply(429, { 'retry-after': '5' }));
@@ -284,7 +284,7 @@ describe('the look-up over mirrors', () => {
     ]);
   });
 
-  describe('of an index of which a registry lacks some', () => {
+  describe('of an index of which a registry lacks a part', () => {
     const put = (server: ScriptedServer, repository: string, children: readonly string[]) => {
       const digests = ['amd64', 'arm64'].map((architecture) => {
         if (children.includes(architecture)) return putImage(server, repository, architecture);
@@ -298,7 +298,7 @@ describe('the look-up over mirrors', () => {
       return platforms.map(({ architecture }) => architecture);
     };
 
-    it('does not take what one lacks for what the digest stands for', async () => {
+    it('does not remember a partial answer for the digest', async () => {
       put(first, 'evil', ['arm64']);
       put(source, 'good', ['amd64', 'arm64']);
       start({ endpoints: [source.host] });
@@ -306,7 +306,7 @@ describe('the look-up over mirrors', () => {
       expect(await names(`${source.host}/good:v1`)).to.deep.equal(['amd64', 'arm64']);
     });
 
-    it('goes on to the next where a mirror lacks it', async () => {
+    it('goes on to the next if a mirror lacks it', async () => {
       put(first, 'app', ['arm64']);
       put(source, 'app', ['amd64', 'arm64']);
       start({ endpoints: [first.host] });
@@ -314,7 +314,7 @@ describe('the look-up over mirrors', () => {
     });
   });
 
-  it('asks for the manifest again where its config blob was not to be had and the tag may have been mended', async () => {
+  it('requests the manifest again if its config blob was missing and the tag may have been pushed again', async () => {
     putImage(source, 'one', 'arm64', 'v1');
     source.on(`/v2/one/blobs/${sha256(JSON.stringify({ architecture: 'arm64', os: 'linux' }))}`, reply(500));
     start({ endpoints: [source.host] });
@@ -323,25 +323,25 @@ describe('the look-up over mirrors', () => {
     expect((await resolve('one:v1')).platforms).to.deep.equal([{ os: 'linux', architecture: 'amd64' }]);
   });
 
-  it('counts places by the host that is asked, not by the first of the image', async () => {
+  it('counts places by the host that is asked, not by the first host of the image', async () => {
     for (const server of [first, second]) server.on('*', reply(404));
     source.on('*', () => undefined);
     start({ endpoints: [first.host] }, { maxInFlight: 3 });
     for (let index = 0; index < 20; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
-    // Two of one namespace, as the source has not answered yet.
+    // Two of one namespace, because the source has not answered yet.
     await until(() => source.asked.length === 2 && first.asked.length === 20);
     first.put('ready', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
     expect((await resolve('ready:v1')).source).to.equal(first.host);
     expect(source.asked).to.have.length(2);
   });
 
-  it('fails a look-up whose pull secrets cannot be read in time', async () => {
+  it('fails a lookup whose pull secrets cannot be read in time', async () => {
     const pullSecrets = () => new Promise<never>(() => undefined);
     start({ endpoints: [source.host] }, { pullSecrets, timeoutMs: 100 });
     expect(await failure('app:v1', { ...ANYONE, pullSecrets: ['slow'] })).to.include({ code: 'unavailable' });
   });
 
-  it('is due again at once where credentials changed while it ran', async () => {
+  it('is due again at once if credentials changed while it ran', async () => {
     let answer: (() => void) | undefined;
     source.on('*', (request, response) => {
       answer = () => reply(403)(request, response);
@@ -355,7 +355,7 @@ describe('the look-up over mirrors', () => {
     expect(harness.resolver.failure(`${source.host}/app:v1`, ANYONE)?.retryAt).to.equal(1_000_000);
   });
 
-  it('does not let hosts that never answer hold up one that does', async () => {
+  it('does not let hosts that never answer delay one that does', async () => {
     for (const server of [first, second]) server.on('*', () => undefined);
     have(source, 'linux/amd64');
     start({ endpoints: [source.host] }, { maxInFlight: 64 });

@@ -20,7 +20,7 @@ describe('the start of lookups', () => {
           return new Promise((resolve, reject) => ends.set(key, (succeeds) => (succeeds ? resolve(key) : reject(key))));
         });
       },
-      /** Ends one; what starts for it. */
+      /** Ends one lookup; returns those that start then. */
       async end(key: string, succeeds = true): Promise<string[]> {
         const before = started.length;
         ends.get(key)?.(succeeds);
@@ -31,7 +31,7 @@ describe('the start of lookups', () => {
     };
   }
 
-  it('is at once as far as the bounds go, and then as others end, well or not', async () => {
+  it('is immediate up to the limits, and later as others end, successful or not', async () => {
     const { starts, started, add, end, has } = create(9, 2);
     for (const key of ['n/h/1', 'n/h/2', 'n/h/3', 'n/h/4']) add(key);
     expect(started).to.deep.equal(['n/h/1', 'n/h/2']);
@@ -42,7 +42,7 @@ describe('the start of lookups', () => {
     expect([starts.size, has('n/h/4')]).to.deep.equal([0, false]);
   });
 
-  it('goes from host to host, and is no matter of another namespace', async () => {
+  it('goes from host to host, and does not affect another namespace', async () => {
     const { started, add, end } = create(3, 2);
     for (let index = 0; index < 100; index += 1) add(`n/hangs/${index}`);
     for (const key of ['n/good/1', 'n/good/2', 'n/new/1', 'other/hangs/1']) add(key);
@@ -52,7 +52,7 @@ describe('the start of lookups', () => {
     expect(await end('n/hangs/0')).to.deep.equal(['n/hangs/2']);
   });
 
-  it('passes over what is not wanted any more', async () => {
+  it('skips lookups that are not wanted any more', async () => {
     const { starts, add, end, unwanted } = create(1, 1);
     for (const key of ['n/h/1', 'n/h/2', 'n/h/3', 'n/h/4']) add(key);
     for (const key of ['n/h/2', 'n/h/3']) unwanted.add(key);
@@ -64,7 +64,7 @@ describe('the start of lookups', () => {
     expect(starts.size).to.equal(0);
   });
 
-  it('starts everything in the end', async () => {
+  it('happens for everything in the end', async () => {
     const { starts, started, add, end } = create(5, 2);
     for (let index = 0; index < 500; index += 1) add(`n${index % 3}/h${index % 7}/${index}`);
     for (let next = 0; next < started.length; next += 1) await end(started[next] ?? '', next % 2 === 0);
