@@ -17,7 +17,7 @@ import { alternatives, setsOf, waysTo } from './ways.ts';
 
 type Told = Omit<Explanation, 'advice'>;
 
-/** What somebody can do who wants the pod to run: concrete steps, the nearest first. Empty where nothing is wrong. */
+/** Returns concrete steps that let the pod run, the easiest first. Empty if nothing is wrong. */
 export function advise(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
   const { state } = told.pod;
   if (state === 'finished' || state === 'deleting') return [];
@@ -46,7 +46,7 @@ function adviseBound(input: ExplainInput, told: Told, evidence: ExplainEvidence)
   }
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
-  // Another one would be no better off: it comes back, or fits nowhere.
+  // Without other steps first, a new pod would come back to this node or fit nowhere.
   const instead = poolsFor(input, told, evidence).canGrow ? [] : adviseNodes(input, told, evidence);
   const step = instead.length > 0 ? instead.join(', ') : again;
   if (wrongPlace !== undefined) return [noteOf(wrongPlace, { name, architecture }, step)];
@@ -61,7 +61,10 @@ function adviseBound(input: ExplainInput, told: Told, evidence: ExplainEvidence)
   return told.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
 }
 
-/** What `run` says in its Event, with a step instead of what it did. An image that has the platform is what lies then. */
+/**
+ * Returns the text of the controller's Event with a step instead of an outcome. If the image claims the platform, the step is about
+ * the image.
+ */
 function noteOf(
   place: WrongPlace,
   node: { readonly name: string; readonly architecture: string },
@@ -158,7 +161,7 @@ function advisePlaced({ applied, workload }: ExplainInput, { decision, toleratio
   return [`run writes the tolerations that are missing: ${isUp}`];
 }
 
-/** A pod that admission passed over has no affinity, and cannot get any. */
+/** Advises on a pod that did not pass admission: it has no affinity, and cannot get any later. */
 function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvidence): string[] {
   if (!isLate) return [];
   const again =
@@ -166,7 +169,7 @@ function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvid
   return [`admission passed it over, and it is too late for affinity: ${again}`];
 }
 
-/** What it takes for one more node to be fit, where none is. */
+/** Advises on a pod that fits no node: what would make one fit. */
 function adviseNodes(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
   const { narrowed, settings, clusterArchitectures, obstacles, demands, clash } = evidence;
   if (clash !== undefined) {
@@ -187,7 +190,7 @@ function adviseNodes(input: ExplainInput, told: Told, evidence: ExplainEvidence)
   const around = able
     .filter(({ left }) => left.length === easiest && !(pools.canGrow && isKeptOffByOthers(left, settings)))
     .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
-  // It asks for nodes that would take it, were it not for its images.
+  // The pod's selectors name nodes that would take it if its images ran there.
   const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
   const isKeptOff = isOurTaint(settings.taints);
   const others = groups.filter(({ group, left }) => isPinned && !isIn(group, told) && left.every(isKeptOff));
@@ -204,7 +207,7 @@ function poolsFor({ nodes, nodePools }: ExplainInput, { decision }: Told, { sett
   return adviseOnPools(nodes, nodePools, decision.architectures, settings);
 }
 
-/** Whether a group of nodes is of the architectures that were decided on. */
+/** Whether a group of nodes has one of the decided architectures. */
 export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<Told, 'decision'>): boolean {
   return decision.architectures === undefined || decision.architectures.includes(architecture);
 }
@@ -234,7 +237,7 @@ function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands)
   }
 }
 
-/** Labels that somebody may set are worth setting; those that state facts are not to be changed, so the pod is. */
+/** Advises to label the node, or to change the pod if the label states a fact that nobody should change. */
 function stepTowards(demands: Demands, { names, labels }: ExplainedNodes): string {
   const unmet = unmetBy(demands, { labels, name: names[0] ?? '' });
   const texts = unmet.map(({ text }) => text).join('; ');

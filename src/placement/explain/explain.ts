@@ -20,7 +20,7 @@ import { explainImage } from './image.ts';
 import type { ExplainedDecision, ExplainInput, Findings, LookupResult, NarrowedImage } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
 
-/** The images that take a registry to be decided on: what to look up before {@link explainPlacement}. */
+/** Returns the images that must be looked up in registries before {@link explainPlacement}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {
   const asked: PodImage[] = [];
   const settings = settingsOf(input);
@@ -37,7 +37,7 @@ export function imagesToAsk(input: ExplainInput): PodImage[] {
   return asked;
 }
 
-/** Tells why a pod is placed as it is. */
+/** Explains the decision for a pod. */
 export function explainPlacement(input: ExplainInput, findings: Findings): Explanation {
   const { workload, namespace } = input;
   const { template } = workload;
@@ -103,12 +103,12 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   };
 }
 
-/** Whether anything about its images is said: a bound pod of a DaemonSet is not decided on, but it may be on a wrong node. */
+/** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */
 function isLookedAt({ workload: { pod } }: ExplainInput, skipped: SkipReason | undefined): boolean {
   return skipped === undefined || (skipped === 'daemon-pod' && pod?.broken !== undefined);
 }
 
-/** What it asks of nodes. The node of a bound pod is the scheduler's choice: it might be another one next time. */
+/** Returns the pod's demands on nodes. The node that the scheduler chose is left out: next time it may be another one. */
 function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainInput): Demands {
   return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
 }
@@ -144,7 +144,7 @@ function decisionInput(
   };
 }
 
-/** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
+/** Turns a lookup into an answer. An image that was not looked up is `pending`: no platforms would mean that it runs nowhere. */
 function answerFrom(lookup: LookupResult | undefined, sinceMs: number): ImageAnswer {
   if (lookup === undefined) return { kind: 'pending' };
   if (!('error' in lookup)) return { kind: 'known', ...lookup };
@@ -177,7 +177,7 @@ function stepsOf(
   }));
 }
 
-/** As the loop for wrong nodes sees it. */
+/** Judges the pod as the wrong-node controller does. */
 function wrongPlaceOf(
   { workload: { pod }, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
@@ -187,16 +187,19 @@ function wrongPlaceOf(
   const architecture = node && nodeArchitecture(node);
   const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
   if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
-  // Answers are kept by the template's images, not by those that were read once more with the pod.
+  // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
   const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
   return wrongPlace(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
-/** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */
+/**
+ * Returns the groups of nodes for the output, and what keeps the pod off each group even with the decision's tolerations and
+ * affinity.
+ */
 function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
   const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
   const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
-  /** What is known already may rule an architecture out; only everything together can let it in. */
+  /** The known images are enough to rule an architecture out. All images must be known to let it in. */
   const runsOn = (architecture: string | undefined) => {
     if (common === undefined || architecture === undefined) return undefined;
     return common.includes(architecture) ? isSure || undefined : false;
@@ -254,6 +257,6 @@ function explainDecision(
     reason: decisionNote(decision, os, schedulable),
     ...(decision.kind === 'place' ? { architectures: decision.architectures, basis: decision.basis } : {}),
   });
-  // With `images.unresolvable: wait` it never comes to anything else.
+  // With `images.unresolvable: wait` the decision stays `wait`.
   return { ...tell(outcome), ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: tell(later) }) };
 }

@@ -5,7 +5,7 @@ import type { PodImage } from '../objects/image.ts';
 import type { ExplainedImage } from './explanation.ts';
 import type { Findings, NarrowedImage } from './input.ts';
 
-/** What there is to say about one of a template's images; `narrowed`: what they say of the set, where they were looked at. */
+/** Explains one of a template's images. `narrowed`: how the images narrow the architectures; empty if they were not examined. */
 export function explainImage(
   image: PodImage,
   narrowed: readonly NarrowedImage[],
