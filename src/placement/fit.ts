@@ -82,8 +82,8 @@ export function obstaclesTo(
   if (demands.nodeName !== undefined && demands.nodeName !== node.name) obstacles.push({ kind: 'node-name' });
   for (const taint of repellingTaints(node)) {
     // A cordoned node has this taint too. The obstacle `unschedulable` already says so.
-    const told = cordoned && taint.key === UNSCHEDULABLE.key;
-    if (!told && !isTolerated(taint)) obstacles.push({ kind: 'taint', taint });
+    const isReported = cordoned && taint.key === UNSCHEDULABLE.key;
+    if (!isReported && !isTolerated(taint)) obstacles.push({ kind: 'taint', taint });
   }
   if (!matchesAffinity(demands, node)) obstacles.push({ kind: 'affinity' });
   return obstacles;

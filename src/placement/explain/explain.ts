@@ -93,7 +93,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
       ...stale.map((toleration) => ({ ...toleration, present: true, stale: true as const })),
     ],
     ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
-    nodes: nodes.map(({ told }) => told),
+    nodes: nodes.map(({ shown }) => shown),
   };
   const blocked = whyBlocked(explanation, evidence);
   return {
@@ -113,12 +113,16 @@ function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainIn
   return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
 }
 
-function whyBlocked(told: Omit<Explanation, 'advice'>, { clash, obstacles }: ExplainEvidence): string | undefined {
-  if (told.decision.kind !== 'place') return undefined;
+function whyBlocked(
+  explanation: Omit<Explanation, 'advice'>,
+  { clash, obstacles }: ExplainEvidence,
+): string | undefined {
+  if (explanation.decision.kind !== 'place') return undefined;
   if (clash !== undefined) return `${clash.wish}: no node fits`;
-  const waits = told.pod.state === 'pending' || told.pod.state === 'gated' || told.pod.state === 'not-applied';
-  if (!waits || told.nodes.length === 0) return undefined;
-  const isFit = told.nodes.some((group, index) => isIn(group, told) && obstacles[index]?.length === 0);
+  const waits =
+    explanation.pod.state === 'pending' || explanation.pod.state === 'gated' || explanation.pod.state === 'not-applied';
+  if (!waits || explanation.nodes.length === 0) return undefined;
+  const isFit = explanation.nodes.some((group, index) => isIn(group, explanation) && obstacles[index]?.length === 0);
   return isFit ? undefined : 'no node fits';
 }
 
@@ -209,7 +213,7 @@ function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, nar
     const reasons = obstaclesTo(demands, example).map(obstacleText);
     const left = obstaclesTo(placed, example);
     const runs = runsOn(architecture);
-    const told: ExplainedNodes = {
+    const shown: ExplainedNodes = {
       ...(architecture === undefined ? {} : { architecture }),
       ...seen,
       taints: taints.map(taintText),
@@ -218,7 +222,7 @@ function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, nar
       reasons,
       placed: { fits: left.length === 0, reasons: left.map(obstacleText) },
     };
-    return { told, left };
+    return { shown, left };
   });
 }
 
@@ -252,11 +256,14 @@ function explainDecision(
   { schedulable }: Settings,
 ): ExplainedDecision {
   if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome) };
-  const tell = (decision: Decision): ExplainedDecision => ({
+  const describe = (decision: Decision): ExplainedDecision => ({
     kind: decision.kind,
     reason: decisionNote(decision, os, schedulable),
     ...(decision.kind === 'place' ? { architectures: decision.architectures, basis: decision.basis } : {}),
   });
   // With `images.unresolvable: wait` the decision stays `wait`.
-  return { ...tell(outcome), ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: tell(later) }) };
+  return {
+    ...describe(outcome),
+    ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: describe(later) }),
+  };
 }
