@@ -12,17 +12,20 @@ import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
 
-/** Reports an object's troubles, each once, and again from time to time while they last. What no Event was made of is reported at the next chance. */
+/**
+ * Writes Events about an object's problems: each problem once, and again every half hour while it lasts. An Event that could not
+ * be written is tried again at the next call.
+ */
 export type Announcer = {
   tell(key: string, occurrence: Occurrence): void;
-  /** The object is gone or has no troubles any more. */
+  /** Call it when the object is gone or has no problems any more. */
   forget(key: string): void;
 };
 
-/** Events expire after an hour by default: what still holds is told again before that. */
+/** Events expire after an hour by default, so a problem that lasts is reported again before that. */
 const RETELL_MS = 30 * 60_000;
 
-/** Creates the announcer. */
+/** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
   const told = new Map<string, Map<string, number>>();
   return {
@@ -42,10 +45,10 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
 
 const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 
-/** So many of an object's images that cannot be resolved have an Event; the others have one when these are resolved. */
+/** How many of an object's unresolvable images get an Event. The others get one when these are resolved. */
 const MOST_FAILED = 8;
 
-/** Says what an operator should know about a decision. */
+/** Writes the Events for a decision. */
 export function announce(
   key: string,
   regarding: Regarding,
@@ -102,7 +105,7 @@ export function announce(
   }
 }
 
-/** Reports the preferences of a pod and of its namespace that cannot be read, and so are passed over. */
+/** Writes Events for invalid preferences of a pod and of its namespace, which are ignored. */
 export function announcePreferred(
   key: string,
   regarding: Regarding,
@@ -122,7 +125,7 @@ export function announcePreferred(
   }
 }
 
-/** Tells that a pod was released with less than its placing, as the API server refuses the rest. */
+/** Writes the Event for a pod that was released without its affinity or its tolerations because the API server refuses them. */
 export function announceRefusal(
   key: string,
   regarding: Regarding,
@@ -135,10 +138,10 @@ export function announceRefusal(
   announcer.tell(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
 }
 
-/** So many unusable pull secrets are named in one Event. */
+/** How many unusable pull secrets one Event names. */
 const MOST_NAMED = 3;
 
-/** Says which pull secrets of an object are passed over, in one Event. */
+/** Writes one Event for all pull secrets of an object that cannot be used. */
 export function announceSecrets(
   key: string,
   regarding: Regarding,

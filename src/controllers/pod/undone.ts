@@ -7,16 +7,18 @@ import type { PlacementState } from '../placement-state.ts';
 import { shows } from './basis.ts';
 import { regardingPod } from './release.ts';
 
-/** Notices when what was written to a pod is not there: another webhook took it out of the very same write, or later. */
+/**
+ * Notices when tolerations that were written to a pod are not there: another webhook removed them, from the same write or later.
+ */
 export type Undone = {
-  /** Milliseconds to leave the pod alone before `wanted` is written again; 0: write. */
+  /** Returns the milliseconds to wait before `wanted` is written again; 0: write. */
   check(key: string, pod: Pod, state: PlacementState | undefined, wanted: readonly Toleration[]): number;
   forget(key: string): void;
-  /** Pods that are left alone at this moment. */
+  /** Counts the pods that are left alone now. */
   count(): number;
 };
 
-/** Creates the memory of it. The Event `WriteContested` says when it happens again and again. */
+/** Creates an empty memory. It writes the Event `WriteContested` when this happens repeatedly. */
 export function createUndone({ announcer, clock }: { announcer: Announcer; clock: Clock }): Undone {
   const contention = createContention(clock);
   return {
