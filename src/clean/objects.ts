@@ -74,8 +74,8 @@ function changePods(
       const pod = await options.client.request('get', pathOf(target), { signal: options.signal });
       return isObject(pod) ? pod : {};
     };
-    const settled = async () => settle(options, target, await get(), get, patchFor);
-    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, settled));
+    const write = async () => writeUntilClean(options, target, await get(), get, patchFor);
+    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, write));
   });
 }
 
@@ -83,12 +83,12 @@ function changePods(
 export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Promise<void> {
   return each(nodes, async (node) => {
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
-    const settled = () =>
-      settle(options, target, node, readNode, (now) => {
+    const write = () =>
+      writeUntilClean(options, target, node, readNode, (now) => {
         const decision = cleanNode(now, options.taints);
         return decision.kind === 'set' ? nodePatch(now, decision) : undefined;
       });
-    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, settled));
+    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, write));
   });
 }
 
@@ -97,18 +97,18 @@ export function restoreDaemonSets(options: StepOptions, daemonSets: readonly Dae
   return each(daemonSets, async (daemonSet) => {
     const { namespace, name } = daemonSet;
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
-    const settled = () =>
-      settle(options, target, daemonSet, readDaemonSet, (now) => {
+    const write = () =>
+      writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
         const decision = cleanTemplate(now);
         return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
       });
     const item = { kind: 'DaemonSet', namespace, name };
-    note(options, 'daemonSets', item, await reasonWhyNot(options.signal, settled));
+    note(options, 'daemonSets', item, await reasonWhyNot(options.signal, write));
   });
 }
 
 /** Writes until the object is clean. Returns why it is not. */
-async function settle<T>(
+async function writeUntilClean<T>(
   { client, write, signal }: StepOptions,
   target: Parameters<Writer>[0],
   first: T,
