@@ -58,7 +58,7 @@ export type Loops = {
   /** Works until `signal` aborts, then finishes the work under way. `kill` aborts that work too. */
   run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
   /** Queues the objects that wait for an image, after its lookup has ended. */
-  imageSettled(canonical: string): void;
+  lookupEnded(canonical: string): void;
   /** Queues everything that may be decided differently after a change of the settings or of the registries. */
   settingsChanged(): void;
   /** Queues every node. */
@@ -240,10 +240,10 @@ export function createLoops(options: LoopsOptions): Loops {
   return {
     podStates: pod.states,
     daemonSetStates: daemonSet.states,
-    imageSettled(canonical) {
-      for (const { key, inMs } of pod.imageSettled(canonical)) podLoop.enqueueAfter(key, inMs);
-      for (const { key, inMs } of daemonSet.imageSettled(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
-      wrongNodes?.imageSettled(canonical);
+    lookupEnded(canonical) {
+      for (const { key, inMs } of pod.lookupEnded(canonical)) podLoop.enqueueAfter(key, inMs);
+      for (const { key, inMs } of daemonSet.lookupEnded(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
+      wrongNodes?.lookupEnded(canonical);
     },
     settingsChanged() {
       enqueueWorkloads();

@@ -16,7 +16,7 @@ export type WrongNodes = {
   daemonSetDecided(key: string): void;
   /** Call it when a node's architecture (`architectureChanged`) or its taints changed. Evictions may wait for a taint. */
   nodeChanged(name: string, architectureChanged: boolean): void;
-  imageSettled(canonical: string): void;
+  lookupEnded(canonical: string): void;
   settingsChanged(): void;
 };
 
@@ -35,8 +35,8 @@ export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Re
     daemonSetDecided: (key) => look(wrongNode.podsOf(key)),
     nodeChanged: (name, architectureChanged) =>
       look(architectureChanged ? wrongNode.podsOn(name) : wrongNode.found(name)),
-    imageSettled(canonical) {
-      for (const { key, inMs } of wrongNode.imageSettled(canonical)) {
+    lookupEnded(canonical) {
+      for (const { key, inMs } of wrongNode.lookupEnded(canonical)) {
         if (wrongNode.suspects(key)) controller.enqueueAfter(key, inMs);
       }
     },

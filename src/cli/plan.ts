@@ -85,7 +85,7 @@ export async function plan(context: Context): Promise<number> {
         if (outcome === 'error') failure ??= error;
       },
     });
-    resolver.onSettled(loops.imageSettled);
+    resolver.onSettled(loops.lookupEnded);
     const watching = watches.run(over);
     await Promise.race([watches.whenSynced(), watching]);
     const running = loops.run(over, over);

@@ -11,7 +11,7 @@ export type Waiting = {
    * Returns the objects that wait for an image whose lookup has ended. Each decision examines all images of an object, so an
    * object that waits for many images is queued at the last answer, and at most once a second before that.
    */
-  settled(image: string): readonly Due[];
+  lookupEnded(image: string): readonly Due[];
 };
 
 /** An object that waits for at most this many images is queued at each answer. */
@@ -47,7 +47,7 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
         byImage.set(image, keys);
       }
     },
-    settled(image) {
+    lookupEnded(image) {
       const due: Due[] = [];
       for (const key of byImage.get(image) ?? []) {
         const entry = byKey.get(key);

@@ -65,7 +65,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   const images = createImageSource(resolver, clock, () => undefined);
   const settings = toSettings(config);
   let loops: Loops | undefined;
-  resolver.onSettled((canonical) => loops?.imageSettled(canonical));
+  resolver.onSettled((canonical) => loops?.lookupEnded(canonical));
 
   async function term(over: AbortSignal): Promise<void> {
     loops = createLoops({

@@ -54,7 +54,7 @@ async function createParts(base: Base) {
   });
   const { settings } = inForce;
   const terms = createTerms(base, leadership, { watches, events, images, settings });
-  resolver.onSettled((canonical) => terms.current()?.imageSettled(canonical));
+  resolver.onSettled((canonical) => terms.current()?.lookupEnded(canonical));
   const admission = config.webhook.enabled
     ? startWebhook({
         ...leadership,

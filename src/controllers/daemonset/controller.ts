@@ -52,7 +52,7 @@ export type DaemonSetController = {
   readonly reconcile: Reconciler;
   readonly states: ReadonlyMap<string, PlacementState>;
   /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
-  imageSettled(image: string): readonly Due[];
+  lookupEnded(image: string): readonly Due[];
   /** Returns the DaemonSets that wait for their turn to roll. */
   waitingToRoll(): readonly string[];
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
@@ -247,7 +247,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   return {
     reconcile,
     states,
-    imageSettled: waiting.settled,
+    lookupEnded: waiting.lookupEnded,
     waitingToRoll: () => [...queued],
     contested: contention.count,
   };

@@ -51,7 +51,7 @@ export type PodController = {
   readonly reconcile: Reconciler;
   readonly states: ReadonlyMap<string, PlacementState>;
   /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
-  imageSettled(image: string): readonly Due[];
+  lookupEnded(image: string): readonly Due[];
   /**
    * Whether the event of a pod needs no reconciliation: nothing that decides has changed, or the event shows archaware's own
    * write. Such an event often arrives before the answer to the write.
@@ -238,7 +238,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   return {
     reconcile,
     states: memory.states,
-    imageSettled: waiting.settled,
+    lookupEnded: waiting.lookupEnded,
     settled(key, now) {
       const found = readingOf(now);
       return found !== undefined && memory.settled(key, now, found.reading);

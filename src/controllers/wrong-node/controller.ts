@@ -64,7 +64,7 @@ export type WrongNodeController = {
   /** Returns the pods of a DaemonSet (`namespace/name`) that have a broken container. */
   podsOf(daemonSet: string): readonly string[];
   /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
-  imageSettled(image: string): readonly Due[];
+  lookupEnded(image: string): readonly Due[];
 };
 
 /** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
@@ -246,6 +246,6 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         const pod = pods.get(key);
         return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
       }),
-    imageSettled: waiting.settled,
+    lookupEnded: waiting.lookupEnded,
   };
 }

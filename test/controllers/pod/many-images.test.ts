@@ -70,7 +70,7 @@ describe('a pod of thousands of images', () => {
     expect(wanted).to.have.length(256);
     for (const image of wanted) {
       answered.add(image);
-      for (const { key, inMs } of pod.imageSettled(image)) enqueueAfter(key, inMs);
+      for (const { key, inMs } of pod.lookupEnded(image)) enqueueAfter(key, inMs);
       await settle();
     }
     expect(outcomes).to.deep.equal(['waiting', 'waiting']);

@@ -231,17 +231,17 @@ describe('a pod that is found on a wrong node', () => {
     const key = pod('a');
     [world.pulled, world.answer] = [pending, pending];
     expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
-    expect(controller.imageSettled(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
+    expect(controller.lookupEnded(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
     world.pulled = known('linux/amd64');
     await run(key);
-    expect(controller.imageSettled('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
     [world.answer, world.stale] = [known('linux/amd64'), true];
     await run(key);
     expect(told[0]).to.match(/not evicted: it is not known for certain what its images run on/);
     world.stale = false;
     await run(key);
     expect(evicted).to.deep.equal(['a']);
-    expect(controller.imageSettled('canonical/app')).to.deep.equal([]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
   });
 
   it('counts as found while an image is asked for again', async () => {
