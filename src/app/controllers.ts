@@ -206,7 +206,7 @@ export function createLoops(options: LoopsOptions): Loops {
 
   function listen(): void {
     watches.listeners.pod = ({ key, now, before }) => {
-      if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
+      if (now === undefined || !pod.isUpToDate(key, now)) podLoop.enqueue(key);
       if (now?.nodeName !== before?.nodeName || now?.broken !== before?.broken) wrongNodes?.podChanged(key);
     };
     watches.listeners.daemonSet = ({ key }) => {

@@ -56,7 +56,7 @@ export type PodController = {
    * Whether the event of a pod needs no reconciliation: nothing that decides has changed, or the event shows archaware's own
    * write. Such an event often arrives before the answer to the write.
    */
-  settled(key: string, now: Pod): boolean;
+  isUpToDate(key: string, now: Pod): boolean;
   /** Makes the next reconciliation decide again, because something other than the pod has changed. */
   invalidate(key: string): void;
   /** Returns the pods whose architectures follow the cluster's. */
@@ -239,9 +239,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
     reconcile,
     states: memory.states,
     lookupEnded: waiting.lookupEnded,
-    settled(key, now) {
+    isUpToDate(key, now) {
       const found = readingOf(now);
-      return found !== undefined && memory.settled(key, now, found.reading);
+      return found !== undefined && memory.isUpToDate(key, now, found.reading);
     },
     invalidate: memory.invalidate,
     followers: memory.followers,

@@ -23,7 +23,7 @@ export type PodMemory = {
   /** Runs a write, and remembers meanwhile what the pod will look like: the event often arrives before the answer. */
   whileWriting<T>(key: string, expected: Expected, write: () => Promise<T>): Promise<T>;
   /** Whether the event of a pod needs no reconciliation: nothing that decides has changed, or it shows the write under way. */
-  settled(key: string, now: Pod, reading: Reading): boolean;
+  isUpToDate(key: string, now: Pod, reading: Reading): boolean;
   /** Makes the next reconciliation decide again, because something other than the pod has changed. */
   invalidate(key: string): void;
   /** Returns the pods whose architectures follow the cluster's. */
@@ -80,7 +80,7 @@ export function createPodMemory(parts: {
       writing.set(key, expected);
       return await write().finally(() => writing.delete(key));
     },
-    settled(key, now, reading) {
+    isUpToDate(key, now, reading) {
       const state = states.get(key);
       if (state !== undefined && stands(state, now, reading)) {
         confirm(key, state, now);
