@@ -21,14 +21,14 @@ export function isSameBasis(one: Reading, other: Reading): boolean {
  * Whether an earlier decision is still valid. Other settings change nothing for a pod that was placed and is bound. A decision is
  * not valid if the pod lacks the tolerations that were written for it.
  */
-export function stands(state: PlacementState, pod: Pod, basis: Reading): boolean {
-  if (!state.final || !shows(pod, state.wrote ?? [])) return false;
+export function isStillValid(state: PlacementState, pod: Pod, basis: Reading): boolean {
+  if (!state.final || !hasTolerations(pod, state.wrote ?? [])) return false;
   const isDone = state.decision.kind === 'place' && pod.nodeName !== undefined;
   return isSameBasis(state, isDone ? { ...basis, settings: state.settings } : basis);
 }
 
 /** Whether a pod has the tolerations that were written to it: another webhook may have removed them from the same write. */
-export function shows(pod: Pick<Pod, 'tolerations'>, written: readonly Toleration[]): boolean {
+export function hasTolerations(pod: Pick<Pod, 'tolerations'>, written: readonly Toleration[]): boolean {
   return written.length === 0 || lacking(pod.tolerations ?? [], written).length === 0;
 }
 
@@ -46,7 +46,7 @@ export function isFinal(decision: Decision): boolean {
 }
 
 /** Whether the pod was left as an earlier process had placed it, under settings that lead to the same decision. */
-export function isStanding({ decision, settings: before }: PlacementState, settings: Settings): boolean {
+export function wasLeftAsWritten({ decision, settings: before }: PlacementState, settings: Settings): boolean {
   return decision.kind === 'place' && decision.basis === 'written' && decideAlike(before, settings);
 }
 

@@ -16,7 +16,7 @@ import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-
 import { createRefusals } from '../refusals.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
-import { type Expected, isFinal, type Reading, stands, whatIsRead } from './basis.ts';
+import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
 import { decidePod } from './decision.ts';
 import { createPodMemory } from './memory.ts';
 import { createRelease, regardingPod, type SendRelease } from './release.ts';
@@ -110,7 +110,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const state = memory.states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
       for (const each of [announcer, undone, release, backlog]) each.forget(key);
-    } else if (state !== undefined && stands(state, pod, reading)) {
+    } else if (state !== undefined && isStillValid(state, pod, reading)) {
       if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
       // Somebody may have pushed a better image under the same tag, so a held pod is decided again from time to time.
       const sinceMs = clock.monotonic() - state.at;

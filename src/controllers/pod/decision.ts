@@ -6,7 +6,7 @@ import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { ImageSource } from '../images.ts';
 import type { PlacementState } from '../placement-state.ts';
 import type { Backlog } from './backlog.ts';
-import { isStanding } from './basis.ts';
+import { wasLeftAsWritten } from './basis.ts';
 
 /** The sources of the input of a pod's decision. */
 export type DecisionParts = {
@@ -31,7 +31,7 @@ export function decidePod(
   before: PlacementState | undefined,
 ): Decision {
   const { images, clusterArchitectures, isPaced, backlog, waitedMs } = parts;
-  const isFirst = before === undefined || before.uid !== pod.uid || isStanding(before, settings);
+  const isFirst = before === undefined || before.uid !== pod.uid || wasLeftAsWritten(before, settings);
   const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
   // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
   const isDone = pod.nodeName !== undefined && !usesTaints(settings);

@@ -8,7 +8,16 @@ import type { Answered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
 import { imagesAwaited, type PlacementState } from '../placement-state.ts';
 import type { Waiting } from '../waiting.ts';
-import { type Expected, follows, isFinal, isSameBasis, type Reading, shows, stands, whatIsRead } from './basis.ts';
+import {
+  type Expected,
+  follows,
+  hasTolerations,
+  isFinal,
+  isSameBasis,
+  isStillValid,
+  type Reading,
+  whatIsRead,
+} from './basis.ts';
 
 /** The memory of a term: for each pod the last decision, the write under way, and the time since it waits for images. */
 export type PodMemory = {
@@ -82,12 +91,12 @@ export function createPodMemory(parts: {
     },
     isUpToDate(key, now, reading) {
       const state = states.get(key);
-      if (state !== undefined && stands(state, now, reading)) {
+      if (state !== undefined && isStillValid(state, now, reading)) {
         confirm(key, state, now);
         return true;
       }
       const expected = writing.get(key);
-      return expected !== undefined && isSameBasis(expected, reading) && shows(now, expected.tolerations);
+      return expected !== undefined && isSameBasis(expected, reading) && hasTolerations(now, expected.tolerations);
     },
     invalidate(key) {
       const state = states.get(key);

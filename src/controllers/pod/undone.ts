@@ -4,7 +4,7 @@ import type { Toleration } from '../../placement/patch/tolerations.ts';
 import type { Announcer } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import type { PlacementState } from '../placement-state.ts';
-import { shows } from './basis.ts';
+import { hasTolerations } from './basis.ts';
 import { regardingPod } from './release.ts';
 
 /**
@@ -23,7 +23,7 @@ export function createUndone({ announcer, clock }: { announcer: Announcer; clock
   const contention = createContention(clock);
   return {
     check(key, pod, state, wanted) {
-      if (state?.wrote === undefined || state.uid !== pod.uid || shows(pod, state.wrote)) return 0;
+      if (state?.wrote === undefined || state.uid !== pod.uid || hasTolerations(pod, state.wrote)) return 0;
       const intent = `${pod.uid} ${JSON.stringify(wanted)}`;
       const { waitMs, began } = contention.check(key, intent);
       if (waitMs === 0) contention.wrote(key, intent);
