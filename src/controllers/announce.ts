@@ -17,29 +17,29 @@ import type { SecretProblem } from './images.ts';
  * be written is tried again at the next call.
  */
 export type Announcer = {
-  tell(key: string, occurrence: Occurrence): void;
+  report(key: string, occurrence: Occurrence): void;
   /** Call it when the object is gone or has no problems any more. */
   forget(key: string): void;
 };
 
 /** Events expire after an hour by default, so a problem that lasts is reported again before that. */
-const RETELL_MS = 30 * 60_000;
+const REPORT_AGAIN_MS = 30 * 60_000;
 
 /** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
-  const told = new Map<string, Map<string, number>>();
+  const reported = new Map<string, Map<string, number>>();
   return {
-    tell(key, occurrence) {
+    report(key, occurrence) {
       const now = clock.monotonic();
-      const notes = told.get(key) ?? new Map<string, number>();
+      const notes = reported.get(key) ?? new Map<string, number>();
       const id = `${occurrence.reason} ${occurrence.note}`;
       const last = notes.get(id);
-      if (last !== undefined && now - last < RETELL_MS) return;
+      if (last !== undefined && now - last < REPORT_AGAIN_MS) return;
       if (!events.emit(occurrence)) return;
       notes.set(id, now);
-      told.set(key, notes);
+      reported.set(key, notes);
     },
-    forget: (key) => told.delete(key),
+    forget: (key) => reported.delete(key),
   };
 }
 
@@ -57,8 +57,8 @@ export function announce(
   settings: Settings,
   announcer: Announcer,
 ): void {
-  const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
-    announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  const warn = (reason: Parameters<Announcer['report']>[1]['reason'], action: string, note: string) =>
+    announcer.report(key, { regarding, type: 'Warning', reason, action, note });
   const warnOf = (failed: readonly FailedImage[]) => {
     for (const each of failed.slice(0, MOST_FAILED)) warn('ImageUnresolvable', 'Resolving', unresolvableNote(each));
   };
@@ -121,7 +121,7 @@ export function announcePreferred(
     problems.push(`annotation ${PREFERRED} of namespace ${name}: ${problem}`);
   }
   for (const note of problems) {
-    announcer.tell(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
+    announcer.report(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
   }
 }
 
@@ -135,7 +135,7 @@ export function announceRefusal(
 ): void {
   const without = placing === undefined ? 'node affinity and tolerations' : 'node affinity';
   const note = `released without ${without}, which the API server refuses: ${refusal.message}`;
-  announcer.tell(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
+  announcer.report(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
 }
 
 /** How many unusable pull secrets one Event names. */
@@ -156,5 +156,5 @@ export function announceSecrets(
     problems.length === 1
       ? `pull secret ${first.name} is passed over: ${first.reason}`
       : `pull secrets are passed over: ${named.join(', ')}${more}`;
-  announcer.tell(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
+  announcer.report(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
 }

@@ -44,7 +44,7 @@ export function createRefusals({ announcer, clock, onRefused }: RefusalsOptions)
       const lasted = now - record.since;
       if (lasted >= ANNOUNCED_MS) {
         const note = `the API server refuses to change it, which is tried again: ${error.message}`;
-        announcer.tell(key, { regarding, type: 'Warning', reason: 'WriteRefused', action: 'Placing', note });
+        announcer.report(key, { regarding, type: 'Warning', reason: 'WriteRefused', action: 'Placing', note });
       }
       const isForGood = concernsObject(error) && lasted >= FOR_GOOD_MS && record.count >= LEAST_TRIES;
       if (isForGood) records.delete(key);

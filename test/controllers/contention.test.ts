@@ -33,7 +33,7 @@ describe('a write that another writer undoes', () => {
     expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: true });
   });
 
-  it('is told of once for each time that it stops', async () => {
+  it('is reported once for each time that it stops', async () => {
     const { clock, write } = quarrel();
     expect(untilRefused(write)).to.include({ began: true });
     expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: false });

@@ -40,11 +40,11 @@ describe('the pull secrets of a pod', () => {
       name === 's0' ? undefined : 'it does not exist',
     );
     const note = (count: number): string[] => {
-      const told: Occurrence[] = [];
-      const announcer = createAnnouncer({ emit: (occurrence) => told.push(occurrence) > 0 }, createHandClock());
+      const reported: Occurrence[] = [];
+      const announcer = createAnnouncer({ emit: (occurrence) => reported.push(occurrence) > 0 }, createHandClock());
       const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
       announceSecrets('k', regarding, images.unusableSecrets('default', names(count)), announcer);
-      return told.map((occurrence) => occurrence.note);
+      return reported.map((occurrence) => occurrence.note);
     };
     expect(note(1)).to.deep.equal([]);
     expect(note(2)).to.deep.equal(['pull secret s1 is passed over: it does not exist']);
@@ -69,12 +69,12 @@ describe('an announcer', () => {
       clock,
     );
     const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
-    const tell = () =>
-      announcer.tell('k', { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note: 'n' });
-    tell();
+    const report = () =>
+      announcer.report('k', { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note: 'n' });
+    report();
     takes = true;
-    tell();
-    tell();
+    report();
+    report();
     expect(asked).to.equal(2);
   });
 });

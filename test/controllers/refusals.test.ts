@@ -30,11 +30,11 @@ const broken = new ApiError(500, { reason: 'InternalError', message: 'etcd' }, '
 
 function refuse() {
   const clock = createHandClock();
-  const told: Occurrence[] = [];
+  const reported: Occurrence[] = [];
   let counted = 0;
   const refusals = createRefusals({
     clock,
-    announcer: { tell: (_key, occurrence) => void told.push(occurrence), forget() {} },
+    announcer: { report: (_key, occurrence) => void reported.push(occurrence), forget() {} },
     onRefused: () => void counted++,
   });
   /** Notes the same refusal this often, at this distance; gives what the last one was taken for. */
@@ -46,7 +46,7 @@ function refuse() {
     }
     return verdict;
   }
-  return { refusals, clock, told, notes, counted: () => counted };
+  return { refusals, clock, reported, notes, counted: () => counted };
 }
 
 describe('a refused write', () => {
@@ -85,12 +85,12 @@ describe('a refused write', () => {
   });
 
   it('counts each, and is worth an Event when it lasts longer than a server takes to start', async () => {
-    const { notes, told, counted } = refuse();
+    const { notes, reported, counted } = refuse();
     await notes(forbidden, 4, 1_000);
-    expect(told).to.have.length(0);
+    expect(reported).to.have.length(0);
     await notes(forbidden, 3, 1_000);
-    expect(told[0]).to.include({ reason: 'WriteRefused', type: 'Warning' });
-    expect(told[0]?.note).to.contain('cannot patch resource "pods"');
+    expect(reported[0]).to.include({ reason: 'WriteRefused', type: 'Warning' });
+    expect(reported[0]?.note).to.contain('cannot patch resource "pods"');
     expect(counted()).to.equal(7);
   });
 });

@@ -193,7 +193,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const intent = `${daemonSet.uid} ${change.recorded}`;
     const { waitMs, began } = contention.check(key, intent);
     if (began) {
-      announcer.tell(key, {
+      announcer.report(key, {
         regarding: regarding(daemonSet),
         type: 'Warning',
         reason: 'WriteContested',

@@ -48,7 +48,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const regarding = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid };
     for (const conflict of decision.conflicts) {
       const note = labelConflictNote(conflict);
-      announcer.tell(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
+      announcer.report(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
     }
     switch (decision.kind) {
       case 'settled':
@@ -64,7 +64,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const intent = `${node.uid} ${decision.managed}`;
     const { waitMs, began } = contention.check(key, intent);
     if (began) {
-      announcer.tell(key, {
+      announcer.report(key, {
         regarding,
         type: 'Warning',
         reason: 'WriteContested',

@@ -43,7 +43,7 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
 
   function warn({ name, uid }: Node, reason: EventReason, note: string): void {
     const regarding: Regarding = { apiVersion: 'v1', kind: 'Node', name, uid };
-    announcer.tell(uid, { regarding, type: 'Warning', reason, action: 'Tainting', note });
+    announcer.report(uid, { regarding, type: 'Warning', reason, action: 'Tainting', note });
   }
 
   function sayStuck(node: Node): void {

@@ -28,7 +28,7 @@ export function createUndone({ announcer, clock }: { announcer: Announcer; clock
       const { waitMs, began } = contention.check(key, intent);
       if (waitMs === 0) contention.wrote(key, intent);
       if (began) {
-        announcer.tell(key, {
+        announcer.report(key, {
           regarding: regardingPod(pod),
           type: 'Warning',
           reason: 'WriteContested',

@@ -159,7 +159,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     settings: Settings,
     signal: AbortSignal,
   ): Promise<Result> {
-    const tell = (action: WrongNodeAction, outcome: string) => {
+    const report = (action: WrongNodeAction, outcome: string) => {
       const { uid, namespace, name } = pod;
       const occurrence: Occurrence = {
         regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
@@ -170,7 +170,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       };
       // The pod is being deleted, so its Event need not be remembered.
       if (action === 'evicted') options.events.emit(occurrence);
-      else announcer.tell(key, occurrence);
+      else announcer.report(key, occurrence);
       const counted = found.get(key)?.counted;
       const id = `${place.reason} ${action}`;
       if (counted?.has(id)) return;
@@ -178,7 +178,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       options.onWrongNode(place.reason, action);
     };
     const warn = (why: string, againInMs = HELD_AGAIN_MS): Result => {
-      tell('warned', `not evicted: ${why}`);
+      report('warned', `not evicted: ${why}`);
       return { outcome: 'held', againInMs };
     };
     const obstacle = (whole?: Whole) => {
@@ -215,10 +215,10 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         return { outcome: 'unchanged' };
       case 'evicted':
         limits.evicted(owner);
-        tell('evicted', 'evicted');
+        report('evicted', 'evicted');
         return { outcome: 'written' };
       case 'blocked': {
-        tell('blocked', `its eviction is blocked and will be tried again: ${eviction.reason}`);
+        report('blocked', `its eviction is blocked and will be tried again: ${eviction.reason}`);
         const attempt = found.get(key);
         const againInMs = backoff(attempt?.blocked ?? 0, BLOCKED_BASE_MS, BLOCKED_CAP_MS, clock.random);
         if (attempt !== undefined) attempt.blocked++;

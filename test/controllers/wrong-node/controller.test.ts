@@ -51,7 +51,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     managedFields: [] as JsonObject[],
   };
   const evicted: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const counted: string[] = [];
   const asked: string[] = [];
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
@@ -94,7 +94,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
         return world.eviction;
       },
     },
-    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) > 0 },
+    events: { emit: ({ reason, note }) => reported.push(`${reason}: ${note}`) > 0 },
     onWrongNode: (reason, action) => counted.push(`${reason} ${action}`),
   });
   /** Adds a bound pod; gives its key. */
@@ -113,7 +113,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     return `shop/${name}`;
   }
   return {
-    ...{ clock, world, controller, pods, nodes, evicted, told, counted, asked, objects, pod },
+    ...{ clock, world, controller, pods, nodes, evicted, reported, counted, asked, objects, pod },
     daemonSet: (name: string, tolerations: readonly JsonObject[], labels: JsonObject = {}) =>
       daemonSets.put(
         `shop/${name}`,
@@ -128,30 +128,30 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
 
 describe('a pod that is found on a wrong node', () => {
   it('has one Event and counts once while it stays, and another Event after half an hour', async () => {
-    const { pod, run, clock, told, counted } = arrange({ onWrongNode: 'warn' });
+    const { pod, run, clock, reported, counted } = arrange({ onWrongNode: 'warn' });
     const key = pod('a');
     expect(await run(key)).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
     await run(key);
-    expect(told).to.have.lengthOf(1);
-    expect(told[0]).to.equal(
+    expect(reported).to.have.lengthOf(1);
+    expect(reported[0]).to.equal(
       `WrongNode: container main fails on node arm64 (arm64), for which its image has no platform; not evicted: pods.onWrongNode is warn; pulled app@${digest('app')} (linux/amd64); app (linux/amd64)`,
     );
     await clock.advance(30 * MINUTE);
     await run(key);
-    expect(told).to.have.lengthOf(2);
+    expect(reported).to.have.lengthOf(2);
     expect(counted).to.deep.equal(['platforms warned']);
   });
 
   it('has another Event and counts once more when a container has died of the format', async () => {
-    const { pod, run, counted, told } = arrange({ onWrongNode: 'warn' });
+    const { pod, run, counted, reported } = arrange({ onWrongNode: 'warn' });
     await run(pod('a'));
     await run(pod('a', { status: DIED }));
-    expect(told[1]).to.match(/container main died with an exec format error/);
+    expect(reported[1]).to.match(/container main died with an exec format error/);
     expect(counted).to.deep.equal(['platforms warned', 'exec-format-error warned']);
   });
 
   it('is evicted, and the next one ten seconds later', async () => {
-    const { pod, run, clock, evicted, told, counted } = arrange();
+    const { pod, run, clock, evicted, reported, counted } = arrange();
     const [a, b] = [pod('a'), pod('b', { owner: 'api' })];
     expect(await run(a)).to.deep.equal({ outcome: 'written' });
     expect(await run(b)).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
@@ -159,19 +159,19 @@ describe('a pod that is found on a wrong node', () => {
     await clock.advance(10 * SECOND);
     await run(b);
     expect(evicted).to.deep.equal(['a', 'b']);
-    expect(told.map((text) => text.split('; ')[1])).to.deep.equal(['evicted', 'evicted']);
+    expect(reported.map((text) => text.split('; ')[1])).to.deep.equal(['evicted', 'evicted']);
     expect(counted).to.deep.equal(['platforms evicted', 'platforms evicted']);
   });
 
   it('stays where three of its owner were evicted, until that is ten minutes ago', async () => {
-    const { pod, run, clock, evicted, told, counted } = arrange();
+    const { pod, run, clock, evicted, reported, counted } = arrange();
     for (const name of ['a', 'b', 'c']) {
       await run(pod(name));
       await clock.advance(10 * SECOND);
     }
     const key = pod('d');
     expect(await run(key)).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE - 30 * SECOND });
-    expect(told.at(-1)).to.match(/not evicted: 3 pods of its ReplicaSet were evicted within 10 minutes/);
+    expect(reported.at(-1)).to.match(/not evicted: 3 pods of its ReplicaSet were evicted within 10 minutes/);
     expect(counted.at(-1)).to.equal('platforms warned');
     await clock.advance(10 * MINUTE - 30 * SECOND);
     await run(key);
@@ -179,14 +179,14 @@ describe('a pod that is found on a wrong node', () => {
   });
 
   it('is tried again later each time while a budget keeps it, and holds up nobody else', async () => {
-    const { pod, run, world, told, counted, evicted } = arrange();
+    const { pod, run, world, reported, counted, evicted } = arrange();
     const key = pod('a');
     world.eviction = { kind: 'blocked', reason: 'a budget' };
     const waits = [];
     for (let attempt = 0; attempt < 7; attempt++) waits.push((await run(key)).againInMs);
     expect(waits).to.deep.equal([10, 20, 40, 80, 160, 300, 300].map((seconds) => seconds * SECOND));
-    expect(told).to.have.lengthOf(1);
-    expect(told[0]).to.match(/its eviction is blocked and will be tried again: a budget; /);
+    expect(reported).to.have.lengthOf(1);
+    expect(reported[0]).to.match(/its eviction is blocked and will be tried again: a budget; /);
     world.eviction = { kind: 'evicted' };
     await run(pod('b', { owner: 'api' }));
     expect(evicted).to.deep.equal(['b']);
@@ -194,40 +194,40 @@ describe('a pod that is found on a wrong node', () => {
   });
 
   it('has no Event where it is gone by then', async () => {
-    const { pod, run, world, told } = arrange();
+    const { pod, run, world, reported } = arrange();
     world.eviction = { kind: 'gone' };
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged' });
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
   });
 
   it('stays where the whole pod shows that it would come back', async () => {
-    const { pod, run, world, evicted, told } = arrange();
+    const { pod, run, world, evicted, reported } = arrange();
     world.managedFields = [{ manager: 'kube-controller-manager', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
     await run(pod('a'));
     expect(evicted).to.deep.equal([]);
-    expect(told[0]).to.match(/its template names the node/);
+    expect(reported[0]).to.match(/its template names the node/);
   });
 
   it('stays where it runs by the time it is read whole', async () => {
-    const { pod, run, objects, evicted, told } = arrange();
+    const { pod, run, objects, evicted, reported } = arrange();
     const key = pod('a');
     objects.set('a', { ...objects.get('a'), status: RUNNING });
     expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
-    expect([evicted, told]).to.deep.equal([[], []]);
+    expect([evicted, reported]).to.deep.equal([[], []]);
   });
 
   it('stays where the next one would fit no node: its nodeSelector, or every right node is cordoned', async () => {
-    const { pod, run, nodes, evicted, told } = arrange();
+    const { pod, run, nodes, evicted, reported } = arrange();
     await run(pod('a', { spec: { nodeSelector: { disk: 'ssd' } } }));
     const right = nodes.get('amd64');
     if (right !== undefined) nodes.put('amd64', { ...right, unschedulable: true });
     await run(pod('b'));
     expect(evicted).to.deep.equal([]);
-    expect(told.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
+    expect(reported.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
   });
 
   it('waits for a digest that is asked for, then for its tags, and never goes by a guess', async () => {
-    const { pod, run, world, controller, evicted, told } = arrange();
+    const { pod, run, world, controller, evicted, reported } = arrange();
     const key = pod('a');
     [world.pulled, world.answer] = [pending, pending];
     expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
@@ -237,7 +237,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
     [world.answer, world.stale] = [known('linux/amd64'), true];
     await run(key);
-    expect(told[0]).to.match(/not evicted: it is not known for certain what its images run on/);
+    expect(reported[0]).to.match(/not evicted: it is not known for certain what its images run on/);
     world.stale = false;
     await run(key);
     expect(evicted).to.deep.equal(['a']);
@@ -245,7 +245,7 @@ describe('a pod that is found on a wrong node', () => {
   });
 
   it('counts as found while an image is asked for again', async () => {
-    const { pod, run, world, controller, told } = arrange({ onWrongNode: 'warn' });
+    const { pod, run, world, controller, reported } = arrange({ onWrongNode: 'warn' });
     const key = pod('a');
     await run(key);
     world.answer = pending;
@@ -253,14 +253,14 @@ describe('a pod that is found on a wrong node', () => {
     expect([controller.count(), controller.found()]).to.deep.equal([1, [key]]);
     world.answer = known('linux/amd64');
     await run(key);
-    expect(told).to.have.lengthOf(1);
+    expect(reported).to.have.lengthOf(1);
   });
 
   it('is asked for again a minute after nothing could be looked up', async () => {
-    const { pod, run, world, told } = arrange();
+    const { pod, run, world, reported } = arrange();
     [world.answer, world.pulled] = [failed(1), failed(1)];
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
   });
 
   const alone: [given: string, what: Parameters<ReturnType<typeof arrange>['pod']>[1]][] = [
@@ -276,27 +276,27 @@ describe('a pod that is found on a wrong node', () => {
   ];
   for (const [given, what] of alone) {
     it(`is left alone where it ${given}`, async () => {
-      const { pod, run, told, evicted } = arrange();
+      const { pod, run, reported, evicted } = arrange();
       expect(await run(pod('a', what))).to.deep.equal({ outcome: 'unchanged' });
-      expect([told, evicted]).to.deep.equal([[], []]);
+      expect([reported, evicted]).to.deep.equal([[], []]);
     });
   }
 });
 
 describe('a pod that fails on a node which what was pulled is for', () => {
   it('is left alone, and its tags are not asked for', async () => {
-    const { pod, run, world, asked, told } = arrange();
+    const { pod, run, world, asked, reported } = arrange();
     world.pulled = known('linux/amd64,linux/arm64');
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
-    expect([told, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
+    expect([reported, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
   });
 
   it('is never evicted where it died of the format: the image lies, and the Event says so', async () => {
-    const { pod, run, world, evicted, told, counted } = arrange();
+    const { pod, run, world, evicted, reported, counted } = arrange();
     world.pulled = known('linux/amd64,linux/arm64');
     await run(pod('a', { status: DIED }));
     expect(evicted).to.deep.equal([]);
-    expect(told[0]).to.match(
+    expect(reported[0]).to.match(
       /main died with an exec format error .*; not evicted: its image says that it runs on arm64, but/,
     );
     expect(counted).to.deep.equal(['exec-format-error warned']);
@@ -315,10 +315,10 @@ describe('a daemon pod on a wrong node', () => {
   });
 
   it('stays where its template tolerates the node: another one would be made there', async () => {
-    const { pod, run, daemonSet, evicted, told } = arrange();
+    const { pod, run, daemonSet, evicted, reported } = arrange();
     daemonSet('agent', [{ operator: 'Exists' }]);
     await run(pod('agent-1', daemon));
-    expect([evicted, told[0]?.includes('its DaemonSet would make another one here')]).to.deep.equal([[], true]);
+    expect([evicted, reported[0]?.includes('its DaemonSet would make another one here')]).to.deep.equal([[], true]);
   });
 
   it('stays where its DaemonSet is another one of that name', async () => {
@@ -330,10 +330,10 @@ describe('a daemon pod on a wrong node', () => {
   });
 
   it('is left alone where its DaemonSet is ignored', async () => {
-    const { pod, run, daemonSet, evicted, told } = arrange();
+    const { pod, run, daemonSet, evicted, reported } = arrange();
     daemonSet('agent', [], { 'archaware.dev/ignore': 'true' });
     await run(pod('agent-1', daemon));
-    expect([evicted, told]).to.deep.equal([[], []]);
+    expect([evicted, reported]).to.deep.equal([[], []]);
   });
 });
 
