@@ -179,7 +179,7 @@ function sharing() {
 function restored(daemonSet: DaemonSet): DaemonSet {
   const decision = cleanTemplate(daemonSet);
   if (decision.kind === 'settled') return daemonSet;
-  return { ...daemonSet, settled: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
+  return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
 }
 
 function secretIn(namespace: string): OwnObject {

@@ -156,7 +156,7 @@ async function lookAtDaemonSet({ client, signal }: ReplaceOptions, set: Rolling)
   const object = await getOr(() => client.request('get', pathOf({ kind: 'DaemonSet', ...set }), { signal }));
   if (!isObject(object)) return 'over';
   const daemonSet: DaemonSet = readDaemonSet(object);
-  if (daemonSet.settled) return 'over';
+  if (daemonSet.rolledOut) return 'over';
   const status = objectAt(object, 'status');
   return JSON.stringify([numberAt(status, 'updatedNumberScheduled'), numberAt(status, 'numberAvailable')]);
 }

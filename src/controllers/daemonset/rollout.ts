@@ -28,15 +28,15 @@ export function createRolloutTurn(daemonSets: Store<DaemonSet>, clock: Clock): R
   function over(): boolean {
     if (turn === undefined || clock.monotonic() - turn.at > TURN_MS) return true;
     const rolling = daemonSets.get(turn.key);
-    return rolling === undefined || (rolling.generation >= turn.generation && rolling.settled);
+    return rolling === undefined || (rolling.generation >= turn.generation && rolling.rolledOut);
   }
 
   /**
    * Finds a DaemonSet that may be rolling because of an earlier leader's write. This process cannot know that, and waits for it.
    */
   function begunBefore(key: string): typeof turn {
-    for (const [other, { recorded, settled, generation, updateStrategy }] of entries()) {
-      if (other === key || recorded === undefined || settled || updateStrategy === 'OnDelete') continue;
+    for (const [other, { recorded, rolledOut, generation, updateStrategy }] of entries()) {
+      if (other === key || recorded === undefined || rolledOut || updateStrategy === 'OnDelete') continue;
       return { key: other, generation, at: clock.monotonic() };
     }
     return { key, generation: 0, at: Number.NEGATIVE_INFINITY };

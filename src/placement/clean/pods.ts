@@ -67,7 +67,7 @@ function cleanDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | unde
   if (daemonSet === undefined) return { kind: 'none' };
   const template = daemonSet.template.tolerations ?? [];
   if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
-  if (daemonSet.settled) return { kind: 'replace' };
+  if (daemonSet.rolledOut) return { kind: 'replace' };
   if (daemonSet.updateStrategy !== 'OnDelete') return { kind: 'rolls' };
   return allPods
     ? { kind: 'replace' }

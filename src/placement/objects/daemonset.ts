@@ -26,7 +26,7 @@ export type DaemonSet = {
   /** Whether the DaemonSet controller has seen the newest generation. */
   readonly observed: boolean;
   /** Whether the rollout is complete: by the status of the newest generation, every daemon pod is up to date and available. */
-  readonly settled: boolean;
+  readonly rolledOut: boolean;
 };
 
 /** The change to a template: its whole list of tolerations, and the annotation (undefined: none). */
@@ -62,11 +62,11 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     current: numberAt(objectAt(object, 'status'), 'currentNumberScheduled') ?? 0,
     misscheduled: numberAt(objectAt(object, 'status'), 'numberMisscheduled') ?? 0,
     observed: (numberAt(objectAt(object, 'status'), 'observedGeneration') ?? 0) >= generation,
-    settled: isSettled(objectAt(object, 'status'), generation),
+    rolledOut: isRolledOut(objectAt(object, 'status'), generation),
   };
 }
 
-function isSettled(status: JsonObject, generation: number): boolean {
+function isRolledOut(status: JsonObject, generation: number): boolean {
   const desired = numberAt(status, 'desiredNumberScheduled') ?? 0;
   return (
     (numberAt(status, 'observedGeneration') ?? 0) >= generation &&

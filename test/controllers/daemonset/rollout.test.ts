@@ -141,7 +141,7 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second', { generation: 4, observed: 3 }))).to.equal(true);
   });
 
-  it('is waited for by one that is not settled, as with a dead node none ever is', () => {
+  it('is waited for by one that is not rolled out, as with a dead node none ever is', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('second', daemonSet('second', { available: 2 }))).to.equal(false);

@@ -28,7 +28,7 @@ type Given = {
   /** Of the template of its DaemonSet; undefined: there is no such DaemonSet any more. */
   template?: readonly JsonObject[];
   /** Whether that DaemonSet has no pod left to replace. */
-  settled?: boolean;
+  rolledOut?: boolean;
   strategy?: string;
 };
 
@@ -39,12 +39,12 @@ function undo(given: Given) {
   return cleanPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined));
 }
 
-function daemonSetOf({ template, settled = false, strategy }: Given): DaemonSet | undefined {
+function daemonSetOf({ template, rolledOut = false, strategy }: Given): DaemonSet | undefined {
   if (template === undefined) return undefined;
   return readDaemonSet({
     metadata: { generation: 2 },
     spec: { updateStrategy: { type: strategy }, template: { spec: { tolerations: template } } },
-    status: { observedGeneration: settled ? 2 : 1 },
+    status: { observedGeneration: rolledOut ? 2 : 1 },
   });
 }
 
@@ -106,7 +106,7 @@ describe('what is done about a pod that carries our tolerations', () => {
       'rolls',
     ],
     ['of a DaemonSet that is gone', { owner: 'DaemonSet' }, 'none'],
-    ['of a DaemonSet that has rolled without it', { owner: 'DaemonSet', template: [], settled: true }, 'replace'],
+    ['of a DaemonSet that has rolled without it', { owner: 'DaemonSet', template: [], rolledOut: true }, 'replace'],
     [
       'of a DaemonSet that replaces none by itself',
       { owner: 'DaemonSet', template: [], strategy: 'OnDelete' },

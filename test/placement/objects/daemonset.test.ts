@@ -230,7 +230,7 @@ describe('the record of which tolerations are ours', () => {
   }
 });
 
-describe('whether a DaemonSet has settled', () => {
+describe('whether a DaemonSet is rolled out', () => {
   const done = { observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3 };
   const rows: [given: string, status: JsonObject, expected: boolean][] = [
     ['all are new and available', done, true],
@@ -243,7 +243,7 @@ describe('whether a DaemonSet has settled', () => {
   for (const [given, status, expected] of rows) {
     it(`${given}: ${expected ? 'yes' : 'no'}`, () => {
       const read = readDaemonSet({ metadata: { generation: 2 }, status });
-      expect(read.settled).to.equal(expected);
+      expect(read.rolledOut).to.equal(expected);
       expect(read.desired).to.equal(status.desiredNumberScheduled ?? 0);
     });
   }
