@@ -178,7 +178,7 @@ function sharing() {
 /** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */
 function restored(daemonSet: DaemonSet): DaemonSet {
   const decision = cleanTemplate(daemonSet);
-  if (decision.kind === 'settled') return daemonSet;
+  if (decision.kind === 'unchanged') return daemonSet;
   return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
 }
 

@@ -186,7 +186,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
-    if (change.kind === 'settled') {
+    if (change.kind === 'unchanged') {
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }

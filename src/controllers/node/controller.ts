@@ -51,7 +51,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       announcer.report(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
     }
     switch (decision.kind) {
-      case 'settled':
+      case 'unchanged':
       case 'skip':
         return { outcome: 'unchanged' };
       case 'wait':

@@ -42,7 +42,7 @@ export type NodeRules = {
 /** The decision for a node: the whole list of its taints, its labels, and the annotation (undefined: none). */
 export type NodeDecision = { readonly conflicts: readonly LabelConflict[] } & (
   | NodeChange
-  | { readonly kind: 'settled' }
+  | { readonly kind: 'unchanged' }
   | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
   | { readonly kind: 'skip'; readonly reason: 'deleting' | 'provider-taint' }
 );
@@ -199,7 +199,9 @@ function together(
     // An annotation with the same content in another form is rewritten together with the taints.
     annotation === (taints?.kind === 'decided' ? node.managed : writeManaged(managed));
   if (!isSame) return { kind: 'set', taints: list, addedLabels, removedLabels, managed: annotation, conflicts };
-  return taints === undefined || taints.kind === 'decided' ? { kind: 'settled', conflicts } : { ...taints, conflicts };
+  return taints === undefined || taints.kind === 'decided'
+    ? { kind: 'unchanged', conflicts }
+    : { ...taints, conflicts };
 }
 
 function decideTaints(

@@ -31,7 +31,7 @@ export type DaemonSet = {
 
 /** The change to a template: its whole list of tolerations, and the annotation (undefined: none). */
 export type TemplateDecision =
-  | { readonly kind: 'settled' }
+  | { readonly kind: 'unchanged' }
   | {
       readonly kind: 'set';
       readonly tolerations: readonly JsonObject[];
@@ -148,7 +148,7 @@ export function decideTemplate(
   const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
   const annotation = writeRecord([...kept, ...added], basis ?? record.basis);
   const rolls = added.length > 0 || tolerations.length !== present.length;
-  if (!rolls && annotation === daemonSet.recorded) return { kind: 'settled' };
+  if (!rolls && annotation === daemonSet.recorded) return { kind: 'unchanged' };
   return { kind: 'set', tolerations, recorded: annotation, rolls };
 }
 

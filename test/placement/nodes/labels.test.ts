@@ -174,7 +174,7 @@ describe('the labels of a node', () => {
       expect(decision).to.deep.equal({ added: [], removed: [], conflicts: [], ...expected });
     });
 
-    it(`are settled after one decision where ${given}`, () => {
+    it(`need one decision only where ${given}`, () => {
       const { added, removed, recorded: now } = decideLabels(labels, recorded, rulesOf(rules));
       const kept = Object.entries(labels).filter(([label]) => !removed.includes(label));
       const after = { ...Object.fromEntries(kept), ...Object.fromEntries(added.map((label) => [label, 'true'])) };
@@ -252,7 +252,7 @@ describe('the decision for a node with labels', () => {
       managed: managed({ labels: ['x/y'] }),
     });
     const neither = decideNode(what, { taints: undefined, labels: undefined }, true);
-    expect(neither).to.deep.equal({ kind: 'settled', conflicts: [] });
+    expect(neither).to.deep.equal({ kind: 'unchanged', conflicts: [] });
   });
 
   it('tells of conflicts whatever else is decided', () => {
@@ -261,7 +261,7 @@ describe('the decision for a node with labels', () => {
     expect(decideNode(node({ labels }), rules(), false)).to.deep.include({ kind: 'wait', conflicts });
     expect(decideNode(node({ labels }), rules(), true)).to.deep.include({ kind: 'set', conflicts });
     const done = node({ labels, taints: [ARM], managed: [TAINT] });
-    expect(decideNode(done, rules(), true)).to.deep.equal({ kind: 'settled', conflicts });
+    expect(decideNode(done, rules(), true)).to.deep.equal({ kind: 'unchanged', conflicts });
     expect(decideNode(node({ labels, deleting: true }), rules(), true)).to.deep.include({ conflicts: [] });
   });
 
@@ -303,7 +303,7 @@ describe('the decision for a node with labels', () => {
     const alone = node({ labels: { 'x/y': 'true' }, managed: managed({ labels: ['x/y'] }) });
     const unlabelled = cleanNode(alone, settings().taints);
     if (unlabelled.kind === 'set') expect(nodeAction(alone, unlabelled)).to.equal('unlabel');
-    expect(cleanNode(node({ labels: { 'x/y': 'true' } }), settings().taints).kind).to.equal('settled');
+    expect(cleanNode(node({ labels: { 'x/y': 'true' } }), settings().taints).kind).to.equal('unchanged');
     expect(decideLabels({ 'x/y': 'true' }, ['x/y'], NO_RULES).removed).to.deep.equal(['x/y']);
   });
 });
