@@ -72,7 +72,7 @@ const LEAD_MS = 1_000;
 /** Starts to look for certificates and to keep the webhook's configuration up to date, until the signal aborts. */
 export function startWebhook(parts: WebhookParts): Webhook {
   const { config, clock, log, metrics, images, watches, signal } = parts;
-  const certificate = createCertificates(parts, tellOf(parts, 'certificate', 'CertificateInvalid'));
+  const certificate = createCertificates(parts, createProblemLog(parts, 'certificate', 'CertificateInvalid'));
   const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
   void certificate.run(signal);
   const looked = followConfiguration(parts, certificate, paths);
@@ -125,8 +125,8 @@ function followConfiguration(parts: WebhookParts, source: CertificateSource, pat
       replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
       mayWrite,
       clock,
-      onProblem: tellOf(parts, 'configuration', 'CertificateInvalid'),
-      onPathProblem: tellOf(parts, 'path', undefined),
+      onProblem: createProblemLog(parts, 'configuration', 'CertificateInvalid'),
+      onPathProblem: createProblemLog(parts, 'path', undefined),
       onLooked,
       signal,
     });
@@ -153,7 +153,7 @@ function createCertificates(parts: WebhookParts, onProblem: OnProblem): Certific
  * Creates a function that logs a problem and its end. With an Event reason, it also writes an Event as soon as this replica leads,
  * which may be long after the problem was found: followers write no Events.
  */
-function tellOf(
+function createProblemLog(
   { log, events, regarding, mayWrite, clock, signal }: WebhookParts,
   what: 'certificate' | 'configuration' | 'path',
   reason: EventReason | undefined,
@@ -164,7 +164,7 @@ function tellOf(
     if (current !== problem || reason === undefined) return;
     events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: problem });
   };
-  const tell: OnProblem = (problem) => {
+  const report: OnProblem = (problem) => {
     current = problem;
     if (problem === undefined) {
       log.info(`the webhook's ${what} is good`);
@@ -173,7 +173,7 @@ function tellOf(
     log.error({ problem }, `the webhook's ${what}`);
     void emitWhenLeading(problem);
   };
-  return tell;
+  return report;
 }
 
 function memorise<T>(clock: Clock, read: () => T): () => T {

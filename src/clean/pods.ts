@@ -55,7 +55,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
     moved = clock.monotonic();
   };
   const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', pod, reason);
-  const tell = () => {
+  const reportProgress = () => {
     const { removed, remaining } = ledger.count('pods');
     const line = `pods: ${removed} of ${removed + remaining} replaced`;
     if (line !== said) onProgress(line);
@@ -70,7 +70,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
         pod.cleaning.kind === 'rolls' ? 'its DaemonSet has not replaced it yet' : 'its turn did not come in time',
       );
   }
-  tell();
+  reportProgress();
   await removeUnbound(options, queue, gone);
   for (;;) {
     const began = clock.monotonic();
@@ -117,7 +117,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
         if (group.pods.length > 0) queue.push(group);
       }),
     );
-    tell();
+    reportProgress();
     const open = rolling.length + queue.length + active.filter((group) => group.pods.length > 0).length;
     if (open === 0 || clock.monotonic() - moved >= timeoutMs) return;
     await clock.delay(Math.max(ROUND_MS, LOOKS_SHARE * (clock.monotonic() - began)), signal);

@@ -3,7 +3,7 @@ import { parseAllDocuments } from 'yaml';
 import { ClusterError, connect } from '../app/connect.ts';
 import { type Context, EXIT } from '../app/context.ts';
 import { readNodePools } from '../app/node-pools.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { openOperatorFiles, printProblem } from '../app/registries/operator-files.ts';
 import { createPullSecretReader, createServiceAccountReader } from '../app/registries/pull-secrets.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { valueAt } from '../config/keys.ts';
@@ -46,7 +46,7 @@ export function explainTarget(operands: readonly string[], file: string | undefi
 export async function explain(context: Context, target: ExplainTarget): Promise<number> {
   const { config, signal, output } = context;
   const given = target.kind === 'file' ? readFile(target.name) : undefined;
-  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const files = await openOperatorFiles(config, clock, printProblem);
   const cluster = await connectFor(context, given !== undefined);
   const client = cluster?.client;
   const end = new AbortController();

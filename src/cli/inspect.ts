@@ -1,5 +1,5 @@
 import { type Context, EXIT } from '../app/context.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { openOperatorFiles, printProblem } from '../app/registries/operator-files.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
@@ -24,7 +24,7 @@ type Inspected = {
 /** Prints the platforms of images as their registries report them. Exit code 2 if one could not be resolved. */
 export async function inspect({ config, output, signal }: Context, images: readonly string[]): Promise<number> {
   const end = new AbortController();
-  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const files = await openOperatorFiles(config, clock, printProblem);
   const resolver = resolverFor(config, clock, files, {
     pullSecrets: async () => [],
     signal: AbortSignal.any([signal, end.signal]),

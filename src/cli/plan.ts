@@ -6,7 +6,7 @@ import { type Context, EXIT } from '../app/context.ts';
 import { createLoops } from '../app/controllers.ts';
 import { openLabelRules } from '../app/label-rules/label-rules.ts';
 import { readNodePools } from '../app/node-pools.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { openOperatorFiles, printProblem } from '../app/registries/operator-files.ts';
 import { createPullSecretReader, createServiceAccountReader } from '../app/registries/pull-secrets.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { createNodeFetcher, createWatches, kindsFor } from '../app/watches.ts';
@@ -45,7 +45,7 @@ export type Plan = {
  */
 export async function plan(context: Context): Promise<number> {
   const { config, signal, output } = context;
-  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const files = await openOperatorFiles(config, clock, printProblem);
   const labels = await openLabelRules(config, clock);
   for (const problem of labels.problems()) process.stderr.write(`${problem}\n`);
   const { client } = await connect(context);
@@ -108,7 +108,7 @@ export async function plan(context: Context): Promise<number> {
     // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && process.stdout.isTTY;
     for (const note of isShown ? [] : absent) process.stderr.write(`${note}\n`);
-    tellLeftAlone(loops.podStates);
+    reportLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
     for (const { name, severity, note } of pools) process.stderr.write(`${severity}: NodePool ${name} ${note}\n`);
     const untainted =
@@ -242,7 +242,7 @@ function describeValue(value: unknown): string[] {
   return [`${key ?? '*'}${value.value ? `=${value.value}` : ''}${effect ? `:${effect}` : ''}`];
 }
 
-function tellLeftAlone(states: ReadonlyMap<string, PlacementState>): void {
+function reportLeftAlone(states: ReadonlyMap<string, PlacementState>): void {
   const reasons = new Set(['ignored', 'namespace-ignored', 'namespace-excluded', 'namespace-not-selected']);
   const alone = [...states].filter(([, { decision }]) => decision.kind === 'skip' && reasons.has(decision.reason));
   if (alone.length === 0) return;

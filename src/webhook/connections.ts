@@ -40,7 +40,7 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
   /** The unproven connections of all addresses, oldest first. */
   const unasked = new Set<Connection>();
 
-  function settle(connection: Connection): void {
+  function unlist(connection: Connection): void {
     const same = waiting.get(connection.address);
     if (!same?.delete(connection)) return;
     unasked.delete(connection);
@@ -48,7 +48,7 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
   }
   function close(connection: Connection): void {
     if (open.get(connection.key) === connection) open.delete(connection.key);
-    settle(connection);
+    unlist(connection);
     connection.socket.destroy();
   }
   function closeOne(): void {
@@ -79,7 +79,7 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
       const connection = open.get(keyOf(address, port));
       if (connection === undefined || connection.isProven) return;
       connection.isProven = true;
-      settle(connection);
+      unlist(connection);
     },
   };
 }

@@ -55,11 +55,11 @@ export async function readConfiguration(client: ApiClient, signal?: AbortSignal)
  */
 export async function keepConfiguration(options: KeepConfigurationOptions): Promise<void> {
   const { client, source, paths, mayWrite, clock, onProblem, onPathProblem, signal } = options;
-  const tell = createProblemReporter(onProblem);
-  const tellOfPath = createProblemReporter(onPathProblem);
+  const report = createProblemReporter(onProblem);
+  const reportPath = createProblemReporter(onPathProblem);
   const now = clock.monotonic;
   let known: { readonly path: string | undefined; readonly since: number } = { path: undefined, since: now() };
-  let settled: string | undefined;
+  let seenPath: string | undefined;
   let leadsSince: number | undefined;
 
   /** Checks once and reports problems. Throws if it cannot read or write. */
@@ -70,46 +70,46 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     if (path !== known.path) known = { path, since: now() };
     leadsSince = mayWrite() ? (leadsSince ?? now()) : undefined;
     if (path === undefined) {
-      tellOfPath(
+      reportPath(
         'there is no secret path, so that every client that reaches the port can ask for reviews: the leader keeps one in the Secret of self-made certificates; with others set webhook.path',
         PATIENCE_FOR_PATH,
       );
     }
-    if (leadsSince === undefined) return tell(undefined);
+    if (leadsSince === undefined) return report(undefined);
     if (configuration === undefined) {
-      return tell(
+      return report(
         `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so nobody calls the webhook: apply the manifest that has it`,
       );
     }
-    await keep(configuration, path);
+    await update(configuration, path);
   }
 
-  async function keep(configuration: JsonObject, path: string | undefined): Promise<void> {
+  async function update(configuration: JsonObject, path: string | undefined): Promise<void> {
     const ca = source.current()?.ca;
     const isInjectable = ca !== undefined && isInjected(configuration);
     const lacksCa = configurationPatch(configuration, { ca }).length > 0;
     const lacksPath = configurationPatch(configuration, { path }).length > 0;
-    if (path !== undefined && !lacksPath) settled = path;
+    if (path !== undefined && !lacksPath) seenPath = path;
     const isCalled = ca === undefined || trustsAny(configuration);
     const times = { knownForMs: now() - known.since, leadingForMs: now() - (leadsSince ?? now()) };
-    const may = maySwitch({ isCalled, wasSettled: settled === path, ...times, replicas: options.replicas() });
+    const may = maySwitch({ isCalled, wasSeen: seenPath === path, ...times, replicas: options.replicas() });
     const wanted = { ca: isInjectable ? undefined : ca, path: may ? path : undefined };
     const patch = configurationPatch(configuration, wanted);
     if (patch.length > 0 && mayWrite()) await write(configuration, patch, wanted);
-    if (path !== undefined && (may || !lacksPath)) tellOfPath(undefined);
+    if (path !== undefined && (may || !lacksPath)) reportPath(undefined);
     else if (path !== undefined) {
-      tellOfPath(
+      reportPath(
         `${WEBHOOK_CONFIGURATION} still names another path: replicas of another version may be left in a rollout that does not end`,
         PATIENCE_WITH_ROLLOUTS,
       );
     }
     if (lacksCa && isInjectable) {
-      return tell(
+      return report(
         `cert-manager was asked to fill in the caBundle of ${WEBHOOK_CONFIGURATION}, and what is there does not vouch for the webhook's certificate`,
         PATIENCE_WITH_OTHERS,
       );
     }
-    tell(undefined);
+    report(undefined);
   }
 
   async function write(configuration: JsonObject, patch: readonly Operation[], { ca, path }: Wanted): Promise<void> {
@@ -144,7 +144,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     } catch (error) {
       if (signal.aborted) return;
       const reason = messageOf(error);
-      tell(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
+      report(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
     }
     options.onLooked();
     await clock.delay(LOOK_MS, AbortSignal.any([signal, wake.signal]));

@@ -26,8 +26,8 @@ export function createPaths(wanted: () => string | undefined, now: () => number)
   function served(): string[] {
     const own = wanted();
     const live = [...called].flatMap(([path, until]) => (now() <= until ? path : []));
-    const isSettled = own !== undefined && (current === undefined || current.every((path) => path === own));
-    return [...(own === undefined ? [] : [own]), ...(isSettled ? [] : [UNNAMED]), ...live];
+    const isOnlyPath = own !== undefined && (current === undefined || current.every((path) => path === own));
+    return [...(own === undefined ? [] : [own]), ...(isOnlyPath ? [] : [UNNAMED]), ...live];
   }
   return {
     wanted,
@@ -54,7 +54,7 @@ export type Switching = {
   /** Whether any webhook has a bundle. Without one the API server cannot call. */
   readonly isCalled: boolean;
   /** Whether this process saw the wanted path in the live configuration before. If so, somebody else has changed it. */
-  readonly wasSettled: boolean;
+  readonly wasSeen: boolean;
   /** For how long the wanted path has been known to this process. */
   readonly knownForMs: number;
   readonly leadingForMs: number;
@@ -70,8 +70,8 @@ const UNSEEN_MS = 60_000;
  * Whether the leader may write the wanted path into the live configuration. Every replica must answer that path: a 404 would lose
  * the review. A replica of an earlier version serves only its own path, and exists until the rollout is over.
  */
-export function maySwitch({ isCalled, wasSettled, knownForMs, leadingForMs, replicas }: Switching): boolean {
-  if (!isCalled || wasSettled) return true;
+export function maySwitch({ isCalled, wasSeen, knownForMs, leadingForMs, replicas }: Switching): boolean {
+  if (!isCalled || wasSeen) return true;
   if (knownForMs < KNOWN_MS || replicas === 'mixed') return false;
   return replicas === 'alike' || leadingForMs >= UNSEEN_MS;
 }

@@ -95,10 +95,10 @@ export async function followLabelRules(
   },
 ): Promise<{
   /** Writes the Event about refused rules. Call it at the beginning of each term, because only the leader writes Events. */
-  tell(): void;
+  report(): void;
 }> {
   const { log, events, regarding, signal, onChange } = options;
-  const tell = () => {
+  const report = () => {
     const problems = source.problems();
     if (problems.length === 0) return;
     const note = `every other label rule holds: ${problems.join('; ')}`;
@@ -113,10 +113,10 @@ export async function followLabelRules(
     if (signal.aborted) return;
     log.info({ rules: source.rules().rules.length }, 'label rules read again');
     logProblems();
-    tell();
+    report();
     onChange();
   });
-  return { tell };
+  return { report };
 }
 
 function named(problem: string): string {

@@ -131,6 +131,6 @@ function orRefuse<T>(create: () => T): T {
 }
 
 /** Prints what was ignored to stderr, for commands that print a result and end. */
-export function tellOfProblem(source: string, problem: string): void {
+export function printProblem(source: string, problem: string): void {
   process.stderr.write(`${source}: ${problem}\n`);
 }

@@ -81,11 +81,11 @@ async function followFiles(base: Base, { leadership, events, inForce, terms }: P
   const { regarding } = leadership;
   const common = { log, events, regarding, signal };
   const read = reloadOnChange(context, { ...common, apply: inForce.apply, metrics });
-  const { tell } = await followLabelRules(labels, {
+  const { report } = await followLabelRules(labels, {
     ...common,
     onChange: () => terms.current()?.labelRulesChanged(),
   });
-  return { read, reportLabelRules: tell };
+  return { read, reportLabelRules: report };
 }
 
 /** Returns when every kind is listed and the configuration file is watched. A kind that may not be listed ends the process. */

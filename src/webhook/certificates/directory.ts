@@ -29,7 +29,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
   const names = { cert: join(directory, 'tls.crt'), key: join(directory, 'tls.key') };
   const caName = join(directory, 'ca.crt');
   const { set, ...held } = createHolder();
-  const tell = createProblemReporter(onProblem);
+  const report = createProblemReporter(onProblem);
   let served: Pair | undefined;
   /** The problem that the last read found. */
   let wrong: string | undefined;
@@ -68,9 +68,11 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
 
   function judge(): void {
     const untimely = served === undefined ? undefined : timeProblem(served, clock.wall());
-    if (wrong !== undefined) tell(wrong, served === undefined ? 1 : PATIENCE);
+    if (wrong !== undefined) report(wrong, served === undefined ? 1 : PATIENCE);
     else
-      tell(untimely === undefined ? undefined : `${names.cert} ${untimely}; it is served until there is a better one`);
+      report(
+        untimely === undefined ? undefined : `${names.cert} ${untimely}; it is served until there is a better one`,
+      );
   }
 
   return {

@@ -56,7 +56,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   const secret = openSecret(client, namespace, WEBHOOK_SECRET);
   const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
   const { set, ...held } = createHolder();
-  const tell = createProblemReporter(onProblem);
+  const report = createProblemReporter(onProblem);
   let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
   let shared: Shared | undefined;
   /** The number of checks in a row that found no certificates. */
@@ -126,14 +126,14 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     set({ cert, key, ca: bundleText(bundle), notAfter, shared });
   }
 
-  function tellOf(found: readonly string[]): void {
+  function reportState(found: readonly string[]): void {
     const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
     if (found.length > 0) {
-      tell(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
-    } else if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
+      report(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
+    } else if (wrong !== undefined) report(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
     else if (served === undefined)
-      tell(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
-    else tell(undefined);
+      report(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
+    else report(undefined);
   }
 
   return {
@@ -141,12 +141,12 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     async run(signal) {
       while (!signal.aborted) {
         try {
-          tellOf(await look(signal));
+          reportState(await look(signal));
         } catch (error) {
           if (signal.aborted) return;
           const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
-          if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
-          else tell(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
+          if (wrong !== undefined) report(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
+          else report(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
         }
         await clock.delay(served === undefined ? SEARCH_MS : LOOK_MS, signal);
       }

@@ -47,12 +47,12 @@ export function createHolder(): Pick<CertificateSource, 'current' | 'onChange'> 
 
 /** Creates a function that reports each problem once: after it was found `patience` times in a row. */
 export function createProblemReporter(onProblem: OnProblem): (problem: string | undefined, patience?: number) => void {
-  let told: string | undefined;
+  let reported: string | undefined;
   let found = 0;
   return (problem, patience = 1) => {
     found = problem === undefined ? 0 : found + 1;
-    if (problem === told || (problem !== undefined && found < patience)) return;
-    told = problem;
+    if (problem === reported || (problem !== undefined && found < patience)) return;
+    reported = problem;
     onProblem(problem);
   };
 }
