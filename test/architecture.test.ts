@@ -57,14 +57,14 @@ function circleFrom(file: string, way: readonly string[], done: Set<string>): re
 }
 
 describe('the layers', () => {
-  it('allow every import that there is', () => {
+  it('allow every import in src', () => {
     const refused = [...imports].flatMap(([from, list]) => list.flatMap((to) => refusal(from, to) ?? []));
     expect(refused).to.deep.equal([]);
     expect(imports.get('main.ts')).to.include('cli/run.ts');
     expect(imports.get('kube/events.ts')).to.include('names.ts');
   });
 
-  it('refuse what would turn them around, types included', () => {
+  it('refuse imports in the other direction, including types', () => {
     expect(refusal('placement/decide.ts', 'kit/json.ts')).to.equal(undefined);
     expect(refusal('placement/decide.ts', 'placement/images.ts')).to.equal(undefined);
     expect(refusal('placement/decide.ts', 'kube/client.ts')).to.match(/placement may not know kube/);
@@ -87,7 +87,7 @@ describe('the layers', () => {
     for (const [from, list] of imports) for (const to of list) expect(files, `${from} imports ${to}`).to.include(to);
   });
 
-  it('keep placement pure: no package, no clock, no chance, no process', () => {
+  it('keep placement pure: no package, no clock, no randomness, no process', () => {
     for (const file of files.filter((name) => partOf(name) === 'placement')) {
       const text = textOf(file);
       for (const to of importsIn(text)) expect(to, file).to.match(/^\./);

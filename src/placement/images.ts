@@ -19,7 +19,7 @@ export type ImageAnswer =
       readonly code: string;
       readonly message: string;
       readonly registry: string;
-      /** Milliseconds since the first failed lookup of the image in this process. */
+      /** Milliseconds since this process first failed to look the image up. */
       readonly sinceMs: number;
       /** Milliseconds until the next lookup. */
       readonly retryInMs: number;

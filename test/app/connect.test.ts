@@ -5,7 +5,7 @@ import { systemClock as clock } from '../../src/kit/clock.ts';
 import { createLease } from '../../src/kube/lease.ts';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../support/cluster/embedded-cluster.ts';
 
-describe('a connected cluster', () => {
+describe('the connection to a cluster', () => {
   let cluster: EmbeddedCluster;
   let connection: Connection | undefined;
   let ended: Promise<unknown>;

@@ -11,7 +11,7 @@ import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
 const SUCCESS = 'archaware_config_reload_success';
 
 /** The file is looked at every two seconds. */
-describe('the configuration file of run, changed', function () {
+describe("a change of run's configuration file", function () {
   this.timeout(40_000);
   let product: Product;
   let directory: string;
@@ -51,7 +51,7 @@ describe('the configuration file of run, changed', function () {
     });
   const release = (podSelector: string) => ({ name: 'release', podSelector, noCommonArchitecture: 'release' });
 
-  it('applies a policy to pods that are held and that wait, and to nothing else, without a restart', async () => {
+  it('applies a policy to held and waiting pods, and to nothing else, without a restart', async () => {
     // Known for a second: what is decided anew asks anew.
     const images = { unresolvable: 'wait', fallbackAfter: '0s', cache: { tagTtl: '1s' } };
     const unknown = `${product.registry.host}/nowhere:1`;
@@ -87,7 +87,7 @@ describe('the configuration file of run, changed', function () {
     expect(product.lookUps('other-amd')).to.equal(1);
   });
 
-  it('is not needed for the policies of labels that change: of a pod, and of a namespace', async () => {
+  it('is not needed when labels of a pod or a namespace change, and with them its policy', async () => {
     const gold = { name: 'gold', namespaceSelector: 'tier=gold', noCommonArchitecture: 'release' };
     await run({ policies: [release('app=torn'), gold] });
     await createTorn('a');
@@ -100,7 +100,7 @@ describe('the configuration file of run, changed', function () {
     await product.eventuallyTolerates('b', 'amd64', 'arm64');
   });
 
-  it('is refused as a whole where it is invalid, with an Event and a metric, until it is mended', async () => {
+  it('is refused as a whole if it is invalid, with an Event and a metric, until it is corrected', async () => {
     const controller = await run({ images: { unresolvable: 'wait' } });
     await createTorn('held', { app: 'torn' });
     await product.eventuallyTold('NoCommonArchitecture', /held|no architecture/);
@@ -125,7 +125,7 @@ describe('the configuration file of run, changed', function () {
     await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
   });
 
-  it('brings one warning for architectures that no node has, at the start and when they change', async () => {
+  it('causes one warning for architectures that no node has, at the start and when they change', async () => {
     const absent = (controller: RunningController) =>
       controller.logs().flatMap((line) => (line.includes('architectures that no node has') ? [JSON.parse(line)] : []));
     const controller = await run({ architectures: { schedulable: ['amd64', 'riscv64'] } });
@@ -190,7 +190,7 @@ describe('the configuration file of run, changed', function () {
     });
     afterEach(() => mirror.stop());
 
-    it('asks that one at once, also for what was being asked elsewhere, and nobody for what is known', async () => {
+    it('uses that one at once, also for lookups under way, and asks nobody about known images', async () => {
       const controller = await run({ registries: { timeout: '1m' } });
       await product.cluster.createPod({ name: 'known', images: [product.image('known', ['amd64'])] });
       await product.eventuallyTolerates('known', 'amd64');

@@ -87,7 +87,7 @@ describe('run, with pods on wrong nodes', () => {
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
   }
 
-  it('has an Event for a pod that crashes on a node for which nothing was pulled, and counts it', async () => {
+  it('writes an Event for a pod that crashes on a node whose platform its image lacks, and counts it', async () => {
     await start();
     const controller = await product.run();
     await crash('bare', 'arm64-1');
@@ -103,7 +103,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(await controller.metric(METRIC)).to.equal(2);
   });
 
-  it('moves a pod with pods.onWrongNode: evict, and it comes back on the right node', async () => {
+  it('evicts a pod with pods.onWrongNode: evict, and it comes back on the right node', async () => {
     await start(['arm64']);
     await deployOnWrongNode();
     const controller = await product.run(EVICT);
@@ -113,14 +113,14 @@ describe('run, with pods on wrong nodes', () => {
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'evicted' })).to.equal(1);
   });
 
-  it('moves a pod that cannot be pulled on its node: no match for platform in manifest', async () => {
+  it('evicts a pod that cannot be pulled on its node: no match for platform in manifest', async () => {
     await start(['arm64']);
     await deployOnWrongNode({}, CANNOT_BE_PULLED);
     await product.run(EVICT);
     await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
   });
 
-  it('moves a pod that was placed before anything was known of its image', async () => {
+  it('evicts a pod that was placed before its image was known', async () => {
     await start(['arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [`${product.registry.host}/late:1`]));
     const first = await product.run(['--images.fallbackAfter', '0s']);
@@ -175,7 +175,7 @@ describe('run, with pods on wrong nodes', () => {
     });
   }
 
-  it("only has Events for a Job's pod, and for a DaemonSet's that would be made again", async () => {
+  it("only writes Events for a Job's pod, and for a DaemonSet's pod that would come back", async () => {
     // Nobody ends the Job's pod; nobody makes the node ready either, so that it has to be named.
     await start(['arm64'], { kubelet: false });
     const containers = [{ name: 'c', image: amd }];
@@ -200,7 +200,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(evictions()).to.deep.equal([]);
   });
 
-  it('evicts a daemon pod that fails where its template no longer tolerates the node', async () => {
+  it('evicts a failing daemon pod if its template no longer tolerates the node', async () => {
     await start();
     await product.cluster.apply(
       workload('DaemonSet', 'agent', [amd], { spec: { updateStrategy: { type: 'OnDelete' } } }),
@@ -212,7 +212,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(evictions()).to.have.lengthOf(1);
   });
 
-  it('leaves a pod where it is while its PodDisruptionBudget says so, with an Event', async () => {
+  it('leaves a pod while its PodDisruptionBudget blocks the eviction, with an Event', async () => {
     await start(['arm64']);
     const selector = { matchLabels: { app: 'web' } };
     const metadata = { name: 'web', namespace: 'default' };
@@ -225,7 +225,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
   });
 
-  it('never evicts a container that died with an exec format error where its image claims to run', async () => {
+  it("never evicts after an exec format error if the image claims the node's platform", async () => {
     await start();
     const controller = await product.run(EVICT);
     const both = product.registry.put('liar', '1', ['amd64', 'arm64']);
@@ -240,7 +240,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(evictions()).to.deep.equal([]);
   });
 
-  it('is nothing that plan lists', async () => {
+  it('lists nothing in plan', async () => {
     await start();
     await crash('bare', 'arm64-1', CRASHES, false);
     const { stdout, stderr } = await product.command(['plan', '--output', 'json', ...EVICT]);

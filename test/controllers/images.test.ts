@@ -27,7 +27,7 @@ function blank(more: Partial<Resolver> = {}): Resolver {
 describe('the pull secrets of a pod', () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
 
-  it('are given to a look-up as far as they are read', () => {
+  it('are passed to a lookup up to the limit', () => {
     const given: number[] = [];
     const resolver = blank({ request: (_image, { pullSecrets }) => void given.push(pullSecrets.length) });
     const images = createImageSource(resolver, createHandClock(), () => undefined);
@@ -35,7 +35,7 @@ describe('the pull secrets of a pod', () => {
     expect(given).to.deep.equal([0, 32, 32]);
   });
 
-  it('that are passed over make one Event, however many they are', () => {
+  it('that cannot be used cause one Event, however many they are', () => {
     const images = createImageSource(blank(), createHandClock(), (_namespace, name) =>
       name === 's0' ? undefined : 'it does not exist',
     );
@@ -56,7 +56,7 @@ describe('the pull secrets of a pod', () => {
 });
 
 describe('an announcer', () => {
-  it('tells again what no Event was made of', () => {
+  it('reports again what could not be written as an Event', () => {
     const clock = createHandClock();
     let [takes, asked] = [false, 0];
     const announcer = createAnnouncer(
@@ -79,8 +79,8 @@ describe('an announcer', () => {
   });
 });
 
-describe('what is asked of images', () => {
-  it('is asked again where what is known is old, and never by who only recalls', () => {
+describe('the image source', () => {
+  it('starts a lookup if the knowledge is old, but never for recall', () => {
     const started: string[] = [];
     const resolver = blank({
       known: (image) =>
@@ -99,7 +99,7 @@ describe('what is asked of images', () => {
     }
   });
 
-  it('plans the next try of a failed image though the try falls due while it is being asked about', () => {
+  it('plans the retry of a failed image that becomes due during the call', () => {
     let [wall, started] = [RETRY_AT - 1, false];
     const error = new ImageError('gone', { code: 'unavailable', temporary: true });
     const resolver: Resolver = {

@@ -58,23 +58,23 @@ describe('a refused write', () => {
     ['a server that has too much to do', busy, false],
     ['a server that fails', broken, false],
   ] as const) {
-    it(`for ${what}, for over a minute: ${expected ? 'is one for good' : 'is tried again'}`, async () => {
+    it(`for ${what}, for over a minute: ${expected ? 'is permanent' : 'is retried'}`, async () => {
       const { notes } = refuse();
       expect(await notes(error, 7, 10_000)).to.equal(expected);
     });
   }
 
-  it('is never one for good within a minute, however often it is tried', async () => {
+  it('is never permanent within a minute, however often it is tried', async () => {
     const { notes } = refuse();
     expect(await notes(invalid, 59, 1_000)).to.equal(false);
   });
 
-  it('is never one for good by two tries with a long pause between them', async () => {
+  it('is never permanent after two attempts with a long pause between them', async () => {
     const { notes } = refuse();
     expect(await notes(invalid, 2, 120_000)).to.equal(false);
   });
 
-  it('begins again where the reason changes, and where a write went through', async () => {
+  it('begins again if the reason changes, and after a successful write', async () => {
     const { notes, refusals } = refuse();
     await notes(invalid, 7, 10_000);
     expect(await notes(forbidden, 1, 0)).to.equal(false);
@@ -84,7 +84,7 @@ describe('a refused write', () => {
     expect(await notes(invalid, 1, 0)).to.equal(false);
   });
 
-  it('counts each, and is worth an Event when it lasts longer than a server takes to start', async () => {
+  it('is counted each time, and causes an Event if it lasts longer than the start of a server', async () => {
     const { notes, reported, counted } = refuse();
     await notes(forbidden, 4, 1_000);
     expect(reported).to.have.length(0);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createWaiting } from '../../src/controllers/waiting.ts';
 import { createHandClock } from './hand-clock.ts';
 
-describe('who waits for an image', () => {
+describe('the objects that wait for an image', () => {
   const create = () => {
     const clock = createHandClock();
     const waiting = createWaiting(clock);
@@ -13,11 +13,11 @@ describe('who waits for an image', () => {
   };
   const images = (count: number) => Array.from({ length: count }, (_, index) => `i${index}`);
 
-  it('is nobody at first', () => {
+  it('are none at first', () => {
     expect(create().lookupEnded('a')).to.deep.equal([]);
   });
 
-  it('is every object that named it, once', () => {
+  it('are all objects that named it, once each', () => {
     const { waiting, lookupEnded } = create();
     waiting.set('one', ['a', 'b', 'a']);
     waiting.set('two', ['a']);
@@ -25,14 +25,14 @@ describe('who waits for an image', () => {
     expect(lookupEnded('b')).to.deep.equal(['one']);
   });
 
-  it('is every object until it is decided again, however often the image is answered', () => {
+  it('stay until they are decided again, however often the image is answered', () => {
     const { waiting, lookupEnded } = create();
     waiting.set('one', ['a']);
     expect(lookupEnded('a')).to.deep.equal(['one']);
     expect(lookupEnded('a')).to.deep.equal(['one']);
   });
 
-  it('is no object that waits for something else by now', () => {
+  it('do not include an object that waits for another image now', () => {
     const { waiting, lookupEnded } = create();
     waiting.set('one', ['a', 'b']);
     waiting.set('one', ['b', 'c']);
@@ -41,7 +41,7 @@ describe('who waits for an image', () => {
     expect(lookupEnded('c')).to.deep.equal(['one']);
   });
 
-  it('is no object that waits for nothing any more', () => {
+  it('do not include an object that waits for nothing any more', () => {
     const { waiting, lookupEnded } = create();
     waiting.set('one', ['a', 'a']);
     waiting.set('two', ['a']);
@@ -52,7 +52,7 @@ describe('who waits for an image', () => {
     expect(lookupEnded('a')).to.deep.equal([]);
   });
 
-  it('does not change while its answer is gone through', () => {
+  it('may change while the caller walks through them', () => {
     const { waiting } = create();
     waiting.set('one', ['a']);
     waiting.set('two', ['a']);
@@ -64,13 +64,13 @@ describe('who waits for an image', () => {
     expect(seen).to.deep.equal(['one', 'two']);
   });
 
-  it('is an object of few images with each of them', () => {
+  it('include an object with few images at each answer', () => {
     const { waiting, lookupEnded } = create();
     waiting.set('one', images(8));
     expect(images(8).flatMap(lookupEnded)).to.deep.equal(Array.from({ length: 8 }, () => 'one'));
   });
 
-  it('is an object of many images a second after it was decided, and with the last of them', async () => {
+  it('include an object with many images a second after its decision, and at the last answer', async () => {
     const { clock, waiting, lookupEnded } = create();
     waiting.set('one', images(9));
     await clock.advance(600);

@@ -118,7 +118,7 @@ function attracts(pod: JsonObject, node: (typeof NODES)[number]): boolean {
 describe('admission of any pod', () => {
   const pods = fc.tuple(anyPod(IMAGES), circumstances);
 
-  it('changes nothing when it is asked again', () => {
+  it('changes nothing when it is called again', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const first = admit(pod, given);
@@ -138,7 +138,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('keeps everything that it does not know, and everything that it found', () => {
+  it('keeps every field that it does not know, and every entry that it found', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const after = applied(pod, admit(pod, given));
@@ -149,7 +149,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('can be taken back', () => {
+  it('can be undone from the record', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const after = applied(pod, admit(pod, given));
@@ -159,7 +159,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('passes the API server', () => {
+  it("is accepted by the API server's rules", () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         fc.pre(validatePod({ ...pod }).length === 0);
@@ -169,7 +169,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('comes to the same with a sidecar that was there from the start, and with one that came later', () => {
+  it('gives the same result with a sidecar from the start and with one that is injected later', () => {
     fc.assert(
       fc.property(anyPod(IMAGES), circumstances, fc.constantFrom(...IMAGES), (pod, given, image) => {
         const later = injected(applied(pod, admit(pod, given)), image);
@@ -185,8 +185,8 @@ describe('admission of any pod', () => {
   });
 });
 
-describe('admission of a pod that does not speak of the architecture', () => {
-  it('leaves it exactly the nodes of its own demands and of the decision', () => {
+describe('admission of a pod that does not mention the architecture', () => {
+  it('leaves exactly the nodes that its own demands and the decision allow', () => {
     const pods = fc.tuple(indifferentPod(KNOWN), someSettings);
     fc.assert(
       fc.property(pods, ([pod, settings]) => {
@@ -233,7 +233,7 @@ describe('the release of any gated pod', () => {
     return jsonPatch({ ...object }, JSON.stringify(releasePatch(pod, pod.gated, placing)));
   }
 
-  it('is let through by the API server, takes our gate alone, and keeps the rest', () => {
+  it("is accepted by the API server's rules, removes only archaware's gate, and keeps the rest", () => {
     fc.assert(
       fc.property(gatedPods, ({ pod, settings }) => {
         const after = released(pod, settings);
@@ -248,7 +248,7 @@ describe('the release of any gated pod', () => {
     );
   });
 
-  it('gives what admission would have given', () => {
+  it('adds what admission would have added', () => {
     fc.assert(
       fc.property(gatedPods, ({ pod, settings }) => {
         const admitted = applied(pod, admit(pod, { answers, settings }));

@@ -53,7 +53,7 @@ function check(rows: readonly Row[]): void {
   }
 }
 
-describe('what each mode gives a pod', () => {
+describe('what each mode adds to a pod', () => {
   const preferred = { arm64: 75 };
   check([
     ['taints', placed({ a: BOTH }, { mode: 'taints', preferred }), 'tolerates amd64,arm64'],

@@ -84,7 +84,7 @@ describe('what a real runtime says', () => {
     });
   }
 
-  it('to the log alone is known by the digest', () => {
+  it('only to the log is recognised by the digest', () => {
     for (const code of [1, 2, 126, 255]) {
       expect(verdictOf(died(code), ARM)).to.equal('platforms does-not-run, evicted');
       expect(verdictOf(died(code), BOTH)).to.equal('nothing');

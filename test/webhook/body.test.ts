@@ -10,7 +10,7 @@ const sent = (body: string) => Object.assign(new PassThrough().end(body), { head
 const body = (name: string, length: number) => JSON.stringify({ name, text: 'x'.repeat(length) });
 
 describe('the bodies of requests', () => {
-  it('that are large are parsed one after the other, and small ones come between', async () => {
+  it('are parsed one after the other if they are large, with small ones in between', async () => {
     const read = createBodyReader(LIMITS);
     const used: unknown[] = [];
     const use = ({ name }: { readonly name?: unknown }) => used.push(name);
@@ -23,7 +23,7 @@ describe('the bodies of requests', () => {
     expect(used.filter((name) => name !== 'small')).to.deep.equal(['large 1', 'large 2', 'large 3']);
   });
 
-  it('count until they are parsed, whatever becomes of them', async () => {
+  it('count against the limit until they are parsed or refused', async () => {
     const read = createBodyReader(LIMITS);
     const outcome = (text: string) =>
       read(sent(text), () => 'used').catch((error: unknown) => (error instanceof RequestError ? error.status : error));
@@ -37,7 +37,7 @@ describe('the bodies of requests', () => {
     expect(await Promise.all([large(), large()])).to.deep.equal(['used', 'used']);
   });
 
-  it('count no more where their use fails', async () => {
+  it('no longer count if their use fails', async () => {
     const read = createBodyReader(LIMITS);
     const fail = () => {
       throw new TypeError('a defect');

@@ -13,7 +13,7 @@ const KINDS: [kind: string, numRuns: number, taken: number][] = [
   ['raw', 30, 0],
 ];
 
-describe('AdmissionReviews that nobody would send', () => {
+describe('malformed AdmissionReviews', () => {
   for (const [kind, numRuns, atLeast] of KINDS) {
     it(`are answered or refused: ${numRuns} ${kind} ones`, function () {
       this.timeout(60_000);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createPaths, maySwitch, type Switching } from '../../src/webhook/paths.ts';
 import { replicasAlike } from '../../src/webhook/replicas.ts';
 
-describe('whether the live configuration may name another path', () => {
+describe('whether the leader may write another path', () => {
   const calm: Switching = {
     isCalled: true,
     wasSeen: false,
@@ -24,7 +24,7 @@ describe('whether the live configuration may name another path', () => {
   }
 });
 
-describe('whether all replicas are of one template', () => {
+describe('whether all replicas have the same template', () => {
   const pod = (name: string, hash: string, more: { namespace?: string; phase?: string; app?: string } = {}) => ({
     name,
     namespace: more.namespace ?? 'archaware',

@@ -44,7 +44,7 @@ describe('the rotation of self-made certificates', () => {
     return Buffer.from(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '', 'base64').toString();
   }
 
-  it('fails no review over generations: the bundles of now and of one step before verify whatever anybody serves', async function () {
+  it('breaks no connection over generations: the present and the previous bundle verify every served certificate', async function () {
     this.timeout(120_000);
     let leads: 'first' | 'second' = 'first';
     const past: unknown[] = [];
@@ -107,7 +107,7 @@ describe('the rotation of self-made certificates', () => {
     expect([...first.problems, ...second.problems]).to.deep.equal([]);
   });
 
-  it('waits for callers who do not know the next authority, however long that takes', async () => {
+  it('waits for callers that do not know the next authority, however long that takes', async () => {
     const replica = await world.replica({ lifetimeMs: LIFETIME });
     const { 'authority.crt': authority } = await entries(client);
     // Nobody keeps the configuration's bundle, so that nobody trusts the next one.

@@ -49,7 +49,7 @@ function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | 
 }
 
 describe('the release of a gated pod', () => {
-  it('is tried again for as long as the API server refuses it for no reason in the pod, and then is whole', async () => {
+  it('is retried while the API server refuses it for a reason outside the pod, and is then complete', async () => {
     let isStarting = true;
     const { tries, given } = attempts(() => (isStarting ? forbidden : undefined));
     expect(await tries(100)).to.equal(0);
@@ -58,7 +58,7 @@ describe('the release of a gated pod', () => {
     expect(given()).to.deep.equal(PLACING);
   });
 
-  it('goes without node affinity only after a minute of the same refusal of it, and says so', async () => {
+  it('goes without node affinity only after the same refusal for a minute, with an Event', async () => {
     const { tries, reported, given } = attempts((placing) => (placing?.affinity ? invalid : undefined));
     expect(await tries(20)).to.equal(7);
     expect(given()).to.deep.equal({ ...PLACING, affinity: undefined });
@@ -66,7 +66,7 @@ describe('the release of a gated pod', () => {
     expect(reported.at(-1)?.note).to.contain('released without node affinity');
   });
 
-  it('goes with nothing only after another minute of refusals of the rest', async () => {
+  it('goes without tolerations only after another minute of refusals', async () => {
     const { tries, given } = attempts((placing) => (placing === undefined ? undefined : invalid));
     expect(await tries(30)).to.be.greaterThan(7);
     expect(given()).to.equal(undefined);

@@ -32,8 +32,8 @@ function setUp() {
   return { clock, reported, undone, check };
 }
 
-describe('tolerations that are taken out of a pod', () => {
-  it('are no matter where the pod shows them', () => {
+describe('tolerations that another webhook removes from a pod', () => {
+  it('are not contested if the pod has them', () => {
     const { check, reported } = setUp();
     for (let time = 0; time < 10; time++) expect(check(WROTE)).to.equal(0);
     expect(reported).to.deep.equal([]);
@@ -56,7 +56,7 @@ describe('tolerations that are taken out of a pod', () => {
     expect(check()).to.equal(20 * MINUTE);
   });
 
-  it('are not remembered of a pod that is gone', () => {
+  it('are forgotten when the pod is gone', () => {
     const { check, undone } = setUp();
     for (let time = 0; time < 4; time++) check();
     undone.forget('shop/web-1');

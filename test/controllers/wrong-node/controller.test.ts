@@ -142,7 +142,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(counted).to.deep.equal(['platforms warned']);
   });
 
-  it('has another Event and counts once more when a container has died of the format', async () => {
+  it('has another Event and counts once more after an exec format error', async () => {
     const { pod, run, counted, reported } = arrange({ onWrongNode: 'warn' });
     await run(pod('a'));
     await run(pod('a', { status: DIED }));
@@ -178,7 +178,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(evicted).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
-  it('is tried again later each time while a budget keeps it, and holds up nobody else', async () => {
+  it('is retried at growing intervals while a disruption budget blocks it, and delays no other pod', async () => {
     const { pod, run, world, reported, counted, evicted } = arrange();
     const key = pod('a');
     world.eviction = { kind: 'blocked', reason: 'a budget' };
@@ -193,14 +193,14 @@ describe('a pod that is found on a wrong node', () => {
     expect(counted).to.deep.equal(['platforms blocked', 'platforms evicted']);
   });
 
-  it('has no Event where it is gone by then', async () => {
+  it('has no Event if it is gone by then', async () => {
     const { pod, run, world, reported } = arrange();
     world.eviction = { kind: 'gone' };
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged' });
     expect(reported).to.deep.equal([]);
   });
 
-  it('stays where the whole pod shows that it would come back', async () => {
+  it('stays if the whole pod shows that it would come back', async () => {
     const { pod, run, world, evicted, reported } = arrange();
     world.managedFields = [{ manager: 'kube-controller-manager', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
     await run(pod('a'));
@@ -208,7 +208,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(reported[0]).to.match(/its template names the node/);
   });
 
-  it('stays where it runs by the time it is read whole', async () => {
+  it('stays if it runs by the time the whole pod is read', async () => {
     const { pod, run, objects, evicted, reported } = arrange();
     const key = pod('a');
     objects.set('a', { ...objects.get('a'), status: RUNNING });
@@ -216,7 +216,7 @@ describe('a pod that is found on a wrong node', () => {
     expect([evicted, reported]).to.deep.equal([[], []]);
   });
 
-  it('stays where the next one would fit no node: its nodeSelector, or every right node is cordoned', async () => {
+  it('stays if the next one would fit no node: because of its nodeSelector, or because every right node is cordoned', async () => {
     const { pod, run, nodes, evicted, reported } = arrange();
     await run(pod('a', { spec: { nodeSelector: { disk: 'ssd' } } }));
     const right = nodes.get('amd64');
@@ -226,7 +226,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(reported.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
   });
 
-  it('waits for a digest that is asked for, then for its tags, and never goes by a guess', async () => {
+  it('waits for the lookup of the digest, then of its tags, and is never evicted on a guess', async () => {
     const { pod, run, world, controller, evicted, reported } = arrange();
     const key = pod('a');
     [world.pulled, world.answer] = [pending, pending];
@@ -244,7 +244,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
   });
 
-  it('counts as found while an image is asked for again', async () => {
+  it('counts as found while an image is looked up again', async () => {
     const { pod, run, world, controller, reported } = arrange({ onWrongNode: 'warn' });
     const key = pod('a');
     await run(key);
@@ -256,7 +256,7 @@ describe('a pod that is found on a wrong node', () => {
     expect(reported).to.have.lengthOf(1);
   });
 
-  it('is asked for again a minute after nothing could be looked up', async () => {
+  it('is looked up again a minute after a failed lookup', async () => {
     const { pod, run, world, reported } = arrange();
     [world.answer, world.pulled] = [failed(1), failed(1)];
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
@@ -283,15 +283,15 @@ describe('a pod that is found on a wrong node', () => {
   }
 });
 
-describe('a pod that fails on a node which what was pulled is for', () => {
-  it('is left alone, and its tags are not asked for', async () => {
+describe('a pod that fails although the pulled image has the platform of its node', () => {
+  it('is left alone, without a lookup of its tags', async () => {
     const { pod, run, world, asked, reported } = arrange();
     world.pulled = known('linux/amd64,linux/arm64');
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
     expect([reported, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
   });
 
-  it('is never evicted where it died of the format: the image lies, and the Event says so', async () => {
+  it('is never evicted after an exec format error: the image is wrong, and the Event says so', async () => {
     const { pod, run, world, evicted, reported, counted } = arrange();
     world.pulled = known('linux/amd64,linux/arm64');
     await run(pod('a', { status: DIED }));
@@ -306,7 +306,7 @@ describe('a pod that fails on a node which what was pulled is for', () => {
 describe('a daemon pod on a wrong node', () => {
   const daemon = { owner: 'agent', kind: 'DaemonSet' };
 
-  it('is evicted where its template no longer tolerates the node, though nothing would take another one', async () => {
+  it('is evicted if its template no longer tolerates the node, even if no node would take another one', async () => {
     const { pod, run, daemonSet, evicted, world } = arrange();
     world.answer = failed(1);
     daemonSet('agent', [toleration('supported-arch=amd64:NoSchedule')]);
@@ -314,14 +314,14 @@ describe('a daemon pod on a wrong node', () => {
     expect(evicted).to.deep.equal(['agent-1']);
   });
 
-  it('stays where its template tolerates the node: another one would be made there', async () => {
+  it('stays if its template tolerates the node, because another one would be created there', async () => {
     const { pod, run, daemonSet, evicted, reported } = arrange();
     daemonSet('agent', [{ operator: 'Exists' }]);
     await run(pod('agent-1', daemon));
     expect([evicted, reported[0]?.includes('its DaemonSet would make another one here')]).to.deep.equal([[], true]);
   });
 
-  it('stays where its DaemonSet is another one of that name', async () => {
+  it('stays if its DaemonSet is another one of the same name', async () => {
     const { pod, run, daemonSet, evicted } = arrange();
     daemonSet('agent', []);
     const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', uid: 'gone', controller: true }];
@@ -329,7 +329,7 @@ describe('a daemon pod on a wrong node', () => {
     expect(evicted).to.deep.equal([]);
   });
 
-  it('is left alone where its DaemonSet is ignored', async () => {
+  it('is left alone if its DaemonSet is ignored', async () => {
     const { pod, run, daemonSet, evicted, reported } = arrange();
     daemonSet('agent', [], { 'archaware.dev/ignore': 'true' });
     await run(pod('agent-1', daemon));
@@ -337,8 +337,8 @@ describe('a daemon pod on a wrong node', () => {
   });
 });
 
-describe('which pods are looked at', () => {
-  it('are those that are bound and of which a container does not run; nothing is asked to know that', () => {
+describe('the pods that are examined', () => {
+  it('are those that are bound and have a broken container, found without any request', () => {
     const { pod, controller, asked } = arrange();
     expect(controller.suspects(pod('a'))).to.equal(true);
     expect(controller.suspects(pod('b', { status: RUNNING }))).to.equal(false);
@@ -348,7 +348,7 @@ describe('which pods are looked at', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('are found by their nodes and DaemonSets, without a look at the others', () => {
+  it('are found by node and DaemonSet, without a scan of all pods', () => {
     const { pod, controller, pods } = arrange();
     const [a, b] = [pod('a'), pod('agent-1', { owner: 'agent', kind: 'DaemonSet' })];
     const healthy = pod('h', { status: RUNNING });
@@ -365,7 +365,7 @@ describe('which pods are looked at', () => {
     expect(controller.podsOn('arm64')).to.deep.equal([]);
   });
 
-  it('are remembered until they are gone, run, or are in the right place', async () => {
+  it('are remembered until they are gone, run, or are on a right node', async () => {
     const { pod, run, world, pods, controller } = arrange({ onWrongNode: 'warn' });
     const [a, b, c] = [pod('a'), pod('b'), pod('c')];
     for (const key of [a, b, c]) if (controller.suspects(key)) await run(key);

@@ -212,7 +212,7 @@ describe('a DaemonSet that is updated', () => {
     ['a damaged annotation', { recorded: '{' }, { recorded: '{', labels: { a: 'b' } }, {}, 'tolerates nothing'],
   ]);
 
-  it('keeps every field, and touches only what it must', () => {
+  it('keeps every field, and changes only the tolerations and the annotation', () => {
     const before = daemonSet({ ...ours });
     const patch = admit(daemonSet({ tolerations: [X], recorded: [AMD, ARM] }), { before });
     expect(patch).to.deep.equal([
@@ -221,12 +221,12 @@ describe('a DaemonSet that is updated', () => {
     ]);
   });
 
-  it('is admitted as it is where all annotations would be too large for the API server', () => {
+  it('is admitted unchanged if its annotations would be too large for the API server', () => {
     const full = put(daemonSet({}), ['metadata', 'annotations'], { x: 'x'.repeat(256 * 1024 - 100) });
     expect(admit(full)).to.deep.equal([]);
   });
 
-  it('may be huge, with an annotation that claims a lot', () => {
+  it('may be huge, with an annotation that lists many tolerations', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
     const object = daemonSet({ image: 'cold', tolerations: many(500_000, {}), recorded: many(2500, S390X) });
     expect(admit(object)).to.have.length.above(0);

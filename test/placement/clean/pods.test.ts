@@ -48,7 +48,7 @@ function daemonSetOf({ template, rolledOut = false, strategy }: Given): DaemonSe
   });
 }
 
-describe('what is done about a pod that carries our tolerations', () => {
+describe("what clean does about a pod with archaware's tolerations", () => {
   const rows: [given: string, what: Given, expected: string][] = [
     ['of a ReplicaSet', { owner: 'ReplicaSet' }, 'replace'],
     ['of a StatefulSet', { owner: 'StatefulSet' }, 'replace'],

@@ -183,7 +183,7 @@ describe('the labels of a node', () => {
     });
   }
 
-  it('are told of in words that say what to do', () => {
+  it('are reported with what to do', () => {
     expect(labelConflictNote({ label: 'a/b', value: 'v' })).to.match(
       /^label a\/b=v was set by somebody else and stays/,
     );
@@ -196,7 +196,7 @@ describe('the decision for a node with labels', () => {
   const rules = (more: Labels = { 'x/y': 'k' }) => ({ taints: settings().taints, labels: rulesOf(more) });
   const managed = (value: { taints?: string[]; labels?: string[] }) => JSON.stringify(value);
 
-  it('takes taint and labels together', () => {
+  it('decides taint and labels together', () => {
     const what = node({ labels: { k: '1' } });
     const decision = decideNode(what, rules(), true);
     expect(decision).to.deep.equal({
@@ -239,7 +239,7 @@ describe('the decision for a node with labels', () => {
     expect(decideNode(settled, rules(), false)).to.deep.equal({ kind: 'wait', reason: 'bootstrap', conflicts: [] });
   });
 
-  it('leaves taints and their record alone where only labels are decided, and the other way about', () => {
+  it('leaves taints alone if only labels are decided, and labels alone if only taints are', () => {
     const both = managed({ taints: [TAINT], labels: ['x/y'] });
     const what = node({ labels: { 'x/y': 'true' }, taints: [ARM], managed: both });
     const unlabelled = decideNode(what, { taints: undefined, labels: rulesOf({}) }, true);
@@ -255,7 +255,7 @@ describe('the decision for a node with labels', () => {
     expect(neither).to.deep.equal({ kind: 'unchanged', conflicts: [] });
   });
 
-  it('tells of conflicts whatever else is decided', () => {
+  it('reports conflicts with every kind of decision', () => {
     const conflicts = [{ label: 'x/y', value: 'v' }];
     const labels = { 'x/y': 'v' };
     expect(decideNode(node({ labels }), rules(), false)).to.deep.include({ kind: 'wait', conflicts });
@@ -281,7 +281,7 @@ describe('the decision for a node with labels', () => {
     ]);
   });
 
-  it('gives labels to a node that has none at all', () => {
+  it('adds labels to a node without any', () => {
     const what = { ...node({ taints: [ARM], managed: [TAINT] }), hasLabels: false };
     const decision = decideNode(what, rules({ 'a/b': '!k', 'a/c': '!k' }), true);
     expect(decision.kind).to.equal('set');
@@ -292,7 +292,7 @@ describe('the decision for a node with labels', () => {
     ]);
   });
 
-  it('is undone exactly: ours goes, and what somebody changed stays', () => {
+  it("is undone exactly: archaware's labels are removed, changed ones stay", () => {
     const what = node({
       labels: { 'x/y': 'true', 'x/z': 'v', 'x/o': 'true' },
       taints: [ARM],

@@ -284,7 +284,7 @@ describe('the decision for a node', () => {
   });
 });
 
-describe('undoing a node', () => {
+describe('cleaning a node', () => {
   const rows: [
     given: string,
     node: Parameters<typeof node>[0],
@@ -332,7 +332,7 @@ describe('undoing a node', () => {
   }
 });
 
-describe('the record of what is ours on a node', () => {
+describe("the record of archaware's taints and labels on a node", () => {
   it('is read as it was written', () => {
     const managed = {
       taints: [
@@ -350,7 +350,7 @@ describe('the record of what is ours on a node', () => {
     expect(writeManaged({ taints: [], labels: [] })).to.equal(undefined);
   });
 
-  it('names no label that we would never set', () => {
+  it('never lists a label that archaware does not set', () => {
     const labels = [
       'a/b',
       'kubernetes.io/os',
@@ -386,7 +386,7 @@ describe('the record of what is ours on a node', () => {
   }
 });
 
-describe('a taint with our key and effect', () => {
+describe('a taint with the configured key and effect', () => {
   const rows: [key: string, expected: boolean][] = [
     ['supported-arch', true],
     ['example.com/arch', true],
@@ -406,7 +406,7 @@ describe('a taint with our key and effect', () => {
 });
 
 describe("the cluster's architectures", () => {
-  it('are those of its nodes, sorted, each once, but of none that goes and none unknown', () => {
+  it('are those of its nodes, sorted, without duplicates, deleted nodes and unknown ones', () => {
     const nodes = [
       node({ architecture: 's390x', deleting: true }),
       node({ architecture: 'arm64' }),

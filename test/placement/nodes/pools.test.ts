@@ -119,7 +119,7 @@ describe('a node that joins', () => {
     );
   });
 
-  it('is named with its pool by plan, a NodePool only where NodePools cannot be read', () => {
+  it('is named with its pool by plan, for a NodePool only if NodePools cannot be read', () => {
     const nodes = [
       ...['b', 'a', 'a'].map((name) => node({ labels: { 'karpenter.sh/nodepool': name } })),
       node({ labels: { agentpool: 'c' } }),

@@ -190,7 +190,7 @@ describe('the decision for a template', () => {
   });
 });
 
-describe('undoing a template', () => {
+describe('cleaning a template', () => {
   const rows: [
     given: string,
     present: readonly JsonObject[],
@@ -212,7 +212,7 @@ describe('undoing a template', () => {
   }
 });
 
-describe('the record of which tolerations are ours', () => {
+describe("the record of archaware's tolerations", () => {
   const rows: [annotation: string | undefined, expected: readonly JsonObject[]][] = [
     [undefined, []],
     ['', []],
@@ -250,7 +250,7 @@ describe('whether a DaemonSet is rolled out', () => {
     });
   }
 
-  it('rolls unless it says otherwise', () => {
+  it('has the update strategy RollingUpdate by default', () => {
     expect(readDaemonSet({}).updateStrategy).to.equal('RollingUpdate');
     expect(readDaemonSet({ spec: { updateStrategy: { type: 'OnDelete' } } }).updateStrategy).to.equal('OnDelete');
   });

@@ -239,7 +239,7 @@ describe('the eviction of a pod from a wrong node', () => {
   }
 });
 
-describe('what the whole pod says', () => {
+describe('the facts that only the whole pod has', () => {
   const rows: [given: string, managedFields: unknown, expected: Omit<Whole, 'demands'>][] = [
     [
       'of a template',

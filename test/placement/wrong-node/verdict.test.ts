@@ -203,7 +203,7 @@ describe('a pod on a node of arm64', () => {
     });
   }
 
-  it('that fails for a reason of its own is known by its digest alone, whatever its tags say', () => {
+  it('that fails for a reason of its own is recognised by its digest, without a lookup of its tags', () => {
     const alone = (given: Given) => find(given).alone;
     expect(alone(one('fails', AMD, ARM))).to.equal(true);
     expect(alone(one('fails', ARM, AMD))).to.equal(false);
@@ -211,16 +211,16 @@ describe('a pod on a node of arm64', () => {
     expect(alone(one('format', ARM, ARM))).to.equal(false);
   });
 
-  it('that runs has no digest asked for', () => {
+  it('that runs causes no lookup of a digest', () => {
     const { pod, pulled } = find(one('runs', AMD, AMD));
     expect([pod.broken, pulled.pending, pulled.unknown]).to.deep.equal([undefined, [], []]);
   });
 
-  it('whose author stated its architectures has nothing asked for', () => {
+  it('whose author stated its architectures causes no lookup', () => {
     expect(find({ ...one('format', AMD, AMD), statement: 'all' }).asked).to.deep.equal([]);
   });
 
-  it('shows what is on its way and what has failed, of tags and of digests', () => {
+  it('lists pending and failed lookups, of tags and of digests', () => {
     const { tags, pulled } = find({
       containers: {
         a: { is: 'fails', tag: pending, pulled: pending },

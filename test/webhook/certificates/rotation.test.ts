@@ -23,7 +23,7 @@ const ANNOUNCED: Rotation = { ...GOOD, authority: life(900, 610), next: life(900
 const TRUSTED: Rotation = { ...ANNOUNCED, isTrusted: true, trustedSince: NOW - HOUR };
 const WITHOUT_AUTHORITY: Rotation = { ...GOOD, authority: undefined, isDamaged: true };
 
-describe('our own certificates', () => {
+describe("the rotation of archaware's certificates", () => {
   const rows: [given: string, rotation: Rotation, step: RotationStep][] = [
     ['nothing at all', { ...GOOD, serving: undefined, authority: undefined }, 'create'],
     ['nothing but what has expired', { ...GOOD, serving: serving(90, 91), authority: life(900, 901) }, 'create'],
