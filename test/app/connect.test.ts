@@ -46,7 +46,7 @@ describe('the connection to a cluster', () => {
     });
     expect(await lease.tryAcquire(AbortSignal.timeout(5_000))).to.deep.equal({ held: true });
     expect([...leaseClient.addresses()]).to.deep.equal([...client.addresses()]);
-    // They end with the clients.
+    // The requests end when the clients are closed.
     ended = Promise.all(hanging);
   });
 });

@@ -19,7 +19,7 @@ const POD: CarryingPod = {
 const budget = { details: { causes: [{ reason: 'DisruptionBudget' }] } };
 const busy = new ApiError(429, {}, 'create', 1_000);
 
-/** What became of an eviction, answered by these one after the other and then with a success, and how often it was sent. */
+/** Returns the result of an eviction and how often it was sent. The server answers with these errors in turn, then with a success. */
 async function evicted(...answers: ApiError[]): Promise<{ obstacle: RemovalObstacle | undefined; sent: number }> {
   let sent = 0;
   const nothing = async () => {

@@ -70,7 +70,7 @@ describe('run with the webhook', () => {
     const called = flags;
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
     await run();
-    // The other replica is the one that is called.
+    // The API server calls the other replica.
     await product.run(called);
     await create('web', product.image('app', ['arm64']));
     expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
@@ -83,7 +83,7 @@ describe('run with the webhook', () => {
     const called = flags;
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
     const leader = await run(...lease);
-    // The other replica is the one that is called, and may never lead.
+    // The API server calls the other replica, which can never lead.
     const reviewer = await product.run([...called, ...lease]);
     const image = product.image('app', ['arm64']);
     let pods = 0;
@@ -203,7 +203,7 @@ describe('run with the webhook', () => {
     const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', ...flags]);
     const result: unknown = JSON.parse(stdout);
     expect(at(result, 'removed')).to.deep.include({ gates: 1, configurations: 4 });
-    // A bare pod keeps what nobody can take from it.
+    // A bare pod keeps its affinity, which nobody can remove.
     expect([code, objects(at(result, 'left')).map(({ name }) => name)]).to.deep.equal([2, ['warm']]);
     expect((await product.cluster.request('GET', CONFIGURATION)).status).to.equal(404);
     expect((await product.cluster.request('GET', SECRET)).status).to.equal(404);

@@ -94,7 +94,7 @@ describe('clean', () => {
   it('takes over from a killed leader once its lease has expired', async () => {
     const controller = await settle();
     await controller.stop('SIGKILL');
-    // As if it had been killed long ago: the lease runs out a second after clean has seen it.
+    // The leader seems to have been killed long ago: its lease expires a second after clean has seen it.
     await product.patch(LEASE, { spec: { leaseDurationSeconds: 1 } });
     const { code, stderr } = await clean();
     expect(code).to.equal(0);
@@ -154,10 +154,10 @@ describe('clean', () => {
     }
   });
 
-  /** By an administrator, who may look and scale everywhere. */
+  /** Run by an administrator, who may list and scale everywhere. */
   const asAdmin = (...args: string[]) =>
     runBundle(['clean', '--kubeconfig', product.cluster.kubeconfig, '--timeout', '10s', ...args]);
-  /** A Deployment of ours, or of that name, whose pods nothing runs. */
+  /** A Deployment with archaware's label, or with its name, whose pods never run. */
   const deploy = async (namespace: string, name: string, labels: Record<string, string> = {}) => {
     await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }));
     await product.cluster.apply(

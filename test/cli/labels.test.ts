@@ -11,7 +11,7 @@ import { type Product, taintsOf } from '../support/product.ts';
 const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
 
-/** The directory is looked at every two seconds. */
+/** The controller checks the directory every two seconds. */
 describe('label rules', function () {
   this.timeout(40_000);
   let world: Labelled;
@@ -77,7 +77,7 @@ describe('label rules', function () {
     product.cluster.forgetRequests();
     await label(AMD, { [USB]: 'true' });
     await eventually(AMD, `${USB}=true`, 'example.com/a=true', 'example.com/b=true');
-    // Each write comes back as an event; the last one is answered by nothing.
+    // Each write comes back as an event; the event of the last one causes no further write.
     await label(AMD, { [USB]: null });
     await eventually(AMD, 'other/none=true');
     expect(product.written().filter((line) => line === `PATCH ${AMD}`)).to.have.lengthOf(2);
@@ -92,7 +92,7 @@ describe('label rules', function () {
     await eventually(AMD, `${GPU}=manual`, `${USB}=true`, 'example.com/tpu=true');
     await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=manual was set by somebody else/);
     await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=true was set by somebody else/);
-    // Ours, changed by somebody, is theirs from then on.
+    // A label of archaware that somebody changed belongs to them from then on.
     await label(AMD, { 'example.com/tpu': 'theirs' });
     await product.eventuallyTold('LabelConflict', /tpu=theirs/);
     await product.eventually('the record to be gone', async () => (await world.recorded(AMD)) === undefined);
@@ -102,7 +102,7 @@ describe('label rules', function () {
     expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=manual`, 'example.com/tpu=theirs', 'example.com/unrelated=1']);
     expect(await labelsOf(ARM)).to.deep.equal([`${GPU}=true`]);
     expect(await told('LabelConflict')).to.have.lengthOf(3);
-    // Taken away, it is the rule's to decide.
+    // Once it is removed, the rule decides again.
     await label(AMD, { [GPU]: null, [USB]: 'true' });
     await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'example.com/tpu=theirs', 'example.com/unrelated=1');
   });
@@ -111,7 +111,7 @@ describe('label rules', function () {
     await write({ [GPU]: USB });
     product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () => label(AMD, { [GPU]: 'theirs' }));
     await run('--loops', 'labels');
-    // The first write to the node is ours, at the moment at which theirs comes in.
+    // The other writer writes just before archaware's first write to the node.
     await product.cluster.request('PUT', AMD, await withLabel(AMD, USB));
     await product.eventuallyTold('LabelConflict', /gpu=theirs/);
     expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=theirs`, `${USB}=true`]);
@@ -159,7 +159,7 @@ describe('label rules', function () {
       'other/w': 'x'.repeat(65_537),
     });
     await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/y=true');
-    // The files are written one after the other, so an earlier line may name the first of them alone.
+    // The files are written one after the other, so an earlier line may name only the first of them.
     await eventuallyLogged(
       controller,
       '"level":"error"',
@@ -171,7 +171,7 @@ describe('label rules', function () {
     await product.eventuallyTold('ConfigurationRejected', /^every other label rule holds: .*gpu:2: got/, 'archaware');
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${USB}=true`, 'other/y=true');
-    // And after a restart.
+    // The same holds after a restart.
     await controller.stop();
     const again = await run();
     await product.eventually('it to lead', async () => (await again.metric('archaware_leader')) === 1);
@@ -296,7 +296,7 @@ describe('label rules', function () {
     expect((await product.command(['plan', '--nodeLabels.directory', directory])).stdout).to.equal(
       'Nothing to change.\n',
     );
-    // A label of others may have our value; one of ours that somebody changed is theirs.
+    // A label of others may have archaware's value, and a changed label of archaware belongs to others.
     await label(ARM, { 'example.com/tpu': 'true', 'other/x': 'changed' });
     const dry = await product.command(['clean', '--dry-run']);
     expect(dry.stderr).to.match(/nodes +2 +take our taint and labels away/);

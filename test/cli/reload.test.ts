@@ -10,7 +10,7 @@ import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
 
 const SUCCESS = 'archaware_config_reload_success';
 
-/** The file is looked at every two seconds. */
+/** The controller checks the file every two seconds. */
 describe("a change of run's configuration file", function () {
   this.timeout(40_000);
   let product: Product;
@@ -26,7 +26,7 @@ describe("a change of run's configuration file", function () {
     await rm(directory, { recursive: true });
   });
 
-  /** In one step: half of a file would be refused, and mended at the next look. */
+  /** Replaces the file in one step: a half-written one would be refused, and applied only at the next check. */
   const write = async (configuration: unknown) => {
     await writeFile(`${file}.next`, typeof configuration === 'string' ? configuration : stringify(configuration));
     await rename(`${file}.next`, file);
@@ -34,7 +34,7 @@ describe("a change of run's configuration file", function () {
   const run = async (configuration: unknown, flags: readonly string[] = []) => {
     await write(configuration);
     const controller = await product.run(['--config', file, ...flags]);
-    // Before that a pod without a toleration could be bound.
+    // Before nodes are tainted, a pod without a toleration could be bound.
     await product.eventuallyTainted();
     return controller;
   };
@@ -42,7 +42,7 @@ describe("a change of run's configuration file", function () {
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
     );
-  /** A pod without an architecture that its two images have in common. */
+  /** A pod whose two images have no architecture in common. */
   const createTorn = (name: string, labels: Readonly<Record<string, string>> = {}) =>
     product.cluster.createPod({
       name,
@@ -52,7 +52,7 @@ describe("a change of run's configuration file", function () {
   const release = (podSelector: string) => ({ name: 'release', podSelector, noCommonArchitecture: 'release' });
 
   it('applies a policy to held and waiting pods, and to nothing else, without a restart', async () => {
-    // Known for a second: what is decided anew asks anew.
+    // Tags are known for one second, so a new decision causes a new lookup.
     const images = { unresolvable: 'wait', fallbackAfter: '0s', cache: { tagTtl: '1s' } };
     const unknown = `${product.registry.host}/nowhere:1`;
     const architectures = { schedulable: ['arm64'] };
@@ -76,7 +76,7 @@ describe("a change of run's configuration file", function () {
     await write({ images, architectures, policies: [release('app=torn'), { ...open, fallback: ['arm64'] }, wide] });
     await product.eventuallyTolerates('held', 'arm64');
     await product.eventuallyTolerates('waits', 'arm64');
-    // Where all is done a policy that would have given more comes too late, and changes nothing.
+    // A policy that allows more comes too late for pods that are done, and changes nothing.
     await product.eventually('an idle queue', async () => (await controller.metric('archaware_workqueue_depth')) === 0);
     await product.eventuallyTold('OpenPlacement', /^policy release: /);
     await product.eventuallyTold('OpenPlacement', /^policy open: .*nowhere/);
@@ -111,7 +111,7 @@ describe("a change of run's configuration file", function () {
       await eventuallyLogged(controller, '"level":"error"', JSON.stringify(problem).slice(1, -1));
     }
     expect(await controller.metric(SUCCESS)).to.equal(0);
-    // What cannot be applied is refused in the same way, and nothing of it holds.
+    // A configuration that cannot be applied is refused in the same way, as a whole.
     const dockerConfigFiles = [join(directory, 'gone.json')];
     await write({ policies: [release('app=torn')], credentials: { dockerConfigFiles } });
     await product.eventuallyTold('ConfigurationRejected', /gone\.json: .*ENOENT/, 'archaware');

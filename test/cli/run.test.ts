@@ -11,7 +11,7 @@ describe('run', () => {
   });
   afterEach(() => product.stop());
 
-  /** Two pods, a DaemonSet and the nodes, as we want them. */
+  /** Two pods, a DaemonSet and the nodes in their final state. */
   async function settle(): Promise<string> {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.createPod({ name: 'a', images: [image] });
@@ -32,7 +32,7 @@ describe('run', () => {
       return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
     });
   };
-  /** A pod that comes after all that has happened so far, placed: whatever was caused before has begun. */
+  /** Creates a pod and waits until it is placed: everything that was caused before has begun then. */
   const placedLast = async (name: string) => {
     await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
     await product.eventuallyTolerates(name, 'arm64');
@@ -43,7 +43,7 @@ describe('run', () => {
     return at(lease, 'spec', 'holderIdentity') ?? '';
   };
 
-  /** Creates a pod, and waits until the patch of it is under way, which is never answered. */
+  /** Creates a pod, and waits until its patch is under way, which gets no answer. */
   const neverAnswered = async (name: string) => {
     const underWay = new Promise<void>((resolve) => {
       product.cluster.faults.conflictNextPatch(new RegExp(`pods/${name}`), () => {
@@ -163,7 +163,7 @@ describe('run', () => {
     await neverAnswered('stuck');
     expect(await controller.stop()).to.equal(0);
     expect(await holder()).to.equal('');
-    // Without a limit it waited for the answer until the client gave up, after 30 s.
+    // Without a limit, run waited 30 s for the answer, until the client gave up.
   }).timeout(20_000);
 
   it('ends at once after a second SIGTERM', async () => {

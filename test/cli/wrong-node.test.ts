@@ -6,7 +6,7 @@ import { PODS, type Product, startProduct, tolerated, workload } from '../suppor
 const EVICT = ['--pods.onWrongNode', 'evict'];
 const METRIC = 'archaware_wrong_node_pods_total';
 
-/** Of a container that crashes and says why only in its log, as with the default terminationMessagePolicy. */
+/** The status of a container that crashes, with the reason only in its log (the default terminationMessagePolicy). */
 const CRASHES = {
   ...{ ready: false, started: false, restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
   lastState: { terminated: { exitCode: 255, reason: 'Error' } },
@@ -51,7 +51,7 @@ describe('run, with pods on wrong nodes', () => {
       const found = await find();
       return found.length === count && found.every((pod) => at(pod, 'status', 'phase') === 'Running') && found;
     });
-  /** Sets what the status of a pod's containers says; the digest is that of the image that was pulled. */
+  /** Sets the status of a pod's containers, with the digest of the pulled image. */
   async function set(pod: JsonObject, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
     const containerStatuses = objects(at(pod, 'status', 'containerStatuses')).map((status) => ({
       ...status,
@@ -63,7 +63,7 @@ describe('run, with pods on wrong nodes', () => {
   async function setAll(app: string, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
     for (const pod of await podsOf(app)) await set(pod, more, pulled);
   }
-  /** A bare pod that crashes on its node, once the controller placed it (`isServed`). */
+  /** A bare pod that crashes on its node, after the controller has placed it (`isServed`). */
   async function crash(name: string, node: string, more: JsonObject = CRASHES, isServed = true): Promise<void> {
     await product.cluster.createPod({ name, images: [amd], spec: { nodeName: node } });
     const [pod] = await eventuallyRuns(name, async () => [await product.get(`${PODS}/${name}`)]);
@@ -75,7 +75,7 @@ describe('run, with pods on wrong nodes', () => {
     }
     if (pod !== undefined) await set(pod, more);
   }
-  /** A Deployment for amd64 that crashes on the only node, which is of arm64, and a node of amd64 that joins then. */
+  /** A Deployment for amd64 that crashes on the only node, which is arm64; then an amd64 node joins. */
   async function deployOnWrongNode(
     options: Parameters<typeof workload>[3] = {},
     more: JsonObject = CRASHES,
@@ -96,7 +96,7 @@ describe('run, with pods on wrong nodes', () => {
       /not evicted: pods\.onWrongNode is warn; pulled .*app@sha256:.* \(linux\/amd64\); .*app:1 \(linux\/amd64\)/,
     );
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'warned' })).to.equal(1);
-    // One that crashes where it can run has none.
+    // A pod that crashes on a right node has no Event.
     await crash('right', 'amd64-1');
     await crash('another', 'arm64-1', CANNOT_BE_PULLED);
     await product.eventuallyTold('WrongNode', /no match for platform in manifest; not evicted/);
@@ -146,7 +146,7 @@ describe('run, with pods on wrong nodes', () => {
     await product.eventuallyTold('WrongNode', /not evicted/);
     expect(await uidsOf('web')).to.deep.equal(uids);
     expect(evictions()).to.deep.equal([]);
-    // Only the marker counts, whose image was pulled for amd64.
+    // Only the marker pod counts: its image was pulled for amd64.
     expect(await controller.metric(METRIC)).to.equal(1);
   });
 
@@ -176,7 +176,7 @@ describe('run, with pods on wrong nodes', () => {
   }
 
   it("only writes Events for a Job's pod, and for a DaemonSet's pod that would come back", async () => {
-    // Nobody ends the Job's pod; nobody makes the node ready either, so that it has to be named.
+    // Nothing ends the Job's pod. Nothing makes the node ready either, so the pod has to name its node.
     await start(['arm64'], { kubelet: false });
     const containers = [{ name: 'c', image: amd }];
     const template = { spec: { containers, restartPolicy: 'Never', nodeName: 'arm64-1' } };

@@ -5,7 +5,7 @@ import { createHandClock } from './hand-clock.ts';
 const MINUTE = 60_000;
 const NOTHING = { waitMs: 0, began: false };
 
-/** A contention with what a reconciler does: ask, and write where it may. */
+/** A contention, used as a reconciler does: check, then write if allowed. */
 function quarrel() {
   const clock = createHandClock();
   const contention = createContention(clock);
@@ -17,7 +17,7 @@ function quarrel() {
   return { clock, contention, write };
 }
 
-/** Writes that are undone at once, until one is refused. */
+/** Writes that are undone at once, until the contention stops one. */
 function untilRefused(write: () => { waitMs: number; began: boolean }) {
   for (let writes = 0; writes < 10; writes++) {
     const checked = write();

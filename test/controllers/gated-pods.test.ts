@@ -10,7 +10,7 @@ describe('the search for gated pods without the pod controller', () => {
     spec: { schedulingGates: gates.map((gate) => ({ name: gate })) },
   });
 
-  /** Answers each list by the next of these; the last again and again. */
+  /** Answers each list request with the next of these, and then always with the last. */
   function arrange(...answers: readonly (readonly unknown[] | Error)[]) {
     const clock = createHandClock();
     const asked: string[] = [];

@@ -37,7 +37,7 @@ function refuse() {
     announcer: { report: (_key, occurrence) => void reported.push(occurrence), forget() {} },
     onRefused: () => void counted++,
   });
-  /** Notes the same refusal this often, at this distance; gives what the last one was taken for. */
+  /** Records the same refusal this often, at this interval. Returns the result of the last call. */
   async function notes(error: ApiError, times: number, everyMs: number): Promise<boolean> {
     let verdict = false;
     for (let time = 0; time < times; time++) {

@@ -6,7 +6,7 @@ describe('the objects that wait for an image', () => {
   const create = () => {
     const clock = createHandClock();
     const waiting = createWaiting(clock);
-    /** `key` where it is to be looked at now, else `key in 400`. */
+    /** `key` if the object is due now, else `key in 400`. */
     const lookupEnded = (image: string) =>
       waiting.lookupEnded(image).map(({ key, inMs }) => (inMs === 0 ? key : `${key} in ${inMs}`));
     return { clock, waiting, lookupEnded };

@@ -25,7 +25,7 @@ function by(mode: Settings['mode'], more: Partial<Settings> = {}): Circumstances
   return { answers, settings: { mode, preferred: { arm64: 75 }, ...more } };
 }
 
-/** The list at a path below `spec` after a change; undefined takes it away. */
+/** Changes the list at a path below `spec`; undefined removes it. */
 function changed(
   object: JsonObject,
   path: string[],
@@ -56,7 +56,7 @@ const noteOf = (object: JsonObject) => stringAt(objectAt(objectAt(object, 'metad
 type Change = (object: JsonObject) => JsonObject;
 type Row = readonly [given: string, first: JsonObject, between: Change, circumstances: Circumstances, expected: string];
 
-/** `expected`: what the second call makes of the pod, and the pod after it. A third call changes nothing. */
+/** `expected`: the result of the second call, and the pod after it. A third call changes nothing. */
 function check(rows: readonly Row[]): void {
   for (const [given, first, between, circumstances, expected] of rows) {
     it(`${given}: ${expected}`, () => {
@@ -354,7 +354,7 @@ describe('admission that gated a pod', () => {
 });
 
 describe("a record that claims another webhook's requirement as archaware's", () => {
-  // What a cluster's mutating policy put there before, and what archaware would have put there.
+  // A mutating policy of the cluster added this before, and archaware would have added the same.
   const forced = { affinity: requires(term('arch In amd64')), tolerations: [ARM] };
   const required = [{ term: 0, key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }];
   const claim: JsonObject = { tolerations: [ARM], required, preferred: [] };

@@ -37,7 +37,7 @@ const circumstances: fc.Arbitrary<Circumstances> = fc
   .tuple(someSettings, fc.boolean())
   .map(([settings, mayGate]) => ({ answers, settings, mayGate }));
 
-/** Without what an empty object or list says, which is nothing, and without the order of lists. */
+/** Removes empty objects and lists, which mean nothing, and the order of lists. */
 function normal(value: unknown): unknown {
   if (Array.isArray(value))
     return value
@@ -49,7 +49,7 @@ function normal(value: unknown): unknown {
   return Object.fromEntries(entries.filter(([, item]) => !isEmpty(item)).sort());
 }
 
-/** Only where a field may as well be absent: `{}` in a list is a term. */
+/** Only for fields that may be absent as well: `{}` in a list is a term. */
 function isEmpty(value: unknown): boolean {
   return (Array.isArray(value) && value.length === 0) || (isObject(value) && Object.keys(value).length === 0);
 }
@@ -68,7 +68,7 @@ function unwritten(pod: JsonObject): unknown {
   });
 }
 
-/** What is in lists that admission may add to: all of it is in the pod afterwards, unchanged. */
+/** The entries of lists that admission may add to. All of them must be in the pod afterwards, unchanged. */
 function expectKept(before: JsonObject, after: JsonObject): void {
   for (const field of ['tolerations', 'schedulingGates']) {
     const now = listAt(objectAt(after, 'spec'), field) ?? [];
@@ -124,7 +124,7 @@ describe('admission of any pod', () => {
         const first = admit(pod, given);
         const after = applied(pod, first);
         expect(admit(after, given)).to.deep.equal({ kind: 'unchanged' });
-        // Also where the order of what it wrote, and of what it found, is another one.
+        // The same holds if another webhook has changed the order of entries.
         const { tolerations, schedulingGates } = objectAt(after, 'spec');
         const turned = (list: unknown) => (Array.isArray(list) ? { list: [...list].reverse() } : {});
         const other = put(
@@ -175,7 +175,7 @@ describe('admission of any pod', () => {
         const later = injected(applied(pod, admit(pod, given)), image);
         const start = injected(pod, image);
         const [one, other] = [applied(later, admit(later, given)), applied(start, admit(start, given))];
-        // The record names indices in no particular order.
+        // The record lists indices in no particular order.
         const bare = (object: JsonObject) =>
           normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], ''));
         expect(bare(one)).to.deep.equal(bare(other));

@@ -36,7 +36,7 @@ function check(rows: readonly Row[]): void {
   }
 }
 
-/** A pod that states its architectures; no image may be asked. */
+/** A pod that states its architectures; no image may be looked up. */
 function stating(statement: string, more: Partial<Settings> = {}): DecisionInput {
   return input(
     {},

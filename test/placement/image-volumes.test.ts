@@ -15,7 +15,7 @@ import { whatIsKnown, whatWasPulled, wrongPlace } from '../../src/placement/wron
 import { digest, failed, input, known, pending, settings, template, toleration } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
-/** An answer with what stands behind it. */
+/** An answer that also says whether the name refers to an index. */
 const index = (platforms: string): ImageAnswer => ({ ...known(platforms), isIndex: true }) as ImageAnswer;
 const single = (platforms: string): ImageAnswer => ({ ...known(platforms), isIndex: false }) as ImageAnswer;
 const artifact: ImageAnswer = { ...failed(0), code: 'unsupported', isSingleManifest: true } as ImageAnswer;

@@ -106,7 +106,7 @@ describe('labels of a pod that prefer an architecture that no node has', () => {
   const rows: [labels: Record<string, string>, problems: readonly string[]][] = [
     [{}, []],
     [{ [OURS]: 'arm64', [NOES]: 'AArch64' }, []],
-    // No node of this cluster may have it, others do.
+    // A valid architecture that no node of this cluster may have.
     [{ [OURS]: 's390x' }, []],
     [{ [OURS]: 'x64' }, [`label ${OURS}: got "x64", ${expected}; did you mean amd64?`]],
     [{ [NOES]: 'armv7l', [OURS]: 'arm64' }, [`label ${NOES}: got "armv7l", ${expected}; did you mean arm?`]],

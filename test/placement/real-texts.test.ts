@@ -47,7 +47,7 @@ const CODES: Readonly<Record<keyof typeof TEXTS, number>> = {
 
 const namesOf = (image: string) => [image];
 
-/** What is said of a pod on a node of amd64. `pulled`: what the digest of its status stands for. */
+/** The verdict for a pod on an amd64 node. `pulled`: the platforms behind the digest in its status. */
 function verdictOf(status: JsonObject, tag: ImageAnswer, pulled: ImageAnswer = tag): string {
   const pod = readPod({
     metadata: {

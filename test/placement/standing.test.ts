@@ -18,7 +18,7 @@ const ARM = toleration('supported-arch=arm64:NoSchedule');
 const STRANGE = toleration('supported-arch=x64:NoSchedule');
 const GATE = { name: 'archaware.dev/architecture' };
 
-/** `metadata.managedFields`: who set what, and when in seconds. */
+/** `metadata.managedFields`: which manager set which field, and when in seconds. */
 const wrote = (manager: string, fields: JsonObject, second = 0, subresource = '') => ({
   manager,
   time: `2026-01-01T00:00:0${second}Z`,

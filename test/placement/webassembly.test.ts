@@ -66,7 +66,7 @@ describe('an image that is WebAssembly', () => {
       'place amd64,arm64 (cluster, follows)',
       { overrides: [{ pattern: 'a', architectures: ['wasm'] }] },
     ],
-    // What an index has for the pod's OS decides.
+    // The entries of an index for the pod's OS decide.
     ['and linux in one index', { a: known('wasi/wasm,linux/amd64') }, {}, 'place amd64 (images)'],
     [
       'and linux in one index, with a RuntimeClass',

@@ -5,7 +5,7 @@ import { RequestError } from '../../src/webhook/reviewed.ts';
 
 const LIMITS: BodyLimits = { size: 1000, total: 2500, large: 100, time: 60_000, tokens: 50, depth: 5 };
 
-/** A request whose body is there as a whole. */
+/** A request whose whole body has arrived. */
 const sent = (body: string) => Object.assign(new PassThrough().end(body), { headers: {} });
 const body = (name: string, length: number) => JSON.stringify({ name, text: 'x'.repeat(length) });
 
@@ -15,7 +15,7 @@ describe('the bodies of requests', () => {
     const used: unknown[] = [];
     const use = ({ name }: { readonly name?: unknown }) => used.push(name);
     const requests = ['large 1', 'large 2', 'large 3'].map((name) => read(sent(body(name, 500)), use));
-    // It comes while the first of them has its turn.
+    // The small one arrives while the first large one is parsed.
     const small = new Promise(setImmediate).then(() => read(sent(body('small', 1)), use));
     await Promise.all([...requests, small]);
     expect(used).to.have.members(['large 1', 'large 2', 'large 3', 'small']);

@@ -16,7 +16,7 @@ const service = { name: 'hook', namespace: 'ours' };
 const OURS = ['localhost'];
 const IPS = ['127.0.0.1', '::1'];
 
-/** A configuration whose webhooks are called like this. */
+/** A configuration whose webhooks have these client configurations. */
 function configurationOf(...clients: (JsonObject | undefined)[]): JsonObject {
   const webhooks = clients.map((clientConfig, index) => ({
     name: `${index}.example.com`,

@@ -4,7 +4,7 @@ import { reviews } from '../../hack/fuzz/reviews.ts';
 import { inputsFor } from '../../hack/fuzz/texts.ts';
 
 const SEED = 20_261_121;
-/** Inputs of each kind, and how many of them at least are no refusals; `npm run fuzz -- reviews` tries many more. */
+/** The inputs of each kind, and how many at least must not be refused; `npm run fuzz -- reviews` tries many more. */
 const KINDS: [kind: string, numRuns: number, taken: number][] = [
   ['valid', 150, 100],
   ['mutated', 100, 3],

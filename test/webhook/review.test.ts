@@ -9,7 +9,7 @@ import { known, pending, settings } from '../placement/objects.ts';
 
 type Asked = { image: string; namespace: string; pullSecrets: readonly string[]; ask: boolean };
 
-/** A reviewer, and what it asked for. */
+/** A reviewer, and the lookups that it started. */
 function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Record<string, ImageAnswer>> = {}) {
   const asked: Asked[] = [];
   const review = createReviewer({

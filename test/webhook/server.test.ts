@@ -181,7 +181,7 @@ describe('the admission server', () => {
   it('waits for the first request of a connection that was opened in advance', async () => {
     await start({ time: 50 });
     const ahead = await world.open();
-    // What was opened after it is given up; it is not.
+    // Connections that were opened later are closed, but not this one.
     const slow = await world.open();
     slow.write(HEAD);
     await textOf(slow);

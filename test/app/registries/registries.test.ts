@@ -146,7 +146,7 @@ describe("the operator's settings for registries", () => {
         if (command[0] === 'config') expect(stderr).to.match(/config\.yaml:1\)/);
       }
     }
-    // What is in files is a matter of those who read them.
+    // The content of files is checked by the commands that read them.
     await writeFile(file('config.yaml'), 'credentials: {directory: /nowhere}');
     expect((await product.command(['config', 'validate', file('config.yaml')])).code).to.equal(0);
   });

@@ -13,7 +13,7 @@ type Given = {
   available?: number;
   misscheduled?: number;
   strategy?: string;
-  /** Whether archaware wrote it before. */
+  /** Whether archaware wrote to it before. */
   isRecorded?: boolean;
 };
 
@@ -39,7 +39,7 @@ function turns() {
   const store = createStore<DaemonSet>();
   const turn = createRolloutTurn(store, clock);
   const put = (subject: DaemonSet) => store.put(subject.name, subject);
-  /** The first was written: it rolls to its second generation. */
+  /** The first DaemonSet was written: it rolls to its second generation. */
   function firstRolls(): void {
     put(daemonSet('first'));
     turn.take('first', daemonSet('first'));

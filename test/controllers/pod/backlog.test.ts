@@ -45,7 +45,7 @@ describe('the images of bound pods', () => {
     for (const key of ['many', 'next']) reconcile(key);
     await clock.advance(200);
     expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
-    // The time of the first turn was set when nothing was asked yet; that of the next one follows from what was asked.
+    // The first turn was planned before any lookup. The time of the next one depends on the lookups of this one.
     await clock.advance(200);
     await clock.advance(800);
     expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e', 'next']);

@@ -15,7 +15,7 @@ import { createHandClock } from '../hand-clock.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const NEVER = new AbortController().signal;
-/** Of a container that crashes, and names what was pulled for it. */
+/** The status of a container that crashes, with the digest of the pulled image. */
 const CRASHING = {
   containerStatuses: [
     {
@@ -27,7 +27,7 @@ const CRASHING = {
   ],
 };
 const [CRASHED] = CRASHING.containerStatuses;
-/** The same, its log in the status. */
+/** The same, with the log in the status. */
 const DIED = {
   containerStatuses: [{ ...CRASHED, lastState: { terminated: { exitCode: 1, message: 'exec format error' } } }],
 };
@@ -38,15 +38,15 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
   const clock = createHandClock();
   const [pods, nodes, namespaces] = [createStore<Pod>(), createStore<Node>(), createStore<Namespace>()];
   const daemonSets = createStore<DaemonSet>();
-  /** As the API server has them. */
+  /** The pods as the API server has them. */
   const objects = new Map<string, JsonObject>();
   const world = {
     settings: settings(given),
-    /** Of a tag, and of a digest. */
+    /** The platforms of a tag, and of a digest. */
     answer: known('linux/amd64'),
     pulled: known('linux/amd64'),
     stale: false,
-    /** What the API server answers an eviction. */
+    /** The API server's answer to an eviction. */
     eviction: { kind: 'evicted' } as Eviction,
     managedFields: [] as JsonObject[],
   };
@@ -97,7 +97,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     events: { emit: ({ reason, note }) => reported.push(`${reason}: ${note}`) > 0 },
     onWrongNode: (reason, action) => counted.push(`${reason} ${action}`),
   });
-  /** Adds a bound pod; gives its key. */
+  /** Adds a bound pod and returns its key. */
   function pod(
     name: string,
     { owner = 'web', kind = 'ReplicaSet', metadata = {}, status = CRASHING as JsonObject, spec = {} } = {},

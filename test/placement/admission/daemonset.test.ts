@@ -72,7 +72,7 @@ function told(object: JsonObject): string {
   return `tolerates ${short(listAt(spec, 'tolerations')) || 'nothing'}${noted}`;
 }
 
-/** As the API server sends it again: fields in the order of their type. */
+/** The object as the API server sends it again: with fields in the order of their type. */
 function encoded(object: JsonObject): JsonObject {
   const path = ['spec', 'template', 'spec'] as const;
   const tolerations = listAt(path.reduce(objectAt, object), 'tolerations');
@@ -90,7 +90,7 @@ type Row = readonly [
   expected: string,
 ];
 
-/** `expected`: what becomes of the DaemonSet; `unchanged` where nothing does. What comes of it changes nothing more. */
+/** `expected`: the DaemonSet after admission, or `unchanged`. A second admission must change nothing. */
 function check(rows: readonly Row[]): void {
   for (const [given, old, now, more, expected] of rows) {
     it(`${given}: ${expected}`, () => {

@@ -14,7 +14,7 @@ const GATED = `gated: gates ${GATE}`;
 
 type Row = readonly [given: string, object: JsonObject, circumstances: Circumstances, expected: string];
 
-/** `expected`: what becomes of the pod, and the pod after it where it changes. */
+/** `expected`: the decision, and the changed pod. */
 function check(rows: readonly Row[]): void {
   for (const [given, object, circumstances, expected] of rows) {
     it(`${given}: ${expected}`, () => {

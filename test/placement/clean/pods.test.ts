@@ -25,9 +25,9 @@ type Given = {
   metadata?: JsonObject;
   phase?: string;
   allPods?: boolean;
-  /** Of the template of its DaemonSet; undefined: there is no such DaemonSet any more. */
+  /** The tolerations of its DaemonSet's template; undefined: the DaemonSet does not exist any more. */
   template?: readonly JsonObject[];
-  /** Whether that DaemonSet has no pod left to replace. */
+  /** Whether the rollout of that DaemonSet is complete. */
   rolledOut?: boolean;
   strategy?: string;
 };

@@ -9,7 +9,7 @@ import type { Settings } from '../../../src/placement/settings.ts';
 import { digest, known, settings, taint, toleration } from '../objects.ts';
 
 type Given = {
-  /** What the look-up of each of the pod's images tells: platforms, or an error's code after `!`. */
+  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
   readonly images?: Readonly<Record<string, string>>;
   readonly kind?: 'Pod' | 'Deployment';
   readonly applied?: boolean;
@@ -22,7 +22,7 @@ type Given = {
   readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
 };
 
-/** A node with our taint, unless told otherwise. */
+/** A node, by default with archaware's taint. */
 function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {
   const taints = [taint(`supported-arch=${architecture}:NoSchedule`)];
   return { metadata: { name, labels }, spec: { taints, ...more }, status: { nodeInfo: { architecture } } };
@@ -60,7 +60,7 @@ function lookup(text: string): LookupResult {
 function explained(given: Given): Explanation {
   const { images = {}, secrets = [] } = given;
   const input = inputOf(given);
-  // As the command keeps them: by the very objects that were asked for.
+  // Keyed by the image objects themselves, as in the command.
   const found = new Map(
     imagesToAsk(input).map((asked) => {
       const text = images[asked.image];
@@ -707,7 +707,7 @@ describe('the advice', () => {
         'or push a linux/arm64 build of a',
       ],
     ],
-    // What run says, it says too: A6.
+    // explain gives the same reason as run.
     ['a healthy pod on one of the nodes that it fits', { images: { a: BOTH }, spec: ON_AMD }, []],
     [
       'a healthy pod on a node that architectures.schedulable leaves out, whose image runs there',

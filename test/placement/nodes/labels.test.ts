@@ -7,7 +7,7 @@ import { node, settings, taint } from '../objects.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Rules by label; `refused` has a line that cannot be read. */
+/** Rules by label; the label `refused` has an invalid line. */
 function rulesOf(rules: Labels) {
   return readRules(Object.entries(rules).map(([label, text]) => ({ label, file: label, text }))).rules;
 }
@@ -82,7 +82,7 @@ describe('the labels of a node', () => {
     ['somebody took it away, and it is not needed any more', {}, [X], RULE, { recorded: [] }],
     ['somebody took it away, and its rule is gone', {}, [X], {}, { recorded: [] }],
 
-    // What somebody else set.
+    // Labels that somebody else set.
     ['somebody set it', { k: '1', [X]: 'mine' }, [], RULE, { recorded: [], conflicts: [{ label: X, value: 'mine' }] }],
     [
       'somebody set it as we would have',
@@ -109,13 +109,13 @@ describe('the labels of a node', () => {
     ['somebody changed ours, and its rule is gone', { k: '1', [X]: '' }, [X], {}, { recorded: [] }],
     ['ours under a name that nobody recorded', { [X]: 'true' }, ['x/z'], {}, { recorded: [] }],
 
-    // Rules that cannot be read.
+    // Invalid rules.
     ['its rule is refused', { [X]: 'true' }, [X], { [X]: '?' }, { recorded: [X] }],
     ['its rule is refused, and it has none', { k: '1' }, [], { [X]: 'k\n?' }, { recorded: [] }],
     ['its rule is refused, and somebody took it away', { k: '1' }, [X], { [X]: 'k\n?' }, { recorded: [] }],
     ["its rule is refused, and it is somebody's", { [X]: 'v' }, [X], { [X]: '?' }, { recorded: [] }],
 
-    // Rules that ask for labels of rules.
+    // Rules that read the labels of other rules.
     [
       'a chain begins to hold',
       { k: '1' },

@@ -8,7 +8,7 @@ import { settings, taint } from '../objects.ts';
 const arch = (operator: string, ...values: string[]) => ({ key: 'kubernetes.io/arch', operator, values });
 const OURS = ['supported-arch=arm64:NoSchedule'];
 
-/** A NodePool as Karpenter keeps it. */
+/** A NodePool as the API server has it. */
 function pool(given: {
   requirements?: readonly JsonObject[];
   labels?: JsonObject;

@@ -18,7 +18,7 @@ const ARM = 'supported-arch=arm64:NoSchedule';
 const AMD = 'supported-arch=amd64:NoSchedule';
 const OLD = 'arch=arm64:NoSchedule';
 const PROVIDER = 'kubernetes.io/arch=arm64:NoSchedule';
-/** A taint of somebody else, with fields that we do not know. */
+/** A taint of somebody else, with unknown fields. */
 const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
   timeAdded: '2026-01-01T00:00:00Z',
   new: { a: [1] },
@@ -129,7 +129,7 @@ describe('the decision for a node', () => {
       { taints: ['gpu:NoSchedule', ARM], managed: [ARM] },
     ],
 
-    // What was configured has changed.
+    // The configuration has changed.
     [
       'the key changed',
       { taints: [taint(ARM), FOREIGN], managed: [ARM] },
@@ -176,7 +176,7 @@ describe('the decision for a node', () => {
       'unchanged',
     ],
 
-    // Somebody else taints.
+    // Somebody else sets the taint.
     ['manage false', {}, { manage: false }, 'unchanged'],
     ['manage false, and a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'unchanged'],
     [
@@ -231,7 +231,7 @@ describe('the decision for a node', () => {
       },
     ],
 
-    // Pods have not had their turn.
+    // The bootstrap is not over.
     ['no taints, before pods had their turn', {}, { bootstrapped: false }, 'bootstrap'],
     ['what it should have, before', { taints: [taint(ARM)], managed: [ARM] }, { bootstrapped: false }, 'unchanged'],
     [

@@ -49,7 +49,7 @@ describe('a node that joins', () => {
     what: string,
     given: Parameters<typeof node>[0],
     by: PoolSettings,
-    /** The taint that is missing; `?` where its value is not known. */
+    /** The taint that is missing; `?` if its value is not known. */
     missing: string | undefined,
   ];
   const plain = withTaints({});

@@ -119,7 +119,7 @@ describe('reading a pod', () => {
     [terms(isIn('kubernetes.io/os', 'windows')), 'windows'],
     [terms([...isIn('disk', 'ssd', 'nvme'), ...isIn('kubernetes.io/os', 'windows')]), 'windows'],
     [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'windows')), 'windows'],
-    // Alternatives that leave it open.
+    // Alternatives that do not agree on an OS.
     [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'linux')), 'linux'],
     [terms(isIn('kubernetes.io/os', 'windows'), isIn('disk', 'ssd')), 'linux'],
     [terms(isIn('kubernetes.io/os', 'windows', 'linux')), 'linux'],
@@ -128,10 +128,10 @@ describe('reading a pod', () => {
     [terms(isIn('beta.kubernetes.io/os', 'windows')), 'linux'],
     [terms(), 'linux'],
     [terms([{ key: 'kubernetes.io/os', operator: 'In', values: [7] }]), 'linux'],
-    // What is said more plainly goes before it.
+    // More direct fields go before affinity.
     [{ ...terms(isIn('kubernetes.io/os', 'windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
     [{ ...terms(isIn('kubernetes.io/os', 'windows')), os: { name: 'linux' } }, 'linux'],
-    // A preference binds nobody.
+    // A preference does not count.
     [
       {
         affinity: {

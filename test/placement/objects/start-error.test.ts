@@ -147,7 +147,7 @@ describe('a pod that is kept', () => {
 
   it('keeps the error of the last pull while the kubelet waits for the next one, until that has another result', () => {
     const missing = readPod({ metadata, status: of(waiting('ErrImagePull', NO_MATCH)) });
-    // As older kubelets say it, without the cause.
+    // Older kubelets report it without the cause.
     const backsOff = readPod(
       { metadata, status: of(waiting('ImagePullBackOff', 'Back-off pulling image "x"')) },
       missing,

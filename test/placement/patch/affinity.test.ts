@@ -13,7 +13,7 @@ function intent(required: AffinityIntent['required'], ...preferred: [architectur
 
 type Row = readonly [given: string, spec: JsonObject, intent: AffinityIntent, expected: string | undefined];
 
-/** `expected`: the affinity in one line; undefined: nothing is to be added. */
+/** `expected`: the affinity in one line; undefined: nothing is added. */
 function check(rows: readonly Row[]): void {
   for (const [given, spec, what, expected] of rows) {
     it(`${given}: ${expected ?? 'nothing is added'}`, () => {

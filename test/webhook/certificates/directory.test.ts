@@ -28,7 +28,7 @@ describe('certificates of a directory', () => {
   let source: CertificateSource;
   let problems: string[];
   let served: ServingCertificate[];
-  /** How often the clock was asked: at every look. */
+  /** How often the clock was read: once at every check. */
   let asked: number;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'archaware-certificates-'));
@@ -60,14 +60,14 @@ describe('certificates of a directory', () => {
     running = source.run(end.signal);
     await until('it has looked', () => hand.waiting === 1);
   }
-  /** Lets time pass, until the next looks are over. */
+  /** Lets time pass, until the next checks are over. */
   async function pass(ms = 2000, looks = 1): Promise<void> {
     for (let look = 0; look < looks; look += 1) {
       await hand.advance(ms);
       await until('it has looked', () => hand.waiting === 1);
     }
   }
-  /** Puts files, and waits until that was seen. */
+  /** Writes files, and waits until the source has read them. */
   async function putSeen(contents: Readonly<Record<string, string>>): Promise<void> {
     const before = asked;
     await put(contents);

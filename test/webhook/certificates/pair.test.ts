@@ -7,10 +7,10 @@ const NOW = Date.UTC(2030, 0, 1);
 const LIFE = { notBefore: NOW, notAfter: NOW + 86_400_000 };
 const NAMES = { cert: 'tls.crt', key: 'tls.key' };
 
-/** An authority of an authority. */
+/** An intermediate authority. */
 async function intermediate(root: { cert: string; key: string }): Promise<{ cert: string; key: string }> {
   const own = await makeAuthority(LIFE);
-  // It is loaded by now, as it can be.
+  // The package is loaded by now.
   const x509 = await import('@peculiar/x509');
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
   const der = x509.PemConverter.decodeFirst(root.key);

@@ -6,7 +6,7 @@ const DAY = 24 * HOUR;
 /** The moment of every plan. */
 const NOW = Date.UTC(2030, 0, 1);
 
-/** A life of this many days, of which so many are over; negative: it begins in so many days. */
+/** A validity of this many days, of which so many are over; negative: it begins in so many days. */
 const life = (days: number, over: number) => ({ notBefore: NOW - over * DAY, notAfter: NOW + (days - over) * DAY });
 const serving = (days: number, over: number, ...lacks: string[]) => ({ ...life(days, over), lacks });
 

@@ -113,7 +113,7 @@ describe('self-made certificates', () => {
     expect(one.current()?.cert).not.to.equal(before);
   });
 
-  /** Callers trust an authority that is in no Secret. */
+  /** The callers trust an authority that is in no Secret. */
   const trustStranger = async () => {
     const configuration = webhookConfiguration({
       service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
@@ -167,7 +167,7 @@ describe('self-made certificates', () => {
     expect(replica.current()).to.deep.equal(before);
   });
 
-  /** Holds back the first requests of a kind until that many are there. */
+  /** Delays the first requests of a kind until that many have arrived. */
   function meeting(verb: ApiVerb, count: number): ApiClient {
     let came = 0;
     return {
@@ -262,7 +262,7 @@ describe('self-made certificates', () => {
       const follower = await world.replica({ mayWrite: () => false });
       const written = await entries(client);
       await damage(await changes());
-      // Where the authority is gone, callers are given an hour to learn of the next one.
+      // If the authority is lost, callers get an hour to learn about the next one.
       const looks = (await entries(client))['authority.crt'] === written['authority.crt'] ? 2 : 64;
       for (let look = 0; look < looks; look += 1) {
         const before = leader.current();
