@@ -5,9 +5,9 @@ import { expect } from 'chai';
 import { LAYERS } from './layers.ts';
 
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
-/** About so many files fit into a folder that somebody can survey. */
+/** The largest number of files in a folder that a reader can still survey. */
 const MOST_FILES = 15;
-/** Longer files deserve a second look; a test that forbids them would be a reason for bad splits. */
+/** A lower limit would cause bad splits of files. */
 const MOST_LINES = 400;
 const REFUSED_NAMES: ReadonlySet<string> = new Set(['index', 'utils', 'helpers', 'common', 'types']);
 
@@ -15,7 +15,7 @@ const REFUSED_NAMES: ReadonlySet<string> = new Set(['index', 'utils', 'helpers',
 const partOf = (file: string) => file.split('/')[0] ?? file;
 const layerOf = (part: string) => LAYERS.findIndex((layer) => layer.some((each) => each.part === part));
 
-/** Why an import is refused, or undefined. */
+/** Returns why an import is refused, or undefined. */
 function refusal(from: string, to: string): string | undefined {
   const [part, other] = [partOf(from), partOf(to)];
   if (layerOf(part) < 0) return `${from}: ${part} is in no layer`;
@@ -23,7 +23,7 @@ function refusal(from: string, to: string): string | undefined {
   return `${from} imports ${to}: ${part} may not know ${other}`;
 }
 
-/** What a file's text imports: static and dynamic imports, re-exports, types included. */
+/** Returns what a file imports: static and dynamic imports, re-exports, also of types. */
 function importsIn(text: string): string[] {
   const withoutComments = text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
   const found = withoutComments.matchAll(
@@ -44,7 +44,7 @@ const imports = new Map(
   }),
 );
 
-/** The first circle of imports that a walk from a file meets; undefined where there is none. */
+/** Returns the first cycle of imports that is reached from a file; undefined if there is none. */
 function circleFrom(file: string, way: readonly string[], done: Set<string>): readonly string[] | undefined {
   if (way.includes(file)) return [...way.slice(way.indexOf(file)), file];
   if (done.has(file)) return undefined;

@@ -14,7 +14,7 @@ const documents = [
     .sort(),
 ];
 
-/** What the links of a text lead to, those to other sites left out; code is no link. */
+/** Returns the targets of a text's links, without links to other sites and without code. */
 function linksIn(markdown: string): string[] {
   const prose = markdown.replace(/^```[\s\S]*?^```$/gm, '').replace(/`[^`\n]*`/g, '');
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, to = '']) => (/^[a-z]+:/.test(to) ? [] : to));
@@ -33,7 +33,7 @@ function anchorsIn(markdown: string): Set<string> {
   );
 }
 
-/** Why a link of a document leads nowhere, or undefined. */
+/** Returns why a link of a document is broken, or undefined. */
 function broken(document: string, link: string): string | undefined {
   const [path = '', anchor] = link.split('#');
   const file = path === '' ? document : join(dirname(document), path);
