@@ -8,7 +8,7 @@ import { loadConfig, unknownFlag } from './config/load.ts';
 import { ConfigurationError } from './config/problems.ts';
 
 const COMMON = ['kubeconfig', 'context', 'config', 'log-level', 'log-format', 'output', 'help', 'version'];
-/** Flags of one command; they are no keys. */
+/** The flags of single commands, which are not configuration keys. */
 const OWN: Readonly<Record<string, readonly string[]>> = {
   clean: ['yes', 'dry-run', 'pods', 'timeout', 'all-pods', 'stop'],
   config: ['from'],
@@ -48,7 +48,7 @@ async function main(): Promise<number> {
   const first = name === undefined ? undefined : readConfigFile(name);
   if (first?.note !== undefined) process.stderr.write(`${first.name}: ${first.note}\n`);
   const { config, sources } = load(first);
-  // The standard input does not change.
+  // Standard input cannot be read again.
   const isWatched = name !== undefined && name !== STANDARD_INPUT;
   const context: Context = {
     config,
@@ -178,7 +178,7 @@ function commandLine() {
     });
 }
 
-/** yargs takes the `-` of `--config -` for an operand, unlike that of `-f -`. */
+/** Works around yargs, which treats the `-` of `--config -` as an operand, but not that of `-f -`. */
 function withStandardInput(words: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of words) {
@@ -189,7 +189,7 @@ function withStandardInput(words: readonly string[]): string[] {
   return joined;
 }
 
-/** The flags that are keys, as texts; refuses every other that neither is common nor belongs to the command. */
+/** Returns the flags that are configuration keys, as text. Refuses any other flag that is neither common nor of this command. */
 function configFlags(argv: Readonly<Record<string, unknown>>, command: string): Record<string, string> {
   const keys = allKeys();
   const paths = keys.map(({ path }) => path);
@@ -232,7 +232,7 @@ main().then(
     process.exitCode = code;
   },
   (error: unknown) => {
-    // One line that says what to do; a stack helps nobody at 3 a.m.
+    // One line that says what to do is more useful than a stack trace.
     for (const line of describe(error).split('\n')) process.stderr.write(`archaware-controller: ${line}\n`);
     const named = new Set(['ConfigurationError', 'KubeconfigError']);
     process.exitCode = error instanceof Error && named.has(error.name) ? 3 : 1;

@@ -5,9 +5,9 @@ import { expect } from 'chai';
 import { LAYERS, withLayersTable } from './layers.ts';
 
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
-/** About so many files fit into a folder that somebody can survey. */
+/** The largest number of files in a folder that a reader can still survey. */
 const MOST_FILES = 15;
-/** Longer files deserve a second look; a test that forbids them would be a reason for bad splits. */
+/** A lower limit would cause bad splits of files. */
 const MOST_LINES = 400;
 const REFUSED_NAMES: ReadonlySet<string> = new Set(['index', 'utils', 'helpers', 'common', 'types']);
 
@@ -15,7 +15,7 @@ const REFUSED_NAMES: ReadonlySet<string> = new Set(['index', 'utils', 'helpers',
 const partOf = (file: string) => file.split('/')[0] ?? file;
 const layerOf = (part: string) => LAYERS.findIndex((layer) => layer.some((each) => each.part === part));
 
-/** Why an import is refused, or undefined. */
+/** Returns why an import is refused, or undefined. */
 function refusal(from: string, to: string): string | undefined {
   const [part, other] = [partOf(from), partOf(to)];
   if (layerOf(part) < 0) return `${from}: ${part} is in no layer`;
@@ -23,7 +23,7 @@ function refusal(from: string, to: string): string | undefined {
   return `${from} imports ${to}: ${part} may not know ${other}`;
 }
 
-/** What a file's text imports: static and dynamic imports, re-exports, types included. */
+/** Returns what a file imports: static and dynamic imports, re-exports, also of types. */
 function importsIn(text: string): string[] {
   const withoutComments = text.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
   const found = withoutComments.matchAll(
@@ -44,7 +44,7 @@ const imports = new Map(
   }),
 );
 
-/** The first circle of imports that a walk from a file meets; undefined where there is none. */
+/** Returns the first cycle of imports that is reached from a file; undefined if there is none. */
 function circleFrom(file: string, way: readonly string[], done: Set<string>): readonly string[] | undefined {
   if (way.includes(file)) return [...way.slice(way.indexOf(file)), file];
   if (done.has(file)) return undefined;
@@ -57,14 +57,14 @@ function circleFrom(file: string, way: readonly string[], done: Set<string>): re
 }
 
 describe('the layers', () => {
-  it('allow every import that there is', () => {
+  it('allow every import in src', () => {
     const refused = [...imports].flatMap(([from, list]) => list.flatMap((to) => refusal(from, to) ?? []));
     expect(refused).to.deep.equal([]);
     expect(imports.get('main.ts')).to.include('cli/run.ts');
     expect(imports.get('kube/events.ts')).to.include('names.ts');
   });
 
-  it('refuse what would turn them around, types included', () => {
+  it('refuse imports in the other direction, including types', () => {
     expect(refusal('placement/decide.ts', 'kit/json.ts')).to.equal(undefined);
     expect(refusal('placement/decide.ts', 'placement/images.ts')).to.equal(undefined);
     expect(refusal('placement/decide.ts', 'kube/client.ts')).to.match(/placement may not know kube/);
@@ -87,7 +87,7 @@ describe('the layers', () => {
     for (const [from, list] of imports) for (const to of list) expect(files, `${from} imports ${to}`).to.include(to);
   });
 
-  it('keep placement pure: no package, no clock, no chance, no process', () => {
+  it('keep placement pure: no package, no clock, no randomness, no process', () => {
     for (const file of files.filter((name) => partOf(name) === 'placement')) {
       const text = textOf(file);
       for (const to of importsIn(text)) expect(to, file).to.match(/^\./);

@@ -6,13 +6,13 @@ import { jsonSchema } from '../src/config/json-schema.ts';
 import { isObject } from '../src/kit/json.ts';
 
 describe('the Helm chart', () => {
-  it('has what the sources say (else: npx tsx hack/chart.ts)', async () => {
+  it('is up to date with the sources (if not: npx tsx hack/chart.ts)', async () => {
     for (const { file, content } of await chartFiles()) {
       expect(await readFile(file, 'utf8'), file.pathname).to.equal(content);
     }
   });
 
-  it('has a schema that knows every key of the configuration, and no pattern that Go could not read', () => {
+  it('has a schema with every key of the configuration, and only patterns that Go can read', () => {
     const names = (schema: unknown): string[] =>
       isObject(schema) && isObject(schema.properties)
         ? Object.entries(schema.properties).flatMap(([name, part]) => [

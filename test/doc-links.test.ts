@@ -15,7 +15,7 @@ const documents = [
   ...['src', 'test', 'testimg', 'manifests', 'hack'].flatMap(below).filter((file) => basename(file) === 'README.md'),
 ].sort();
 
-/** What the links of a text lead to, those to other sites left out; code is no link. */
+/** Returns the targets of a text's links, without links to other sites and without code. */
 function linksIn(markdown: string): string[] {
   const prose = markdown.replace(/^```[\s\S]*?^```$/gm, '').replace(/`[^`\n]*`/g, '');
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, to = '']) => (/^[a-z]+:/.test(to) ? [] : to));
@@ -34,7 +34,7 @@ function anchorsIn(markdown: string): Set<string> {
   );
 }
 
-/** Why a link of a document leads nowhere, or undefined. */
+/** Returns why a link of a document is broken, or undefined. */
 function broken(document: string, link: string): string | undefined {
   const [path = '', anchor] = link.split('#');
   const file = path === '' ? document : join(dirname(document), path);
@@ -44,15 +44,15 @@ function broken(document: string, link: string): string | undefined {
   return anchors.has(anchor) ? undefined : `${document}: ${link}: ${file} has no such heading`;
 }
 
-describe('the links of our documents', () => {
-  it('lead to files and headings that are there', () => {
+describe('the links of the documents', () => {
+  it('lead to existing files and headings', () => {
     const found = documents.flatMap((document) =>
       linksIn(readFileSync(join(ROOT, document), 'utf8')).flatMap((link) => broken(document, link) ?? []),
     );
     expect(found).to.deep.equal([]);
   });
 
-  it('are seen, and looked for where they lead', () => {
+  it('are found, and broken ones are reported', () => {
     expect(linksIn('[a](b.md#c) `[d](e)` [f](https://g) ![h](i.svg)\n```\n[j](k)\n```\n')).to.deep.equal([
       'b.md#c',
       'i.svg',

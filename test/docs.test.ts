@@ -54,7 +54,7 @@ for (const { document, blocks } of found.filter((one) => one.blocks.length > 0))
 }
 
 describe('a documented kubectl delete', () => {
-  it('passes over what clean, or an earlier try, has removed', async () => {
+  it('ignores objects that clean, or an earlier try, has removed', async () => {
     const root = new URL('../', import.meta.url);
     const names = await readdir(new URL('docs/', root), { recursive: true });
     const documents = ['README.md', ...names.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
@@ -92,12 +92,12 @@ describe('the marked blocks of a document', () => {
     it(`are found in ${JSON.stringify(markdown)}`, () => expect(blocksIn(markdown)).to.deep.equal(blocks));
   }
 
-  it('are refused with a mark that is not one, and without an end', () => {
+  it('are refused with an unknown mark, and without an end', () => {
     expect(() => blocksIn('```sh testd\nls\n```\n')).to.throw('line 1: "sh testd" is no mark');
     expect(() => blocksIn('```sh tested\nls\n')).to.throw('the block of line 1 has no end');
   });
 
-  it('fail where they end otherwise than they say, with what they printed', async () => {
+  it('fail with their output if they end with another exit code than expected', async () => {
     const workplace = await makeWorkplace();
     const block = { line: 7, mark: 'tested', exit: 0 } as const;
     try {

@@ -13,7 +13,7 @@ function textsBelow(folder: string): [path: string, text: string][] {
 }
 
 describe('the name of the image, until one is published', () => {
-  it('is, in every manifest, one that can never be pulled', () => {
+  it('can never be pulled, in every manifest', () => {
     const named = textsBelow('manifests')
       .filter(([path]) => path.endsWith('.yaml') && !path.includes('/helm/'))
       .flatMap(([path, text]) => [...text.matchAll(/^\s*(?:- )?image: (\S+)$/gm)].map((match) => [path, match[1]]));
@@ -26,7 +26,7 @@ describe('the name of the image, until one is published', () => {
     expect(values).to.match(/^image:\n(?: +.*\n)*? {2}repository: ["']{2}/m);
   });
 
-  it('is nowhere one that somebody else could register', () => {
+  it('cannot be registered by somebody else, in any file', () => {
     const readers = [['README.md', readFileSync(`${ROOT}README.md`, 'utf8')] as const];
     const pages = textsBelow('docs').filter(([path]) => !/decisions|reliability/.test(path));
     for (const [path, text] of [...readers, ...pages, ...textsBelow('manifests')]) {

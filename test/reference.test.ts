@@ -21,7 +21,7 @@ describe('docs/reference', () => {
     });
   }
 
-  it('has a row for whatever is asked of a few known facts', () => {
+  it('has rows for a few known facts', () => {
     const rows: [file: string, row: RegExp][] = [
       [
         'configuration.md',
@@ -79,7 +79,7 @@ describe('the text of metrics', () => {
     ]);
   });
 
-  it('is refused where a metric has no sample, as its labels cannot be seen', () => {
+  it('is refused if a metric has no sample, because its labels are unknown', () => {
     expect(() => readMetrics('# HELP a_total All.\n# TYPE a_total counter\n')).to.throw('a_total has labels');
   });
 });

@@ -3,13 +3,13 @@ import type { Config } from '../config/schema.ts';
 import type { Logger } from '../observability/log.ts';
 import { architecturesOf, type Node } from '../placement/nodes/node.ts';
 
-/** What a configuration names and no node has, a line for each key. */
+/** Returns a line for each configuration key that names an architecture that no node has. */
 export function absentNotes(config: Config, nodes: Iterable<Node>): string[] {
   const cluster = architecturesOf(nodes);
   return absentArchitectures(config, cluster).map((absent) => absentNote(absent, cluster));
 }
 
-/** Logs it once for each configuration. That is not an error: a pool may have no node now. */
+/** Creates a function that logs these lines once for each configuration. They are not errors: a pool may have no node now. */
 export function absentArchitectureLog(log: Pick<Logger, 'warn'>): (config: Config, nodes: Iterable<Node>) => void {
   let last = '';
   return (config, nodes) => {

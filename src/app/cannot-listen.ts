@@ -1,5 +1,5 @@
 import { messageOf } from '../kit/errors.ts';
-/** What to say of a key whose address could not be listened on, and why. */
+/** Returns the error for a configuration key whose address could not be listened on. */
 export function cannotListen(key: string, address: string, error: unknown): Error {
   const message = messageOf(error);
   return new Error(`${key}: cannot listen on "${address}" (${message}); choose another port`);

@@ -8,32 +8,32 @@ import { DEFAULT_NAMESPACE } from '../names.ts';
 import type { Context } from './context.ts';
 import { USER_AGENT } from './version.ts';
 
-/** A connected cluster. */
+/** The connection to a cluster. */
 export type Connection = {
   readonly client: ApiClient;
-  /** For the Lease alone, over connections and a login of its own: it must be renewed whatever else waits. */
+  /** A client for the Lease only, with its own connections and login: the Lease must be renewed even if other requests wait. */
   readonly leaseClient: ApiClient;
   readonly leaseNamespace: string;
-  /** Of the kubeconfig's context or of our service account, else `default`. */
+  /** The namespace of the kubeconfig's context or of the service account, else `default`. */
   readonly namespace: string;
-  /** Ends both clients and what they wait for. */
+  /** Closes both clients and ends their requests. */
   close(): Promise<void>;
 };
 
-/** The cluster cannot be served; the message says why. */
+/** The error for a cluster that archaware cannot work on. The message says why. */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
 }
 
 const LEAST_MINOR = 30;
-/** Watches, Events and reads beside the workers' writes. */
+/** The connections for watches, Events and reads, in addition to those for the workers' writes. */
 const SPARE_CONNECTIONS = 12;
-/** A request for the Lease that hangs must not keep the next one waiting. */
+/** Two, so that a Lease request that hangs does not block the next one. */
 const LEASE_CONNECTIONS = 2;
 
 /**
- * Connects to the cluster that flags and surroundings name. Throws where there is no kubeconfig, no answer, or a
- * Kubernetes before 1.30.
+ * Connects to the cluster that the flags or the environment name. Throws if there is no kubeconfig, no answer, or a Kubernetes
+ * before 1.30.
  */
 export async function connect(
   { config, kubeconfig, context, signal }: Context,
@@ -44,7 +44,7 @@ export async function connect(
     access,
     userAgent: USER_AGENT,
     now: systemClock.monotonic,
-    // A name may have several addresses, and each client finds its own.
+    // A name may have several addresses, and each client may use another one.
     addresses: new Set<string>(),
     ...(onRequest ? { onRequest } : {}),
   };
@@ -77,7 +77,7 @@ async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<voi
   }
 }
 
-/** Makes sure that the namespace of the Lease exists; otherwise no replica could ever lead. */
+/** Checks that the namespace of the Lease exists. Without it no replica could ever lead. */
 export async function checkLeaseNamespace(client: ApiClient, namespace: string, signal: AbortSignal): Promise<void> {
   try {
     await client.request('get', `/api/v1/namespaces/${namespace}`, { signal });

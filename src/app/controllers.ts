@@ -20,13 +20,13 @@ import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
 
 export type LoopsOptions = {
   readonly watches: Watches;
-  /** As of now; `settingsChanged` is to be called when they are others. */
+  /** Returns the present settings. After a change, call `settingsChanged`. */
   readonly settings: () => Settings;
-  /** As of now; `labelRulesChanged` is to be called when they are others. */
+  /** Returns the present label rules. After a change, call `labelRulesChanged`. */
   readonly labelRules: () => LabelRules;
   readonly loops: readonly string[];
   readonly workers: number;
-  /** Undefined: existing nodes are tainted without waiting for pods, as `plan` shows it. */
+  /** The longest bootstrap. Undefined for `plan`: existing nodes are tainted without waiting for pods. */
   readonly bootstrapMs: number | undefined;
   readonly images: ImageSource;
   readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -43,37 +43,37 @@ export type LoopsOptions = {
   ) => void;
   readonly onPlaced?: (seconds: number) => void;
   readonly onBootstrapped?: (open: number) => void;
-  /** Absent: taints that nobody manages are not looked for. */
+  /** Absent: taints that nobody manages are not watched. */
   readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
-  /** Absent: how nodes of pools join is not looked at. */
+  /** Absent: the joining of pool nodes is not watched. */
   readonly onJoinedUntainted?: PoolNodesOptions['onJoinedUntainted'];
-  /** The API server refused a write of this controller. */
+  /** Called when the API server refused a write of this controller. */
   readonly onRefused?: (controller: string) => void;
-  /** Absent: nobody looks for pods on wrong nodes, and nothing is evicted. */
+  /** Absent: there is no wrong-node controller, and nothing is evicted. */
   readonly wrongNode?: WrongNodeParts;
 };
 
-/** The controllers of one term of leadership, over watches that outlive it. */
+/** The controllers of one term of leadership. They use watches that live longer than the term. */
 export type Loops = {
-  /** Works until `signal` aborts, then ends what is under way; `kill` ends that too. */
+  /** Works until `signal` aborts, then finishes the work under way. `kill` aborts that work too. */
   run(signal: AbortSignal, kill: AbortSignal): Promise<void>;
-  /** The look-up of an image has ended. */
-  imageSettled(canonical: string): void;
-  /** Looks at everything again that is placed by settings, or by who is asked for images. */
+  /** Queues the objects that wait for an image, after its lookup has ended. */
+  lookupEnded(canonical: string): void;
+  /** Queues everything that may be decided differently after a change of the settings or of the registries. */
   settingsChanged(): void;
-  /** Looks at every node again. */
+  /** Queues every node. */
   labelRulesChanged(): void;
   idle(): boolean;
   queueDepths(): Record<string, number>;
   readonly podStates: ReadonlyMap<string, PlacementState>;
   readonly daemonSetStates: ReadonlyMap<string, PlacementState>;
-  /** Objects whose writes another writer keeps undoing. */
+  /** Counts the objects whose changes another writer keeps undoing. */
   contested(): number;
-  /** Pods on wrong nodes now. */
+  /** Counts the pods on wrong nodes. */
   onWrongNodes(): number;
 };
 
-/** Wires the controllers to the watches. Nothing runs before `run`. */
+/** Connects the controllers to the watches. Nothing runs before `run`. */
 export function createLoops(options: LoopsOptions): Loops {
   const { watches, settings, clock, images, write, events, workers } = options;
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
@@ -84,7 +84,7 @@ export function createLoops(options: LoopsOptions): Loops {
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
-    // A taint before its template tolerates would take a running daemon off its nodes at its next restart.
+    // If nodes were tainted before a DaemonSet's template tolerates the taint, its pods could not restart there.
     isInLine: (key) => daemonSet.waitingToRoll().some((name) => key === `daemonset ${name}`),
     onOver(open) {
       options.onBootstrapped?.(open);
@@ -118,10 +118,13 @@ export function createLoops(options: LoopsOptions): Loops {
       wrongNodes?.daemonSetDecided(key);
     },
   });
-  /** Nodes that were there when the term began: a taint could lock out what has had no turn yet. Later ones are empty. */
+  /**
+   * The nodes that existed when the term began. A taint on them could keep away pods that were not decided yet. Later nodes are
+   * empty.
+   */
   const existing = new Set<string>();
   const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
-  // A taint is none of what may change while we run.
+  // The settings of taints cannot change before a restart, so they are read once.
   const taints = runs('nodes') ? settings().taints : undefined;
   const node = createNodeController({
     nodes,
@@ -177,7 +180,7 @@ export function createLoops(options: LoopsOptions): Loops {
   ];
 
   function enqueueWorkloads(): void {
-    // Who has waited longest has its images looked up first.
+    // The images of the pods that have waited longest are looked up first.
     const gated = [...pods.values()].filter((pod) => pod.gated !== undefined);
     gated.sort((one, other) => one.createdAt - other.createdAt);
     for (const { namespace, name } of gated) podLoop.enqueue(`${namespace}/${name}`);
@@ -203,7 +206,7 @@ export function createLoops(options: LoopsOptions): Loops {
 
   function listen(): void {
     watches.listeners.pod = ({ key, now, before }) => {
-      if (now === undefined || !pod.settled(key, now)) podLoop.enqueue(key);
+      if (now === undefined || !pod.isUpToDate(key, now)) podLoop.enqueue(key);
       if (now?.nodeName !== before?.nodeName || now?.broken !== before?.broken) wrongNodes?.podChanged(key);
     };
     watches.listeners.daemonSet = ({ key }) => {
@@ -237,10 +240,10 @@ export function createLoops(options: LoopsOptions): Loops {
   return {
     podStates: pod.states,
     daemonSetStates: daemonSet.states,
-    imageSettled(canonical) {
-      for (const { key, inMs } of pod.imageSettled(canonical)) podLoop.enqueueAfter(key, inMs);
-      for (const { key, inMs } of daemonSet.imageSettled(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
-      wrongNodes?.imageSettled(canonical);
+    lookupEnded(canonical) {
+      for (const { key, inMs } of pod.lookupEnded(canonical)) podLoop.enqueueAfter(key, inMs);
+      for (const { key, inMs } of daemonSet.lookupEnded(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
+      wrongNodes?.lookupEnded(canonical);
     },
     settingsChanged() {
       enqueueWorkloads();
@@ -266,7 +269,7 @@ export function createLoops(options: LoopsOptions): Loops {
         ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
       ];
       bootstrap.begin(turns, signal);
-      // Without any of these loops there is nothing to do, until there is an end to it.
+      // Without any controller, the term only waits for its end.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       unmanaged?.end();
       poolNodes?.end();

@@ -5,16 +5,16 @@ import { readAll } from '../kube/list.ts';
 import { type NodePool, readNodePool } from '../placement/nodes/node-pools.ts';
 
 const KARPENTER = '/apis/karpenter.sh/v1';
-/** Karpenter is not there, or these credentials may not read its objects. */
+/** The status codes that mean: Karpenter is not installed, or these credentials may not read its objects. */
 const NOT_THERE: ReadonlySet<number> = new Set([403, 404]);
 
 /**
- * Reads the NodePools of Karpenter with the rights of whoever runs the command; undefined where they cannot be read. Nothing
- * depends on them, so no failure ends the command: one that is not about rights goes to standard error.
+ * Reads Karpenter's NodePools with the rights of the user who runs the command; undefined if they cannot be read. They are only
+ * used for hints, so no failure ends the command. A failure that is not about rights is printed to standard error.
  */
 export async function readNodePools(client: ApiClient, signal: AbortSignal): Promise<NodePool[] | undefined> {
   try {
-    // Everybody may ask whether the kind is there. Where it is not, no request is made that could be refused.
+    // Every user may ask whether the kind exists. If not, no request is sent that could be refused.
     await client.request('get', KARPENTER, { signal });
     return await readAll(client, `${KARPENTER}/nodepools`, readNodePool, signal);
   } catch (error) {

@@ -9,19 +9,19 @@ import type { Metrics } from '../observability/metrics.ts';
 import type { Context } from './context.ts';
 
 export type ReloadingOptions = {
-  /** Makes the changed keys hold. Throws where they cannot, and has then changed nothing. */
+  /** Applies the changed keys. If it throws, it has changed nothing. */
   readonly apply: (config: Config, changed: readonly string[]) => Promise<void>;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'configReloaded'>;
   readonly events: Pick<EventRecorder, 'emit'>;
-  /** What an Event of a configuration that is refused is about. */
+  /** The object that the Event of a refused configuration is about. */
   readonly regarding: Regarding;
   readonly signal: AbortSignal;
 };
 
 /**
- * Applies the configuration file whenever it changes, for as long as the signal lasts. One that is invalid, or cannot be
- * applied, is refused as a whole: the last good one holds. Without a file there is nothing to do.
+ * Applies the configuration file whenever it changes, until the signal aborts. A file that is invalid, or that cannot be applied,
+ * is refused as a whole, and the last good one stays in force. Without a file there is nothing to do.
  */
 export async function reloadOnChange({ config, file }: Context, options: ReloadingOptions): Promise<void> {
   if (file !== undefined) await watchFile(file, config, options);

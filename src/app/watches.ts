@@ -11,19 +11,19 @@ import { type Node, readNode } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
 import { type Pod, readPod } from '../placement/objects/pod.ts';
 
-/** What is watched, and who is told of changes; the listeners may be exchanged. */
+/** The watched objects of each kind, with listeners for changes, which may be replaced. */
 export type Watches = {
   readonly pods: Reflector<Pod>;
   readonly nodes: Reflector<Node>;
   readonly namespaces: Reflector<Namespace>;
   readonly daemonSets: Reflector<DaemonSet>;
   readonly listeners: Listeners;
-  /** Kinds whose first list is not complete. */
+  /** Returns the kinds whose first list is not complete. */
   notSynced(): string[];
   whenSynced(): Promise<void>;
-  /** Since when each kind is not kept in step, in milliseconds on the monotonic clock; undefined where it is. */
+  /** Returns since when the watch of each kind is broken, in milliseconds of the monotonic clock; undefined if it works. */
   health(): { readonly kind: string; readonly brokenSinceMs: number | undefined }[];
-  /** Lists and watches until the signal aborts; rejects where the first list of a kind is refused. */
+  /** Lists and watches until the signal aborts. Rejects if the first list of a kind is refused. */
   run(signal: AbortSignal): Promise<void>;
 };
 
@@ -34,21 +34,21 @@ export type Listeners = {
   daemonSet?: ((change: Change<DaemonSet>) => void) | undefined;
 };
 
-/** The kinds of objects that are watched. */
+/** The kinds of objects to watch. */
 type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
 
-/** Creates the four reflectors; only those of `kinds` run, the others count as synced and stay empty. */
+/** Creates the four reflectors. Only those of `kinds` run; the others count as synced and stay empty. */
 export function createWatches(options: {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly kinds: Watched;
   readonly onRestart: (kind: string, reason: string) => void;
-  /** Lists or watches of a kind fail: once for each kind of failure, until they work again. */
+  /** Called when lists or watches of a kind fail: once for each kind of failure, until they work again. */
   readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
   readonly onWorking?: (kind: string) => void;
-  /** Something came over a watch. */
+  /** Called when a watch delivers something. */
   readonly onHeard?: () => void;
-  /** Milliseconds for which a first list that is refused is tried again; default: half a minute. */
+  /** Milliseconds for which a refused first list is retried; default: half a minute. */
   readonly refusedMs?: number;
 }): Watches {
   const { client, clock, kinds, onRestart, onTrouble, onWorking, onHeard, refusedMs } = options;
@@ -114,7 +114,9 @@ export function createWatches(options: {
   };
 }
 
-/** The kinds that a process reads: architectures of nodes always, namespaces for whatever lives in one. */
+/**
+ * Returns the kinds that a process must watch: nodes always (for their architectures), namespaces for everything that is in one.
+ */
 export function kindsFor({ loops, webhook }: Pick<Config, 'loops' | 'webhook'>): Watched {
   const [pods, daemonsets] = [loops.includes('pods'), loops.includes('daemonsets')];
   return new Set([
@@ -125,7 +127,7 @@ export function kindsFor({ loops, webhook }: Pick<Config, 'loops' | 'webhook'>):
   ]);
 }
 
-/** Reads one node past the watch, for a write that met another writer. */
+/** Creates a function that reads one node from the API server, for a write that conflicted with another writer. */
 export function createNodeFetcher(client: ApiClient) {
   return async (name: string, signal: AbortSignal): Promise<Node | undefined> => {
     const object = await find(client, pathOf({ kind: 'Node', name }), signal);

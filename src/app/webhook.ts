@@ -31,48 +31,48 @@ export type WebhookParts = {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'reviewed'>;
   readonly events: Pick<EventRecorder, 'emit'>;
-  /** What an Event of a bad certificate is about. */
+  /** The object that the Event of a bad certificate is about. */
   readonly regarding: Regarding;
   readonly ownNamespace: string;
-  /** Whether we lead. */
+  /** Whether this replica leads. */
   readonly mayWrite: () => boolean;
-  /** Whether a leader is there, we or another. */
+  /** Whether any replica leads. */
   readonly hasLeader: () => boolean;
   readonly watches: Watches;
   readonly settings: () => Settings;
   readonly images: ImageSource;
-  /** The process is about to end: answers go on, and each ends its connection. */
+  /** Aborts at the start of a shutdown: reviews are still answered, and each answer ends its connection. */
   readonly leaving: AbortSignal;
-  /** Ends the webhook, and what keeps its certificate. */
+  /** Ends the webhook and the care for its certificate. */
   readonly signal: AbortSignal;
 };
 
-/** The webhook of a replica: all answer, whoever leads. */
+/** The webhook of a replica. Every replica answers reviews, not only the leader. */
 export type Webhook = {
-  /** Serves from now on; to be called when the watches are filled. Throws where it cannot listen. */
+  /** Starts to serve. Call it when the watches are filled. Throws if it cannot listen. */
   serve(): Promise<void>;
   /** Whether there is a certificate to serve with. */
   ready(): boolean;
-  /** When it expires, in milliseconds since the epoch. */
+  /** Returns when the certificate expires, in milliseconds since the epoch. */
   expiry(): number | undefined;
-  /** Resolves when the webhook has stopped listening and the last answer is out; at once where it never listened. */
+  /** Resolves when the webhook has stopped listening and has sent the last answer; at once if it never listened. */
   closed(): Promise<void>;
 };
 
-/** How long what was read from all nodes is used. */
+/** How long a result that was computed from all nodes is reused. */
 const NODES_MS = 1_000;
 /**
- * The lookups that reviews may start on behalf of a namespace. A quota refuses objects after their review, so nothing else
- * bounds them. Beyond it an object is gated as always, and its loop asks once the object is there.
+ * The allowance of lookups that reviews may start for a namespace. Quotas reject objects only after their review, so nothing else
+ * limits these lookups. Beyond the allowance an object is gated, and the pod controller starts the lookups later.
  */
 const LOOKUPS = { burst: 64, perSecond: 2 };
-/** Between two looks whether we lead. */
+/** The interval of checks whether this replica leads. */
 const LEAD_MS = 1_000;
 
-/** Begins to look for certificates, and to see to it that the API server trusts them, until the signal aborts. */
+/** Starts to look for certificates and to keep the webhook's configuration up to date, until the signal aborts. */
 export function startWebhook(parts: WebhookParts): Webhook {
   const { config, clock, log, metrics, images, watches, signal } = parts;
-  const certificate = createCertificates(parts, tellOf(parts, 'certificate', 'CertificateInvalid'));
+  const certificate = createCertificates(parts, createProblemLog(parts, 'certificate', 'CertificateInvalid'));
   const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
   void certificate.run(signal);
   const looked = followConfiguration(parts, certificate, paths);
@@ -81,7 +81,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
     settings: parts.settings,
     namespaceOf: (name) => watches.namespaces.store.get(name),
     clusterArchitectures: memorise(clock, () => architecturesOf(nodes.values())),
-    // Of DaemonSets alone, which are few, and reads an annotation of every node.
+    // This reads all nodes. It is called only for reviews of DaemonSets, which are rare.
     liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
     namesOf: images.namesOf,
     answerOf: images.answer,
@@ -97,7 +97,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
     expiry: () => certificate.current()?.notAfter,
     async serve() {
       const { address } = config.webhook;
-      // By which path the API server calls is known from the first review on.
+      // The path that the API server calls must be known before the first review.
       await Promise.race([looked, until(signal)]);
       const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
       try {
@@ -114,7 +114,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
   };
 }
 
-/** Follows the configuration by which the API server calls. Resolves after the first look at it. */
+/** Starts to keep the webhook's configuration up to date. Resolves after the first check. */
 function followConfiguration(parts: WebhookParts, source: CertificateSource, paths: Paths): Promise<void> {
   const { client, clock, mayWrite, watches, ownNamespace, signal } = parts;
   return new Promise((onLooked) => {
@@ -125,8 +125,8 @@ function followConfiguration(parts: WebhookParts, source: CertificateSource, pat
       replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
       mayWrite,
       clock,
-      onProblem: tellOf(parts, 'configuration', 'CertificateInvalid'),
-      onPathProblem: tellOf(parts, 'path', undefined),
+      onProblem: createProblemLog(parts, 'configuration', 'CertificateInvalid'),
+      onPathProblem: createProblemLog(parts, 'path', undefined),
       onLooked,
       signal,
     });
@@ -150,10 +150,10 @@ function createCertificates(parts: WebhookParts, onProblem: OnProblem): Certific
 }
 
 /**
- * Logs a problem and says when it is over. Where there is a reason for it, an Event follows as soon as this replica leads, which
- * may be long after the problem was found: followers write none.
+ * Creates a function that logs a problem and its end. With an Event reason, it also writes an Event as soon as this replica leads,
+ * which may be long after the problem was found: followers write no Events.
  */
-function tellOf(
+function createProblemLog(
   { log, events, regarding, mayWrite, clock, signal }: WebhookParts,
   what: 'certificate' | 'configuration' | 'path',
   reason: EventReason | undefined,
@@ -164,7 +164,7 @@ function tellOf(
     if (current !== problem || reason === undefined) return;
     events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: problem });
   };
-  const tell: OnProblem = (problem) => {
+  const report: OnProblem = (problem) => {
     current = problem;
     if (problem === undefined) {
       log.info(`the webhook's ${what} is good`);
@@ -173,7 +173,7 @@ function tellOf(
     log.error({ problem }, `the webhook's ${what}`);
     void emitWhenLeading(problem);
   };
-  return tell;
+  return report;
 }
 
 function memorise<T>(clock: Clock, read: () => T): () => T {

@@ -1,26 +1,26 @@
 import { createWrongNodeController, type WrongNodeOptions } from '../controllers/wrong-node/controller.ts';
 import type { Controller, Reconciler } from '../kube/controller.ts';
 
-/** What `run` adds to the loops, and `plan` leaves out: what evicts and what counts. */
+/** The parts of the wrong-node controller that `run` passes and `plan` leaves out. */
 export type WrongNodeParts = Pick<WrongNodeOptions, 'evictor' | 'onWrongNode'>;
 
-/** The loop over pods on wrong nodes, and everything that may put one into it. */
+/** The wrong-node controller with its queue, and the events that put pods into it. */
 export type WrongNodes = {
   readonly controller: Controller;
-  /** A term begins: looks at the pods that are there. */
+  /** Queues the present pods at the beginning of a term. */
   begin(): void;
-  /** How many pods are on wrong nodes now. */
+  /** Counts the pods on wrong nodes. */
   count(): number;
-  /** The pod was decided or bound, is gone, or a container of it broke or runs again. */
+  /** Call it when a pod was decided or bound, is gone, or when one of its containers broke or runs again. */
   podChanged(key: string): void;
   daemonSetDecided(key: string): void;
-  /** `architectureChanged`: else its taints, of which the eviction of what was found may have waited. */
+  /** Call it when a node's architecture (`architectureChanged`) or its taints changed. Evictions may wait for a taint. */
   nodeChanged(name: string, architectureChanged: boolean): void;
-  imageSettled(canonical: string): void;
+  lookupEnded(canonical: string): void;
   settingsChanged(): void;
 };
 
-/** Creates the loop over wrong nodes. `loop`: makes the queue and its worker. */
+/** Creates the wrong-node controller. `loop`: creates the queue and its worker. */
 export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Reconciler) => Controller): WrongNodes {
   const wrongNode = createWrongNodeController(options);
   const controller = loop(wrongNode.reconcile);
@@ -35,8 +35,8 @@ export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Re
     daemonSetDecided: (key) => look(wrongNode.podsOf(key)),
     nodeChanged: (name, architectureChanged) =>
       look(architectureChanged ? wrongNode.podsOn(name) : wrongNode.found(name)),
-    imageSettled(canonical) {
-      for (const { key, inMs } of wrongNode.imageSettled(canonical)) {
+    lookupEnded(canonical) {
+      for (const { key, inMs } of wrongNode.lookupEnded(canonical)) {
         if (wrongNode.suspects(key)) controller.enqueueAfter(key, inMs);
       }
     },

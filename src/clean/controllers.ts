@@ -5,26 +5,26 @@ import { ApiError, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
 
-/** `clean` does not start: the message says what is in the way, and what to do. Nothing of the cluster was changed. */
+/** The error with which `clean` refuses to start. The message says why, and what to do. Nothing in the cluster was changed. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
 }
 
-/** A Deployment that runs a controller of ours. */
+/** A Deployment that runs archaware. */
 export type OwnDeployment = {
   readonly namespace: string;
   readonly name: string;
-  /** `spec.replicas`; 0 where it is being deleted. */
+  /** `spec.replicas`; 0 if the Deployment is being deleted. */
   readonly wanted: number;
 };
 
-/** A Lease that a controller of ours has, or had. */
+/** A Lease that an archaware controller holds, or held. */
 export type OwnLease = {
   readonly namespace: string;
   readonly name: string;
-  /** Empty where nothing holds it. */
+  /** Empty if nobody holds it. */
   readonly holder: string;
-  /** Changes with each renewal. */
+  /** A text that changes with each renewal. */
   readonly renewed: string;
   /** How long after its last renewal the holder counts as dead, in milliseconds. */
   readonly durationMs: number;
@@ -34,14 +34,14 @@ export type OwnControllers = { readonly deployments: readonly OwnDeployment[]; r
 
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
 const LEASES = '/apis/coordination.k8s.io/v1/leases';
-/** Between two looks at a Lease. */
+/** The interval between two reads of a Lease. */
 const WATCH_MS = 500;
-/** The longest leaseDuration of the configuration: a Lease that says more is not ours to believe. */
+/** The longest leaseDuration that the configuration allows. A longer one in a Lease is not believed. */
 const LONGEST_MS = 600_000;
 
 /**
- * The Deployments and Leases of ours in every namespace, by their label or their name. Throws {@link RefusedError} where
- * these credentials may not look: a controller that is not seen would undo what `clean` does.
+ * Finds the Deployments and Leases of archaware in every namespace, by their label or their name. Throws {@link RefusedError} if
+ * these credentials may not list them: a controller that `clean` does not see would undo its work.
  */
 export async function findControllers(
   client: ApiClient,
@@ -72,7 +72,10 @@ export async function findControllers(
   }
 }
 
-/** The Lease as it is now; undefined where there is none. A list: `clean` may list Leases everywhere, but not get them. */
+/**
+ * Reads a Lease; undefined if there is none. It uses a list, because `clean` has the right to list Leases everywhere, but not to
+ * get them.
+ */
 export async function findLease(
   client: ApiClient,
   { namespace, name }: { readonly namespace: string; readonly name: string },
@@ -109,30 +112,30 @@ function readLease(object: JsonObject): OwnLease {
   };
 }
 
-/** What refuses because a Deployment wants replicas; empty where none does. */
+/** Returns the Deployments that want replicas, because of which `clean` refuses. */
 export function wantedOnes({ deployments }: OwnControllers): OwnDeployment[] {
   return deployments.filter(({ wanted }) => wanted > 0);
 }
 
-/** `Deployment archaware/archaware-controller wants 2 replicas`. */
+/** Returns `Deployment archaware/archaware-controller wants 2 replicas`. */
 export function wantText({ namespace, name, wanted }: OwnDeployment): string {
   return `Deployment ${namespace}/${name} wants ${wanted} replica${wanted === 1 ? '' : 's'}`;
 }
 
-/** `… leads (Lease archaware/archaware-controller)`. */
+/** Returns `… leads (Lease archaware/archaware-controller)`. */
 export function leadText({ namespace, name, holder }: Pick<OwnLease, 'namespace' | 'name' | 'holder'>): string {
   const verb = holder.startsWith('clean:') ? 'is another clean at work' : 'leads';
   return `${holder} ${verb} (Lease ${namespace}/${name})`;
 }
 
-/** What to do about what refuses. */
+/** Returns the advice for a refusal: how to stop the controller. */
 export function stopAdvice(namespace: string, name = DEPLOYMENT): string {
   return `stop it first, with --stop, or: kubectl -n ${namespace} scale deployment ${name} --replicas=0`;
 }
 
 /**
- * Watches Leases until each was renewed or fell silent for its duration, at most `atMostMs`; gives those that were seen
- * renewed. No clock of another machine is compared.
+ * Watches Leases until each was renewed, or was not renewed for its duration, at most `atMostMs`. Returns those that were renewed.
+ * It does not compare clocks of different machines.
  */
 export async function liveLeases(
   client: ApiClient,
@@ -159,8 +162,8 @@ export async function liveLeases(
 }
 
 /**
- * Scales every Deployment that wants replicas to 0, so that no replica takes the lead from then on. Throws
- * {@link RefusedError} where these credentials may not, naming what was scaled before.
+ * Scales every Deployment that wants replicas to 0, so that no replica leads from then on. Throws {@link RefusedError} if these
+ * credentials may not do that; the message names what was scaled before.
  */
 export async function stopDeployments(
   client: ApiClient,

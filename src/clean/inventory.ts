@@ -10,22 +10,22 @@ import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/object
 import { readPod } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
 
-/** Where `clean` looks, and for what. */
+/** The options for the search for archaware's traces. */
 export type LookOptions = {
   readonly client: ApiClient;
   readonly taints: Settings['taints'];
-  /** Whether there may be a webhook of ours: else not being allowed to look for one means that there is none. */
+  /** Whether there may be a webhook of archaware. If not, a missing right to look for one counts as "there is none". */
   readonly webhook: boolean;
-  /** The same of the Secret with certificates that we made. */
+  /** The same for the Secret with self-signed certificates. */
   readonly ownCertificates: boolean;
-  /** Where the Secret with our certificates may be; the first is our own, and in the others we may not be allowed to look. */
+  /** The namespaces to search for that Secret. The first is archaware's own; the right to look in the others may be missing. */
   readonly namespaces: readonly string[];
-  /** Whether pods of Jobs, of unknown owners and bare pods are replaced, too. */
+  /** Whether to replace also bare pods and pods of Jobs and of unknown owners. */
   readonly allPods: boolean;
   readonly signal: AbortSignal;
 };
 
-/** An object that is ours as a whole. */
+/** An object that belongs to archaware as a whole. */
 export type OwnObject = {
   readonly kind: string;
   readonly namespace?: string;
@@ -33,40 +33,40 @@ export type OwnObject = {
   readonly path: string;
 };
 
-/** What is kept of a pod that needs no decision any more. */
+/** The name of a pod that needs no further decision. */
 export type PodName = { readonly namespace: string; readonly name: string };
 
-/** Who brings a pod back; one object for all of its pods. */
+/** The owner that creates a pod again. All its pods share one object, to save memory. */
 export type PodOwner = { readonly kind: string; readonly name: string; readonly uid: string };
 
-/** A pod that carries our tolerations, and what can be done about it. There may be 100,000 of them. */
+/** A pod that has archaware's tolerations, and what can be done about it. There may be 100,000 of them. */
 export type CarryingPod = PodName & {
   readonly kind: 'Pod';
   readonly uid: string;
-  /** Whether it is bound to a node. */
+  /** Whether the pod is bound to a node. */
   readonly bound: boolean;
   readonly owner: PodOwner | undefined;
-  /** The label that all pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
+  /** The label value that the pods of a Deployment's ReplicaSet share, and no other pod of the namespace has. */
   readonly templateHash: string | undefined;
   readonly cleaning: Exclude<PodCleaning, { kind: 'none' }>;
 };
 
-/** What of ours the cluster holds. */
+/** The traces of archaware in the cluster. */
 export type Inventory = {
   readonly configurations: readonly OwnObject[];
-  /** Pods that hold our gate, and those that admission wrote nothing to but affinity. */
+  /** `gated`: pods with archaware's gate. `recorded`: pods to which admission wrote only affinity. */
   readonly gated: readonly PodName[];
   readonly recorded: readonly PodName[];
   readonly nodes: readonly Node[];
   readonly daemonSets: readonly DaemonSet[];
-  /** The pods that carry our tolerations, as their templates will be once they are restored. */
+  /** The pods that have archaware's tolerations, judged by their templates as these will be once restored. */
   readonly pods: readonly CarryingPod[];
   /** The uids of all nodes. */
   readonly nodeUids: ReadonlySet<string>;
 };
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-/** The binding first: a policy without one does nothing. */
+/** The binding comes first: a policy without its binding does nothing. */
 const POLICIES: readonly OwnObject[] = [
   { kind: 'MutatingAdmissionPolicyBinding', plural: 'mutatingadmissionpolicybindings' },
   { kind: 'MutatingAdmissionPolicy', plural: 'mutatingadmissionpolicies' },
@@ -79,8 +79,8 @@ const WEBHOOK: OwnObject = {
 const TEMPLATE_HASH = 'pod-template-hash';
 
 /**
- * Looks at the cluster and gives what of ours is in it; pods that are as they were `known` are the same objects. Throws what the
- * client throws.
+ * Searches the cluster for archaware's traces. `known`: pods of an earlier search; unchanged ones are returned as the same objects,
+ * to save memory. Throws the errors of the client.
  */
 export async function takeInventory(options: LookOptions, known: readonly CarryingPod[] = []): Promise<Inventory> {
   const { client, taints, signal } = options;
@@ -99,7 +99,7 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
   };
 }
 
-/** Every taint that we set or may have set, as `key` and `effect`. */
+/** Returns every taint that archaware set or may have set, as `key` and `effect`. */
 function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSets: readonly DaemonSet[]) {
   const recorded = [
     taints,
@@ -141,7 +141,7 @@ async function takePods(
     };
   };
   const pods = await readAll(client, '/api/v1/pods', read, signal);
-  // A list that expired on the way was read twice.
+  // A list that expired while its pages were read was read again, so pods may appear twice.
   return { gated: distinct(gated), recorded: distinct(recorded), pods };
 }
 
@@ -149,7 +149,7 @@ function distinct(names: readonly PodName[]): PodName[] {
   return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
 }
 
-/** One copy of what many pods have in common: each page is parsed apart. */
+/** Returns a function that replaces equal values by one copy. Each page of a list is parsed separately, so pods share nothing. */
 function sharing() {
   const texts = new Map<string, string>();
   const owners = new Map<string, PodOwner>();
@@ -175,11 +175,11 @@ function sharing() {
   };
 }
 
-/** The DaemonSet as it will be when its template has been restored and it has not rolled yet. */
+/** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */
 function restored(daemonSet: DaemonSet): DaemonSet {
   const decision = cleanTemplate(daemonSet);
-  if (decision.kind === 'settled') return daemonSet;
-  return { ...daemonSet, settled: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
+  if (decision.kind === 'unchanged') return daemonSet;
+  return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };
 }
 
 function secretIn(namespace: string): OwnObject {
@@ -194,7 +194,7 @@ async function exists(options: LookOptions, { kind, namespace, path }: OwnObject
     await client.request('get', path, { signal });
     return true;
   } catch (error) {
-    // Servers before 1.36 do not know the kind of the policies.
+    // API servers before 1.36 do not know the kind of these policies.
     if (isGone(error)) return false;
     const mayNotLook = error instanceof ApiError && error.status === 403;
     const mayBeThere = kind === 'Secret' ? ownCertificates : kind !== WEBHOOK.kind || webhook;

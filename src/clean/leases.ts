@@ -5,38 +5,40 @@ import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
 import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, stopAdvice } from './controllers.ts';
 
-/** Where a Lease is. */
+/** The namespace and the name of a Lease. */
 export type Place = { readonly namespace: string; readonly name: string };
 
 export type HoldOptions = {
   readonly client: ApiClient;
   readonly clock: Clock;
-  /** Who we are, for every Lease. */
+  /** The holder identity of this process. */
   readonly identity: string;
   readonly durationMs: number;
-  /** How long a live leader is waited for. */
+  /** How long to wait for a live leader to end. */
   readonly waitMs: number;
-  /** Whether Deployments were scaled to 0 on request: what leads now is none of them, or does not end. */
+  /**
+   * Whether `clean` has scaled the Deployments to 0. Then a leader that still lives is not one of their replicas, or does not end.
+   */
   readonly stopping: boolean;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
 };
 
-/** Leases that are held for as long as `clean` works: no controller leads meanwhile. */
+/** The Leases that `clean` holds while it works, so that no controller leads meanwhile. */
 export type HeldLeases = {
-  /** Whether a write may be sent: each of them was renewed a short while ago. */
+  /** Whether a write may be sent: each Lease was renewed a short time ago. */
   fresh(): boolean;
-  /** Gives them up, so that the next leader need not wait. */
+  /** Releases the Leases, so that the next leader need not wait. */
   release(signal: AbortSignal): Promise<void>;
-  /** Gives them up and deletes them, where nothing else took them meanwhile. */
+  /** Releases the Leases, and deletes those that nobody else has taken meanwhile. */
   remove(signal: AbortSignal): Promise<void>;
 };
 
 const WATCH_MS = 500;
 
 /**
- * Which Leases keep every controller of ours from leading: those that there are, and where a Deployment has none yet, the
- * one it would make. `configured` counts where it is stated, and where nothing was found.
+ * Returns the Leases to hold so that no archaware controller can lead: those that exist, and for a Deployment without one the
+ * Lease that it would create. `configured` counts if it is set explicitly, or if nothing was found.
  */
 export function placesToHold(
   { deployments, leases }: OwnControllers,
@@ -52,9 +54,8 @@ export function placesToHold(
 }
 
 /**
- * Takes the Leases, one after the other, and renews them until `signal` aborts; calls `lost` where one is lost. A holder that
- * fell silent is given its time to prove that it lives. Throws {@link RefusedError} beside a live leader, when those that were
- * taken are given up again.
+ * Takes the Leases one after the other, and renews them until `signal` aborts. Calls `lost` if one is lost. Another holder gets the
+ * duration of its Lease to renew it. Throws {@link RefusedError} if a leader lives, after releasing the Leases taken so far.
  */
 export async function holdLeases(
   places: readonly Place[],
@@ -88,7 +89,10 @@ export async function holdLeases(
   };
 }
 
-/** Undefined where there is no namespace for it; the refusal where these credentials may not take it and nothing renews it. */
+/**
+ * Takes a Lease. Undefined if its namespace does not exist; the API server's refusal if these credentials may not take the Lease
+ * and nobody renews it.
+ */
 async function take(place: Place, options: HoldOptions): Promise<Lease | ApiError | undefined> {
   const { client, clock, identity, durationMs, waitMs, say, signal } = options;
   const { namespace, name } = place;
@@ -101,7 +105,7 @@ async function take(place: Place, options: HoldOptions): Promise<Lease | ApiErro
     try {
       attempt = await retrying(() => lease.tryAcquire(signal), { clock, signal });
     } catch (error) {
-      // No namespace for the Lease: no leader can be at work there either.
+      // Without the namespace of the Lease, no leader can work there either.
       if (isGone(error)) return undefined;
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
       await refuseIfLive(place, options, error);
@@ -125,7 +129,7 @@ async function take(place: Place, options: HoldOptions): Promise<Lease | ApiErro
   }
 }
 
-/** A Lease of another namespace may be out of reach: then it is watched only. */
+/** Watches a Lease of another namespace that may not be taken, and refuses if somebody renews it. */
 async function refuseIfLive(place: Place, { client, clock, say, signal }: HoldOptions, error: ApiError): Promise<void> {
   const lease = await findLease(client, place, signal);
   const [live] = lease === undefined ? [] : await liveLeases(client, [lease], { clock, atMostMs: Infinity, signal });

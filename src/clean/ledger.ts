@@ -1,6 +1,6 @@
-/** What `clean` removed and what it left, kept as it goes, so that the closing table comes also where the work breaks off. */
+/** The ledger records what `clean` removed and what it left. So there is a closing table even if the work is interrupted. */
 
-/** Something of ours that is still there, and why. */
+/** A trace of archaware that is still there, and why. */
 export type Left = {
   readonly kind: string;
   readonly namespace?: string;
@@ -8,7 +8,7 @@ export type Left = {
   readonly reason: string;
 };
 
-/** How many of each were removed. */
+/** The number of objects of each kind. */
 export type Counts = {
   readonly configurations: number;
   readonly gates: number;
@@ -19,48 +19,48 @@ export type Counts = {
   readonly annotations: number;
 };
 
-/** A kind of trace, a row of the closing table; controllers are not ours to remove. */
+/** A kind of trace, which is a row of the closing table. `controllers` are only reported, never removed. */
 export type Row = Exclude<keyof Counts, 'labels'> | 'controllers';
 
 export type Item = {
   readonly kind: string;
   readonly namespace?: string;
   readonly name: string;
-  /** How many labels of ours a node has; its row counts with the node's. */
+  /** How many labels of archaware a node has. The row of labels counts them together with the node. */
   readonly labels?: number;
 };
 
 export type CleanOutcome = {
   readonly removed: Counts;
-  /** What is left of each row; with `removed` it is all that there was. */
+  /** The number of objects left of each row. Together with `removed`, these are all that were found. */
   readonly remaining: Counts & { readonly controllers: number };
   readonly left: readonly Left[];
 };
 
 export type Ledger = {
-  /** These are there, and nothing was done about them yet. */
+  /** Records objects that were found and not handled yet. */
   found(row: Row, items: readonly Item[]): void;
   removed(row: Row, item: Item): void;
   left(row: Row, item: Item, reason: string): void;
-  /** Everything that nothing was done about so far is left for this reason. */
+  /** Records that everything not handled so far is left for this reason. */
   leaveRest(reason: string): void;
-  /** How much of a row went so far, and how much there is still. */
+  /** Returns how many objects of a row were removed so far, and how many remain. */
   count(row: Row): { readonly removed: number; readonly remaining: number };
-  /** Gives all so far; what nothing was done about is left for this reason. */
+  /** Returns the result so far. Everything not handled is left for this reason. */
   outcome(reason: string): CleanOutcome;
 };
 
 type Entry = { readonly item: Item; removed: boolean; reason: string | undefined };
 
-/** Creates an empty one. */
+/** Creates an empty ledger. */
 export function createLedger(): Ledger {
-  // There may be 100,000 pods: their entries are small.
+  // There may be 100,000 pods, so their entries are small.
   const rows = new Map<Row, Map<string, Entry>>();
   const put = (row: Row, item: Item, removed: boolean, reason: string | undefined) => {
     const entries = rows.get(row) ?? new Map<string, Entry>();
     rows.set(row, entries);
     const key = `${row === 'configurations' ? item.kind : ''}${item.namespace ?? ''}/${item.name}`;
-    // Found again, an item keeps what it was found with first: a node has no label of ours any more when it is looked at last.
+    // An item that is found again keeps its first entry: at the last search, a node no longer has archaware's labels.
     const known = entries.get(key);
     if (known === undefined) entries.set(key, { item, removed, reason });
     else {

@@ -15,7 +15,7 @@ import type { Settings } from '../placement/settings.ts';
 import type { OwnObject, PodName } from './inventory.ts';
 import type { Item, Ledger, Row } from './ledger.ts';
 
-/** What a step of `clean` needs. What it did, and what it could not do, goes into the ledger. */
+/** The input of a step of `clean`. The ledger records what the step did and what it could not do. */
 export type StepOptions = {
   readonly client: ApiClient;
   readonly write: Writer;
@@ -28,7 +28,7 @@ export type StepOptions = {
 const ATTEMPTS = 10;
 const IN_FLIGHT = 8;
 
-/** Removes what would put our tolerations back while they are being removed. */
+/** Removes the webhook configurations and policies, which would add tolerations again while `clean` removes them. */
 export async function removeConfigurations(options: StepOptions, objects: readonly OwnObject[]): Promise<void> {
   const { client, mayWrite, signal } = options;
   for (const object of objects) {
@@ -41,7 +41,7 @@ export async function removeConfigurations(options: StepOptions, objects: readon
   }
 }
 
-/** Takes our gate from every pod that holds it, and what admission noted on it: it is scheduled as its author wished. */
+/** Removes archaware's gate and record from every gated pod, so that it is scheduled as its author wrote it. */
 export function ungatePods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
   return changePods(options, 'gates', pods, (object) => {
     const pod = readPod(object);
@@ -49,7 +49,7 @@ export function ungatePods(options: StepOptions, pods: readonly PodName[]): Prom
   });
 }
 
-/** Takes our annotation from pods whose affinity we wrote; the affinity itself cannot be taken from them, and is harmless. */
+/** Removes archaware's record from pods with its affinity. The affinity itself cannot be removed from a pod, and is harmless. */
 export function forgetPods(options: StepOptions, pods: readonly PodName[]): Promise<void> {
   return changePods(options, 'annotations', pods, (object) => {
     const path = `/metadata/annotations/${pointerPart(MANAGED_ANNOTATION)}`;
@@ -69,46 +69,46 @@ function changePods(
 ): Promise<void> {
   return each(pods, async ({ namespace, name }) => {
     const target = { kind: 'Pod', namespace, name, action: 'release' } as const;
-    // What a write of a pod gives back is its metadata alone.
+    // The answer to a write of a pod has only its metadata, so the pod is read again.
     const get = async () => {
       const pod = await options.client.request('get', pathOf(target), { signal: options.signal });
       return isObject(pod) ? pod : {};
     };
-    const settled = async () => settle(options, target, await get(), get, patchFor);
-    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, settled));
+    const write = async () => writeUntilClean(options, target, await get(), get, patchFor);
+    note(options, row, { kind: 'Pod', namespace, name }, await reasonWhyNot(options.signal, write));
   });
 }
 
-/** Takes our taint and our labels from every node that has any. */
+/** Removes archaware's taints and labels from every node that has any. */
 export function untaintNodes(options: StepOptions, nodes: readonly Node[]): Promise<void> {
   return each(nodes, async (node) => {
     const target = { kind: 'Node', name: node.name, action: 'untaint' } as const;
-    const settled = () =>
-      settle(options, target, node, readNode, (now) => {
+    const write = () =>
+      writeUntilClean(options, target, node, readNode, (now) => {
         const decision = cleanNode(now, options.taints);
         return decision.kind === 'set' ? nodePatch(now, decision) : undefined;
       });
-    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, settled));
+    note(options, 'nodes', { kind: 'Node', name: node.name }, await reasonWhyNot(options.signal, write));
   });
 }
 
-/** Takes our tolerations from every template that has them. */
+/** Removes archaware's tolerations from every template that has any. */
 export function restoreDaemonSets(options: StepOptions, daemonSets: readonly DaemonSet[]): Promise<void> {
   return each(daemonSets, async (daemonSet) => {
     const { namespace, name } = daemonSet;
     const target = { kind: 'DaemonSet', namespace, name, action: 'restore' } as const;
-    const settled = () =>
-      settle(options, target, daemonSet, readDaemonSet, (now) => {
+    const write = () =>
+      writeUntilClean(options, target, daemonSet, readDaemonSet, (now) => {
         const decision = cleanTemplate(now);
         return decision.kind === 'set' ? daemonSetPatch(now, decision) : undefined;
       });
     const item = { kind: 'DaemonSet', namespace, name };
-    note(options, 'daemonSets', item, await reasonWhyNot(options.signal, settled));
+    note(options, 'daemonSets', item, await reasonWhyNot(options.signal, write));
   });
 }
 
-/** Writes until the object is as it should be; gives why it is not. */
-async function settle<T>(
+/** Writes until the object is clean. Returns why it is not. */
+async function writeUntilClean<T>(
   { client, write, signal }: StepOptions,
   target: Parameters<Writer>[0],
   first: T,
@@ -121,7 +121,7 @@ async function settle<T>(
     if (patch === undefined) return undefined;
     const written = await write(target, patch, signal);
     if (written.kind === 'gone') return undefined;
-    // What came back is looked at again: something in the API server may have put ours back in.
+    // The answer is checked again: something in the API server may have restored what was removed.
     const now = written.kind === 'written' ? written.object : await client.request('get', pathOf(target), { signal });
     object = await read(isObject(now) ? now : {});
   }
@@ -133,7 +133,7 @@ function note({ ledger }: StepOptions, row: Row, item: Item, reason: string | un
   else ledger.left(row, item, reason);
 }
 
-/** Why it was not done; undefined where it was, or where the object is gone. */
+/** Runs an action. Returns why it was not done; undefined if it was, or if the object is gone. */
 async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | undefined>): Promise<string | undefined> {
   try {
     return await act();
@@ -142,7 +142,7 @@ async function reasonWhyNot(signal: AbortSignal, act: () => Promise<string | und
   }
 }
 
-/** The message of what went wrong. Throws it where everything is to end: an interruption, a lost Lease. */
+/** Returns the message of an error. Throws the error itself if `clean` must end: after an interruption or a lost Lease. */
 export function reasonOf(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
   if (error instanceof LeaseLostError) throw error;

@@ -4,21 +4,21 @@ import { readAll } from '../kube/list.ts';
 import type { OwnersPods } from '../placement/clean/turns.ts';
 import { readOwner } from '../placement/objects/pod.ts';
 
-/** A pod, as far as the turn of its owner needs it. */
+/** The fields of a pod that the turn of its owner needs. */
 type SeenPod = { readonly uid: string; readonly owner: string; readonly ready: boolean };
 
-/** Whose pods are asked for. */
+/** An owner whose pods are requested. */
 export type OwnerQuery = {
   readonly namespace: string;
-  /** The uid of the controlling owner; of a pod without one its own. */
+  /** The uid of the controlling owner; for a pod without one its own uid. */
   readonly key: string;
-  /** Narrows the list where all pods of the owner carry it. */
+  /** The label value by which the list is narrowed, if all pods of the owner have it. */
   readonly templateHash: string | undefined;
 };
 
 /**
- * The pods of some owners as they are now, each list made once: of a ReplicaSet by the label of its template, else of its
- * namespace. Pods that are being deleted or are over do not count.
+ * Reads the present pods of some owners, with each list request sent once: for a ReplicaSet by the label of its template, else for
+ * the whole namespace. Pods that are being deleted or are finished do not count.
  */
 export async function podsOfOwners(
   client: ApiClient,

@@ -12,25 +12,25 @@ import { type RemoveOptions, removePod } from './remove-pod.ts';
 
 export type ReplaceOptions = RemoveOptions & {
   readonly ledger: Ledger;
-  /** How long nothing may move on before the rest is left. */
+  /** How long the work may go without progress before the rest is left. */
   readonly timeoutMs: number;
   readonly onProgress: (line: string) => void;
 };
 
-/** As many owners have a turn at once. */
+/** How many owners have a turn at the same time. */
 const OWNERS = 10;
-/** Between two looks at the pods that are left; longer where a look takes long. */
+/** The interval between two reads of the remaining pods; longer if a read takes long. */
 const ROUND_MS = 1_000;
 const LOOKS_SHARE = 4;
 const IN_FLIGHT = 8;
 
-/** The pods of one owner that are to go, and its turn once it has begun. */
+/** The pods of one owner to remove, and its turn once it has begun. */
 type Group = OwnerQuery & {
   readonly kind: string;
   pods: CarryingPod[];
-  /** Undefined before its turn. Pods that are not brought back are not waited for. */
+  /** The number of ready pods to wait for; undefined before the turn. There is no wait for pods that no owner creates again. */
   target: number | undefined;
-  /** Whether a pod of it went and its successor is not ready yet. */
+  /** Whether a pod was removed and its replacement is not ready yet. */
   waits: boolean;
 };
 
@@ -38,9 +38,10 @@ type Group = OwnerQuery & {
 type Rolling = { readonly namespace: string; readonly name: string; readonly pods: CarryingPod[]; state: string };
 
 /**
- * Replaces pods so that no workload goes down: those that wait for a node at once, else one pod of an owner at a time
- * ({@link nextOfTurn}); a DaemonSet whose template was restored replaces its own. Ends when all are gone, or nothing moved on
- * for `timeoutMs`. The ledger gets what became of each. `pods` were found before; later ones do not carry what is ours.
+ * Replaces pods so that no workload goes down. Pods without a node are removed at once, others one pod of an owner at a time
+ * ({@link nextOfTurn}). A DaemonSet whose template was restored replaces its own pods. Ends when all are gone, or after `timeoutMs`
+ * without progress. The ledger records the result for each pod. `pods`: those found before; later pods have no tolerations of
+ * archaware.
  */
 export async function replacePods(options: ReplaceOptions, pods: readonly CarryingPod[]): Promise<void> {
   const { clock, ledger, signal, timeoutMs, onProgress } = options;
@@ -54,7 +55,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
     moved = clock.monotonic();
   };
   const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', pod, reason);
-  const tell = () => {
+  const reportProgress = () => {
     const { removed, remaining } = ledger.count('pods');
     const line = `pods: ${removed} of ${removed + remaining} replaced`;
     if (line !== said) onProgress(line);
@@ -69,7 +70,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
         pod.cleaning.kind === 'rolls' ? 'its DaemonSet has not replaced it yet' : 'its turn did not come in time',
       );
   }
-  tell();
+  reportProgress();
   await removeUnbound(options, queue, gone);
   for (;;) {
     const began = clock.monotonic();
@@ -81,7 +82,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
       rolling.splice(rolling.indexOf(set), 1);
       queue.push(...groupsOf(set.pods));
     }
-    // An owner that a budget stops makes room for the next one, and comes again.
+    // An owner that a disruption budget stops makes room for the next one, and is tried again later.
     while (active.length < OWNERS && queue.length > 0) active.push(...queue.splice(0, 1));
     const seen = await podsOfOwners(options.client, active, signal);
     await Promise.all(
@@ -116,7 +117,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
         if (group.pods.length > 0) queue.push(group);
       }),
     );
-    tell();
+    reportProgress();
     const open = rolling.length + queue.length + active.filter((group) => group.pods.length > 0).length;
     if (open === 0 || clock.monotonic() - moved >= timeoutMs) return;
     await clock.delay(Math.max(ROUND_MS, LOOKS_SHARE * (clock.monotonic() - began)), signal);
@@ -124,7 +125,7 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
   }
 }
 
-/** Pods that no node runs yet: nothing is missed with them, so their owner's turn is not waited for. */
+/** Removes the pods that have no node yet. That costs no capacity, so they do not wait for their owner's turn. */
 async function removeUnbound(
   options: ReplaceOptions,
   groups: readonly Group[],
@@ -136,12 +137,12 @@ async function removeUnbound(
     .values();
   const work = async () => {
     for (const { group, pod } of queue) {
-      // Meanwhile it may have been bound.
+      // The pod may have been bound meanwhile.
       const now = await find(client, pathOf(pod), signal);
       const current = now === undefined ? undefined : readPod(now);
       const there = current?.uid === pod.uid && !current.deleting;
       if (there && current.nodeName !== undefined) continue;
-      // What blocks it is found out again in its owner's turn.
+      // A pod that could not be removed is tried again in its owner's turn.
       if (there && (await removePod(options, pod)) !== undefined) continue;
       group.pods = group.pods.filter((other) => other !== pod);
       gone(pod);
@@ -150,12 +151,12 @@ async function removeUnbound(
   await Promise.all(Array.from({ length: IN_FLIGHT }, work));
 }
 
-/** How far a DaemonSet is; `over` where it replaces no further pod by itself. */
+/** Returns the progress of a DaemonSet's rollout as text; `over` if it replaces no further pods by itself. */
 async function lookAtDaemonSet({ client, signal }: ReplaceOptions, set: Rolling): Promise<string> {
   const object = await find(client, pathOf({ kind: 'DaemonSet', ...set }), signal);
   if (object === undefined) return 'over';
   const daemonSet: DaemonSet = readDaemonSet(object);
-  if (daemonSet.settled) return 'over';
+  if (daemonSet.rolledOut) return 'over';
   const status = objectAt(object, 'status');
   return JSON.stringify([numberAt(status, 'updatedNumberScheduled'), numberAt(status, 'numberAvailable')]);
 }

@@ -14,12 +14,12 @@ export type RemoveOptions = {
   readonly signal: AbortSignal;
 };
 
-/** What keeps a pod from going, and whether trying again is of no use. */
+/** The reason why a pod cannot be removed. `final`: another attempt is useless. */
 export type RemovalObstacle = { readonly reason: string; readonly final: boolean };
 
 /**
- * Evicts or deletes one pod; gives what blocks it. The uid keeps a pod of the same name, made meanwhile, out of it. Throws
- * where everything is to end.
+ * Evicts or deletes one pod. Returns what blocks it. The uid in the request protects a newer pod of the same name. Throws if
+ * `clean` must end.
  */
 export async function removePod(options: RemoveOptions, pod: CarryingPod): Promise<RemovalObstacle | undefined> {
   const { client, clock, how, signal } = options;
@@ -30,7 +30,8 @@ export async function removePod(options: RemoveOptions, pod: CarryingPod): Promi
     if (how === 'delete') await client.request('delete', path, { body: { preconditions: { uid } }, signal });
     else await evict(client, { namespace, name, uid }, signal);
   };
-  // An eviction that was sent twice meets a pod that is gone, or another uid. A budget is not the server's load: it is asked later.
+  // An eviction may be sent twice: the second one finds no pod, or another uid. A 429 because of a disruption budget is not
+  // overload of the server, so it is not retried here but later.
   const may = (error: unknown) => isTemporary(error) && (!(error instanceof ApiError) || obstacle(error) === undefined);
   try {
     if (how === 'delete') await send();

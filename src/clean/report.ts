@@ -1,16 +1,16 @@
 import type { CarryingPod, Inventory } from './inventory.ts';
 import type { CleanOutcome } from './ledger.ts';
 
-/** Rows of a table, its header apart. */
+/** The rows of a table, without its header. */
 export type Rows = readonly (readonly string[])[];
 
-/** As many of the same kind and reason are shown to people; machines get all. */
+/** How many objects of the same kind and reason the table shows. Machine-readable output has all. */
 const MOST_SHOWN = 20;
 
-/** What `clean` is about to do. */
+/** The header of the table of steps. */
 export const PLAN_HEADER = ['STEP', 'WHAT', 'COUNT', 'DO'] as const;
 
-/** The steps with how much there is for each. */
+/** Returns the rows of the table of steps, with the number of objects for each step. */
 export function planRows(inventory: Inventory, how: string): Rows {
   const { configurations, gated, nodes, daemonSets, pods, recorded } = inventory;
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
@@ -35,17 +35,20 @@ export function planRows(inventory: Inventory, how: string): Rows {
   ];
 }
 
-/** What a terminal is asked before pods are replaced. */
+/** Returns the question that the user must answer before pods are replaced. */
 export function podQuestion(pods: readonly CarryingPod[], how: string): string {
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const rolls = count('rolls') > 0 ? `, and wait for ${count('rolls')} that their DaemonSets replace` : '';
   return `Now ${how} ${count('replace')} pod(s) whose controllers bring them back without our tolerations${rolls}?`;
 }
 
-/** The closing table's header. */
+/** The header of the closing table. */
 export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
 
-/** The closing table: of each row REMOVED and LEFT are all that there was. `kept` pods keep tolerations that are harmless. */
+/**
+ * Returns the closing table. In each row, REMOVED and LEFT add up to all that was found. `kept`: the number of pods that keep
+ * harmless tolerations.
+ */
 export function resultRows({ removed, remaining }: CleanOutcome, kept: number): Rows {
   const rows: [string, number, number][] = [
     ['admission configurations', removed.configurations, remaining.configurations],
@@ -60,10 +63,10 @@ export function resultRows({ removed, remaining }: CleanOutcome, kept: number): 
   return rows.map(([what, gone, left]) => [what, String(gone), String(left)]);
 }
 
-/** The header of what is left. */
+/** The header of the table of objects that are left. */
 export const LEFT_HEADER = ['KIND', 'NAMESPACE', 'NAME', 'REASON'] as const;
 
-/** What is left, and of many alike the first ones. */
+/** Returns the rows of the objects that are left; of many similar ones only the first. */
 export function leftRows({ left }: CleanOutcome): Rows {
   const seen = new Map<string, number>();
   const rows: string[][] = [];

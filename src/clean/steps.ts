@@ -17,18 +17,18 @@ export type CleanOptions = {
   readonly steps: StepOptions;
   readonly look: LookOptions;
   readonly clock: Clock;
-  /** What becomes of pods that carry our tolerations. */
+  /** What to do with pods that have archaware's tolerations. */
   readonly how: 'evict' | 'delete' | 'keep';
   readonly timeoutMs: number;
-  /** The uids of the nodes that were there before clean began: of later ones the taint is their kubelet's. */
+  /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
   readonly nodesBefore: ReadonlySet<string>;
   readonly leaseName: string;
-  /** Asked before pods are replaced. */
+  /** Asks for consent before pods are replaced. */
   readonly mayReplace: (pods: readonly CarryingPod[]) => Promise<boolean>;
   readonly say: (line: string) => void;
 };
 
-/** Everything of an inventory, as rows of the ledger; pods that are kept are no work. */
+/** Returns everything in an inventory as rows of the ledger. With `keep` there is no row for pods. */
 export function rowsOf(
   inventory: Inventory,
   taints: LookOptions['taints'],
@@ -46,8 +46,8 @@ export function rowsOf(
 }
 
 /**
- * Undoes what `run` did, in the order in which nothing is lost on the way; what must not follow is left. The ledger has what
- * became of everything, also where this throws: for a lost Lease, an interruption, an API server that does not answer.
+ * Undoes what `run` did, in an order that disturbs no pod on the way. If a step fails, the steps that depend on it are not done. The
+ * ledger has the result of everything, even if this throws: after a lost Lease, an interruption, or without an API server.
  */
 export async function cleanAll(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, say } = options;
@@ -60,12 +60,12 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
 
   await removeConfigurations(steps, before.configurations);
   say(`admission configurations: ${done('configurations')} removed`);
-  // Before anything else, and again at the end: what was under admission just now may have got a gate since.
+  // Gates are removed first, and again at the end: a review that was under way may have added one.
   await ungatePods(steps, before.gated);
   if (before.gated.length > 0) say(`gates: ${done('gates')} removed`);
   await untaint(options, before.nodes);
   say(`nodes: ${done('nodes')} without our taint and labels now`);
-  // Without their tolerations daemon pods would go from tainted nodes at once, and pods could not come back to them.
+  // If nodes are still tainted, daemon pods without tolerations would leave them at once, and pods could not come back to them.
   if (ledger.count('nodes').remaining > 0) {
     ledger.leaveRest('not touched while nodes are still tainted; run clean again');
     return;
@@ -77,7 +77,7 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
   await lookAgain(options, before);
 }
 
-/** Replaces the pods that carry our tolerations, of those that did when `clean` began. */
+/** Replaces the pods that have archaware's tolerations now and had them when `clean` began. */
 async function replace(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, clock, how, timeoutMs, say } = options;
   const { ledger, signal } = steps;
@@ -99,7 +99,7 @@ async function replace(options: CleanOptions, before: Inventory): Promise<void> 
   await replacePods({ client, clock, mayWrite, how, ledger, timeoutMs, onProgress: say, signal }, pods);
 }
 
-/** The pods that were found first and carry our tolerations now; the ledger learns of the others. */
+/** Returns the pods of the first search that still have archaware's tolerations. The ledger records the others as removed. */
 function stillThere({ steps }: CleanOptions, before: Inventory, now: Inventory): CarryingPod[] {
   const carrying = new Set(now.pods.map(({ uid }) => uid));
   const uids = new Set<string>();
@@ -110,13 +110,13 @@ function stillThere({ steps }: CleanOptions, before: Inventory, now: Inventory):
   return now.pods.filter(({ uid }) => uids.has(uid));
 }
 
-/** What came meanwhile goes, too, and what did not go is left. */
+/** Searches again: removes traces that appeared meanwhile, and records what is left. */
 async function lookAgain(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, leaseName, say } = options;
   const { ledger } = steps;
   const now = await takeInventory(look, before.pods);
   for (const [row, items] of rowsOf(now, look.taints, how)) {
-    // Pods were made without us since; those of before are looked at below.
+    // New pods have no tolerations of archaware, because no controller runs. The earlier pods are handled below.
     if (row !== 'pods' && row !== 'annotations') ledger.found(row, items);
   }
   await removeConfigurations(steps, now.configurations);
@@ -134,7 +134,7 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   }
 }
 
-/** Untaints, and names the nodes that somebody else taints with ours when they are made. */
+/** Removes taints, and reports the nodes that somebody else creates with archaware's taint. */
 async function untaint({ steps, nodesBefore, say }: CleanOptions, nodes: readonly Node[]): Promise<void> {
   await untaintNodes(steps, nodes);
   for (const { name } of nodes.filter((node) => !nodesBefore.has(node.uid) && isMadeTainted(node))) {
@@ -149,7 +149,7 @@ function isMadeTainted({ managed }: Node): boolean {
   return readManaged(managed).taints.length === 0;
 }
 
-/** How many labels `clean` takes from a node. */
+/** Returns how many labels `clean` removes from a node. */
 function labelsOf(node: Node, taints: LookOptions['taints']): number {
   const decision = cleanNode(node, taints);
   return decision.kind === 'set' ? decision.removedLabels.length : 0;

@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline/promises';
 
-/** Whether a question can be put and answered: it is written to stderr. */
+/** Whether the user can be asked: stdin and stderr are terminals. */
 export function isTerminal(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true;
 }
 
-/** Asks a terminal; anything but yes is no: Ctrl-C, the end of the input and an aborted signal, too. */
+/** Asks the user. Everything but yes counts as no, also Ctrl-C, the end of the input and an aborted signal. */
 export async function ask(question: string, signal: AbortSignal): Promise<boolean> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
   try {

@@ -5,8 +5,8 @@ import type { TaintingPool } from '../placement/nodes/tainting-pools.ts';
 import { printValue, table } from './output.ts';
 
 /**
- * Prints the closing table of `clean`, or the same for machines. `kept`: pods that keep their harmless tolerations; `pools`:
- * those whose next nodes may have the taint again.
+ * Prints the closing table of `clean`, or the same in a machine-readable form. `kept`: the number of pods that keep harmless
+ * tolerations. `pools`: the node pools whose next nodes may have the taint again.
  */
 export function printOutcome(
   outcome: CleanOutcome,

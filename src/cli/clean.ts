@@ -35,7 +35,7 @@ import { ask, isTerminal } from './ask.ts';
 import { printOutcome } from './clean-output.ts';
 import { table } from './output.ts';
 
-/** The flags of `clean`, as they were given. */
+/** The flags of `clean`. */
 export type CleanFlags = {
   readonly yes: boolean;
   readonly dryRun: boolean;
@@ -45,17 +45,17 @@ export type CleanFlags = {
   readonly stop: boolean;
 };
 
-/** A controller of ours that clean refuses beside. */
+/** An archaware controller because of which `clean` refuses to work. */
 type Refusal = { readonly item: Item; readonly reason: string };
 
-/** How long a replica that is to end may take; the manifests give it half a minute. */
+/** How long a replica may take to end. The manifests give it half a minute. */
 const FAREWELL_MS = 60_000;
-/** How long the holder of a Lease is watched before a terminal is asked: a live one renews it every two seconds. */
+/** How long a Lease is watched before the user is asked. A live holder renews it every two seconds. */
 const GLANCE_MS = 5_000;
 
 /**
- * Undoes what `run` did, in the order in which nothing is lost on the way. Exit code 0 when nothing of ours is left, 2
- * when something is. Throws beside a controller of ours that lives or is wanted, and what keeps it from starting or ends it.
+ * Undoes what `run` did, in an order that disturbs no pod on the way. Exit code 0 if nothing of archaware is left, 2 if something
+ * is. Throws if an archaware controller runs or should run, and any error that prevents the start or ends the work.
  */
 export async function clean(context: Context, flags: CleanFlags): Promise<number> {
   const how = podsFlag(flags.pods);
@@ -118,10 +118,10 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     if (flags.stop) await stopDeployments(client, wanted, { say, signal: over });
     else refuseWanted(wanted);
     if (config.leaderElection.enabled) leases = await hold(controllers, flags.stop && wanted.length > 0);
-    // A replica that comes back meanwhile would wait for the Leases, and do everything again when clean gives them up.
+    // A replica that starts meanwhile would wait for the Leases, and would write everything again when `clean` releases them.
     refuseWanted(wantedOnes(await findControllers(client, leaseName, over)));
     const mayWrite = () => leases?.fresh() ?? true;
-    // Looked at again now that nothing else writes: a leader may have gone on until a moment ago.
+    // The cluster is searched again now that nobody else writes: a leader may have written until a moment ago.
     const before = await takeInventory(look);
     began = true;
     kept = how === 'keep' ? before.pods.length : 0;
@@ -141,7 +141,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     );
     const outcome = ledger.outcome('not reached; run clean again');
     printOutcome(outcome, kept, pools, output);
-    // Who stops the controller uninstalls it: nobody is there to take the lease again.
+    // With --stop, the controller is being uninstalled, and nobody will need the Leases.
     if (flags.stop && outcome.left.length === 0) await leases?.remove(over);
     return outcome.left.length === 0 ? EXIT.done : EXIT.found;
   } catch (error) {
@@ -152,12 +152,12 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     throw error;
   } finally {
     end.abort();
-    // Not with the signal that may have ended us: the next leader should not have to wait.
+    // The signal may be aborted already. The Leases are released nevertheless, so that the next leader need not wait.
     await leases?.release(AbortSignal.timeout(5_000));
     await connection.close();
   }
 
-  /** Prints what there is to do; gives the nodes that there are. The rest of that look is not kept: it may be big. */
+  /** Prints the steps. Returns the uids of the present nodes only, because the whole inventory may be large. */
   async function showPlan(look: LookOptions): Promise<ReadonlySet<string>> {
     const inventory = await takeInventory(look);
     say(table(PLAN_HEADER, planRows(inventory, how)).trimEnd());
@@ -187,7 +187,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     return holdLeases(places, options, () => end.abort());
   }
 
-  /** What clean would refuse beside now, and why. */
+  /** Returns the controllers because of which `clean` would refuse now, and why. */
   async function refusals(controllers: OwnControllers, atMostMs: number): Promise<Refusal[]> {
     const live = await liveLeases(client, controllers.leases, { clock, atMostMs, signal: over });
     const refusal = (kind: string, { namespace, name }: Place, reason: string) => ({
@@ -204,7 +204,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   }
 }
 
-/** The controllers that there are; a dry run goes on where these credentials may not look. */
+/** Finds the controllers. A dry run goes on without the right to look for them. */
 async function find(look: () => Promise<OwnControllers>, dryRun: boolean): Promise<OwnControllers> {
   try {
     return await look();

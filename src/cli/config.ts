@@ -10,7 +10,7 @@ import { type Loaded, loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { printValue, table } from './output.ts';
 
-/** Prints each key with its value and where the value comes from. Throws ConfigurationError as `validateConfig` does. */
+/** Prints each key with its value and the source of the value. Throws ConfigurationError as `validateConfig` does. */
 export function printConfig({ config, sources, output }: Pick<Context, 'config' | 'sources' | 'output'>): number {
   checkRoutes({ config, sources });
   const rows = allKeys().map(({ path }) => ({
@@ -33,8 +33,8 @@ export function printSchema({ output }: Pick<Context, 'output'>): number {
 }
 
 /**
- * Checks a file (`-`: the standard input) alone, without variables and flags, and with it the label rules that it names, where
- * they are on this machine; or a directory of label rules. Throws ConfigurationError with every problem.
+ * Checks a file (`-`: standard input), without environment variables and flags, and the label rules that it names, if they are on
+ * this machine. Or checks a directory of label rules. Throws a ConfigurationError with every problem.
  */
 export async function validateConfig(name: string): Promise<number> {
   let shownAs = name;
@@ -54,7 +54,7 @@ export async function validateConfig(name: string): Promise<number> {
 }
 
 /**
- * What the schema cannot tell of mirrors. The files of registries and credentials are not read.
+ * Checks what the schema cannot check about mirrors. The files of registries and credentials are not read.
  *
  * @throws ConfigurationError
  */

@@ -10,7 +10,7 @@ import { ConfigurationError, shown } from '../config/problems.ts';
 import { checkRoutes } from './config.ts';
 import { printValue } from './output.ts';
 
-/** Where settings may come from. */
+/** The systems whose settings can be converted. */
 const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversion>> = {
   tolerable: convertTolerable,
   noe: convertNoe,
@@ -18,9 +18,9 @@ const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversio
 };
 
 /**
- * Prints another system's settings as our configuration file; what has no counterpart stands in comments at its end, and on
- * stderr. Throws {@link ConfigurationError} where the file cannot be read or is malformed, and where our own
- * `config validate` would refuse what became of it.
+ * Prints another system's settings as a configuration file of archaware. Settings without a counterpart are listed in comments at
+ * its end, and on stderr. Throws {@link ConfigurationError} if the file cannot be read or is malformed, or if `config validate`
+ * would refuse the result.
  */
 export function convertConfig(
   from: string | undefined,

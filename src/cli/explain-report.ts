@@ -5,10 +5,10 @@ import { platformNotes } from '../placement/explain/platform-notes.ts';
 import { imageText } from '../placement/reasons.ts';
 import { table } from './output.ts';
 
-/** Names of nodes that a line holds before it says "and 3 more". */
+/** How many node names a line shows before it says "and 3 more". */
 const MOST_NAMES = 5;
 
-/** An explanation for people: a line for each thing, its kind in front of the first. */
+/** Returns an explanation as text: one line per item, with the kind of item in front of the first one. */
 export function describeExplanation(explanation: Explanation): string {
   const { images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
   const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [

@@ -3,7 +3,7 @@ import { parseAllDocuments } from 'yaml';
 import { ClusterError, connect } from '../app/connect.ts';
 import { type Context, EXIT } from '../app/context.ts';
 import { readNodePools } from '../app/node-pools.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { openOperatorFiles, printProblem } from '../app/registries/operator-files.ts';
 import { createPullSecretReader, createServiceAccountReader } from '../app/registries/pull-secrets.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { valueAt } from '../config/keys.ts';
@@ -28,10 +28,10 @@ import { readWorkload, WORKLOAD_KINDS, type Workload } from '../placement/object
 import { describeExplanation } from './explain-report.ts';
 import { printValue } from './output.ts';
 
-/** What is to be explained: a pod of the cluster, or what a file holds (`-`: the standard input). */
+/** The object to explain: a pod of the cluster, or the object in a file (`-`: standard input). */
 export type ExplainTarget = { readonly kind: 'pod' | 'file'; readonly name: string };
 
-/** Reads the operands of the command line. Throws {@link ConfigurationError} for what is neither a pod nor a file. */
+/** Reads the operands of the command line. Throws {@link ConfigurationError} for anything but a pod or a file. */
 export function explainTarget(operands: readonly string[], file: string | undefined): ExplainTarget {
   const [pod = ''] = operands;
   if (file && operands.length === 0) return { kind: 'file', name: file };
@@ -43,11 +43,11 @@ export function explainTarget(operands: readonly string[], file: string | undefi
   return { kind: 'pod', name: pod };
 }
 
-/** Prints why a pod is placed as it is, from what `run` would decide by now. */
+/** Prints what `run` would decide for a pod now, and why. */
 export async function explain(context: Context, target: ExplainTarget): Promise<number> {
   const { config, signal, output } = context;
   const given = target.kind === 'file' ? readFile(target.name) : undefined;
-  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const files = await openOperatorFiles(config, clock, printProblem);
   const cluster = await connectFor(context, given !== undefined);
   const client = cluster?.client;
   const end = new AbortController();
@@ -110,7 +110,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
   }
 }
 
-/** A file can be explained without a cluster, unless somebody named one. */
+/** Connects to the cluster. A file can be explained without one, unless the user named a cluster. */
 async function connectFor(context: Context, isOptional: boolean) {
   try {
     return await connect(context);
@@ -137,7 +137,7 @@ async function readPod(
   return workload;
 }
 
-/** A namespace that does not exist yet counts as one without labels. */
+/** Reads the namespace. One that does not exist yet counts as a namespace without labels. */
 async function namespaceOf(client: ApiClient | undefined, name: string, signal: AbortSignal) {
   const object = await getOrNothing(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
   return { ...readNamespace(object ?? {}), name };
@@ -151,7 +151,9 @@ async function getOrNothing(
   return client === undefined ? undefined : find(client, path, signal);
 }
 
-/** What is not in the cluster yet gets its account's secrets from admission, unless it names its own. */
+/**
+ * Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none.
+ */
 async function pullSecretsOf(
   client: ApiClient | undefined,
   { template }: Workload,
@@ -163,7 +165,7 @@ async function pullSecretsOf(
   return createServiceAccountReader(client, clock)(namespace, template.serviceAccountName, signal);
 }
 
-/** The one pod or workload that a file holds. Throws {@link ConfigurationError} for anything else. */
+/** Reads the one pod or workload in a file. Throws {@link ConfigurationError} for anything else. */
 function readFile(name: string): Workload {
   const found = readObjects(name).flatMap((object) => readWorkload(object) ?? []);
   const [workload] = found;
@@ -187,7 +189,7 @@ function readObjects(name: string): JsonObject[] {
   }
 }
 
-/** Where a key's value comes from; what a policy says goes over the global keys. */
+/** Returns a function that names the source of a key's value. A policy's value goes before the global one. */
 function sourceIn({ config, sources }: Context): Findings['sourceOf'] {
   return (key, policy) => {
     const said = config.policies.find(({ name }) => name === policy);

@@ -1,5 +1,5 @@
 import { type Context, EXIT } from '../app/context.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { openOperatorFiles, printProblem } from '../app/registries/operator-files.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { toSettings } from '../config/settings.ts';
 import { createImageSource } from '../controllers/images.ts';
@@ -11,7 +11,7 @@ import { platformNotes } from '../placement/explain/platform-notes.ts';
 import { answerLocally } from '../placement/images.ts';
 import { printValue, table } from './output.ts';
 
-/** What `inspect` prints for an image. */
+/** The output of `inspect` for an image. */
 type Inspected = {
   readonly image: string;
   readonly digest?: string;
@@ -21,10 +21,10 @@ type Inspected = {
   readonly error?: { readonly code: string; readonly message: string };
 };
 
-/** Prints the platforms of images as their registries tell them. Exit code 2 where one could not be resolved. */
+/** Prints the platforms of images as their registries report them. Exit code 2 if one could not be resolved. */
 export async function inspect({ config, output, signal }: Context, images: readonly string[]): Promise<number> {
   const end = new AbortController();
-  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const files = await openOperatorFiles(config, clock, printProblem);
   const resolver = resolverFor(config, clock, files, {
     pullSecrets: async () => [],
     signal: AbortSignal.any([signal, end.signal]),
@@ -43,7 +43,7 @@ export async function inspect({ config, output, signal }: Context, images: reado
   }
 }
 
-/** What `images.overrides` says of an image; nobody is asked then. */
+/** Returns the platforms that `images.overrides` gives to an image. Then no registry is asked. */
 function overridden(
   image: string,
   names: readonly string[],

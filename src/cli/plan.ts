@@ -6,7 +6,7 @@ import { type Context, EXIT } from '../app/context.ts';
 import { createLoops } from '../app/controllers.ts';
 import { openLabelRules } from '../app/label-rules/label-rules.ts';
 import { readNodePools } from '../app/node-pools.ts';
-import { openOperatorFiles, tellOfProblem } from '../app/registries/operator-files.ts';
+import { openOperatorFiles, printProblem } from '../app/registries/operator-files.ts';
 import { createPullSecretReader, createServiceAccountReader } from '../app/registries/pull-secrets.ts';
 import { resolverFor } from '../app/registries/resolver.ts';
 import { createNodeFetcher, createWatches, kindsFor } from '../app/watches.ts';
@@ -30,20 +30,22 @@ const LABELS = '/metadata/labels';
 
 type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
 
-/** What `plan` prints. */
+/** The output of `plan`. */
 export type Plan = {
   readonly changes: readonly (Named & { readonly action: string; readonly patch: readonly Operation[] })[];
   readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
   readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
   readonly unresolved: readonly FailedImage[];
-  /** What NodePools of Karpenter lack; empty where they cannot be read. */
+  /** The problems of Karpenter's NodePools; empty if they cannot be read. */
   readonly pools: readonly (Named & NodePoolProblem)[];
 };
 
-/** Prints what `run` would write now: its controllers with a writer that records. Exit code 2 where there are changes. */
+/**
+ * Prints what `run` would write now, with the same controllers and a writer that only records. Exit code 2 if there are changes.
+ */
 export async function plan(context: Context): Promise<number> {
   const { config, signal, output } = context;
-  const files = await openOperatorFiles(config, clock, tellOfProblem);
+  const files = await openOperatorFiles(config, clock, printProblem);
   const labels = await openLabelRules(config, clock);
   for (const problem of labels.problems()) process.stderr.write(`${problem}\n`);
   const { client } = await connect(context);
@@ -51,7 +53,7 @@ export async function plan(context: Context): Promise<number> {
   const over = AbortSignal.any([signal, end.signal]);
   try {
     setMaxListeners(0, over);
-    // By object: one that is reconciled twice would be written once.
+    // Recorded by object: an object may be reconciled twice, but `run` would write it once.
     const recorded = new Map<string, Plan['changes'][number]>();
     const record: Writer = async ({ kind, namespace, name, action }, patch) => {
       const change = { kind, ...(namespace === undefined ? {} : { namespace }), name, action, patch };
@@ -83,7 +85,7 @@ export async function plan(context: Context): Promise<number> {
         if (outcome === 'error') failure ??= error;
       },
     });
-    resolver.onSettled(loops.imageSettled);
+    resolver.onSettled(loops.lookupEnded);
     const watching = watches.run(over);
     await Promise.race([watches.whenSynced(), watching]);
     const running = loops.run(over, over);
@@ -103,16 +105,16 @@ export async function plan(context: Context): Promise<number> {
     const absent = absentNotes(config, watches.nodes.store.values());
     if (output === 'table') process.stdout.write(render(result, within, absent));
     else printValue({ changes, ...summary, ...(pools.length > 0 ? { pools } : {}) }, output);
-    // At a terminal they would stand there twice.
+    // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && process.stdout.isTTY;
     for (const note of isShown ? [] : absent) process.stderr.write(`${note}\n`);
-    tellLeftAlone(loops.podStates);
+    reportLeftAlone(loops.podStates);
     const runs = (loop: (typeof config.loops)[number]) => config.loops.includes(loop);
     for (const { name, severity, note } of pools) process.stderr.write(`${severity}: NodePool ${name} ${note}\n`);
     const untainted =
       runs('nodes') && untaintedPoolsNote(watches.nodes.store.values(), settings, nodePools !== undefined);
     if (untainted) process.stderr.write(`${untainted}\n`);
-    // Those that run leaves alone keep what they have, whatever runs.
+    // DaemonSets that `run` skips keep their tolerations in any case, so they do not count.
     const served = [...watches.daemonSets.store.values()].filter(
       ({ namespace, name }) => loops.daemonSetStates.get(`${namespace}/${name}`)?.decision.kind !== 'skip',
     );
@@ -153,7 +155,7 @@ function summarise(
   return { waiting, held, unresolved: [...unresolved.values()], within };
 }
 
-/** What stands over pods that are held, with the key that narrowed their sets. */
+/** The heading for held pods, if `architectures.schedulable` narrowed their architectures. */
 type Within = ReadonlyMap<Plan['held'][number], string>;
 
 function heldText({ schedulable, policy }: Settings): string {
@@ -208,7 +210,10 @@ function section(title: string, header: readonly string[], rows: readonly (reado
   return rows.length === 0 ? '' : `${title}\n${table(header, rows)}`;
 }
 
-/** What a patch adds and takes, without its tests: `supported-arch=amd64:NoSchedule`, `-example.com/gpu`, `kubernetes.io/arch in (amd64)`. */
+/**
+ * Returns what a patch adds and removes, without its tests: `supported-arch=amd64:NoSchedule`, `-example.com/gpu`,
+ * `kubernetes.io/arch in (amd64)`.
+ */
 function describePatch(patch: readonly Operation[]): string {
   const texts = patch.flatMap((operation) => {
     if (operation.op === 'test') return [];
@@ -220,7 +225,7 @@ function describePatch(patch: readonly Operation[]): string {
   return texts.join(' ') || 'removes what is ours';
 }
 
-/** `example.com/gpu=true`, or `-example.com/gpu` where it goes; all of them where a node had no labels. */
+/** Returns `example.com/gpu=true`, or `-example.com/gpu` for a removed label; several if the node had no labels before. */
 function describeLabels(operation: Exclude<Operation, { op: 'test' }>): string[] {
   const label = operation.path.slice(LABELS.length + 1).replaceAll('~1', '/');
   if (operation.op === 'remove') return [`-${label}`];
@@ -237,7 +242,7 @@ function describeValue(value: unknown): string[] {
   return [`${key ?? '*'}${value.value ? `=${value.value}` : ''}${effect ? `:${effect}` : ''}`];
 }
 
-function tellLeftAlone(states: ReadonlyMap<string, PlacementState>): void {
+function reportLeftAlone(states: ReadonlyMap<string, PlacementState>): void {
   const reasons = new Set(['ignored', 'namespace-ignored', 'namespace-excluded', 'namespace-not-selected']);
   const alone = [...states].filter(([, { decision }]) => decision.kind === 'skip' && reasons.has(decision.reason));
   if (alone.length === 0) return;

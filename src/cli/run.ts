@@ -1,12 +1,12 @@
 import { type Context, EXIT } from '../app/context.ts';
 import { runReplica } from '../app/replica/replica.ts';
 
-/** Runs a replica until the signal aborts. Throws what keeps it from starting. */
+/** Runs a replica until the signal aborts. Throws any error that prevents the start. */
 export async function run(context: Context): Promise<number> {
   try {
     await runReplica(context);
   } catch (error) {
-    // Asked to end before it had started: what broke off is not a failure.
+    // After SIGTERM during the start, an interrupted request is not a failure.
     if (!context.signal.aborted) throw error;
   }
   return EXIT.done;

@@ -12,40 +12,43 @@ import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from
 import type { Settings } from '../placement/settings.ts';
 import type { SecretProblem } from './images.ts';
 
-/** Reports an object's troubles, each once, and again from time to time while they last. What no Event was made of is reported at the next chance. */
+/**
+ * Writes Events about an object's problems: each problem once, and again every half hour while it lasts. An Event that could not
+ * be written is tried again at the next call.
+ */
 export type Announcer = {
-  tell(key: string, occurrence: Occurrence): void;
-  /** The object is gone or has no troubles any more. */
+  report(key: string, occurrence: Occurrence): void;
+  /** Call it when the object is gone or has no problems any more. */
   forget(key: string): void;
 };
 
-/** Events expire after an hour by default: what still holds is told again before that. */
-const RETELL_MS = 30 * 60_000;
+/** Events expire after an hour by default, so a problem that lasts is reported again before that. */
+const REPORT_AGAIN_MS = 30 * 60_000;
 
-/** Creates the announcer. */
+/** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
-  const told = new Map<string, Map<string, number>>();
+  const reported = new Map<string, Map<string, number>>();
   return {
-    tell(key, occurrence) {
+    report(key, occurrence) {
       const now = clock.monotonic();
-      const notes = told.get(key) ?? new Map<string, number>();
+      const notes = reported.get(key) ?? new Map<string, number>();
       const id = `${occurrence.reason} ${occurrence.note}`;
       const last = notes.get(id);
-      if (last !== undefined && now - last < RETELL_MS) return;
+      if (last !== undefined && now - last < REPORT_AGAIN_MS) return;
       if (!events.emit(occurrence)) return;
       notes.set(id, now);
-      told.set(key, notes);
+      reported.set(key, notes);
     },
-    forget: (key) => told.delete(key),
+    forget: (key) => reported.delete(key),
   };
 }
 
 const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 
-/** So many of an object's images that cannot be resolved have an Event; the others have one when these are resolved. */
+/** How many of an object's unresolvable images get an Event. The others get one when these are resolved. */
 const MOST_FAILED = 8;
 
-/** Says what an operator should know about a decision. */
+/** Writes the Events for a decision. */
 export function announce(
   key: string,
   regarding: Regarding,
@@ -54,8 +57,8 @@ export function announce(
   settings: Settings,
   announcer: Announcer,
 ): void {
-  const warn = (reason: Parameters<Announcer['tell']>[1]['reason'], action: string, note: string) =>
-    announcer.tell(key, { regarding, type: 'Warning', reason, action, note });
+  const warn = (reason: Parameters<Announcer['report']>[1]['reason'], action: string, note: string) =>
+    announcer.report(key, { regarding, type: 'Warning', reason, action, note });
   const warnOf = (failed: readonly FailedImage[]) => {
     for (const each of failed.slice(0, MOST_FAILED)) warn('ImageUnresolvable', 'Resolving', unresolvableNote(each));
   };
@@ -102,7 +105,7 @@ export function announce(
   }
 }
 
-/** Reports the preferences of a pod and of its namespace that cannot be read, and so are passed over. */
+/** Writes Events for invalid preferences of a pod and of its namespace, which are ignored. */
 export function announcePreferred(
   key: string,
   regarding: Regarding,
@@ -118,11 +121,11 @@ export function announcePreferred(
     problems.push(`annotation ${PREFERRED} of namespace ${name}: ${problem}`);
   }
   for (const note of problems) {
-    announcer.tell(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
+    announcer.report(key, { regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Placing', note });
   }
 }
 
-/** Tells that a pod was released with less than its placing, as the API server refuses the rest. */
+/** Writes the Event for a pod that was released without its affinity or its tolerations because the API server refuses them. */
 export function announceRefusal(
   key: string,
   regarding: Regarding,
@@ -132,13 +135,13 @@ export function announceRefusal(
 ): void {
   const without = placing === undefined ? 'node affinity and tolerations' : 'node affinity';
   const note = `released without ${without}, which the API server refuses: ${refusal.message}`;
-  announcer.tell(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
+  announcer.report(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
 }
 
-/** So many unusable pull secrets are named in one Event. */
+/** How many unusable pull secrets one Event names. */
 const MOST_NAMED = 3;
 
-/** Says which pull secrets of an object are passed over, in one Event. */
+/** Writes one Event for all pull secrets of an object that cannot be used. */
 export function announceSecrets(
   key: string,
   regarding: Regarding,
@@ -153,5 +156,5 @@ export function announceSecrets(
     problems.length === 1
       ? `pull secret ${first.name} is passed over: ${first.reason}`
       : `pull secrets are passed over: ${named.join(', ')}${more}`;
-  announcer.tell(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
+  announcer.report(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
 }

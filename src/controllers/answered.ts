@@ -2,26 +2,26 @@ import type { Clock } from '../kit/clock.ts';
 import { isOlder, type Store, type Stored } from '../kube/watch/store.ts';
 
 /**
- * The versions that writes of this process made, until the watch shows them: until then the store is behind, and a decision
- * would be made of what was there before the write.
+ * The resource versions that this process's own writes created. Until the watch shows such a version, the store is behind, and a
+ * decision would use the object as it was before the write.
  */
 export type Answered = {
   set(key: string, version: Stored): void;
-  /** Milliseconds for which an object is to be left alone, as its event is on the way; 0: it is there. */
+  /** Returns the milliseconds to wait for the event of the last write; 0: the store is up to date. */
   behindMs(key: string, seen: Stored): number;
   forget(key: string): void;
 };
 
-/** Longer than this nothing is waited for: after a restored backup of etcd versions begin again, and no event comes. */
+/** The longest wait. After etcd is restored from a backup, versions start again lower, and the event never comes. */
 const MOST_MS = 30_000;
 
-/** Creates the memory of it over a store. */
+/** Creates an empty memory over a store. */
 export function createAnswered(store: Pick<Store<Stored>, 'get'>, clock: Clock): Answered {
   const versions = new Map<string, Stored & { readonly at: number }>();
   return {
     set(key, { uid, resourceVersion }) {
       const seen = store.get(key);
-      // The event is often faster than the answer.
+      // The event often arrives before the answer to the write.
       if (seen !== undefined && seen.uid === uid && !isOlder(seen.resourceVersion, resourceVersion)) return;
       versions.set(key, { uid, resourceVersion, at: clock.monotonic() });
     },

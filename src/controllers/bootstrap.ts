@@ -1,24 +1,24 @@
 import type { Clock } from '../kit/clock.ts';
 
 /**
- * Whether existing nodes may be tainted: every pod and DaemonSet of the first list has had its turn, or the time is
- * over. Until then a taint could lock out what has no toleration yet.
+ * Says whether existing nodes may be tainted: every pod and DaemonSet of the first list was decided, or the time is over. Before
+ * that, a taint could keep away pods that have no toleration yet.
  */
 export type Bootstrap = {
-  /** Sets what is to have its turn and starts the time. */
+  /** Sets the objects to wait for and starts the time. */
   begin(keys: Iterable<string>, signal: AbortSignal): void;
-  /** The object was placed, skipped, held, had a failed look-up, or is gone. */
+  /** The object was placed, skipped or held, had a failed lookup, or is gone. */
   decided(key: string): void;
   over(): boolean;
 };
 
-/** Between two looks at who is still in line, once the time is over. */
+/** The interval at which the objects that are still in line are checked once the time is over. */
 const LINE_MS = 15_000;
 
-/** Creates it. `onOver` is called once. Keys of pods and DaemonSets must differ. */
+/** Creates a bootstrap that has not begun. `onOver` is called once. Keys of pods and DaemonSets must differ. */
 export function createBootstrap(options: {
   readonly timeoutMs: number;
-  /** Whether the time does not run out on an object: it only waits until others have finished. */
+  /** Whether an object only waits in line for others (a DaemonSet that waits to roll). The time does not end the wait for it. */
   readonly isInLine?: (key: string) => boolean;
   readonly clock: Clock;
   readonly onOver: (open: number) => void;
@@ -27,7 +27,7 @@ export function createBootstrap(options: {
   let begun = false;
   let over = false;
 
-  /** When the time is over, what waits in line is all that is still waited for. */
+  /** Once the time is over, waits only for the objects in line. */
   async function expire(signal: AbortSignal): Promise<void> {
     for (let ms = options.timeoutMs; !over; ms = LINE_MS) {
       await options.clock.delay(ms, signal);

@@ -1,13 +1,13 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** Notices when another writer keeps undoing what we write, and stops before a quarrel becomes an outage. */
+/** Notices when another writer keeps undoing archaware's writes, and stops writing before the two overload the cluster. */
 export type Contention = {
-  /** Milliseconds to leave the object alone; 0: write. `began`: this call is the one that noticed. */
+  /** Returns the milliseconds to leave the object alone; 0: write. `began`: this call is the first to notice the contention. */
   check(key: string, intent: string): { readonly waitMs: number; readonly began: boolean };
-  /** The intent was written. */
+  /** Records that the intent was written. */
   wrote(key: string, intent: string): void;
   forget(key: string): void;
-  /** Objects that are left alone at this moment. */
+  /** Counts the objects that are left alone now. */
   count(): number;
 };
 
@@ -17,7 +17,7 @@ const CAP_MS = 24 * 60 * 60_000;
 
 type Record = { intent: string; writes: number[]; blockedUntil: number; blocks: number };
 
-/** Creates the memory of it, by object. */
+/** Creates an empty memory, by object. */
 export function createContention(clock: Clock): Contention {
   const records = new Map<string, Record>();
   return {
@@ -28,10 +28,10 @@ export function createContention(clock: Clock): Contention {
       if (record.blockedUntil > now) return { waitMs: record.blockedUntil - now, began: false };
       const quietMs = now - (record.writes.at(-1) ?? now);
       if (quietMs > WINDOW_MS * 2 ** record.blocks) record.blocks = 0;
-      // Once it has been a quarrel, one more undone write shows that it still is.
+      // After a contention was noticed, one more undone write shows that it goes on.
       const allowed = record.blocks === 0 ? UNDONE : 1;
       if (record.blocks === 0) record.writes = record.writes.filter((at) => now - at < WINDOW_MS);
-      // Wanting to write the same again means that every earlier write of it was undone.
+      // If the same write is wanted again, every earlier one was undone.
       if (record.writes.length < allowed) return { waitMs: 0, began: false };
       const waitMs = Math.min(CAP_MS, WINDOW_MS * 2 ** record.blocks);
       record.blocks++;

@@ -8,20 +8,20 @@ import { ARCHITECTURE_GATE } from '../names.ts';
 export type GatedPodsOptions = {
   readonly client: Pick<ApiClient, 'request'>;
   readonly clock: Clock;
-  /** Called with the keys (`namespace/name`) of the pods whenever they are others than before; first where there are any. */
+  /** Called with the keys (`namespace/name`) of the pods whenever they change; not called before there are any. */
   readonly onChange: (keys: readonly string[]) => void;
-  /** What kept it from looking; it looks again. */
+  /** Called with an error that made a check fail; the next check follows. */
   readonly onError: (error: unknown) => void;
 };
 
 /** A gated pod is not scheduled, so it is Pending. */
 const PENDING = '/api/v1/pods?fieldSelector=status.phase%3DPending';
-/** Between two looks while there are any. */
+/** The interval of the checks while there are such pods. */
 const AGAIN_MS = 60_000;
 
 /**
- * Looks for pods that hold archaware's scheduling gate, for a leader that has no loop for pods and so releases none: once,
- * and again each minute while there are some, until the signal aborts. Where pods may not be listed there is nothing to say.
+ * Looks for pods that have archaware's scheduling gate. For a leader without the pod controller, which releases none. It checks
+ * once, and each minute while there are such pods, until the signal aborts. Without the right to list pods it ends at once.
  */
 export async function watchGatedPods(options: GatedPodsOptions, signal: AbortSignal): Promise<void> {
   const { client, clock, onChange, onError } = options;

@@ -6,25 +6,27 @@ import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
 
-/** A pull secret that is of no use; the name may stand for several. */
+/** A pull secret that cannot be used. The name may describe several (`x and all after it`). */
 export type SecretProblem = { readonly name: string; readonly reason: string };
 
-/** What a reconciliation asks of images: answers from memory, and look-ups started for what is not there. */
+/** Answers the questions of reconcilers and reviews about images from memory, and starts lookups for the others. */
 export type ImageSource = {
   /**
-   * The answer for an image as a pod of this namespace with these pull secrets may have it. Starts a lookup if one is due;
-   * `mayStart` is called just before, and may prevent that.
+   * Returns what a pod of this namespace with these pull secrets may know about an image. Starts a lookup if one is due;
+   * `mayStart` is called just before it and may prevent it.
    */
   answer(image: PodImage, namespace: string, pullSecrets: readonly string[], mayStart?: () => boolean): ImageAnswer;
-  /** The same without asking a registry. */
+  /** Returns the same, but never starts a lookup. */
   recall(image: PodImage, namespace: string, pullSecrets: readonly string[]): ImageAnswer;
-  /** Whether what is known of it is older than its time and could not be revalidated. */
+  /** Whether the knowledge of an image has expired and could not be revalidated. */
   isStale(image: PodImage, namespace: string, pullSecrets: readonly string[]): boolean;
-  /** `docker.io/library/nginx` and `docker.io/library/nginx:1.27` of an image; none where it cannot be read. */
+  /**
+   * Returns the normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none for a malformed one.
+   */
   namesOf(image: string): readonly string[];
-  /** Those of the pull secrets that the last look-ups had to pass over, and why. */
+  /** Returns the pull secrets that the last lookups could not use, and why. */
   unusableSecrets(namespace: string, pullSecrets: readonly string[]): readonly SecretProblem[];
-  /** The name under which the end of a look-up is told; the text itself where it cannot be read. */
+  /** Returns the name under which the end of a lookup is reported; for a malformed image the text itself. */
   canonicalOf(image: string): string;
 };
 
@@ -32,7 +34,7 @@ type Names = { readonly names: readonly string[]; readonly canonical: string; re
 
 const MAX_NAMES = 20_000;
 
-/** Creates the source over a resolver. */
+/** Creates an image source over a resolver. */
 export function createImageSource(
   resolver: Resolver,
   clock: Clock,
@@ -57,10 +59,11 @@ export function createImageSource(
   ): ImageAnswer {
     const { image } = podImage;
     const access = accessFor(podImage, namespace, pullSecrets);
-    // Read first: a try that falls due between the two would be neither started by us nor planned by the caller.
+    // The time is read first. Otherwise a retry that becomes due in between would be neither started here nor planned by the
+    // caller.
     const now = clock.steady();
     const known = resolver.known(image, access);
-    // What is known may be old, and due to be asked about again.
+    // Knowledge may have expired, so a known image may be due for a lookup too.
     resolver.request(image, access, mayStart);
     if (known !== undefined) return { kind: 'known', ...known };
     const failure = resolver.failure(image, access);
@@ -72,7 +75,7 @@ export function createImageSource(
       registry: failure.error.endpoint ?? read(image).registry,
       isSingleManifest: failure.error.isSingleManifest,
       sinceMs: now - failure.firstFailedAt,
-      // Due: it is being asked again at this moment, and its end will be told.
+      // A retry that is due has just been started, and its end will be reported.
       retryInMs: failure.retryAt > now ? failure.retryAt - now : Number.POSITIVE_INFINITY,
     };
   }
@@ -95,7 +98,7 @@ export function createImageSource(
   };
 }
 
-/** On whose behalf a pod's image is looked up: with the first of its pull secrets, as far as they are read. */
+/** Returns the access for looking up a pod's image: its namespace, and its pull secrets up to the limit. */
 export function accessFor({ pullPolicy, volume }: PodImage, namespace: string, pullSecrets: readonly string[]): Access {
   const read = pullSecrets.length > MOST_PULL_SECRETS ? pullSecrets.slice(0, MOST_PULL_SECRETS) : pullSecrets;
   const isVolume = volume === undefined ? {} : { isVolume: true as const };

@@ -3,14 +3,14 @@ import { type ApiError, concernsObject } from '../kube/errors.ts';
 import type { Regarding } from '../kube/events.ts';
 import type { Announcer } from './announce.ts';
 
-/** Remembers whose writes the API server refuses, and since when: a passing error is not a verdict. */
+/** Remembers for which objects the API server refuses writes, and since when. A short refusal proves nothing. */
 export type Refusals = {
   /**
-   * Notes a refused write. Gives true once the same refusal has lasted so long that it counts as one for good; then the next
-   * refusal, of a lesser write, is another one.
+   * Records a refused write. Returns true once the same refusal has lasted so long that it counts as permanent. The record is
+   * then dropped, because the caller goes on with a smaller write.
    */
   note(key: string, regarding: Regarding, error: ApiError): boolean;
-  /** A write of this object went through, or it is gone. */
+  /** Call it when a write of the object succeeded, or when the object is gone. */
   forget(key: string): void;
 };
 
@@ -23,13 +23,13 @@ export type RefusalsOptions = {
 
 type Record = { readonly what: string; readonly since: number; count: number };
 
-/** A refusal that lasts longer than an API server takes to start is worth an Event. */
+/** A refusal gets an Event when it lasts longer than the start of an API server. */
 const ANNOUNCED_MS = 5_000;
 const FOR_GOOD_MS = 60_000;
-/** Tries within that time, so that one long pause between two of them proves nothing. */
+/** The least number of attempts within that time: two attempts with a long pause between them prove nothing. */
 const LEAST_TRIES = 3;
 
-/** Creates the memory of it, by object. */
+/** Creates an empty memory, by object. */
 export function createRefusals({ announcer, clock, onRefused }: RefusalsOptions): Refusals {
   const records = new Map<string, Record>();
   return {
@@ -44,7 +44,7 @@ export function createRefusals({ announcer, clock, onRefused }: RefusalsOptions)
       const lasted = now - record.since;
       if (lasted >= ANNOUNCED_MS) {
         const note = `the API server refuses to change it, which is tried again: ${error.message}`;
-        announcer.tell(key, { regarding, type: 'Warning', reason: 'WriteRefused', action: 'Placing', note });
+        announcer.report(key, { regarding, type: 'Warning', reason: 'WriteRefused', action: 'Placing', note });
       }
       const isForGood = concernsObject(error) && lasted >= FOR_GOOD_MS && record.count >= LEAST_TRIES;
       if (isForGood) records.delete(key);

@@ -1,20 +1,20 @@
 import type { Clock } from '../kit/clock.ts';
 
-/** An object to look at again, in so many milliseconds; 0: now. */
+/** An object to reconcile again, in `inMs` milliseconds; 0: now. */
 export type Due = { readonly key: string; readonly inMs: number };
 
-/** Which objects wait for which images, so that the end of a lookup brings exactly those back. */
+/** The index of objects by the images that they wait for: the end of a lookup queues exactly these objects. */
 export type Waiting = {
-  /** Sets what an object waits for, as it was just decided; an empty list takes it out. */
+  /** Sets the images that an object waits for; an empty list removes the object. */
   set(key: string, images: readonly string[]): void;
   /**
-   * The lookup of an image has ended: the objects that wait for it. One that waits for many images comes back with the last
-   * answer, and once a second until then: each decision looks at all of its images.
+   * Returns the objects that wait for an image whose lookup has ended. Each decision examines all images of an object, so an
+   * object that waits for many images is queued at the last answer, and at most once a second before that.
    */
-  settled(image: string): readonly Due[];
+  lookupEnded(image: string): readonly Due[];
 };
 
-/** An object that waits for no more images than these comes back with each of them. */
+/** An object that waits for at most this many images is queued at each answer. */
 const FEW = 8;
 const MANY_MS = 1_000;
 
@@ -47,7 +47,7 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
         byImage.set(image, keys);
       }
     },
-    settled(image) {
+    lookupEnded(image) {
       const due: Due[] = [];
       for (const key of byImage.get(image) ?? []) {
         const entry = byKey.get(key);

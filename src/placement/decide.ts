@@ -5,61 +5,61 @@ import type { PodImage } from './objects/image.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
-/** An image with the platforms that were found for it, for the Event and the table that explain a decision. */
+/** An image and the platforms that were found for it. Events and tables show it to explain a decision. */
 export type ImageSet = {
   readonly image: string;
-  /** The name of the volume that it is for; absent where it is for a container. */
+  /** The name of the image volume that uses the image; absent for an image of a container. */
   readonly volume?: string;
   readonly platforms: readonly string[];
 };
 
-/** An image whose look-up failed. */
+/** An image whose lookup failed. */
 export type FailedImage = {
   readonly image: string;
-  /** The name of the volume that it is for. */
+  /** The name of the image volume that uses the image; absent for an image of a container. */
   readonly volume?: string;
   readonly code: string;
   readonly message: string;
   readonly registry: string;
 };
 
-/** Why the set of a placement is what it is. */
+/** The source of a placement's architectures. */
 export type DecisionBasis =
   | 'images'
   | 'statement'
   | 'cluster'
-  /** What archaware wrote before stands: no image was asked about. */
+  /** An earlier decision of archaware stays in force; no image was looked up. */
   | 'written'
   | 'open'
   | 'fallback'
   | 'released';
 
-/** What is to become of a pod or a template: an intent, rendered by `patch.ts`. */
+/** What should happen to a pod or a template. `patch/patch.ts` turns the decision into a JSON Patch. */
 export type Decision =
   | {
       readonly kind: 'place';
       readonly architectures: readonly string[];
       readonly basis: DecisionBasis;
-      /** Whether the set grows when an architecture joins the cluster. */
+      /** Whether the architectures grow when a node with another architecture joins the cluster. */
       readonly followsCluster: boolean;
-      /** The OS that nodes must have: the pod's, where one of its images exists for several. */
+      /** The OS that nodes must have: the pod's OS if one of its images exists for several, else undefined. */
       readonly os: string | undefined;
       readonly failed: readonly FailedImage[];
-      /** Images it was made without: failed ones and those still being asked. */
+      /** Images that the decision does without: their lookups failed or are still under way. */
       readonly unknown: readonly string[];
-      /** Where it was released though its images have nothing in common: what each runs on. */
+      /** The platforms of each image, if the pod was released although its images have no architecture in common. */
       readonly images: readonly ImageSet[];
     }
   | {
       readonly kind: 'wait';
       readonly images: readonly string[];
       readonly failed: readonly FailedImage[];
-      /** Milliseconds after which time alone may change the decision; undefined: only an answer can. */
+      /** Milliseconds until the decision may change without an answer of a registry; undefined: only an answer can change it. */
       readonly againInMs: number | undefined;
     }
   | { readonly kind: 'hold'; readonly reason: 'no-common-architecture'; readonly images: readonly ImageSet[] };
 
-/** A decision that lets the pod go somewhere. */
+/** A decision that lets the pod run on some architectures. */
 export type Placement = Extract<Decision, { kind: 'place' }>;
 
 export type DecisionInput = {
@@ -68,10 +68,10 @@ export type DecisionInput = {
   readonly settings: Settings;
   /** Architectures of the cluster's nodes, sorted. */
   readonly clusterArchitectures: readonly string[];
-  /** The normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); none where it is malformed. */
+  /** The normalised names of an image (`docker.io/library/nginx`, `docker.io/library/nginx:1.27`); empty for a malformed one. */
   readonly namesOf: (image: string) => readonly string[];
   readonly answerOf: (image: PodImage) => ImageAnswer;
-  /** Milliseconds since this process saw the object first. */
+  /** Milliseconds since this process first saw the object. */
   readonly waitedMs: number;
 };
 
@@ -83,8 +83,9 @@ type Evidence = {
 };
 
 /**
- * The decision for a pod or a template that is not left alone: the rules "Platform sets" and "What cannot be known".
- * Pure; asks `answerOf` for every image that needs a registry, so that one pass starts all look-ups.
+ * Decides where a pod or the pods of a template may run. The caller has checked that the object is not skipped
+ * (`eligibility.ts`). The function is pure. It calls `answerOf` for every image that needs a registry, even if one answer
+ * already decides, so that one pass starts all lookups.
  */
 export function decide(input: DecisionInput): Decision {
   const { template, settings, clusterArchitectures } = input;
@@ -112,7 +113,7 @@ export function decide(input: DecisionInput): Decision {
   return withoutKnowing(evidence, common, input);
 }
 
-/** The decision that what archaware wrote before stands; `unknown`: images that are still being asked about. */
+/** Returns the decision that keeps what archaware wrote before. `unknown`: the images that are not known (yet). */
 export function standing(
   architectures: readonly string[],
   unknown: Pick<Placement, 'failed' | 'unknown'> | undefined,
@@ -120,7 +121,9 @@ export function standing(
   return place(architectures, 'written', false, unknown?.failed, unknown?.unknown);
 }
 
-/** Whether a decision was made without knowing all images: it never takes back or widens what was decided on knowledge. */
+/**
+ * Whether a decision was made without knowing all images. A guess never takes back or widens an earlier decision that knew them.
+ */
 export function isGuess(decision: Placement): boolean {
   return decision.basis === 'open' || decision.basis === 'fallback';
 }
@@ -139,7 +142,7 @@ function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInp
         evidence.seen.push({ ...named, platforms: said.platforms });
         break;
       case 'failed':
-        // That there are too many is known from the first sight on, and said first.
+        // An image limit that is exceeded is known from the start, and is reported before the other failures.
         if (image.isSurplus) evidence.failed.unshift({ ...named, ...failureOf(said), sinceMs: waitedMs });
         else evidence.failed.push({ ...named, ...failureOf(said) });
         break;
@@ -157,12 +160,12 @@ function failureOf({ code, message, registry, sinceMs, retryInMs }: Extract<Imag
   return { code, message, registry, sinceMs, retryInMs };
 }
 
-/** An image's name, and that of its volume. */
+/** Returns the name of an image and of its volume, if it has one. */
 export function whatNames({ image, volume }: PodImage): Pick<ImageSet, 'image' | 'volume'> {
   return volume === undefined ? { image } : { image, volume };
 }
 
-/** Some image is not known (yet): wait, or go by `images.unresolvable`. */
+/** Decides for a pod with an image that is not known (yet): wait, or apply `images.unresolvable`. */
 function withoutKnowing(evidence: Evidence, common: string[] | undefined, input: DecisionInput): Decision {
   const { settings, clusterArchitectures } = input;
   const failed = evidence.failed.map(({ sinceMs: _sinceMs, retryInMs: _retryInMs, ...each }): FailedImage => each);
@@ -174,7 +177,7 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
     return { kind: 'wait', images: unknown, failed, againInMs: Number.isFinite(soonest) ? soonest : undefined };
   }
   if (settings.unresolvable === 'fallback' && !isSystemPod(input.template, input.namespace, settings)) {
-    // A fallback that the known images rule out says nothing: what they have in common is the better guess.
+    // A fallback that the known images rule out is useless: the architectures that they have in common are the better guess.
     const within = common && intersect([common, settings.fallback]);
     const set = within?.length === 0 ? common : within;
     return { ...place(onlySchedulable(set ?? settings.fallback, settings), 'fallback', false, failed, unknown), os };
@@ -183,7 +186,7 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
   return { ...place(open, 'open', common === undefined, failed, unknown), os };
 }
 
-/** Milliseconds until `images.unresolvable` applies to every image that is not known; 0: now; Infinity: never. */
+/** Returns the milliseconds until `images.unresolvable` applies to every unknown image; 0: now; Infinity: never. */
 function patienceLeft(evidence: Evidence, { template, namespace, settings, waitedMs }: DecisionInput): number {
   if (isSystemPod(template, namespace, settings)) {
     return evidence.failed.length > 0 ? 0 : Math.max(0, SYSTEM_WAIT_MS - waitedMs);
@@ -193,7 +196,7 @@ function patienceLeft(evidence: Evidence, { template, namespace, settings, waite
 }
 
 function noCommonArchitecture(images: readonly ImageSet[], input: DecisionInput): Decision {
-  // What is not refused at admission is held.
+  // Only admission can reject a pod; everywhere else `reject` means `hold`.
   if (input.settings.noCommonArchitecture !== 'release')
     return { kind: 'hold', reason: 'no-common-architecture', images };
   const cluster = onlySchedulable(input.clusterArchitectures, input.settings);

@@ -6,7 +6,7 @@ import type { DaemonSet } from './objects/daemonset.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
-/** Why an object is left alone. */
+/** The reason why archaware skips an object. */
 export type SkipReason =
   | 'terminal'
   | 'deleting'
@@ -18,17 +18,17 @@ export type SkipReason =
   | 'namespace-not-selected'
   | 'daemonsets-ignored';
 
-/** A namespace, trimmed to what is read of it. */
+/** A namespace, reduced to the fields that archaware reads. */
 export type Namespace = {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The annotation `archaware.dev/preferred`, unread. */
+  /** The annotation `archaware.dev/preferred`, not parsed. */
   readonly preferred: string | undefined;
 };
 
-/** Reads a namespace of the API server. Never throws. */
+/** Reads a namespace from the API server's object. Never throws. */
 export function readNamespace(object: JsonObject): Namespace {
   const metadata = objectAt(object, 'metadata');
   return {
@@ -40,10 +40,12 @@ export function readNamespace(object: JsonObject): Namespace {
   };
 }
 
-/** How long a pod that the cluster itself may need waits for a look-up that has not failed yet, in milliseconds. */
+/** How long a system pod waits for a lookup that has not failed yet, in milliseconds. */
 export const SYSTEM_WAIT_MS = 2_000;
 
-/** Why a pod is left alone, or undefined. A bound daemon pod is decided by its DaemonSet's template. */
+/**
+ * Returns why a pod is skipped, or undefined. A bound daemon pod is skipped because its DaemonSet's template is decided instead.
+ */
 export function skipPod(
   pod: Pod,
   namespace: Pick<Namespace, 'name' | 'labels'>,
@@ -59,7 +61,7 @@ export function skipPod(
   return skipTemplate(pod, namespace, settings);
 }
 
-/** Why a pod or a template in this namespace is left alone, or undefined. */
+/** Returns why a pod or a template in this namespace is skipped, or undefined. */
 export function skipTemplate(
   template: Pick<PodTemplate, 'labels'>,
   namespace: Pick<Namespace, 'name' | 'labels'>,
@@ -72,7 +74,7 @@ export function skipTemplate(
   return undefined;
 }
 
-/** Why a DaemonSet is left alone, or undefined: its own labels count, and its template's. */
+/** Returns why a DaemonSet is skipped, or undefined. Its own labels and its template's labels count. */
 export function skipDaemonSet(
   daemonSet: Pick<DaemonSet, 'deleting' | 'labels' | 'template'>,
   namespace: Pick<Namespace, 'name' | 'labels'>,
@@ -83,7 +85,7 @@ export function skipDaemonSet(
   return skipTemplate(daemonSet, namespace, settings) ?? skipTemplate(daemonSet.template, namespace, settings);
 }
 
-/** Whether the cluster itself may need this pod before any registry can be reached: DNS, the network, proxies. */
+/** Whether this is a system pod: the cluster may need it (DNS, network, proxies) before any registry can be reached. */
 export function isSystemPod(
   template: Pick<PodTemplate, 'priorityClassName'>,
   namespace: string,
@@ -92,7 +94,7 @@ export function isSystemPod(
   return template.priorityClassName?.startsWith('system-') === true || isSystemNamespace(namespace, settings);
 }
 
-/** Whether `systemNamespaces` names it. */
+/** Whether the configuration lists the namespace as a system namespace. */
 export function isSystemNamespace(namespace: string, settings: Pick<Settings, 'systemNamespaces'>): boolean {
   return matchesAnyGlob(settings.systemNamespaces, namespace);
 }

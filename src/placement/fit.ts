@@ -3,13 +3,14 @@ import { type Node, nodeArchitecture, readNode } from './nodes/node.ts';
 import { type Taint, tolerates } from './patch/tolerations.ts';
 
 /**
- * What of a pod decides, apart from resources, ports, volumes and other pods, where the scheduler may put it. Read from the
- * object itself: only `explain` and evictions need it.
+ * The fields of a pod by which the scheduler rules nodes out: node name, node selector, required node affinity, tolerations.
+ * Resources, ports, volumes and other pods also matter to the scheduler, but are not modelled here. These fields are read from
+ * the whole object, because only `explain` and evictions need them.
  */
 export type Demands = {
   readonly nodeName: string | undefined;
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Terms of the required node affinity, of which one must match; undefined: there is none. */
+  /** The terms of the required node affinity, of which one must match; undefined if the pod has none. */
   readonly terms: readonly Term[] | undefined;
   readonly tolerations: readonly JsonObject[];
 };
@@ -20,18 +21,18 @@ type Requirement = { readonly key: string; readonly operator: string; readonly v
 /** A node as the scheduler sees it. */
 export type SchedulableNode = Node;
 
-/** Nodes that no demand of the pod tells apart. */
+/** Nodes that look the same to the pod: they have the same architecture, taints and relevant labels. */
 export type NodeGroup = {
   readonly architecture: string | undefined;
   readonly names: readonly string[];
   readonly unschedulable: boolean;
-  /** Those that keep pods away: `NoSchedule` and `NoExecute`. */
+  /** The taints that keep pods away: `NoSchedule` and `NoExecute`. */
   readonly taints: readonly Taint[];
-  /** Those of which the pod speaks. */
+  /** The labels that the pod's node selector or affinity mentions. */
   readonly labels: Readonly<Record<string, string>>;
 };
 
-/** What keeps a pod off a node. */
+/** A reason why a pod cannot go to a node. */
 export type Obstacle =
   | { readonly kind: 'unschedulable' }
   | { readonly kind: 'node-name' }
@@ -61,14 +62,14 @@ function readTerm(term: JsonObject): Term {
   return { expressions: read('matchExpressions'), fields: read('matchFields') };
 }
 
-/** Reads a node of the API server. Never throws. */
+/** Reads a node from the API server's object. Never throws. */
 export function readSchedulableNode(object: JsonObject): SchedulableNode {
   return readNode(object);
 }
 
 /**
- * What keeps a pod off a node, in the order of the scheduler's plug-ins (NodeUnschedulable, NodeName, TaintToleration,
- * NodeAffinity); it names only the first itself. Empty where none of them objects.
+ * Returns all reasons why a pod cannot go to a node, in the order of the scheduler's plug-ins (NodeUnschedulable, NodeName,
+ * TaintToleration, NodeAffinity). The scheduler itself reports only the first one.
  */
 export function obstaclesTo(
   demands: Demands,
@@ -80,15 +81,15 @@ export function obstaclesTo(
   if (cordoned) obstacles.push({ kind: 'unschedulable' });
   if (demands.nodeName !== undefined && demands.nodeName !== node.name) obstacles.push({ kind: 'node-name' });
   for (const taint of repellingTaints(node)) {
-    // A cordoned node carries this one besides; it is told once.
-    const told = cordoned && taint.key === UNSCHEDULABLE.key;
-    if (!told && !isTolerated(taint)) obstacles.push({ kind: 'taint', taint });
+    // A cordoned node has this taint too. The obstacle `unschedulable` already says so.
+    const isReported = cordoned && taint.key === UNSCHEDULABLE.key;
+    if (!isReported && !isTolerated(taint)) obstacles.push({ kind: 'taint', taint });
   }
   if (!matchesAffinity(demands, node)) obstacles.push({ kind: 'affinity' });
   return obstacles;
 }
 
-/** The scheduler's words for an obstacle (before 1.36 it names the taint as well). */
+/** Returns the scheduler's words for an obstacle (before 1.36 the scheduler names the taint as well). */
 export function obstacleText(obstacle: Obstacle): string {
   switch (obstacle.kind) {
     case 'unschedulable':
@@ -104,7 +105,7 @@ export function obstacleText(obstacle: Obstacle): string {
   }
 }
 
-/** The nodes by architecture and by everything else that matters to this pod; sorted by architecture and name. */
+/** Groups the nodes by architecture and by everything else that matters to this pod; sorted by architecture and name. */
 export function groupNodes(
   nodes: readonly SchedulableNode[],
   demands: Demands,
@@ -144,7 +145,7 @@ function repellingTaints(node: Pick<Node, 'taints'>): Taint[] {
   });
 }
 
-/** component-helpers `nodeaffinity.RequiredNodeAffinity.Match`. */
+/** Follows component-helpers `nodeaffinity.RequiredNodeAffinity.Match`. */
 function matchesAffinity({ nodeSelector, terms }: Demands, node: Pick<Node, 'labels' | 'name'>): boolean {
   const isSelected = Object.entries(nodeSelector).every(([key, value]) => labelOf(node.labels, key) === value);
   return isSelected && (terms === undefined || terms.some((term) => meetsTerm(term, node)));
@@ -160,8 +161,8 @@ export function meetsTerm({ expressions, fields }: Term, { labels, name }: Pick<
 }
 
 /**
- * Whether the value of a label meets a requirement: apimachinery `labels.NewRequirement` and `Requirement.Matches`; a requirement
- * that is none voids its term.
+ * Whether the value of a label meets a requirement (apimachinery `labels.NewRequirement` and `Requirement.Matches`). An invalid
+ * requirement matches nothing, so its whole term matches nothing.
  */
 export function meetsLabel({ operator, values }: Requirement, label: string | undefined): boolean {
   switch (operator) {
@@ -184,13 +185,13 @@ export function meetsLabel({ operator, values }: Requirement, label: string | un
   }
 }
 
-/** The API server lets no other field through, and one value only. */
+/** The API server accepts only the field `metadata.name`, with exactly one value. */
 function matchesField({ key, operator, values }: Requirement, name: string): boolean {
   if (key !== 'metadata.name' || values.length !== 1) return false;
   return operator === 'In' ? values[0] === name : operator === 'NotIn' && values[0] !== name;
 }
 
-/** What Go's ParseInt takes: 64 bits, decimal. */
+/** Reads an integer as Go's ParseInt does: 64 bits, decimal. */
 function readInteger(text: string | undefined): bigint | undefined {
   if (text === undefined || !/^[+-]?[0-9]{1,20}$/.test(text)) return undefined;
   const value = BigInt(text);
@@ -201,7 +202,7 @@ function labelOf(labels: Node['labels'], key: string): string | undefined {
   return Object.hasOwn(labels, key) ? labels[key] : undefined;
 }
 
-/** `disk In (ssd, nvme)`: a requirement as people write it. */
+/** Returns a requirement as text: `disk In (ssd, nvme)`. */
 export function requirementText({ key, operator, values }: Requirement): string {
   return `${key} ${operator}${values.length > 0 ? ` (${values.join(', ')})` : ''}`;
 }

@@ -1,18 +1,18 @@
 import { matchesGlob } from '../kit/glob.ts';
 
-/** Docker Hub's other names; in images' names it is `docker.io`. */
+/** Other host names of Docker Hub. Normalised image names use `docker.io`. */
 const HUB_ALIAS = /^(?:index|registry-1)\.docker\.io(?=\/)/;
 
 /**
- * The spellings under which a pattern is looked for: its own, and where that differs the one that images' names have, whose
- * host is in lower case and `docker.io` for Docker Hub.
+ * Returns the spellings of a pattern that are compared with image names: the pattern itself and, if it differs, the pattern with
+ * a normalised host (lower case, and `docker.io` for Docker Hub).
  */
 export function spellings(pattern: string): string[] {
   const host = /^[^/]*(?=\/)/.exec(pattern)?.[0] ?? '';
   return [...new Set([pattern, hubNamed(host.toLowerCase() + pattern.slice(host.length))])];
 }
 
-/** Whether images of this name (`registry-1.docker.io/library/nginx`) are meant by one of the patterns. */
+/** Returns a function that says whether one of the patterns matches an image name (`registry-1.docker.io/library/nginx`). */
 export function createNameMatcher(patterns: readonly string[]): (name: string) => boolean {
   const wanted = patterns.flatMap(spellings);
   return (name) => wanted.some((pattern) => matchesGlob(pattern, name) || matchesGlob(pattern, hubNamed(name)));

@@ -10,7 +10,7 @@ export type ImageAnswer =
   | {
       readonly kind: 'known';
       readonly platforms: readonly Platform[];
-      /** Absent: not known, which it may be for containers only. */
+      /** Absent: not known. That is allowed only for images of containers, where it does not matter. */
       readonly isIndex?: boolean;
     }
   | { readonly kind: 'pending' }
@@ -19,32 +19,37 @@ export type ImageAnswer =
       readonly code: string;
       readonly message: string;
       readonly registry: string;
-      /** Milliseconds since this process's first failure of it. */
+      /** Milliseconds since this process first failed to look the image up. */
       readonly sinceMs: number;
-      /** Milliseconds until the next look-up. */
+      /** Milliseconds until the next lookup. */
       readonly retryInMs: number;
-      /** Whether there is a single manifest: of an artifact, or of an image that names no platform. */
+      /**
+       * Whether the name refers to a single manifest (of an artifact, or of an image that names no platform) and not to an index.
+       */
       readonly isSingleManifest?: boolean;
     };
 
-/** What an image says of a template's set: the architectures of nodes that run it and who said so, or why it says none. */
+/** How one image narrows the architectures of a template: to which, and by whose word; or why it does not narrow them. */
 export type Narrowing =
   | { readonly kind: 'not-asked' }
-  /** It does not narrow: a single manifest that kubelets mount on every node, or WebAssembly, which runs where its RuntimeClass does. */
+  /**
+   * The image runs anywhere: a single manifest that kubelets mount on every node, or WebAssembly, which runs where its RuntimeClass
+   * does.
+   */
   | { readonly kind: 'anywhere'; readonly as: 'volume' | 'webassembly' }
   | {
       readonly kind: 'set';
       readonly by: 'override' | 'registry';
       readonly architectures: readonly string[];
-      /** `linux/amd64` of what it was found to be. */
+      /** The platforms of the image, as `linux/amd64`. */
       readonly platforms: readonly string[];
     }
   | Exclude<ImageAnswer, { readonly kind: 'known' }>;
 
-/** Answers that a template's images have without anybody being asked. */
+/** The answer that is possible without a registry; undefined: a registry must be asked. */
 type LocalAnswer = 'not-asked' | readonly string[] | undefined;
 
-/** What one image of a template says of its set. Asks `answerOf` where it takes a registry to know. */
+/** Returns how one image of a template narrows its architectures. Calls `answerOf` only if a registry is needed. */
 export function narrowingOf(
   image: PodImage,
   template: Pick<PodTemplate, 'os' | 'hasRuntimeClass'>,
@@ -83,13 +88,13 @@ function narrowedBy(
   };
 }
 
-/** Whether it is known that there is a single manifest. */
+/** Whether the image is known to be a single manifest, not an index. */
 function isSingleManifest(answer: ImageAnswer): boolean {
   if (answer.kind === 'known') return answer.isIndex === false;
   return answer.kind === 'failed' && answer.isSingleManifest === true;
 }
 
-/** The code of an object's first image after those that are asked about. */
+/** The error code of the first image beyond the limit of {@link MOST_IMAGES}. */
 export const TOO_MANY_IMAGES = 'too-many-images';
 
 function surplus({ image }: PodImage): Narrowing {
@@ -107,8 +112,8 @@ function surplus({ image }: PodImage): Narrowing {
 }
 
 /**
- * What needs no registry: `not-asked` for an image that is never pulled (it does not narrow), the architectures of the
- * first override whose pattern matches its text or one of its names, else undefined.
+ * Answers without a registry if possible: `not-asked` for an image that is never pulled (it does not narrow), else the
+ * architectures of the first override whose pattern matches the image's text or one of its names, else undefined.
  */
 export function answerLocally(
   image: { readonly image: string; readonly pullPolicy: string },
@@ -123,8 +128,8 @@ export function answerLocally(
 }
 
 /**
- * The architectures of nodes on which an image with these platforms runs: those of its platforms for the OS, and those
- * whose nodes also run one of them (`architectures.compatible`). Sorted, each once.
+ * Returns the architectures of nodes that can run an image with these platforms: the architectures of its platforms for the
+ * OS, and the architectures whose nodes can also run one of them (`architectures.compatible`). Sorted, without duplicates.
  */
 export function nodeArchitectures(
   platforms: readonly Platform[],
@@ -135,7 +140,7 @@ export function nodeArchitectures(
   return withCompatible(own, compatible);
 }
 
-/** A set of architectures and those whose nodes run one of them too. Sorted. */
+/** Adds the architectures whose nodes can also run one of the given ones (`architectures.compatible`). Sorted. */
 export function withCompatible(own: ReadonlySet<string>, compatible: Settings['compatible']): string[] {
   const all = new Set(own);
   for (const [node, runs] of Object.entries(compatible)) {
@@ -144,15 +149,15 @@ export function withCompatible(own: ReadonlySet<string>, compatible: Settings['c
   return [...all].sort();
 }
 
-/** The architectures that are in every one of the sets; undefined where there is no set, which narrows nothing. */
+/** Returns the architectures that are in every set; undefined if there is no set, so that nothing is narrowed. */
 export function intersect(sets: readonly (readonly string[])[]): string[] | undefined {
   const [first, ...others] = sets;
   return first?.filter((architecture) => others.every((set) => set.includes(architecture)));
 }
 
 /**
- * Reads a pod's own statement `amd64,arm64` or `all`. Throws an Error that names the value and what is allowed, for the
- * Event that says so.
+ * Reads a pod's own statement of its architectures: `amd64,arm64` or `all`. Throws an Error that names the value and what is
+ * allowed; the caller puts its text into an Event.
  */
 export function readStatement(statement: NonNullable<PodTemplate['statement']>): 'all' | string[] {
   if (statement.trim().toLowerCase() === 'all') return 'all';
@@ -168,7 +173,7 @@ export function readStatement(statement: NonNullable<PodTemplate['statement']>):
   return [...new Set(known)].sort();
 }
 
-/** A pod's own statement, where it can be read: else the caller says so in an Event, and it counts as absent. */
+/** Reads a pod's own statement; an invalid one counts as absent (an Event reports it elsewhere). */
 export function statementOf(statement: PodTemplate['statement']): 'all' | string[] | undefined {
   try {
     return statement === undefined ? undefined : readStatement(statement);
@@ -177,7 +182,7 @@ export function statementOf(statement: PodTemplate['statement']): 'all' | string
   }
 }
 
-/** Those of the architectures that `architectures.schedulable` does not exclude. */
+/** Returns the given architectures without those that `architectures.schedulable` excludes. */
 export function onlySchedulable(
   architectures: readonly string[],
   { schedulable }: Pick<Settings, 'schedulable'>,

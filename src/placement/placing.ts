@@ -8,23 +8,26 @@ import { type Toleration, tolerationsFor } from './patch/tolerations.ts';
 import { preferencesFor } from './preference.ts';
 import type { Settings } from './settings.ts';
 
-/** What a pod is given so that it goes where a decision lets it: what of it is there already is not added again. */
+/** The tolerations and the node affinity that a decision calls for. The patch adds only what the pod lacks of them. */
 export type PlacementIntent = {
   readonly tolerations: readonly Toleration[];
   readonly affinity: AffinityIntent | undefined;
 };
 
-/** Whether pods are placed by tolerations. */
+/** Whether the mode places pods by tolerations. */
 export function usesTaints({ mode }: Pick<Settings, 'mode'>): boolean {
   return mode !== 'affinity';
 }
 
-/** Whether pods are placed by node affinity. */
+/** Whether the mode places pods by node affinity. */
 export function usesAffinity({ mode }: Pick<Settings, 'mode'>): boolean {
   return mode !== 'taints';
 }
 
-/** The tolerations for those of these architectures that a node can have, where the mode has any. */
+/**
+ * Returns the tolerations for these architectures; empty in the mode `affinity`. Reserved architecture names are left out: no node
+ * has them.
+ */
 export function wantedTolerations(
   settings: Pick<Settings, 'mode' | 'taints'>,
   architectures: readonly string[],
@@ -33,7 +36,7 @@ export function wantedTolerations(
   return usesTaints(settings) ? tolerationsFor(settings.taints, possible) : [];
 }
 
-/** What is decided of a DaemonSet's template where the mode has no taints: it needs nothing, and what it has of ours goes. */
+/** The decision for a DaemonSet's template in the mode `affinity`: it needs no tolerations, and archaware's are removed. */
 export const NOTHING_NEEDED: Placement = {
   kind: 'place',
   architectures: [],
@@ -45,7 +48,7 @@ export const NOTHING_NEEDED: Placement = {
   images: [],
 };
 
-/** Renders a decision for a pod, by the settings that apply to it. */
+/** Returns the tolerations and the affinity for a decision, by the settings that apply to the pod. */
 export function placingFor(
   decision: Placement,
   template: Pick<PodTemplate, 'labels'>,
@@ -64,7 +67,7 @@ function affinityFor(
   namespace: Pick<Namespace, 'preferred'>,
   settings: Settings,
 ): AffinityIntent {
-  // Affinity cannot be widened: what follows the cluster is required only to be what may be used at all.
+  // Affinity cannot be widened later. So a decision that follows the cluster requires only what `architectures.schedulable` says.
   const set = followsCluster ? settings.schedulable : architectures;
   const among = followsCluster && set.length === 0 ? undefined : set;
   return {

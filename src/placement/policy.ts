@@ -2,13 +2,13 @@ import { matchesAnyGlob } from '../kit/glob.ts';
 import { matchesSelector } from '../kit/selector.ts';
 import type { Policy, Settings } from './settings.ts';
 
-/** What policies look at: the namespace, and the labels of the pod or the template. */
+/** What policies match on: the namespace, and the labels of the pod or the template. */
 export type Subject = {
   readonly namespace: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
   readonly labels: Readonly<Record<string, string>>;
 };
 
-/** The settings for a pod or a template: those of the first policy that matches, else the global ones themselves. */
+/** Returns the settings for a pod or a template: those of the first policy that matches, else the global ones (the same object). */
 export function settingsFor(settings: Settings, subject: Subject): Settings {
   return settings.policies.find((policy) => matches(policy, subject))?.settings ?? settings;
 }
@@ -21,7 +21,7 @@ function matches({ namespaces, namespaceSelector, podSelector }: Policy, { names
   );
 }
 
-/** Whether two settings decide a pod that both apply to in the same way, whatever policies stand beside them. */
+/** Whether two settings lead to the same decision for a pod to which they apply. Their lists of policies are not compared. */
 export function decideAlike(one: Settings, other: Settings): boolean {
   return one === other || JSON.stringify({ ...one, policies: [] }) === JSON.stringify({ ...other, policies: [] });
 }

@@ -4,16 +4,16 @@ import type { Namespace } from './eligibility.ts';
 import type { PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
-/** A weight, 1 to 100, that nodes of an architecture get in scheduling. */
+/** The weight, 1 to 100, that the scheduler gives to nodes of an architecture. */
 export type Preference = { readonly architecture: string; readonly weight: number };
 
-/** What a pod's own label weighs. */
+/** The weight of an architecture that a pod's own label names. */
 const LABEL_WEIGHT = 100;
 const FORM = /^\s*([A-Za-z0-9_-]+)\s*=\s*([0-9]{1,3})\s*$/;
 
 /**
- * The preferences of a pod among its architectures (undefined: any): of its label, else of its namespace's annotation,
- * else of its policy or the configuration. A source that names none of them is passed over.
+ * Returns the preferences of a pod among its architectures (undefined: any), highest weight first. The first source that names
+ * one of these architectures wins: the pod's label, the namespace's annotation, the policy or the configuration.
  */
 export function preferencesFor(
   { labels }: Pick<PodTemplate, 'labels'>,
@@ -34,7 +34,7 @@ export function preferencesFor(
   return [];
 }
 
-/** A namespace's annotation, where it can be read: else the caller says so in an Event, and it counts as absent. */
+/** Reads a namespace's annotation; an invalid one counts as absent (an Event reports it elsewhere). */
 function preferredOf(annotation: Namespace['preferred']): Preference[] | undefined {
   try {
     return annotation === undefined ? undefined : readPreferred(annotation);
@@ -44,7 +44,7 @@ function preferredOf(annotation: Namespace['preferred']): Preference[] | undefin
 }
 
 /**
- * Reads `arm64=75,amd64=25`. Throws an Error that names the value and what is allowed, for the Event that says so.
+ * Reads `arm64=75,amd64=25`. Throws an Error that names the value and what is allowed; the caller puts its text into an Event.
  */
 export function readPreferred(annotation: string): Preference[] {
   const read = new Set<string>();
@@ -62,7 +62,7 @@ export function readPreferred(annotation: string): Preference[] {
   });
 }
 
-/** Labels of a pod that are to name the architecture that it prefers, and name none: what is wrong with each. */
+/** Returns what is wrong with those labels of a pod that should name its preferred architecture. */
 export function preferredProblems({ labels }: Pick<PodTemplate, 'labels'>): string[] {
   return [PREFERRED, NOE_PREFERRED].flatMap((label) => {
     const value = Object.hasOwn(labels, label) ? labels[label] : undefined;

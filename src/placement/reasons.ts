@@ -6,17 +6,17 @@ import type { SkipReason } from './eligibility.ts';
 import { TOO_MANY_IMAGES } from './images.ts';
 import { asOurs, type Toleration } from './patch/tolerations.ts';
 
-/** `nginx:1.27 (linux/amd64, linux/arm64); volume data: model:1 (linux/s390x)`: each image with what was found for it. */
+/** Returns each image with its platforms: `nginx:1.27 (linux/amd64, linux/arm64); volume data: model:1 (linux/s390x)`. */
 export function describeSets(images: readonly ImageSet[]): string {
   return images.map((each) => `${imageText(each)} (${each.platforms.join(', ') || 'none'})`).join('; ');
 }
 
-/** An image as people read it: `volume data: model:1` for one of a volume. */
+/** Returns an image as text: `nginx:1.27`, or `volume data: model:1` for the image of a volume. */
 export function imageText({ image, volume }: Pick<ImageSet, 'image' | 'volume'>): string {
   return volume === undefined ? image : `volume ${volume}: ${image}`;
 }
 
-/** What an operator reads of a pod that is held because its images have no architecture in common. */
+/** Returns the text for a pod that is held because its images have no architecture in common. */
 export function noCommonArchitectureNote(
   images: readonly ImageSet[],
   os: string,
@@ -25,7 +25,7 @@ export function noCommonArchitectureNote(
   return `no architecture for ${os} is common to all images${withinText(schedulable)}: ${describeHeld(images)}`;
 }
 
-/** The images of a pod that have nothing in common, and which of them lack a RuntimeClass. */
+/** Returns the images of a pod that have no architecture in common, after those that lack a RuntimeClass. */
 export function describeHeld(images: readonly ImageSet[]): string {
   const wasm = webAssemblyAmong(images);
   const missing =
@@ -33,7 +33,7 @@ export function describeHeld(images: readonly ImageSet[]): string {
   return missing + describeSets(images);
 }
 
-/** Those of the images that narrowed a set to nothing, as they are WebAssembly and their pod names no RuntimeClass. */
+/** Returns the images that are WebAssembly in a pod without a RuntimeClass: no node can run these. */
 export function webAssemblyAmong(images: readonly ImageSet[]): string[] {
   return images.flatMap(({ image, volume, platforms }) => {
     const isContainers = volume === undefined && image !== ARCHITECTURES_ANNOTATION;
@@ -41,18 +41,18 @@ export function webAssemblyAmong(images: readonly ImageSet[]): string[] {
   });
 }
 
-/** ` within architectures.schedulable (amd64)`: what narrowed a set from outside; empty where nothing does. */
+/** Returns ` within architectures.schedulable (amd64)`, or an empty text if that key excludes nothing. */
 export function withinText(schedulable: readonly string[]): string {
   return schedulable.length > 0 ? ` within architectures.schedulable (${schedulable.join(', ')})` : '';
 }
 
-/** What an operator reads of an image that could not be resolved. */
+/** Returns the text for an image that could not be resolved. */
 export function unresolvableNote({ image, volume, code, message, registry }: FailedImage): string {
   if (code === TOO_MANY_IMAGES) return message;
   return `image ${image}${volume === undefined ? '' : ` of volume ${volume}`} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 
-/** What an operator reads of a pod that was placed without knowing all of its images. */
+/** Returns the text for a pod that was placed although not all of its images are known, or although they have nothing in common. */
 export function openNote(decision: Extract<Decision, { kind: 'place' }>): string {
   const why =
     decision.basis === 'released'
@@ -62,8 +62,8 @@ export function openNote(decision: Extract<Decision, { kind: 'place' }>): string
 }
 
 /**
- * Tolerations of our form for architectures outside the set: of an image that was changed in place, or of a placement
- * made before the image was known. They cannot be taken from a pod.
+ * Returns the tolerations of archaware's form for architectures that the pod should not run on. They come from an image that was
+ * changed in place, or from a placement before the image was known. The API server lets nobody remove tolerations from a pod.
  */
 export function staleTolerations(
   present: readonly JsonObject[],
@@ -76,7 +76,7 @@ export function staleTolerations(
   });
 }
 
-/** Those of ours among `present` that a decision no longer wants; none where it is a guess, or follows the cluster. */
+/** Returns archaware's tolerations in `present` that a decision no longer wants; none for a guess or if it follows the cluster. */
 export function staleUnder(
   decision: Decision,
   present: readonly JsonObject[],
@@ -87,7 +87,7 @@ export function staleUnder(
   return staleTolerations(present, decision.architectures, taint);
 }
 
-/** Why a decision is what it is, for people. `os`: of the pod. */
+/** Returns the reason for a decision as text. `os`: the pod's. */
 export function decisionNote(decision: Decision, os: string, schedulable: readonly string[]): string {
   switch (decision.kind) {
     case 'wait':
@@ -121,7 +121,7 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
   }
 }
 
-/** Why something is left alone, for people. */
+/** Returns the reason for a skipped object as text. */
 export function skipNote(reason: SkipReason): string {
   return SKIPPED[reason];
 }
@@ -138,10 +138,10 @@ const SKIPPED: Readonly<Record<SkipReason, string>> = {
   'daemonsets-ignored': 'pods.daemonSets is ignore',
 };
 
-/** Names of nodes or images that a line holds before it says "and 3 more". */
+/** How many names of nodes or images a line shows before it says "and 3 more". */
 const MOST_NAMES = 3;
 
-/** `a, b, c and 2 more`. */
+/** Returns `a, b, c and 2 more`. */
 export function few(names: readonly string[], separator = ', '): string {
   const more = names.length - MOST_NAMES;
   return names.slice(0, MOST_NAMES).join(separator) + (more > 0 ? ` and ${more} more` : '');

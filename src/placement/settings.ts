@@ -1,10 +1,10 @@
 import type { Selector } from '../kit/selector.ts';
 
-/** What the operator decided, as the pure functions read it. Built from the configuration by `commands`. */
+/** The part of the configuration that the rules read. `config/settings.ts` builds it. */
 export type Settings = {
-  /** The policy that these are of; absent: the global keys alone. */
+  /** The name of the policy that these settings belong to; absent for the global ones. */
   readonly policy?: string;
-  /** The first that matches wins (`settingsFor` in policy.ts); those of a policy have none. */
+  /** The first policy that matches wins (`settingsFor` in policy.ts). Empty in the settings of a policy. */
   readonly policies: readonly Policy[];
   /** How pods are placed: by tolerations, by node affinity, or by both. */
   readonly mode: 'taints' | 'affinity' | 'both';
@@ -14,9 +14,9 @@ export type Settings = {
     readonly effect: string;
     readonly nodeSelector: Selector;
   };
-  /** Only these are ever used; empty: all. */
+  /** Only these architectures are ever used; empty: all. */
   readonly schedulable: readonly string[];
-  /** What else nodes of an architecture run: `amd64` runs `386`. */
+  /** Which other architectures the nodes of an architecture can run: `amd64` runs `386`. */
   readonly compatible: Readonly<Record<string, readonly string[]>>;
   readonly fallback: readonly string[];
   /** Weights, 1 to 100. */
@@ -25,25 +25,25 @@ export type Settings = {
   readonly excludeNamespaces: readonly string[];
   readonly namespaceSelector: Selector;
   readonly systemNamespaces: readonly string[];
-  /** Label keys of pods that become required labels of nodes. */
+  /** Keys of pod labels that nodes must have with the same value. */
   readonly matchNodeLabels: readonly string[];
   readonly daemonSets: 'patch' | 'ignore';
-  /** What becomes of pods that are bound to a node whose architecture their images lack. */
+  /** What to do with a pod that is bound to a node that its images do not support. */
   readonly onWrongNode: 'warn' | 'evict';
   readonly unresolvable: 'open' | 'wait' | 'fallback';
-  /** Milliseconds from this process's first failure of an image until `unresolvable` applies. */
+  /** Milliseconds from the first failed lookup of an image in this process until `unresolvable` applies. */
   readonly fallbackAfterMs: number;
   readonly overrides: readonly { readonly pattern: string; readonly architectures: readonly string[] }[];
 };
 
-/** Which pods have settings of their own: all that is named here must match. */
+/** Settings for some pods. Every selector that is set here must match. */
 export type Policy = {
   readonly name: string;
   /** Globs; undefined: all. */
   readonly namespaces: readonly string[] | undefined;
   readonly namespaceSelector: Selector;
-  /** By the labels of a pod, or of a DaemonSet's template. */
+  /** Matches the labels of a pod, or of a DaemonSet's template. */
   readonly podSelector: Selector;
-  /** The global ones, but for what the policy says. */
+  /** The global settings with the changes of the policy. */
   readonly settings: Settings;
 };

@@ -8,9 +8,9 @@ import { usesTaints } from './placing.ts';
 import type { Settings } from './settings.ts';
 
 /**
- * The architectures that archaware placed a pod on, by what it wrote to the pod in this process or an earlier one: the rule
- * "What was written is evidence". Undefined where it wrote nothing that holds under these settings, and where the pod still
- * waits behind the gate.
+ * Returns the architectures that archaware gave to a pod earlier, in this process or another one, read from the pod itself. What
+ * archaware wrote is evidence: a new leader asks no registry about it. Undefined if archaware wrote nothing that is still valid
+ * under these settings, and for a pod that still waits behind the gate.
  */
 export function standingArchitectures(
   pod: Pick<Pod, 'written' | 'gated' | 'tolerations' | 'images' | 'statement'>,
@@ -26,8 +26,8 @@ export function standingArchitectures(
 }
 
 /**
- * The same for a template: by its record, which names the images and the settings that it was decided on. A record without
- * them is of an earlier version, and counts as one for the present images.
+ * Returns the architectures that archaware gave to a template earlier. The template's record names the images and the settings
+ * of that decision. A record without them was written by an earlier version; it counts as valid for the present images.
  */
 export function standingTemplate(
   { recorded, template }: Pick<DaemonSet, 'recorded' | 'template'>,
@@ -42,7 +42,7 @@ export function standingTemplate(
   return isOther || written.length === 0 ? undefined : written;
 }
 
-/** Whether a registry has to be asked. What needs none is decided every time: it may follow the cluster's architectures. */
+/** Whether a registry has to be asked. Other pods are decided every time, because they may follow the cluster's architectures. */
 function needsRegistry(
   { images, statement }: Pick<PodTemplate, 'images' | 'statement'>,
   settings: Settings,
@@ -52,33 +52,36 @@ function needsRegistry(
   return images.some((image) => answerLocally(image, namesOf(image.image), settings) === undefined);
 }
 
-/** The architectures of a record, under whatever key: another key says nothing about images. */
+/** Returns the architectures of a record, under any taint key: the key says nothing about images. */
 function recordedArchitectures(recorded: string | undefined): readonly string[] {
   const found = [...new Set(readRecord(recorded).tolerations.map(({ value }) => value))];
   return isMeant(found) ? found : [];
 }
 
-/** An earlier version believed images that state what no node can have (`x64`): what was placed there alone stands nowhere. */
+/**
+ * Earlier versions believed images that name an architecture that no node has (`x64`). A placement on such names alone does not
+ * count.
+ */
 function isMeant(architectures: readonly string[]): boolean {
   return architectures.some((name) => normaliseArchitecture(name) !== undefined);
 }
 
-/** What a decision on a template's images is recorded with. */
+/** Returns the images and the settings that a decision for a template is recorded with. */
 export function basisOf({ images, os }: Pick<PodTemplate, 'images' | 'os'>, settings: Settings): RecordBasis {
   const { schedulable, compatible, overrides } = settings;
-  // No image's name has a space: `volume model:1` is not a container's. An earlier version recorded none of a volume, so
-  // that a template with one is decided again, once.
+  // Image names have no spaces, so `volume model:1` cannot be the image of a container. Earlier versions did not record the
+  // images of volumes; a template with one is decided again, once.
   const texts = images.map(({ image, volume }) => (volume === undefined ? image : `volume ${image}`));
-  // Nothing that a brace is in can be an image; the policies take braces for entries of the record.
+  // Image names have no braces, and the admission policies of the manifests read braces as entries of the record.
   const names = texts.filter((text) => !/[{}]/.test(text));
   return { images: [...new Set(names)].sort(), settings: fingerprint([schedulable, compatible, overrides, os]) };
 }
 
-/** The basis of a guess: it holds for no images, so that they are asked about again. */
+/** The basis of a guess. It matches no images, so that they are looked up again. */
 export const GUESSED: RecordBasis = { images: [], settings: '' };
 
 /**
- * The decision for a template that may carry tolerations of archaware already: a guess changes nothing there, and an
+ * Adapts a decision to a template that may have tolerations of archaware already. A guess changes nothing there, and an
  * architecture that has no node at the moment is kept.
  */
 export function overTemplate(
@@ -88,7 +91,7 @@ export function overTemplate(
 ): Placement {
   const present = recordedArchitectures(recorded);
   if (present.length === 0) return decision;
-  // A guess may follow an earlier guess to architectures that joined since, but nothing that was known.
+  // A guess may add architectures to an earlier guess, but never to a decision that knew the images.
   const wasGuess = readRecord(recorded).basis?.images.length === 0;
   if (isGuess(decision) && !(wasGuess && decision.followsCluster)) return standing(present, decision);
   if (!decision.followsCluster) return decision;
@@ -97,8 +100,8 @@ export function overTemplate(
 }
 
 /**
- * The decision for a pod that may be placed already, on `placed`: what is not known changes nothing there. To a bound pod a
- * guess gives nothing, as it runs without it.
+ * Adapts a decision to a pod that may be placed already, on the architectures `placed`. Unknown images change nothing there. A
+ * bound pod gets nothing from a guess, because it runs without it.
  */
 export function overPlaced(
   decision: Decision,
@@ -112,7 +115,7 @@ export function overPlaced(
   return isOver && decision.kind === 'place' && isGuess(decision) ? standing(placed ?? [], decision) : decision;
 }
 
-/** A short text that differs where the value does (FNV-1a, 32 bits). */
+/** Returns a short hash of a value (FNV-1a, 32 bits). */
 function fingerprint(value: unknown): string {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(JSON.stringify(value))) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;

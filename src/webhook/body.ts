@@ -4,28 +4,29 @@ import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
 import { RequestError } from './reviewed.ts';
 import { createScanner, type Structure } from './scan.ts';
 
-/** What the bodies of requests may take. */
+/** The limits for the bodies of requests. */
 export type BodyLimits = Structure & {
-  /** Bytes of one. */
+  /** Bytes of one body. */
   readonly size: number;
-  /** Bytes of all that are being read or wait to be parsed: memory is small. */
+  /** Bytes of all bodies that are being read or wait to be parsed, because memory is small. */
   readonly total: number;
-  /** Bytes from which on a body waits for a turn of its own. */
+  /** Bytes from which on a body counts as large and is parsed in a turn of its own. */
   readonly large: number;
-  /** Milliseconds for one to arrive. */
+  /** Milliseconds for one body to arrive. */
   readonly time: number;
 };
 
-/** What is read of a request. */
+/** The part of a request that is read. */
 export type BodySource = Readable & Pick<IncomingMessage, 'headers'>;
 
 /**
- * Reads the JSON object in a request's body and hands it to `use`. Throws a RequestError for any other body, and for one over the
- * limits. Large ones are parsed and used one after the other, each in a turn of the event loop, so that small ones come between.
+ * Reads the JSON object in a request's body and passes it to `use`. Throws a RequestError for any other body, and for one over the
+ * limits. Large bodies are parsed and used one after the other, each in its own turn of the event loop, so that small bodies are
+ * handled in between.
  */
 export type BodyReader = <T>(request: BodySource, use: (body: JsonObject) => T) => Promise<T>;
 
-/** Reads bodies that share one limit. */
+/** Creates a reader whose bodies share the limits. */
 export function createBodyReader({ size, total, large, time, ...structure }: BodyLimits): BodyReader {
   let held = 0;
   let lastTurn: Promise<void> = Promise.resolve();
@@ -35,7 +36,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       const chunks: Buffer[] = [];
       const scan = createScanner(structure);
       let length = 0;
-      // What is on its way is counted before it is there: what is refused need not be read.
+      // The announced length is counted before the body arrives, so that a refused body need not be read.
       let counted = Number(request.headers['content-length'] ?? 0);
       held += counted;
       const timer = setTimeout(() => end(new RequestError(408, `no whole body within ${time} ms`)), time);
@@ -57,7 +58,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
         }
       };
       const onEnd = () => end();
-      // The client went away, or what it sends is no longer HTTP.
+      // The client closed the connection, or what it sends is no longer HTTP.
       const onClose = () => end(new RequestError(400, 'the body breaks off'));
       const end = (error?: unknown) => {
         clearTimeout(timer);
@@ -66,7 +67,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
         held -= counted;
         reject(error);
       };
-      // `close` follows, and says enough.
+      // `close` follows and is handled.
       request.on('error', () => undefined);
       request.on('data', onData).on('end', onEnd).on('close', onClose);
       if (held > total) end(tooMany());
@@ -82,7 +83,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
   }
 
   return async (request, use) => {
-    // What says so itself need not be read; a length that is not true is noticed either way.
+    // A body that announces itself as too large need not be read. A false length is noticed while reading.
     if (Number(request.headers['content-length'] ?? 0) > size) throw tooLarge();
     const { chunks, counted } = await bytesOf(request);
     try {
@@ -96,7 +97,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
   };
 }
 
-/** Leaves the chunks to be collected. */
+/** Joins the chunks and empties the list, so that their memory can be freed. */
 function textOf(chunks: Buffer[]): string {
   return Buffer.concat(chunks.splice(0)).toString();
 }

@@ -6,24 +6,24 @@ import { WEBHOOK_SERVICE } from '../names.ts';
 import { readAuthorities } from '../oci/http/trust.ts';
 import type { ServingNames } from './certificates/issue.ts';
 
-/** cert-manager's CA injector owns `caBundle` where an annotation begins with this. */
+/** cert-manager's CA injector owns `caBundle` if an annotation begins with this. */
 const INJECTOR = 'cert-manager.io/inject-';
 /** Scheme, host and port of a URL. */
 const ORIGIN = /^(https:\/\/[^/?#]+)/i;
 const DNS_NAME = /^[a-z0-9]([a-z0-9_.-]*[a-z0-9])?$/;
 
-/** What is to be in every webhook of a configuration; undefined leaves it as it is. */
+/** The values that every webhook of a configuration should have; undefined leaves a value as it is. */
 export type Wanted = {
-  /** PEM bundle of the authorities that callers are to trust. */
+  /** PEM bundle of the authorities that callers should trust. */
   readonly ca?: string | undefined;
-  /** Where callers send reviews. */
+  /** The path to which callers send reviews. */
   readonly path?: string | undefined;
 };
 
 /**
- * The patch that gives every webhook of a MutatingWebhookConfiguration what is wanted; empty where all have it. A bundle that
- * holds all of the wanted one and more stays; host and port of a URL stay. It fails on another configuration of the same
- * name, and where the webhooks were put into another order.
+ * Returns the patch that gives every webhook of a MutatingWebhookConfiguration the wanted values; empty if all have them. A bundle
+ * that contains the wanted one and more is not changed, nor are the host and port of a URL. The patch fails on another
+ * configuration of the same name, and if the order of the webhooks has changed.
  */
 export function configurationPatch(configuration: JsonObject, wanted: Wanted): Operation[] {
   const operations = webhooksOf(configuration).flatMap(({ webhook, index }): Operation[] => {
@@ -50,7 +50,7 @@ function pathChange(client: JsonObject, at: string, path: string | undefined): O
   return isObject(client.service) ? [{ op: 'add', path: `${at}/service/path`, value: path }] : [];
 }
 
-/** The paths by which the webhooks of a configuration are called; `/` where one names none. */
+/** Returns the paths that the API server calls for the webhooks of a configuration; `/` for one that names no path. */
 export function calledPaths(configuration: JsonObject | undefined): string[] {
   const clients = configuration === undefined ? [] : webhooksOf(configuration).map(({ webhook }) => webhook);
   return [...new Set(clients.map((webhook) => pathOf(objectAt(webhook, 'clientConfig'))))];
@@ -62,25 +62,25 @@ function pathOf(client: JsonObject): string {
   return stringAt(objectAt(client, 'service'), 'path') || '/';
 }
 
-/** Whether cert-manager was asked to fill in the bundles of a configuration. */
+/** Whether cert-manager is asked to fill in the bundles of a configuration. */
 export function isInjected(configuration: JsonObject): boolean {
   const annotations = stringsAt(objectAt(configuration, 'metadata'), 'annotations');
   return Object.keys(annotations).some((name) => name.startsWith(INJECTOR));
 }
 
-/** Whether every webhook's bundle holds an authority (PEM); also where there is no configuration, as nobody calls then. */
+/** Whether every webhook's bundle contains an authority (PEM). True without a configuration, because then nobody calls. */
 export function trusts(configuration: JsonObject | undefined, authority: string): boolean {
   return configuration === undefined || configurationPatch(configuration, { ca: authority }).length === 0;
 }
 
-/** Whether any webhook of a configuration has the bundle of an authority, whichever it is. */
+/** Whether any webhook of a configuration has a bundle with an authority. */
 export function trustsAny(configuration: JsonObject | undefined): boolean {
   return configuration !== undefined && webhooksOf(configuration).some(({ webhook }) => carried(webhook).size > 0);
 }
 
 /**
- * The names by which the API server calls us, as a MutatingWebhookConfiguration says (by default our Service's in our
- * own namespace), and those of this machine.
+ * Returns the names by which the API server calls the webhook, from a MutatingWebhookConfiguration (default: those of archaware's
+ * Service in its own namespace), and the names of this machine.
  */
 export function servingNames(configuration: JsonObject | undefined, namespace: string): ServingNames {
   const called =
@@ -88,7 +88,7 @@ export function servingNames(configuration: JsonObject | undefined, namespace: s
   const hosts = called.length > 0 ? called : serviceHosts(WEBHOOK_SERVICE, namespace);
   const names = [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])];
   return {
-    // What a certificate cannot hold would be missed in it for ever.
+    // A name that is not valid in a certificate would be reported as missing forever.
     dns: names.filter((name) => isIP(name) === 0 && DNS_NAME.test(name)),
     ips: names.filter((name) => isIP(name) !== 0),
   };
@@ -117,7 +117,7 @@ function isWithin(wanted: readonly string[], carried: ReadonlySet<string>): bool
   return wanted.every((fingerprint) => carried.has(fingerprint));
 }
 
-/** The certificates in a webhook's bundle; none where it has no bundle that can be read. */
+/** Returns the fingerprints of the certificates in a webhook's bundle; empty if the bundle is absent or invalid. */
 function carried(webhook: JsonObject): ReadonlySet<string> {
   const bundle = stringAt(objectAt(webhook, 'clientConfig'), 'caBundle') ?? '';
   try {

@@ -1,17 +1,17 @@
 import type { Socket } from 'node:net';
 
-/** How many connections there may be. */
+/** The limits for the number of connections. */
 export type ConnectionLimits = {
   readonly all: number;
-  /** How many of them on which no request has come to the right path yet. */
+  /** Connections on which no request to the secret path has come yet. */
   readonly unproven: number;
 };
 
-/** The connections of a server, from their first byte on. */
+/** The open connections of a server. */
 export type Connections = {
-  /** Takes a connection in, and closes others where there are too many. */
+  /** Adds a connection, and closes one if there are too many. */
   add(socket: Socket): void;
-  /** A request on it came to the right path, which nobody but the API server knows. */
+  /** Marks a connection as proven: a request came to the secret path, which only the API server knows. */
   prove(address: string, port: number): void;
 };
 
@@ -23,24 +23,24 @@ type Connection = {
   isProven: boolean;
 };
 
-/** The API server opens a connection when it has something to ask, and waits two seconds for the answer. */
+/** The API server opens a connection when it has a review, and waits two seconds for the answer. */
 const ASKED_BY_MS = 3_000;
 
 /**
- * Bounds the connections. Where there are too many, one of a client that has not proven to know the path is closed: one that should
- * have asked by now, the oldest first, else the oldest of the address that has the most of them. So many addresses with a few idle
- * ones do not close those of the API server, and a client that opens many closes its own. One that is proven is never closed.
- * `now`: monotonic, in milliseconds.
+ * Limits the number of connections. If there are too many, one that is not proven is closed: the oldest one that should have sent
+ * a request by now, else the oldest one of the address with the most connections. So clients with a few idle connections each
+ * cannot push out the API server, and a client with many connections closes its own. A proven connection is never closed. `now`:
+ * monotonic, in milliseconds.
  */
 export function createConnections({ all, unproven }: ConnectionLimits, now: () => number): Connections {
-  /** The oldest first, by the address and port of the client. */
+  /** All connections by address and port of the client, oldest first. */
   const open = new Map<string, Connection>();
-  /** The unproven ones by address, the oldest first. */
+  /** The unproven connections by address, oldest first. */
   const waiting = new Map<string, Set<Connection>>();
-  /** All of them, the oldest first. */
+  /** The unproven connections of all addresses, oldest first. */
   const unasked = new Set<Connection>();
 
-  function settle(connection: Connection): void {
+  function unlist(connection: Connection): void {
     const same = waiting.get(connection.address);
     if (!same?.delete(connection)) return;
     unasked.delete(connection);
@@ -48,13 +48,13 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
   }
   function close(connection: Connection): void {
     if (open.get(connection.key) === connection) open.delete(connection.key);
-    settle(connection);
+    unlist(connection);
     connection.socket.destroy();
   }
   function closeOne(): void {
     const [first] = unasked;
     const isLate = first !== undefined && now() - first.since > ASKED_BY_MS;
-    // The new one itself where there is no other.
+    // If there is no other unproven connection, the new one is closed.
     const chosen = isLate ? first : oldestOfMost();
     if (chosen !== undefined) close(chosen);
   }
@@ -79,7 +79,7 @@ export function createConnections({ all, unproven }: ConnectionLimits, now: () =
       const connection = open.get(keyOf(address, port));
       if (connection === undefined || connection.isProven) return;
       connection.isProven = true;
-      settle(connection);
+      unlist(connection);
     },
   };
 }

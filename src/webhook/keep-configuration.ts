@@ -14,51 +14,50 @@ export type KeepConfigurationOptions = {
   readonly client: ApiClient;
   readonly source: Pick<CertificateSource, 'current' | 'onChange'>;
   readonly paths: Paths;
-  /** Whether other replicas may still serve another path. */
+  /** Says whether other replicas may still serve another path. */
   readonly replicas: () => Replicas;
   /** Whether the lease is fresh at this moment: only the leader writes. */
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
   readonly onProblem: OnProblem;
-  /** What is wrong with the path. */
+  /** Called with a problem of the path. */
   readonly onPathProblem: OnProblem;
-  /** The configuration was looked at, or could not be read. */
+  /** Called after each check, also after a failed one. */
   readonly onLooked: () => void;
   readonly signal: AbortSignal;
 };
 
 const PATH = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
 const LOOK_MS = 5000;
-/** Failures in a row before they are a problem. */
+/** How many checks in a row must fail before a problem is reported. */
 const PATIENCE = 3;
-/** Looks in a row at bundles that cert-manager was to fill in, before it is a problem that it did not. */
+/** How many checks in a row must find a bundle that cert-manager did not fill in before a problem is reported. */
 const PATIENCE_WITH_OTHERS = 12;
-/** Looks in a row of a leader that may not write its path yet, before it is a problem: five minutes. */
+/** How many checks in a row a leader may be unable to write its path before a problem is reported: five minutes. */
 const PATIENCE_WITH_ROLLOUTS = 60;
-/** Looks in a row that found no secret path, before it is a problem: an old leader of an earlier version makes none. */
+/** How many checks in a row must find no secret path before a problem is reported: a leader of an earlier version creates none. */
 const PATIENCE_FOR_PATH = 12;
 
-/** Reads the configuration by which the API server calls us; undefined where there is none. */
+/** Reads the MutatingWebhookConfiguration of the webhook; undefined if there is none. */
 export async function readConfiguration(client: ApiClient, signal?: AbortSignal): Promise<JsonObject | undefined> {
   return find(client, PATH, signal);
 }
 
 /**
- * Follows the configuration by which the API server calls, for as long as the signal lasts. Whenever this replica leads, it sees to
- * it that the API server trusts what is served with, and calls the path that is to be used: both go into the
- * configuration in one patch, so that no other path is called once the certificate is trusted. Where cert-manager was asked to fill
- * in the bundle, or the source knows no bundle, the bundle is left alone.
+ * Checks the webhook's configuration every few seconds until the signal aborts. If this replica leads, it writes the bundle of the
+ * serving certificate and the secret path into the configuration. Both go into one patch, so that no other path is called once the
+ * certificate is trusted. The bundle is left alone if cert-manager is asked to fill it in, or if the source has none.
  */
 export async function keepConfiguration(options: KeepConfigurationOptions): Promise<void> {
   const { client, source, paths, mayWrite, clock, onProblem, onPathProblem, signal } = options;
-  const tell = createProblemReporter(onProblem);
-  const tellOfPath = createProblemReporter(onPathProblem);
+  const report = createProblemReporter(onProblem);
+  const reportPath = createProblemReporter(onPathProblem);
   const now = clock.monotonic;
   let known: { readonly path: string | undefined; readonly since: number } = { path: undefined, since: now() };
-  let settled: string | undefined;
+  let seenPath: string | undefined;
   let leadsSince: number | undefined;
 
-  /** Tells what is wrong, if anything. Throws where it cannot read or write. */
+  /** Checks once and reports problems. Throws if it cannot read or write. */
   async function look(): Promise<void> {
     const configuration = await readConfiguration(client, signal);
     paths.saw(configuration);
@@ -66,55 +65,55 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     if (path !== known.path) known = { path, since: now() };
     leadsSince = mayWrite() ? (leadsSince ?? now()) : undefined;
     if (path === undefined) {
-      tellOfPath(
+      reportPath(
         'there is no secret path, so that every client that reaches the port can ask for reviews: the leader keeps one in the Secret of self-made certificates; with others set webhook.path',
         PATIENCE_FOR_PATH,
       );
     }
-    if (leadsSince === undefined) return tell(undefined);
+    if (leadsSince === undefined) return report(undefined);
     if (configuration === undefined) {
-      return tell(
+      return report(
         `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so nobody calls the webhook: apply the manifest that has it`,
       );
     }
-    await keep(configuration, path);
+    await update(configuration, path);
   }
 
-  async function keep(configuration: JsonObject, path: string | undefined): Promise<void> {
+  async function update(configuration: JsonObject, path: string | undefined): Promise<void> {
     const ca = source.current()?.ca;
     const isInjectable = ca !== undefined && isInjected(configuration);
     const lacksCa = configurationPatch(configuration, { ca }).length > 0;
     const lacksPath = configurationPatch(configuration, { path }).length > 0;
-    if (path !== undefined && !lacksPath) settled = path;
+    if (path !== undefined && !lacksPath) seenPath = path;
     const isCalled = ca === undefined || trustsAny(configuration);
     const times = { knownForMs: now() - known.since, leadingForMs: now() - (leadsSince ?? now()) };
-    const may = maySwitch({ isCalled, wasSettled: settled === path, ...times, replicas: options.replicas() });
+    const may = maySwitch({ isCalled, wasSeen: seenPath === path, ...times, replicas: options.replicas() });
     const wanted = { ca: isInjectable ? undefined : ca, path: may ? path : undefined };
     const patch = configurationPatch(configuration, wanted);
     if (patch.length > 0 && mayWrite()) await write(configuration, patch, wanted);
-    if (path !== undefined && (may || !lacksPath)) tellOfPath(undefined);
+    if (path !== undefined && (may || !lacksPath)) reportPath(undefined);
     else if (path !== undefined) {
-      tellOfPath(
+      reportPath(
         `${WEBHOOK_CONFIGURATION} still names another path: replicas of another version may be left in a rollout that does not end`,
         PATIENCE_WITH_ROLLOUTS,
       );
     }
     if (lacksCa && isInjectable) {
-      return tell(
+      return report(
         `cert-manager was asked to fill in the caBundle of ${WEBHOOK_CONFIGURATION}, and what is there does not vouch for the webhook's certificate`,
         PATIENCE_WITH_OTHERS,
       );
     }
-    tell(undefined);
+    report(undefined);
   }
 
   async function write(configuration: JsonObject, patch: readonly Operation[], { ca, path }: Wanted): Promise<void> {
     try {
       await send(patch);
     } catch (error) {
-      // The next look reads it again.
+      // The next check reads the configuration again.
       if (isConflict(error) || isGone(error)) return;
-      // A policy of an earlier version lets the bundle through, and no path.
+      // An admission policy of an earlier version allows the bundle but not the path.
       const rest = configurationPatch(configuration, { ca });
       if (path === undefined || rest.length === 0 || !isRefusal(error)) throw error;
       await send(rest);
@@ -131,7 +130,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     });
 
   let wake = new AbortController();
-  // Nobody can call us before it is trusted.
+  // The API server cannot call before it trusts a new certificate, so the next check follows at once.
   source.onChange(() => wake.abort());
   while (!signal.aborted) {
     wake = new AbortController();
@@ -140,7 +139,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     } catch (error) {
       if (signal.aborted) return;
       const reason = messageOf(error);
-      tell(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
+      report(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
     }
     options.onLooked();
     await clock.delay(LOOK_MS, AbortSignal.any([signal, wake.signal]));

@@ -4,30 +4,30 @@ import { calledPaths } from './configuration.ts';
 
 /** The paths at which a replica answers. */
 export type Paths = {
-  /** The one that callers are to use: of the configuration key, else of the Secret; undefined where neither is there. */
+  /** Returns the path that callers should use: from the configuration key, else from the Secret; undefined if there is neither. */
   wanted(): string | undefined;
-  /** Notes by which paths the API server calls; undefined: there is no configuration. */
+  /** Records the paths that the API server calls; undefined: there is no configuration. */
   saw(configuration: JsonObject | undefined): void;
-  /** Whether a request to this path is answered. Takes the same time for every wrong path of a length. */
+  /** Whether a request to this path is answered. Takes the same time for every wrong path of the same length. */
   isServed(path: string): boolean;
 };
 
-/** How long a path is answered that callers used before: API servers learn of a change one after the other. */
+/** How long a former path is still answered: API servers notice a change one after the other. */
 const FORMER_MS = 30_000;
-/** What a configuration calls that names no path, as a manifest that has just been applied does. */
+/** The path that is called if a configuration names none, as right after the manifest was applied. */
 const UNNAMED = '/';
 
-/** `now`: monotonic, in milliseconds. */
+/** Creates the paths of a replica. `now`: monotonic, in milliseconds. */
 export function createPaths(wanted: () => string | undefined, now: () => number): Paths {
-  /** Until when each path is answered that callers use, or used. */
+  /** The present and former paths of callers, and until when each is answered. */
   const called = new Map<string, number>();
   let current: readonly string[] | undefined;
 
   function served(): string[] {
     const own = wanted();
     const live = [...called].flatMap(([path, until]) => (now() <= until ? path : []));
-    const isSettled = own !== undefined && (current === undefined || current.every((path) => path === own));
-    return [...(own === undefined ? [] : [own]), ...(isSettled ? [] : [UNNAMED]), ...live];
+    const isOnlyPath = own !== undefined && (current === undefined || current.every((path) => path === own));
+    return [...(own === undefined ? [] : [own]), ...(isOnlyPath ? [] : [UNNAMED]), ...live];
   }
   return {
     wanted,
@@ -46,32 +46,32 @@ function isSame(one: string, other: string): boolean {
   return first !== undefined && second !== undefined && timingSafeEqual(first, second);
 }
 
-/** Whether the replicas in the cluster are of one template, as they are between two rollouts. */
+/** Whether all replicas in the cluster have the same pod template (`alike`), or a rollout is under way (`mixed`). */
 export type Replicas = 'alike' | 'mixed' | 'unknown';
 
-/** What decides whether the live configuration may name another path. Times in milliseconds. */
+/** The facts that decide whether the leader may write another path into the live configuration. Times in milliseconds. */
 export type Switching = {
-  /** Whether any caller trusts an authority: without one nobody calls. */
+  /** Whether any webhook has a bundle. Without one the API server cannot call. */
   readonly isCalled: boolean;
-  /** Whether this process saw the wanted path in the live configuration before: then somebody else has changed it. */
-  readonly wasSettled: boolean;
+  /** Whether this process saw the wanted path in the live configuration before. If so, somebody else has changed it. */
+  readonly wasSeen: boolean;
   /** For how long the wanted path has been known to this process. */
   readonly knownForMs: number;
   readonly leadingForMs: number;
   readonly replicas: Replicas;
 };
 
-/** Three looks of a replica at the Secret: by then all know the path in it. */
+/** The time of three checks of the Secret: after it, every replica knows the path. */
 const KNOWN_MS = 30_000;
-/** How long a leader waits that cannot see whether a rollout is under way. */
+/** How long a leader waits if it cannot see whether a rollout is under way. */
 const UNSEEN_MS = 60_000;
 
 /**
- * Whether the leader may write the wanted path into the live configuration: no replica that would answer it with 404 may be left,
- * as the review would be lost. One of an earlier version serves its own path alone, until its rollout is over.
+ * Whether the leader may write the wanted path into the live configuration. Every replica must answer that path: a 404 would lose
+ * the review. A replica of an earlier version serves only its own path, and exists until the rollout is over.
  */
-export function maySwitch({ isCalled, wasSettled, knownForMs, leadingForMs, replicas }: Switching): boolean {
-  if (!isCalled || wasSettled) return true;
+export function maySwitch({ isCalled, wasSeen, knownForMs, leadingForMs, replicas }: Switching): boolean {
+  if (!isCalled || wasSeen) return true;
   if (knownForMs < KNOWN_MS || replicas === 'mixed') return false;
   return replicas === 'alike' || leadingForMs >= UNSEEN_MS;
 }

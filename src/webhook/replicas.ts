@@ -2,13 +2,13 @@ import { APP_LABEL, DEPLOYMENT } from '../names.ts';
 import type { Pod } from '../placement/objects/pod.ts';
 import type { Replicas } from './paths.ts';
 
-/** What a Deployment's ReplicaSets tell their pods apart by: pods of one template have the same. */
+/** The label of a Deployment's pods that is the same for all pods of one template. */
 const TEMPLATE_HASH = 'pod-template-hash';
 
 /**
- * Whether all replicas in a namespace are of the template of one of them, `own`. A pod that ends counts until it is gone, as it
- * answers until then. `unknown` where `own` is not among the pods: a process outside the cluster, or one on the node's network,
- * whose host name is not its pod's.
+ * Compares the templates of all replicas in a namespace with that of the pod `own`. A terminating pod counts until it is gone,
+ * because it answers until then. `unknown` if `own` is not among the pods: the process runs outside the cluster, or on the node's
+ * network, where the host name is not the pod's.
  */
 export function replicasAlike(
   pods: Iterable<Pick<Pod, 'namespace' | 'name' | 'labels' | 'phase'>>,

@@ -12,23 +12,23 @@ import type { Settings } from '../placement/settings.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type ReviewerOptions = {
-  /** As of now: they may be exchanged at any time. */
+  /** Returns the present settings; a reload may replace them at any time. */
   readonly settings: () => Settings;
   readonly namespaceOf: (name: string) => Namespace | undefined;
   readonly clusterArchitectures: () => readonly string[];
-  /** Taints of ours that nodes carry, as `key:effect`. */
+  /** Returns the taints that nodes have, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
   readonly namesOf: (image: string) => readonly string[];
-  /** From memory. What is not there is looked up for later reviews; `mayStart` is called before, and may prevent that. */
+  /** Answers from memory. An unknown image is looked up for later reviews; `mayStart` is called before and may prevent it. */
   readonly answerOf: (
     image: PodImage,
     namespace: string,
     pullSecrets: readonly string[],
     mayStart: () => boolean,
   ) => ImageAnswer;
-  /** Whether a review may start one more lookup on behalf of a namespace, which is counted then. */
+  /** Whether a review may start one more lookup for a namespace. A `true` is counted against the namespace's allowance. */
   readonly mayLookUp: (namespace: string) => boolean;
-  /** Whether a live leader is there that releases what is gated. */
+  /** Whether a live leader is there that releases gated pods. */
   readonly mayGate: () => boolean;
   readonly ownNamespace: string;
   readonly seal: Seal;
@@ -36,14 +36,16 @@ export type ReviewerOptions = {
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
-/** So many lookups one review starts at most: the API server may still refuse the object, and else its loop asks for the rest. */
+/**
+ * How many lookups one review starts at most. The API server may still reject the object; if not, the controller starts the others.
+ */
 const MOST_ASKED = 64;
-/** The longest message of a refusal that is worth sending, in bytes. */
+/** The longest message of a rejection, in bytes. */
 const MESSAGE_BYTES = 4096;
 
 /**
- * Creates what answers an AdmissionReview of `admission.k8s.io/v1`, from memory alone. It throws a RequestError for anything
- * else; a kind or an operation that we have no part in is allowed as it is.
+ * Creates the function that answers an AdmissionReview of `admission.k8s.io/v1`, from memory only. It throws a RequestError for
+ * anything else. Objects of other kinds and other operations are allowed unchanged.
  */
 export function createReviewer(options: ReviewerOptions): (body: unknown) => Reviewed {
   return (body) => {
@@ -128,7 +130,7 @@ function commonOf(request: JsonObject, options: ReviewerOptions) {
   const mayStart = () => left-- > 0 && options.mayLookUp(name);
   return {
     settings: options.settings(),
-    // One that was made a moment ago may not have reached us; it is decided on as one without labels.
+    // The watch may not show a new namespace yet. It is then treated as a namespace without labels.
     namespace: options.namespaceOf(name) ?? { name, labels: {}, preferred: undefined },
     clusterArchitectures: options.clusterArchitectures(),
     namesOf: options.namesOf,

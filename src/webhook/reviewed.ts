@@ -1,15 +1,15 @@
 import type { JsonObject } from '../kit/json.ts';
 
-/** What became of a review, and the AdmissionReview that says so. */
+/** The outcome of a review, and the AdmissionReview to send. */
 export type Reviewed = {
   readonly outcome: 'patched' | 'gated' | 'unchanged' | 'rejected' | 'error';
   readonly response: JsonObject;
 };
 
-/** A request that cannot be answered by an AdmissionReview; the message says what is wrong with it. */
+/** A request that cannot be answered with an AdmissionReview. The message says why. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
-  /** Of the HTTP answer, from 400 on. */
+  /** The HTTP status of the answer, from 400 on. */
   readonly status: number;
 
   constructor(status: number, message: string) {

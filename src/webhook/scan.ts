@@ -1,24 +1,24 @@
 import { RequestError } from './reviewed.ts';
 
-/** How much structure a body may have. */
+/** The limits for the structure of a JSON body. */
 export type Structure = {
-  /** `{`, `[` and `,` outside of texts: each may become a value in memory, many times larger than its byte. */
+  /** The number of `{`, `[` and `,` outside strings. Each may become a value in memory that is many times larger than one byte. */
   readonly tokens: number;
   readonly depth: number;
 };
 
-/** Looks at the bytes of a JSON text as they come. Throws a RequestError for what is not worth parsing. */
+/** Reads the bytes of a JSON text as they arrive. Throws a RequestError as soon as the text exceeds the limits. */
 export type Scanner = (chunk: Uint8Array) => void;
 
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** One for each body. It does not tell whether the text is JSON, only what parsing it could cost at most. */
+/** Creates the scanner for one body. It does not check whether the text is JSON; it only limits the cost of parsing it. */
 export function createScanner({ tokens, depth }: Structure): Scanner {
   let [isFirst, isText, isEscaped] = [true, false, false];
   let [seen, deep] = [0, 0];
 
-  /** Gives where the text ends in which `from` is, or the length. */
+  /** Returns the index of the quote that ends the string around `from`, or the length of the chunk. */
   function endOfText(chunk: Uint8Array, from: number): number {
     for (let index = from; index < chunk.length; index += 1) {
       const byte = chunk[index];

@@ -2,13 +2,13 @@ import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Seal } from '../placement/admission/record.ts';
 import type { ServingCertificate } from './certificates/source.ts';
 
-/** Apart from what else a key is used for. */
+/** Separates this use of the key from other uses. */
 const PURPOSE = 'archaware.dev/managed';
 
 /**
- * Signs records of pods (HMAC-SHA256). All replicas serve with the same private key, and so all have a key: that of the Secret, or
- * one that follows from the private key where certificates come from a directory, or from a Secret of an earlier version. Without a
- * certificate nothing is believed.
+ * Creates the seal that signs records on pods (HMAC-SHA256). All replicas have the same key: the signing key of the Secret, or, if
+ * certificates come from a directory or from the Secret of an earlier version, a key derived from the private key that they serve
+ * with. Without a certificate no record is believed.
  */
 export function createSeal(current: () => Pick<ServingCertificate, 'key' | 'shared'> | undefined): Seal {
   return {
@@ -20,7 +20,7 @@ export function createSeal(current: () => Pick<ServingCertificate, 'key' | 'shar
   };
 }
 
-/** The first one signs. The other one may be that of a replica that has not yet read the Secret again. */
+/** Returns the keys. The first one signs. The other one may be used by a replica that has not read the Secret again yet. */
 function keysOf(certificate: Pick<ServingCertificate, 'key' | 'shared'> | undefined): Buffer[] {
   if (certificate === undefined) return [];
   const derived = Buffer.from(hkdfSync('sha256', certificate.key.trim(), '', PURPOSE, 32));

@@ -14,18 +14,18 @@ export type AdmissionOptions = {
   readonly address: string;
   readonly certificate: {
     current(): Pick<ServingCertificate, 'cert' | 'key'> | undefined;
-    /** Calls the listener whenever there is another one. */
+    /** Calls the listener whenever there is another certificate. */
     onChange(listener: () => void): void;
   };
-  /** Whether reviews are answered at a path. */
+  /** Whether the server answers reviews at a path. */
   readonly isServed: (path: string) => boolean;
-  /** May throw a RequestError for what is no AdmissionReview. */
+  /** Answers a review. May throw a RequestError for a body that is not an AdmissionReview. */
   readonly review: (body: JsonObject) => Reviewed;
-  /** Each request that ended; seconds from its head until its answer was handed over. */
+  /** Called for each request that ended, with the seconds from its head to its answer. */
   readonly onReviewed: (outcome: Reviewed['outcome'], seconds: number) => void;
-  /** What should never happen: a review that threw (its object was let pass as it is), a certificate that cannot be used. */
+  /** Called with errors that should never happen: of a review (its object was allowed unchanged), or of an unusable certificate. */
   readonly onError: (error: unknown) => void;
-  /** From when it aborts on, each answer ends its connection: the next request then goes to where the callers look next. */
+  /** Once this signal aborts, each answer ends its connection, so that the next request goes to another replica. */
   readonly leaving?: AbortSignal;
   readonly limits?: Partial<AdmissionLimits>;
 };
@@ -34,51 +34,51 @@ export type AdmissionOptions = {
 export type AdmissionLimits = {
   readonly bodySize: number;
   readonly bodySizes: number;
-  /** From this size on bodies are parsed one at a time. */
+  /** Bodies from this size on are parsed one at a time. */
   readonly largeBody: number;
-  /** Values in a body, and how deep they are nested. */
+  /** The number of values in a body, and how deep they may be nested. */
   readonly bodyTokens: number;
   readonly bodyDepth: number;
   readonly connections: ConnectionLimits;
-  /** For a handshake, for the head of a request, for its body. */
+  /** The time for a handshake, for the head of a request, and for its body. */
   readonly time: number;
-  /** A connection without a request is kept so long. */
+  /** How long a connection without a request stays open. */
   readonly idle: number;
-  /** For requests under way when the signal aborts. */
+  /** The time for requests that are under way when the signal aborts. */
   readonly farewell: number;
 };
 
 const LIMITS: AdmissionLimits = {
-  // An object and the one before it, up to 3 MiB each as the API server takes them, and what is said about them.
+  // The object and its previous version, up to 3 MiB each (the API server's limit), and the fields around them.
   bodySize: 7 * 1024 * 1024,
   // Reading, parsing and reviewing a body takes several times its size.
   bodySizes: 16 * 1024 * 1024,
   largeBody: 256 * 1024,
-  // An object of the largest size that etcd takes has some 100,000. Each may take 200 bytes of memory.
+  // An object of the largest size that etcd stores has about 100,000 values. Each may take 200 bytes of memory.
   bodyTokens: 200_000,
   // The managed fields of a pod have 17 levels.
   bodyDepth: 64,
   connections: { all: 512, unproven: 128 },
   time: 10_000,
-  // Longer than the 90 s of Go's client, which then never writes to a connection that we are closing.
+  // Longer than the 90 s of Go's client, so that the client never writes to a connection that the server is closing.
   idle: 120_000,
   farewell: 3_000,
 };
-/** What is read, and thrown away, of a body that is refused by its head, so that the client sees the answer. */
+/** How much of a refused request's body is read and dropped, so that the client sees the answer. */
 const REST = { bytes: 64 * 1024, ms: 1_000 };
 const MEDIA_TYPE = /^application\/json\s*(?:;|$)/i;
 
-/** A server that listens. */
+/** A listening server. */
 export type AdmissionServer = {
   readonly port: number;
-  /** Resolves when it has stopped listening and the last connection is closed. */
+  /** Resolves when the server has stopped listening and the last connection is closed. */
   readonly closed: Promise<void>;
 };
 
 /**
- * Serves reviews over HTTPS until the signal aborts. Throws when it cannot listen. It listens at once, so that a port that is taken is known at the start: until there is a certificate, handshakes fail by an alert,
- * which the API server takes as it takes a refused connection. Another certificate serves new connections; those that are
- * open stay.
+ * Serves reviews over HTTPS until the signal aborts. Throws if it cannot listen. It listens at once, so that a port in use is
+ * reported at the start. Until there is a certificate, handshakes fail with a TLS alert, which the API server treats like a
+ * refused connection. A new certificate is used for new connections; open ones stay.
  */
 export async function serveAdmission(options: AdmissionOptions, signal: AbortSignal): Promise<AdmissionServer> {
   const limits = { ...LIMITS, ...options.limits };
@@ -92,13 +92,13 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
     time: limits.time,
   });
   const connections = createConnections(limits.connections, () => performance.now());
-  /** Whose requests are counted where they are answered. */
+  /** Sockets with a request under way, which is counted when it is answered. */
   const answering = new WeakSet<Duplex>();
   const server = createServer({
     minVersion: 'TLSv1.2',
     handshakeTimeout: limits.time,
     headersTimeout: limits.time,
-    // Bodies have a limit of their own, which is answered.
+    // The body reader has its own time limit, and answers when it is exceeded.
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(1000, limits.time),
     keepAliveTimeout: limits.idle,
@@ -115,7 +115,7 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
     options.onReviewed(outcome, (performance.now() - started) / 1000);
   };
   server.on('request', serve);
-  // Here the client waits with its body until it is asked for it.
+  // With `Expect: 100-continue` the client sends its body only when asked for it.
   server.on('checkContinue', serve);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (refuseBrokenHead(error, socket) && !answering.has(socket)) options.onReviewed('error', 0);
@@ -127,9 +127,9 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
 
 type Answering = AdmissionOptions & {
   readonly readBody: BodyReader;
-  /** Whether this replica is about to end. */
+  /** Whether this replica is shutting down. */
   readonly leaves: () => boolean;
-  /** The client knows the path. */
+  /** Marks the connection as proven: the client knows the path. */
   readonly prove: () => void;
   readonly time: number;
 };
@@ -143,7 +143,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
     response.writeHead(status, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
-      // What remains of a body is not a request; and an end is not put off by new ones.
+      // The rest of an unread body must not be parsed as a request, and new requests must not delay a shutdown.
       ...(request.complete && !leaves() ? {} : { connection: 'close' }),
       ...headers,
     });
@@ -179,7 +179,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
   }
 }
 
-/** Ends an answer when the body that it refuses has been sent, or so much of it: a client that is still writing would not see it. */
+/** Ends an answer only when the client has sent the refused body, or a part of it: a client that is still writing does not read. */
 function endAfterBody(request: IncomingMessage, response: ServerResponse, rest: { bytes: number; ms: number }): void {
   let left = rest.bytes;
   const timer = setTimeout(() => request.destroy(), rest.ms);
@@ -193,7 +193,7 @@ function endAfterBody(request: IncomingMessage, response: ServerResponse, rest: 
   });
 }
 
-/** @throws RequestError for what is not a POST of JSON to the right path */
+/** @throws RequestError unless the request is a POST of JSON to the right path */
 function checkHead({ url = '', method, headers }: IncomingMessage, isServed: (path: string) => boolean): void {
   // The API server adds `?timeout=2s`.
   if (!isServed(url.split('?')[0] ?? '')) throw new RequestError(404, 'not found');
@@ -203,21 +203,24 @@ function checkHead({ url = '', method, headers }: IncomingMessage, isServed: (pa
   }
 }
 
-/** Lets the object of a review pass as it is; undefined where nobody can be told so. */
+/** Returns the answer that allows the object unchanged; undefined if the body has no uid to answer to. */
 function passReview(body: JsonObject): JsonObject | undefined {
   const uid = stringAt(objectAt(body, 'request'), 'uid');
   const apiVersion = stringAt(body, 'apiVersion');
   return uid === undefined ? undefined : { apiVersion, kind: 'AdmissionReview', response: { uid, allowed: true } };
 }
 
-/** Answers what is no HTTP, or not in time, and gives whether it did. Of what failed before there was HTTP nothing is left to answer. */
+/**
+ * Answers a request that is not HTTP or did not arrive in time. Returns whether it answered; earlier failures (TLS) cannot be
+ * answered.
+ */
 function refuseBrokenHead({ code = '' }: NodeJS.ErrnoException, socket: Duplex): boolean {
   const isTimeout = code === 'ERR_HTTP_REQUEST_TIMEOUT';
   if (!socket.writable || !(isTimeout || code.startsWith('HPE_'))) {
     socket.destroy();
     return false;
   }
-  // Clients open connections ahead: one that has not begun to ask is idle.
+  // Clients open connections in advance. One without a byte of a request is idle, which is not an error.
   if (isTimeout && socket instanceof TLSSocket && socket.bytesRead === 0) return false;
   const [status, message] = isTimeout
     ? ['408 Request Timeout', 'no whole request in time']
@@ -230,13 +233,13 @@ function refuseBrokenHead({ code = '' }: NodeJS.ErrnoException, socket: Duplex):
   return true;
 }
 
-/** Keeps the server's certificate as it should be; one that cannot be used leaves the one before. */
+/** Gives the server each new certificate. If one cannot be used, the one before stays. */
 function serveCertificate(server: Server, { certificate, onError }: AdmissionOptions): void {
   const exchange = () => {
     const current = certificate.current();
     if (current === undefined) return;
     try {
-      // Whatever is not named here is forgotten, the version too.
+      // This call replaces all TLS options, so the version must be repeated.
       server.setSecureContext({ cert: current.cert, key: current.key, minVersion: 'TLSv1.2' });
     } catch (error) {
       onError(error);
@@ -246,7 +249,7 @@ function serveCertificate(server: Server, { certificate, onError }: AdmissionOpt
   exchange();
 }
 
-/** Takes no new connection when the signal aborts, closes idle ones, and gives requests under way a while. */
+/** When the signal aborts: accepts no new connections, closes idle ones, and gives requests under way some time. */
 function endWith(signal: AbortSignal, server: Server, farewell: number): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

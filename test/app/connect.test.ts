@@ -5,7 +5,7 @@ import { systemClock as clock } from '../../src/kit/clock.ts';
 import { createLease } from '../../src/kube/lease.ts';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../support/cluster/embedded-cluster.ts';
 
-describe('a connected cluster', () => {
+describe('the connection to a cluster', () => {
   let cluster: EmbeddedCluster;
   let connection: Connection | undefined;
   let ended: Promise<unknown>;
@@ -46,7 +46,7 @@ describe('a connected cluster', () => {
     });
     expect(await lease.tryAcquire(AbortSignal.timeout(5_000))).to.deep.equal({ held: true });
     expect([...leaseClient.addresses()]).to.deep.equal([...client.addresses()]);
-    // They end with the clients.
+    // The requests end when the clients are closed.
     ended = Promise.all(hanging);
   });
 });

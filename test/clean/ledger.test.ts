@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { createLedger } from '../../src/clean/ledger.ts';
 import { leftRows, resultRows } from '../../src/clean/report.ts';
 
-describe('what clean reports', () => {
+describe('the ledger and the report of clean', () => {
   const pod = (name: string) => ({ kind: 'Pod', namespace: 'shop', name });
 
-  it('adds up: what was found is removed or left, each with a reason', () => {
+  it('add up: everything found is either removed or left with a reason', () => {
     const ledger = createLedger();
     ledger.found('nodes', [
       { kind: 'Node', name: 'a', labels: 2 },
@@ -34,7 +34,7 @@ describe('what clean reports', () => {
     ]);
   });
 
-  it('counts what came back as left, until it is removed again', () => {
+  it('count an object that came back as left, until it is removed again', () => {
     const ledger = createLedger();
     const node = { kind: 'Node', name: 'a' };
     ledger.found('nodes', [node]);
@@ -45,7 +45,7 @@ describe('what clean reports', () => {
     expect(ledger.count('nodes')).to.deep.equal({ removed: 1, remaining: 0 });
   });
 
-  it('shows people the first ones of many alike, and how many there are', () => {
+  it('show only the first of many similar objects, and how many there are', () => {
     const ledger = createLedger();
     for (let index = 0; index < 25; index++) ledger.left('pods', pod(`web-${index}`), 'a budget');
     ledger.left('pods', pod('bare'), 'nothing would bring it back');
@@ -54,7 +54,7 @@ describe('what clean reports', () => {
     expect(rows.at(-1)).to.deep.equal(['Pod', '-', 'and 5 more (--output json has all)', 'a budget']);
   });
 
-  it('names pods that keep their tolerations', () => {
+  it('count pods that keep their tolerations', () => {
     expect(resultRows(createLedger().outcome(''), 7)).to.deep.include(['pods with tolerations, kept', '0', '7']);
   });
 });

@@ -19,7 +19,7 @@ const POD: CarryingPod = {
 const budget = { details: { causes: [{ reason: 'DisruptionBudget' }] } };
 const busy = new ApiError(429, {}, 'create', 1_000);
 
-/** What became of an eviction, answered by these one after the other and then with a success, and how often it was sent. */
+/** Returns the result of an eviction and how often it was sent. The server answers with these errors in turn, then with a success. */
 async function evicted(...answers: ApiError[]): Promise<{ obstacle: RemovalObstacle | undefined; sent: number }> {
   let sent = 0;
   const nothing = async () => {
@@ -46,19 +46,19 @@ describe('a pod that clean evicts', () => {
     expect(await evicted()).to.deep.equal({ obstacle: undefined, sent: 1 });
   });
 
-  it('is gone where it is gone, or another has its name', async () => {
+  it('counts as removed if it is gone, or if another pod has its name', async () => {
     for (const status of [404, 409]) {
       expect(await evicted(new ApiError(status, {}, 'create'))).to.deep.equal({ obstacle: undefined, sent: 1 });
     }
   });
 
-  it('is asked for later where a budget keeps it', async () => {
+  it('is tried again later if a disruption budget blocks it', async () => {
     for (const error of [new ApiError(429, budget, 'create', 10_000), new ApiError(429, {}, 'create')]) {
       expect(await evicted(error)).to.deep.equal({ obstacle: { reason: BUDGET, final: false }, sent: 1 });
     }
   });
 
-  it('is asked for again where the server is busy, which is no budget', async () => {
+  it('is retried at once if the server is busy', async () => {
     expect(await evicted(busy, busy)).to.deep.equal({ obstacle: undefined, sent: 3 });
     const { obstacle, sent } = await evicted(...Array.from({ length: 9 }, () => busy));
     expect(sent).to.equal(5);
@@ -66,19 +66,19 @@ describe('a pod that clean evicts', () => {
     expect(obstacle?.reason).to.match(/^create: 429/);
   });
 
-  it('is left for good where it may not be evicted', async () => {
+  it('is left if the right to evict it is missing', async () => {
     expect(await evicted(new ApiError(403, {}, 'create'))).to.deep.equal({
       obstacle: { reason: 'these credentials may not evict it; run clean as an administrator', final: true },
       sent: 1,
     });
   });
 
-  it('is named with both budgets', async () => {
+  it('is reported with both budgets', async () => {
     const { obstacle } = await evicted(new ApiError(500, { message: 'more than one' }, 'create'));
     expect(obstacle?.reason).to.match(/two PodDisruptionBudgets.*more than one/);
   });
 
-  it('ends everything where the lease is lost', async () => {
+  it('ends the work if the lease is lost', async () => {
     const { signal } = new AbortController();
     const request = async () => ({});
     const stream = async () => {

@@ -11,7 +11,7 @@ const TERMS = ['affinity', 'nodeAffinity', 'requiredDuringSchedulingIgnoredDurin
 const gates = (pod: unknown) => objects(at(pod, 'spec', 'schedulingGates')).map(({ name }) => text(name));
 const required = (pod: unknown) => JSON.stringify(objects(at(pod, 'spec', ...TERMS)));
 
-describe('the webhook and the gates', () => {
+describe('run with the webhook', () => {
   let product: Product;
   let flags: string[];
   beforeEach(async () => {
@@ -41,7 +41,7 @@ describe('the webhook and the gates', () => {
   const pod = (name: string) => product.get(`${PODS}/${name}`);
   const patches = (name: string) => product.written().filter((write) => write === `PATCH ${PODS}/${name}`).length;
 
-  it('gates what is not known, and releases it with everything in one patch', async () => {
+  it('gates a pod with unknown images, and releases it with everything in one patch', async () => {
     const image = product.image('app', ['arm64']);
     const faster = product.registry.inject({ kind: 'delay', ms: 300 });
     await run();
@@ -70,7 +70,7 @@ describe('the webhook and the gates', () => {
     const called = flags;
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
     await run();
-    // The other replica is the one that is called.
+    // The API server calls the other replica.
     await product.run(called);
     await create('web', product.image('app', ['arm64']));
     expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
@@ -83,7 +83,7 @@ describe('the webhook and the gates', () => {
     const called = flags;
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
     const leader = await run(...lease);
-    // The other replica is the one that is called, and may never lead.
+    // The API server calls the other replica, which can never lead.
     const reviewer = await product.run([...called, ...lease]);
     const image = product.image('app', ['arm64']);
     let pods = 0;
@@ -99,7 +99,7 @@ describe('the webhook and the gates', () => {
     expect(await reviewer.metric('archaware_leader')).to.equal(0);
   });
 
-  it('releases after a restart, in the order in which pods wait', async () => {
+  it('releases pods after a restart, in the order in which they wait', async () => {
     const thaw = product.registry.inject({ kind: 'hang' });
     const lease = ['--leaderElection.leaseDuration', '2s'];
     const controller = await run(...lease);
@@ -116,7 +116,7 @@ describe('the webhook and the gates', () => {
     }
   });
 
-  it('releases an image that cannot be resolved after the limit, without a requirement', async () => {
+  it('releases a pod with an unresolvable image after the limit, without a requirement', async () => {
     product.image('app', ['amd64']);
     product.registry.inject({ kind: 'status', status: 500 });
     await run('--images.fallbackAfter', '1s');
@@ -131,7 +131,7 @@ describe('the webhook and the gates', () => {
     expect(tolerated(released.spec)).to.deep.equal(['amd64', 'arm64']);
   });
 
-  it('keeps the gate while the API server refuses the affinity, says so, and releases the pod with it once that is over', async () => {
+  it('keeps the gate while the API server refuses the affinity, with an Event, and releases the pod with affinity later', async () => {
     const image = product.image('app', ['arm64']);
     const thaw = product.registry.inject({ kind: 'hang' });
     const controller = await run('--registries.timeout', '1s');
@@ -162,7 +162,7 @@ describe('the webhook and the gates', () => {
     await controller.stop();
   });
 
-  it('lets a pod go that is to be left alone from now on', async () => {
+  it('releases a pod that is skipped from now on', async () => {
     const image = product.image('app', ['arm64']);
     product.registry.inject({ kind: 'hang' });
     await run();
@@ -189,7 +189,7 @@ describe('the webhook and the gates', () => {
     expect(product.written().filter((write) => write.includes('daemonsets'))).to.deep.equal([]);
   });
 
-  it('is taken away by clean before its gates, and nothing of it is left', async () => {
+  it('is undone by clean, first the webhook, then the gates', async () => {
     const image = product.image('app', ['arm64']);
     const controller = await run();
     await create('warm', image);
@@ -203,7 +203,7 @@ describe('the webhook and the gates', () => {
     const { code, stdout } = await product.command(['clean', '--yes', '--output', 'json', ...flags]);
     const result: unknown = JSON.parse(stdout);
     expect(at(result, 'removed')).to.deep.include({ gates: 1, configurations: 4 });
-    // A bare pod keeps what nobody can take from it.
+    // A bare pod keeps its affinity, which nobody can remove.
     expect([code, objects(at(result, 'left')).map(({ name }) => name)]).to.deep.equal([2, ['warm']]);
     expect((await product.cluster.request('GET', CONFIGURATION)).status).to.equal(404);
     expect((await product.cluster.request('GET', SECRET)).status).to.equal(404);

@@ -53,7 +53,7 @@ describe('clean', () => {
     expect(shown).to.not.contain('archaware.dev/');
   };
 
-  it('leaves nothing, and has nothing to do the second time', async () => {
+  it('removes everything, and has nothing to do the second time', async () => {
     await (await settle()).stop();
     const { code, removed, left } = await clean();
     expect([code, left]).to.deep.equal([0, []]);
@@ -64,7 +64,7 @@ describe('clean', () => {
     expect(product.written()).to.deep.equal([]);
   });
 
-  it('goes policies, nodes, DaemonSets, pods', async () => {
+  it("removes policies, nodes' taints, DaemonSets' tolerations and pods in this order", async () => {
     await (await settle()).stop();
     product.cluster.forgetRequests();
     await clean();
@@ -77,7 +77,7 @@ describe('clean', () => {
     ]);
   });
 
-  it('refuses beside a live leader, naming it, and touches nothing', async () => {
+  it('refuses while a leader lives, names it, and changes nothing', async () => {
     const controller = await settle();
     const { code, stderr } = await clean();
     expect(code).to.equal(1);
@@ -91,10 +91,10 @@ describe('clean', () => {
     expect(taintsOf(await product.get('/api/v1/nodes/amd64-1'))).to.deep.equal(['amd64']);
   });
 
-  it('takes over from a leader that was killed, once its lease is over', async () => {
+  it('takes over from a killed leader once its lease has expired', async () => {
     const controller = await settle();
     await controller.stop('SIGKILL');
-    // As if it had been killed long ago: the lease runs out a second after clean has seen it.
+    // The leader seems to have been killed long ago: its lease expires a second after clean has seen it.
     await product.patch(LEASE, { spec: { leaseDurationSeconds: 1 } });
     const { code, stderr } = await clean();
     expect(code).to.equal(0);
@@ -102,14 +102,14 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('keeps the pods where it is told to', async () => {
+  it('keeps the pods with --pods keep', async () => {
     await (await settle()).stop();
     const { code, left } = await clean('--pods', 'keep');
     expect([code, left]).to.deep.equal([0, []]);
     expect(tolerated(at(await product.get(SET), 'spec', 'template', 'spec'))).to.deep.equal([]);
   });
 
-  it('takes only our own taint where another writer adds one at the same time', async () => {
+  it("removes only archaware's taint if another writer adds one at the same time", async () => {
     await (await settle()).stop();
     const foreign = { key: 'example.com/gpu', effect: 'NoSchedule' };
     const node = '/api/v1/nodes/amd64-1';
@@ -121,7 +121,7 @@ describe('clean', () => {
     expect(objects(at(await product.get(node), 'spec', 'taints'))).to.deep.equal([foreign]);
   });
 
-  it('goes no further where a taint is left: below it a restored DaemonSet would lose its pods', async () => {
+  it('stops if a taint is left, because a restored DaemonSet would lose its pods', async () => {
     await (await settle()).stop();
     const heal = product.cluster.faults.inject({ method: 'PATCH', path: /nodes\/arm64-1/, status: 403 });
     const { code, left } = await clean();
@@ -133,7 +133,7 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('can be run again where the server went away in the middle', async () => {
+  it('can be run again after the server went away in the middle', async () => {
     await (await settle()).stop();
     const heal = product.cluster.faults.inject({ method: 'PATCH', path: /daemonsets/, reset: true });
     const { code } = await clean('--pods', 'keep');
@@ -143,7 +143,7 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('refuses a flag that it does not know how to take', async () => {
+  it('refuses an invalid value of a flag', async () => {
     for (const [flag, value] of [
       ['--pods', 'burn'],
       ['--timeout', 'soon'],
@@ -154,10 +154,10 @@ describe('clean', () => {
     }
   });
 
-  /** By an administrator, who may look and scale everywhere. */
+  /** Run by an administrator, who may list and scale everywhere. */
   const asAdmin = (...args: string[]) =>
     runBundle(['clean', '--kubeconfig', product.cluster.kubeconfig, '--timeout', '10s', ...args]);
-  /** A Deployment of ours, or of that name, whose pods nothing runs. */
+  /** A Deployment with archaware's label, or with its name, whose pods never run. */
   const deploy = async (namespace: string, name: string, labels: Record<string, string> = {}) => {
     await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }));
     await product.cluster.apply(
@@ -179,7 +179,7 @@ describe('clean', () => {
   const ours = { 'app.kubernetes.io/name': 'archaware-controller' };
   const taints = async () => (await product.list('/api/v1/nodes')).flatMap(taintsOf).sort();
 
-  it('needs --yes where there is no terminal: it says what it would do, and has done nothing', async () => {
+  it('needs --yes without a terminal: it prints the steps, and changes nothing', async () => {
     await (await settle()).stop();
     product.cluster.forgetRequests();
     const { code, stdout, stderr } = await product.command(['clean'], { input: 'y\n' });
@@ -191,7 +191,7 @@ describe('clean', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('refuses beside a Deployment of ours that wants replicas, by its label or its name, in any namespace', async () => {
+  it('refuses while a Deployment of archaware wants replicas, found by label or name, in any namespace', async () => {
     await (await settle()).stop();
     await deploy('elsewhere', 'arch', ours);
     await deploy('somewhere', 'archaware-controller');
@@ -208,7 +208,7 @@ describe('clean', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('scales every one to 0 with --stop, where it may', async () => {
+  it('scales every Deployment to 0 with --stop, if it has the right', async () => {
     await (await settle()).stop();
     await deploy('elsewhere', 'arch', ours);
     await deploy('somewhere', 'archaware-controller');
@@ -226,7 +226,7 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('refuses beside a live leader in another namespace, whatever its Lease is called', async () => {
+  it('refuses while a leader lives in another namespace, with any name of its Lease', async () => {
     await (await settle()).stop();
     await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }));
     const leader = await startController([
@@ -280,7 +280,7 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('says what it did and what is left where it breaks off in the middle', async () => {
+  it('prints what it did and what is left if it is interrupted', async () => {
     await (await settle()).stop();
     let heal = () => {};
     product.cluster.faults.conflictNextPatch(/daemonsets/, () => {
@@ -296,7 +296,7 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('takes the taint from a node that joins meanwhile, and says where it comes from', async () => {
+  it('removes the taint from a node that joins meanwhile, and says where it comes from', async () => {
     await (await settle()).stop();
     const joining = { name: 'arm64-2', architecture: 'arm64' };
     product.cluster.faults.conflictNextPatch(/daemonsets/, () =>
@@ -312,7 +312,7 @@ describe('clean', () => {
     await nothingLeft();
   });
 
-  it('replaces the pods of an owner one at a time, and adds up', async () => {
+  it('replaces the pods of an owner one at a time, with correct totals', async () => {
     await product.cluster.apply(
       workload('Deployment', 'many', [product.image('app', ['amd64', 'arm64'])], { spec: { replicas: 5 } }),
     );
@@ -345,7 +345,7 @@ describe('clean', () => {
     for (const line of stdout.trimEnd().split('\n')) expect(line).to.match(/\S {2,}(REMOVED|[0-9]+) +(LEFT|[0-9]+)$/);
   });
 
-  it('is not ended by a server that is busy', async () => {
+  it('is not ended by a busy server', async () => {
     await (await settle()).stop();
     product.cluster.faults.inject({
       method: 'POST',

@@ -3,13 +3,13 @@ import { runBundle } from '../support/controller-process.ts';
 
 const CONFIG_MAP = 'apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    taints: {key: "a b"}\n';
 
-describe('the configuration commands read the standard input', () => {
+describe('the configuration commands read standard input', () => {
   it('as a configuration', async () => {
     const { code, stdout, stderr } = await runBundle(['config', 'validate', '-'], { input: 'taints: {key: x}\n' });
     expect([code, stdout, stderr]).to.deep.equal([0, 'standard input: valid\n', '']);
   });
 
-  it('as a ConfigMap, and name its lines', async () => {
+  it('as a ConfigMap, and name the lines in it', async () => {
     for (const args of [
       ['config', 'validate', '-'],
       ['config', 'print', '--config', '-'],

@@ -27,7 +27,7 @@ describe('config convert', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  it('prints a file that config validate accepts, and tells twice what has no counterpart', async () => {
+  it('prints a file that config validate accepts, and lists settings without a counterpart in it and on stderr', async () => {
     const { code, stdout, stderr } = await runBundle([
       'config',
       'convert',
@@ -51,7 +51,7 @@ describe('config convert', () => {
     expect(`${stdout}${stderr}`).to.include('odd\\u000akey ("a\\nb: \\u001b[31m"): not known');
   });
 
-  it('reads the standard input, and prints JSON', async () => {
+  it('reads standard input, and prints JSON', async () => {
     const { code, stdout } = await runBundle(['config', 'convert', '--from=noe', '-', '--output', 'json'], {
       input: '--cluster-schedulable-archs=arm64 --what=1\n',
     });
@@ -61,7 +61,7 @@ describe('config convert', () => {
     expect(notes).to.deep.include({ key: '--what', value: '1', note: 'not known' });
   });
 
-  it('does not look at the environment, as config validate does not', async () => {
+  it('ignores the environment, like config validate', async () => {
     const environment = { ARCHAWARE_TAINTS__EFFECT: 'wrong' };
     const args = ['config', 'convert', '--from', 'tolerable', file('tolerable.toml')];
     expect((await runBundle(args, { environment })).code).to.equal(0);
@@ -91,7 +91,7 @@ describe('config convert', () => {
     });
   }
 
-  it('keeps --from to itself', async () => {
+  it('is the only command with --from', async () => {
     const { code, stderr } = await runBundle(['config', 'schema', '--from', 'noe']);
     expect(code).to.equal(3);
     expect(stderr).to.match(/--from: expected with config convert only/);

@@ -34,7 +34,7 @@ describe('explain', () => {
     return name;
   };
 
-  it('tells what run has decided of a pod that was placed', async () => {
+  it('explains the decision for a placed pod', async () => {
     await start();
     const image = product.image('app', ['arm64']);
     const controller = await product.run();
@@ -60,7 +60,7 @@ describe('explain', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('tells of what is held which image lacks what, and in the words of the scheduler why no node takes it', async () => {
+  it("names for a held pod what each image lacks, and why no node takes it, in the scheduler's words", async () => {
     await start();
     const [amd, arm] = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
     const controller = await product.run();
@@ -87,7 +87,7 @@ describe('explain', () => {
     expect(labels).to.deep.equal(['pod', 'scheduler', 'images', 'set', 'settings', 'decision', 'nodes', 'next']);
   });
 
-  it('tells of an image that is not found what comes of it', async () => {
+  it('explains what happens with an image that is not found', async () => {
     await start();
     const image = `${product.registry.host}/nothing:1`;
     await product.cluster.createPod({ name: 'lost', images: [image] });
@@ -103,7 +103,7 @@ describe('explain', () => {
     expect(advice(told)).to.contain(`push ${image}, or correct its name`);
   });
 
-  it('tells of a private image that its pull secret is missing, and uses it once it is there', async () => {
+  it('says that the pull secret of a private image is missing, and uses it once it is there', async () => {
     await start({ registry: { auth: 'basic', users: { ops: 'horse' } } });
     const image = product.image('private', ['arm64']);
     const spec = { imagePullSecrets: [{ name: 'regcred' }] };
@@ -124,7 +124,7 @@ describe('explain', () => {
     expect(stdout).not.to.contain('horse');
   });
 
-  it('tells why a pod is left alone, and asks nobody for its images then', async () => {
+  it('says why a pod is skipped, without a lookup of its images', async () => {
     await start({ cluster: { scheduler: false } });
     await namespace('quiet', { 'archaware.dev/ignore': 'true' });
     await product.cluster.createPod({ name: 'p', namespace: 'quiet', images: [product.image('app', ['arm64'])] });
@@ -137,7 +137,7 @@ describe('explain', () => {
     expect(product.lookUps('app')).to.equal(0);
   });
 
-  it('names the policy that applied, and what it decided', async () => {
+  it('names the policy that applied, and its decision', async () => {
     await start();
     await product.cluster.createPod({ name: 'p', images: [product.image('app', ['amd64', 'arm64'])] });
     const policies = [{ name: 'arm-only', namespaces: ['def*'], schedulable: ['arm64'] }];
@@ -152,7 +152,7 @@ describe('explain', () => {
   });
 
   describe('of a file', () => {
-    it('tells what would become of it, in a namespace that may not be there yet', async () => {
+    it('explains the decision for it, even in a namespace that does not exist yet', async () => {
       await start();
       const image = product.image('app', ['arm64']);
       const controller = await product.run();
@@ -174,7 +174,7 @@ describe('explain', () => {
       expect(stdout).to.match(/^ +arm64 \(arm64-1\): fits$/m);
     });
 
-    it('uses the pull secrets of its service account, as admission would give them to its pods', async () => {
+    it('uses the pull secrets of its service account, which the API server would add to its pods', async () => {
       await start();
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot', namespace: 'default' } };
       await product.cluster.apply(JSON.stringify({ ...account, imagePullSecrets: [{ name: 'theirs' }] }));
@@ -183,14 +183,14 @@ describe('explain', () => {
       expect((await explain('-f', name)).pullSecrets).to.deep.include({ name: 'theirs', problem: 'it does not exist' });
     });
 
-    it('reads it from the standard input', async () => {
+    it('reads it from standard input', async () => {
       await start();
       const input = workload('DaemonSet', 'agent', [product.image('app', ['arm64'])]);
       const { code, stdout } = await product.command(['explain', '-f', '-'], { input });
       expect([code, stdout.split('\n')[0]]).to.deep.equal([0, 'pod          DaemonSet default/agent: not applied yet']);
     });
 
-    it('needs no cluster where none is named, and says so', async () => {
+    it('needs no cluster if none is named, and says so', async () => {
       await start();
       const name = await file(workload('Deployment', 'web', [product.image('app', ['arm64'])]));
       const insecure = ['--registries.insecure', product.registry.host];
@@ -203,7 +203,7 @@ describe('explain', () => {
       expect([named.code, named.stdout]).to.deep.equal([3, '']);
     });
 
-    it('that is no single pod or workload is refused, in one line', async () => {
+    it('refuses in one line anything but a single pod or workload', async () => {
       await start();
       const service = JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } });
       const one = workload('Deployment', 'a', ['x']);
@@ -223,7 +223,7 @@ describe('explain', () => {
     });
   });
 
-  it('has the fields that it promises, and prints the same as YAML', async () => {
+  it('has the documented fields, and prints the same as YAML', async () => {
     await start();
     await product.cluster.createPod({ name: 'p', images: [product.fixture('multi')] });
     const told = await explain('p');
@@ -256,7 +256,7 @@ describe('explain', () => {
     expect(yaml.stdout).to.match(/^pod:\n {2}kind: Pod\n/);
   });
 
-  it('says in one line that there is no such pod, or no cluster', async () => {
+  it('reports a missing pod or cluster in one line', async () => {
     await start();
     const oneLine = (stderr: string) => expect(stderr.trim().split('\n'), stderr).to.have.length(1);
     const gone = await product.command(['explain', 'shop/nobody']);

@@ -11,7 +11,7 @@ import { type Product, taintsOf } from '../support/product.ts';
 const GPU = 'example.com/gpu';
 const MANAGED = 'archaware.dev/managed';
 
-/** The directory is looked at every two seconds. */
+/** The controller checks the directory every two seconds. */
 describe('label rules', function () {
   this.timeout(40_000);
   let world: Labelled;
@@ -45,7 +45,7 @@ describe('label rules', function () {
       .filter(({ path }) => path.startsWith('/api/v1/nodes/'))
       .map(({ body }) => objects(body).filter(({ op }) => op !== 'test'));
 
-  it('give a node its label in the write that taints it, and it loses it at once when none is left', async () => {
+  it('set a label in the write that taints the node, and remove it at once when no rule is left', async () => {
     await write({ [GPU]: `# USB stick\r\n${USB}  \r\nexample.com/pci=1 # or the card\r\n` });
     await label(AMD, { [USB]: 'true' });
     product.cluster.forgetRequests();
@@ -69,7 +69,7 @@ describe('label rules', function () {
     await eventually(AMD, 'example.com/pci=2', `${USB}=false`);
   });
 
-  it('follow one another in one write, and come to rest', async () => {
+  it("apply in one write even if one reads another's label, and need no second write", async () => {
     await write({ 'example.com/b': 'example.com/a', 'example.com/a': USB, 'example.com/self': '!example.com/self' });
     await write({ 'other/none': '!example.com/b' });
     await run('--loops', 'labels');
@@ -77,14 +77,14 @@ describe('label rules', function () {
     product.cluster.forgetRequests();
     await label(AMD, { [USB]: 'true' });
     await eventually(AMD, `${USB}=true`, 'example.com/a=true', 'example.com/b=true');
-    // Each write comes back as an event; the last one is answered by nothing.
+    // Each write comes back as an event; the event of the last one causes no further write.
     await label(AMD, { [USB]: null });
     await eventually(AMD, 'other/none=true');
     expect(product.written().filter((line) => line === `PATCH ${AMD}`)).to.have.lengthOf(2);
     await product.eventuallyTold('ConfigurationRejected', /self:1: example.com\/self is itself decided/, 'archaware');
   });
 
-  it("never write over somebody else's label or remove it, and say so once", async () => {
+  it("never overwrite or remove somebody else's label, and report it once", async () => {
     await write({ [GPU]: USB, 'example.com/tpu': USB });
     await label(AMD, { [GPU]: 'manual', [USB]: 'true' });
     await label(ARM, { [GPU]: 'true' });
@@ -92,7 +92,7 @@ describe('label rules', function () {
     await eventually(AMD, `${GPU}=manual`, `${USB}=true`, 'example.com/tpu=true');
     await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=manual was set by somebody else/);
     await product.eventuallyTold('LabelConflict', /^label example.com\/gpu=true was set by somebody else/);
-    // Ours, changed by somebody, is theirs from then on.
+    // A label of archaware that somebody changed belongs to them from then on.
     await label(AMD, { 'example.com/tpu': 'theirs' });
     await product.eventuallyTold('LabelConflict', /tpu=theirs/);
     await product.eventually('the record to be gone', async () => (await world.recorded(AMD)) === undefined);
@@ -102,23 +102,23 @@ describe('label rules', function () {
     expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=manual`, 'example.com/tpu=theirs', 'example.com/unrelated=1']);
     expect(await labelsOf(ARM)).to.deep.equal([`${GPU}=true`]);
     expect(await told('LabelConflict')).to.have.lengthOf(3);
-    // Taken away, it is the rule's to decide.
+    // Once it is removed, the rule decides again.
     await label(AMD, { [GPU]: null, [USB]: 'true' });
     await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'example.com/tpu=theirs', 'example.com/unrelated=1');
   });
 
-  it("never write over somebody else's label that came in between", async () => {
+  it("never overwrite somebody else's label that came in between", async () => {
     await write({ [GPU]: USB });
     product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () => label(AMD, { [GPU]: 'theirs' }));
     await run('--loops', 'labels');
-    // The first write to the node is ours, at the moment at which theirs comes in.
+    // The other writer writes just before archaware's first write to the node.
     await product.cluster.request('PUT', AMD, await withLabel(AMD, USB));
     await product.eventuallyTold('LabelConflict', /gpu=theirs/);
     expect(await labelsOf(AMD)).to.deep.equal([`${GPU}=theirs`, `${USB}=true`]);
     expect(await world.recorded(AMD)).to.equal(undefined);
   });
 
-  it('are put back where somebody took them away, but not for ever', async () => {
+  it('restore a label that somebody removed, but not forever', async () => {
     await write({ [GPU]: USB });
     await label(AMD, { [USB]: 'true' });
     await run();
@@ -146,7 +146,7 @@ describe('label rules', function () {
     expect(await world.recorded(AMD)).to.equal(undefined);
   });
 
-  it('that are refused leave their label as it is, and every other holds', async () => {
+  it('leave the labels of refused files as they are, and apply every other', async () => {
     await write({ [GPU]: USB, 'other/x': USB });
     await label(AMD, { [USB]: 'true' });
     const controller = await run();
@@ -159,7 +159,7 @@ describe('label rules', function () {
       'other/w': 'x'.repeat(65_537),
     });
     await eventually(AMD, `${GPU}=true`, `${USB}=true`, 'other/y=true');
-    // The files are written one after the other, so an earlier line may name the first of them alone.
+    // The files are written one after the other, so an earlier line may name only the first of them.
     await eventuallyLogged(
       controller,
       '"level":"error"',
@@ -171,7 +171,7 @@ describe('label rules', function () {
     await product.eventuallyTold('ConfigurationRejected', /^every other label rule holds: .*gpu:2: got/, 'archaware');
     await label(ARM, { [USB]: 'true' });
     await eventually(ARM, `${USB}=true`, 'other/y=true');
-    // And after a restart.
+    // The same holds after a restart.
     await controller.stop();
     const again = await run();
     await product.eventually('it to lead', async () => (await again.metric('archaware_leader')) === 1);
@@ -182,7 +182,7 @@ describe('label rules', function () {
     await eventually(AMD);
   });
 
-  it('hold on while their directory is gone, and it is told of, until it is back', async () => {
+  it('stay in force while their directory is gone, which is reported, until it is back', async () => {
     await write({ [GPU]: USB });
     await label(AMD, { [USB]: 'true' });
     const controller = await run();
@@ -198,7 +198,7 @@ describe('label rules', function () {
     await rm(`${directory}-gone`, { recursive: true });
   });
 
-  it('are not guessed at where the directory is not there from the beginning', async () => {
+  it('end the start if the directory is missing from the beginning', async () => {
     const gone = join(directory, 'gone');
     for (const command of ['run', 'plan']) {
       const { code, stderr } = await product.command([command, '--nodeLabels.directory', gone]);
@@ -216,7 +216,7 @@ describe('label rules', function () {
     await eventually(AMD, 'other/x=true', `${USB}=true`);
   });
 
-  it('are forgotten nowhere: what a process set, the next one takes back', async () => {
+  it('are recorded on the node: a later process removes what an earlier one set', async () => {
     await write({ [GPU]: USB, 'example.com/tpu': USB });
     await label(AMD, { [USB]: 'true' });
     await (async () => {
@@ -242,7 +242,7 @@ describe('label rules', function () {
     await eventually(AMD, `${USB}=true`);
   });
 
-  it('are alone in --loops labels, and nothing to --loops nodes', async () => {
+  it('apply alone with --loops labels, and not with --loops nodes', async () => {
     await write({ [GPU]: USB });
     for (const path of [AMD, ARM]) await label(path, { [USB]: 'true' });
     const alone = await run('--loops', 'labels');
@@ -266,7 +266,7 @@ describe('label rules', function () {
     expect(taintsOf(await product.get(AMD))).to.deep.equal(['amd64']);
   });
 
-  it('do not wait for pods, whose tolerations the taint waits for', async () => {
+  it('do not wait for pods, unlike the taint', async () => {
     await write({ [GPU]: USB });
     await label(AMD, { [USB]: 'true' });
     product.registry.inject({ kind: 'hang' }, { path: /\/slow\// });
@@ -276,7 +276,7 @@ describe('label rules', function () {
     expect(taintsOf(await product.get(AMD))).to.deep.equal([]);
   });
 
-  it('are in plan, and clean takes exactly what is ours', async () => {
+  it("are shown by plan, and clean removes exactly archaware's labels", async () => {
     await write({ [GPU]: USB, 'other/x': '!no', 'other/bad': '?' });
     await label(AMD, { [USB]: 'true', 'other/x': 'mine' });
     const planned = await product.command(['plan', '--nodeLabels.directory', directory, '--loops', 'labels']);
@@ -296,7 +296,7 @@ describe('label rules', function () {
     expect((await product.command(['plan', '--nodeLabels.directory', directory])).stdout).to.equal(
       'Nothing to change.\n',
     );
-    // A label of others may have our value; one of ours that somebody changed is theirs.
+    // A label of others may have archaware's value, and a changed label of archaware belongs to others.
     await label(ARM, { 'example.com/tpu': 'true', 'other/x': 'changed' });
     const dry = await product.command(['clean', '--dry-run']);
     expect(dry.stderr).to.match(/nodes +2 +take our taint and labels away/);
@@ -336,7 +336,7 @@ describe('config validate with label rules', () => {
     });
   }
 
-  it('says that it did not where they are on another machine', async () => {
+  it('says that it did not check rules on another machine', async () => {
     await rm(join(directory, 'labels'), { recursive: true });
     const { code, stdout, stderr } = await validate('config.yaml');
     expect([code, stdout]).to.deep.equal([0, 'config.yaml: valid\n']);

@@ -19,7 +19,7 @@ describe('plan', () => {
     return { code, stderr, result, changes: named('changes').sort(), held: named('held'), waiting: named('waiting') };
   };
 
-  it('shows what run would write, and writes nothing', async () => {
+  it('prints what run would write, and writes nothing', async () => {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.createPod({ name: 'p', images: [image] });
     await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
@@ -34,7 +34,7 @@ describe('plan', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('says what is held and what cannot be resolved', async () => {
+  it('lists held pods and unresolvable images', async () => {
     const [amd, arm] = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
     await product.cluster.createPod({ name: 'torn', images: [amd, arm] });
     await product.cluster.createPod({ name: 'lost', images: [`${product.registry.host}/nothing:1`] });
@@ -44,7 +44,7 @@ describe('plan', () => {
     expect(objects(at(result, 'unresolved')).map(({ code }) => code)).to.deep.equal(['not-found']);
   });
 
-  it('names the key that narrowed what is held, and warns of architectures that no node has', async () => {
+  it('names the key because of which pods are held, and warns of architectures that no node has', async () => {
     await product.cluster.createPod({ name: 'web', images: [product.image('app', ['amd64', 'arm64'])] });
     await product.cluster.createPod({
       name: 'api',
@@ -69,7 +69,7 @@ describe('plan', () => {
     expect((await plan()).stderr).to.not.contain('no node of the cluster has');
   });
 
-  it('has nothing to say where run has been', async () => {
+  it('has nothing to change after run', async () => {
     await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
     const controller = await product.run();
     await product.eventuallyTolerates('p', 'arm64');
@@ -78,7 +78,7 @@ describe('plan', () => {
     expect(await plan()).to.deep.include({ code: 0, changes: [] });
   });
 
-  it('says whether the loops that take taints away may go: not while a node or a template that they serve has ours', async () => {
+  it("says whether the loops that remove taints may be switched off: not while a node or a template still has archaware's", async () => {
     const affinity = ['--placement.mode', 'affinity', '--webhook.enabled'];
     await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('agent', ['arm64'])]));
     const controller = await product.run();
@@ -96,7 +96,7 @@ describe('plan', () => {
     expect((await plan(...affinity)).stderr).to.match(/no node and no DaemonSet carries .* may be used/);
   });
 
-  it('names what is left alone on tainted nodes', async () => {
+  it('names pods that are skipped but need a toleration', async () => {
     const labels = { 'archaware.dev/ignore': 'true' };
     await product.cluster.createPod({
       name: 'ignored',
@@ -106,7 +106,7 @@ describe('plan', () => {
     expect((await plan()).stderr).to.match(/1 pod\(s\) are left alone .*default\/ignored/);
   });
 
-  it('prints a table for people', async () => {
+  it('prints a table by default', async () => {
     await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
     const { code, stdout } = await product.command(['plan']);
     expect(code).to.equal(2);
@@ -114,7 +114,7 @@ describe('plan', () => {
     expect(stdout).to.match(/Pod +default +p +tolerate +supported-arch=arm64:NoSchedule/);
   });
 
-  it('says in one line that it may not list', async () => {
+  it('reports a missing right to list in one line', async () => {
     product.cluster.faults.inject({ path: /\/nodes\?limit/, status: 403 });
     const { code, stdout, stderr } = await product.command(['plan']);
     expect([code, stdout]).to.deep.equal([1, '']);

@@ -55,7 +55,7 @@ describe('run, where nodes come from pools', () => {
     expect(about.map(({ regarding }) => regarding)).to.have.lengthOf(2);
   });
 
-  it('says nothing where the taints are the work of others', async () => {
+  it('reports nothing if others set the taints', async () => {
     const controller = await product.run(['--taints.manage=false']);
     await join('arm64-joined', POOL);
     await product.eventually('the node to be seen', async () => (await controller.metric('archaware_nodes')) === 3);
@@ -75,7 +75,7 @@ describe('plan, where nodes come from pools', () => {
   const join = (name: string, labels: Record<string, string>) =>
     product.cluster.createNode({ name, architecture: 'arm64', labels });
 
-  it('says what each NodePool lacks, on standard error and in its output', async () => {
+  it('reports the problems of each NodePool, on standard error and in its output', async () => {
     serve(nodePool('bare', 'amd64'), nodePool('right', 'arm64', 'taints'), nodePool('late', 'arm64', 'startupTaints'));
     const { code, stdout, stderr } = await product.command(['plan', '--output', 'json']);
     expect(code).to.equal(2);
@@ -95,7 +95,7 @@ describe('plan, where nodes come from pools', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('says nothing of NodePools that fit', async () => {
+  it('reports nothing about NodePools that fit', async () => {
     serve(nodePool('right', 'arm64', 'taints'));
     const { stdout, stderr } = await product.command(['plan']);
     expect(stdout + stderr).not.to.match(/NodePool/);
@@ -115,13 +115,13 @@ describe('plan, where nodes come from pools', () => {
     });
   }
 
-  it('asks for no NodePools where there is no such kind, so that nothing is refused', async () => {
+  it('requests no NodePools if the kind does not exist, so that nothing is refused', async () => {
     await product.command(['plan']);
     const asked = product.cluster.requests().filter(({ path }) => path.includes('karpenter'));
     expect(asked.map(({ path }) => path)).to.deep.equal(['/apis/karpenter.sh/v1']);
   });
 
-  it('does not fail where NodePools cannot be read for another reason', async () => {
+  it('does not fail if NodePools cannot be read for another reason', async () => {
     product.cluster.faults.inject({ path: NODE_POOLS, status: 500 });
     const { code, stderr } = await product.command(['plan', '--output', 'json']);
     expect(code).to.equal(2);
@@ -165,7 +165,7 @@ describe('clean, where pools set the taint themselves', () => {
     });
   }
 
-  it('goes by the labels of nodes where NodePools cannot be read', async () => {
+  it('uses the labels of nodes if NodePools cannot be read', async () => {
     product.cluster.faults.inject({ path: NODE_POOLS, status: 403 });
     const { code, stdout } = await product.command(['clean', '--dry-run']);
     expect(code).to.equal(0);
@@ -195,7 +195,7 @@ describe('explain, where nodes come from pools', () => {
     return list(at(JSON.parse(stdout), 'advice')).map(text);
   };
 
-  it('names the NodePool that lacks the taint, and the one that could grow, and not the taints of others', async () => {
+  it('names the NodePool without the taint and the one that could grow, but not the taints of others', async () => {
     const items = [nodePool('default', 'arm64'), nodePool('amd', 'amd64', 'taints')];
     product.cluster.faults.inject({ path: NODE_POOLS, status: 200, body: { metadata: {}, items } });
     const steps = await advice();
@@ -204,7 +204,7 @@ describe('explain, where nodes come from pools', () => {
     expect(steps[1]).to.match(/^a node of NodePool amd could take it: /);
   });
 
-  it('goes on advising to tolerate the taints of others where no pool could grow', async () => {
+  it('still advises to tolerate the taints of others if no pool could grow', async () => {
     expect((await advice()).join()).to.match(/let the pod tolerate CriticalAddonsOnly=true:NoSchedule/);
   });
 });

@@ -10,8 +10,8 @@ import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
 
 const SUCCESS = 'archaware_config_reload_success';
 
-/** The file is looked at every two seconds. */
-describe('the configuration file of run, changed', function () {
+/** The controller checks the file every two seconds. */
+describe("a change of run's configuration file", function () {
   this.timeout(40_000);
   let product: Product;
   let directory: string;
@@ -26,7 +26,7 @@ describe('the configuration file of run, changed', function () {
     await rm(directory, { recursive: true });
   });
 
-  /** In one step: half of a file would be refused, and mended at the next look. */
+  /** Replaces the file in one step: a half-written one would be refused, and applied only at the next check. */
   const write = async (configuration: unknown) => {
     await writeFile(`${file}.next`, typeof configuration === 'string' ? configuration : stringify(configuration));
     await rename(`${file}.next`, file);
@@ -34,7 +34,7 @@ describe('the configuration file of run, changed', function () {
   const run = async (configuration: unknown, flags: readonly string[] = []) => {
     await write(configuration);
     const controller = await product.run(['--config', file, ...flags]);
-    // Before that a pod without a toleration could be bound.
+    // Before nodes are tainted, a pod without a toleration could be bound.
     await product.eventuallyTainted();
     return controller;
   };
@@ -42,7 +42,7 @@ describe('the configuration file of run, changed', function () {
     product.eventually(`a line of the log with ${words.join(', ')}`, async () =>
       controller.logs().find((line) => words.every((word) => line.includes(word))),
     );
-  /** A pod without an architecture that its two images have in common. */
+  /** A pod whose two images have no architecture in common. */
   const createTorn = (name: string, labels: Readonly<Record<string, string>> = {}) =>
     product.cluster.createPod({
       name,
@@ -51,8 +51,8 @@ describe('the configuration file of run, changed', function () {
     });
   const release = (podSelector: string) => ({ name: 'release', podSelector, noCommonArchitecture: 'release' });
 
-  it('applies a policy to pods that are held and that wait, and to nothing else, without a restart', async () => {
-    // Known for a second: what is decided anew asks anew.
+  it('applies a policy to held and waiting pods, and to nothing else, without a restart', async () => {
+    // Tags are known for one second, so a new decision causes a new lookup.
     const images = { unresolvable: 'wait', fallbackAfter: '0s', cache: { tagTtl: '1s' } };
     const unknown = `${product.registry.host}/nowhere:1`;
     const architectures = { schedulable: ['arm64'] };
@@ -76,7 +76,7 @@ describe('the configuration file of run, changed', function () {
     await write({ images, architectures, policies: [release('app=torn'), { ...open, fallback: ['arm64'] }, wide] });
     await product.eventuallyTolerates('held', 'arm64');
     await product.eventuallyTolerates('waits', 'arm64');
-    // Where all is done a policy that would have given more comes too late, and changes nothing.
+    // A policy that allows more comes too late for pods that are done, and changes nothing.
     await product.eventually('an idle queue', async () => (await controller.metric('archaware_workqueue_depth')) === 0);
     await product.eventuallyTold('OpenPlacement', /^policy release: /);
     await product.eventuallyTold('OpenPlacement', /^policy open: .*nowhere/);
@@ -87,7 +87,7 @@ describe('the configuration file of run, changed', function () {
     expect(product.lookUps('other-amd')).to.equal(1);
   });
 
-  it('is not needed for the policies of labels that change: of a pod, and of a namespace', async () => {
+  it('is not needed when labels of a pod or a namespace change, and with them its policy', async () => {
     const gold = { name: 'gold', namespaceSelector: 'tier=gold', noCommonArchitecture: 'release' };
     await run({ policies: [release('app=torn'), gold] });
     await createTorn('a');
@@ -100,7 +100,7 @@ describe('the configuration file of run, changed', function () {
     await product.eventuallyTolerates('b', 'amd64', 'arm64');
   });
 
-  it('is refused as a whole where it is invalid, with an Event and a metric, until it is mended', async () => {
+  it('is refused as a whole if it is invalid, with an Event and a metric, until it is corrected', async () => {
     const controller = await run({ images: { unresolvable: 'wait' } });
     await createTorn('held', { app: 'torn' });
     await product.eventuallyTold('NoCommonArchitecture', /held|no architecture/);
@@ -111,7 +111,7 @@ describe('the configuration file of run, changed', function () {
       await eventuallyLogged(controller, '"level":"error"', JSON.stringify(problem).slice(1, -1));
     }
     expect(await controller.metric(SUCCESS)).to.equal(0);
-    // What cannot be applied is refused in the same way, and nothing of it holds.
+    // A configuration that cannot be applied is refused in the same way, as a whole.
     const dockerConfigFiles = [join(directory, 'gone.json')];
     await write({ policies: [release('app=torn')], credentials: { dockerConfigFiles } });
     await product.eventuallyTold('ConfigurationRejected', /gone\.json: .*ENOENT/, 'archaware');
@@ -125,7 +125,7 @@ describe('the configuration file of run, changed', function () {
     await product.eventually('the metric', async () => (await controller.metric(SUCCESS)) === 1);
   });
 
-  it('brings one warning for architectures that no node has, at the start and when they change', async () => {
+  it('causes one warning for architectures that no node has, at the start and when they change', async () => {
     const absent = (controller: RunningController) =>
       controller.logs().flatMap((line) => (line.includes('architectures that no node has') ? [JSON.parse(line)] : []));
     const controller = await run({ architectures: { schedulable: ['amd64', 'riscv64'] } });
@@ -190,7 +190,7 @@ describe('the configuration file of run, changed', function () {
     });
     afterEach(() => mirror.stop());
 
-    it('asks that one at once, also for what was being asked elsewhere, and nobody for what is known', async () => {
+    it('uses that one at once, also for lookups under way, and asks nobody about known images', async () => {
       const controller = await run({ registries: { timeout: '1m' } });
       await product.cluster.createPod({ name: 'known', images: [product.image('known', ['amd64'])] });
       await product.eventuallyTolerates('known', 'amd64');

@@ -11,7 +11,7 @@ describe('run', () => {
   });
   afterEach(() => product.stop());
 
-  /** Two pods, a DaemonSet and the nodes, as we want them. */
+  /** Two pods, a DaemonSet and the nodes in their final state. */
   async function settle(): Promise<string> {
     const image = product.image('app', ['amd64', 'arm64']);
     await product.cluster.createPod({ name: 'a', images: [image] });
@@ -32,7 +32,7 @@ describe('run', () => {
       return pods.length === 4 && pods.every((pod) => tolerated(pod.spec).length === 2);
     });
   };
-  /** A pod that comes after all that has happened so far, placed: whatever was caused before has begun. */
+  /** Creates a pod and waits until it is placed: everything that was caused before has begun then. */
   const placedLast = async (name: string) => {
     await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
     await product.eventuallyTolerates(name, 'arm64');
@@ -43,7 +43,7 @@ describe('run', () => {
     return at(lease, 'spec', 'holderIdentity') ?? '';
   };
 
-  /** Creates a pod, and waits until the patch of it is under way, which is never answered. */
+  /** Creates a pod, and waits until its patch is under way, which gets no answer. */
   const neverAnswered = async (name: string) => {
     const underWay = new Promise<void>((resolve) => {
       product.cluster.faults.conflictNextPatch(new RegExp(`pods/${name}`), () => {
@@ -90,7 +90,7 @@ describe('run', () => {
     expect(product.written().slice(writes + 1)).to.deep.equal([`PATCH ${PODS}/next`]);
   });
 
-  it('keeps the taints that another writer adds at the same time', async () => {
+  it('keeps taints that another writer adds at the same time', async () => {
     const foreign = { key: 'example.com/gpu', value: 'yes', effect: 'NoSchedule' };
     product.cluster.faults.conflictNextPatch(/nodes\/amd64-1/, () =>
       product.cluster.request('PATCH', AMD_NODE, { spec: { taints: [foreign] } }),
@@ -100,7 +100,7 @@ describe('run', () => {
     expect(objects(at(await product.get(AMD_NODE), 'spec', 'taints'))).to.deep.include(foreign);
   });
 
-  it('takes a write for done whose answer was lost', async () => {
+  it('accepts a write whose answer was lost', async () => {
     await product.run();
     await product.eventuallyTainted();
     product.cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 1, loseAnswer: true });
@@ -143,7 +143,7 @@ describe('run', () => {
     await product.eventuallyTolerates('missed', 'amd64');
   });
 
-  it('ends its writes before it goes on SIGTERM, gives up the lease, and exits with 0', async () => {
+  it('finishes its writes after SIGTERM, releases the lease, and exits with 0', async () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     const underWay = new Promise<void>((resolve) => {
@@ -157,16 +157,16 @@ describe('run', () => {
     expect(await holder()).to.equal('');
   });
 
-  it('gives up a write that gets no answer, releases the lease and ends, long before the grace period is over', async () => {
+  it('aborts a write without an answer, releases the lease and ends long before the grace period is over', async () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     await neverAnswered('stuck');
     expect(await controller.stop()).to.equal(0);
     expect(await holder()).to.equal('');
-    // Without a limit it waited for the answer until the client gave up, after 30 s.
+    // Without a limit, run waited 30 s for the answer, until the client gave up.
   }).timeout(20_000);
 
-  it('ends at once at a second SIGTERM', async () => {
+  it('ends at once after a second SIGTERM', async () => {
     const controller = await product.run();
     await product.eventuallyTainted();
     await neverAnswered('stuck');
@@ -188,7 +188,7 @@ describe('run', () => {
     expect(await stopped).to.equal(0);
   });
 
-  it('lets a second replica lead when the first ends, and only then', async () => {
+  it('lets a second replica lead only when the first has ended', async () => {
     const first = await product.run();
     await product.eventuallyTainted();
     const second = await product.run();
@@ -199,7 +199,7 @@ describe('run', () => {
     await placedLast('b');
   });
 
-  it('passes over a pull secret that it may not read', async () => {
+  it('ignores a pull secret that it may not read', async () => {
     product.cluster.faults.inject({ method: 'GET', path: /\/secrets\//, status: 403 });
     const spec = { imagePullSecrets: [{ name: 'pull' }] };
     await product.run();
@@ -207,7 +207,7 @@ describe('run', () => {
     await product.eventuallyTolerates('a', 'arm64');
   });
 
-  it('says which pods hold the gate where its loops release none', async () => {
+  it('reports gated pods if its loops release none', async () => {
     const gated = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
     await product.cluster.createPod({ name: 'gated', images: [product.image('app', ['arm64'])], spec: gated });
     const controller = await product.run(['--loops', 'nodes']);
@@ -217,7 +217,7 @@ describe('run', () => {
     await product.eventually('the log to say so', async () => controller.logs().some((line) => said.test(line)));
   });
 
-  it('says which taints it does not manage, and does not say that it taints nodes', async () => {
+  it('reports taints that it does not manage, and does not claim to taint nodes', async () => {
     const tainting = await product.run();
     await product.eventuallyTainted();
     await tainting.stop();
@@ -230,7 +230,7 @@ describe('run', () => {
     expect(controller.logs().join()).not.to.include('nodes are tainted from now on');
   });
 
-  it('taints a node that joins, and gives it to pods that follow the cluster', async () => {
+  it('taints a node that joins, and lets pods that follow the cluster run there', async () => {
     await product.cluster.createPod({
       name: 'all',
       metadata: { annotations: { 'archaware.dev/architectures': 'all' } },
@@ -244,7 +244,7 @@ describe('run', () => {
   });
 });
 
-describe('run, where it cannot', () => {
+describe('run, if it cannot start', () => {
   let product: Product;
   beforeEach(async () => {
     product = await startProduct({ nodes: [] });
@@ -259,7 +259,7 @@ describe('run, where it cannot', () => {
     return { code, said: lines[0] ?? '' };
   };
 
-  it('says in one line that it may not list pods, after it has tried for half a minute', async function () {
+  it('reports in one line that it may not list pods, after half a minute of retries', async function () {
     this.timeout(90_000);
     product.cluster.faults.inject({ path: /\/pods\?limit/, status: 403 });
     const { code, said } = await line([]);
@@ -267,14 +267,14 @@ describe('run, where it cannot', () => {
     expect(said).to.match(/pods.*403/);
   });
 
-  it('says in one line that the server is not there', async () => {
+  it('reports in one line that the server does not answer', async () => {
     await product.cluster.stopApiServer();
     const { code, said } = await line([]);
     expect(code).to.equal(1);
     expect(said).to.match(/cannot reach the API server at 127\.0\.0\.1:\d+/);
   });
 
-  it('says in one line that there is no namespace for its Lease', async () => {
+  it('reports in one line that the namespace of its Lease does not exist', async () => {
     const { code, said } = await line(['--leaderElection.namespace', 'nowhere']);
     expect(code).to.equal(1);
     expect(said).to.match(/namespace "nowhere" of the Lease does not exist/);
@@ -282,7 +282,7 @@ describe('run, where it cannot', () => {
 });
 
 describe('run on an old server', () => {
-  it('says that it needs a newer one', async () => {
+  it('says that it needs a newer server', async () => {
     const product = await startProduct({ nodes: [], cluster: { gitVersion: 'v1.29.4' } });
     try {
       const { code, stderr } = await product.command(['run']);

@@ -8,7 +8,7 @@ describe('names of architectures that no node can have', () => {
   });
   afterEach(() => product.stop());
 
-  it('in an image count as not known: its pod is not held for ever, and an Event names image and name', async () => {
+  it('make an image count as not known: its pod is not held forever, and an Event names image and architecture', async () => {
     const image = product.fixture('strange');
     await product.run(['--images.fallbackAfter', '0s']);
     await product.eventuallyTainted();
@@ -18,14 +18,14 @@ describe('names of architectures that no node can have', () => {
     expect(note).to.include(image).and.to.include('no Go toolchain names');
   });
 
-  it('in an entry of an index are left out, and the others count', async () => {
+  it('are ignored in an entry of an index, and the other entries count', async () => {
     await product.run();
     await product.eventuallyTainted();
     await product.cluster.createPod({ name: 'entry', images: [product.fixture('strange-entry')] });
     await product.eventuallyTolerates('entry', 'amd64');
   });
 
-  it("in a pod's annotation are named in an Event, and its images are what counts", async () => {
+  it("are reported in an Event if a pod's annotation has them, and its images decide", async () => {
     await product.run();
     await product.eventuallyTainted();
     const annotations = { 'archaware.dev/architectures': 'x86' };

@@ -6,7 +6,7 @@ import { PODS, type Product, startProduct, tolerated, workload } from '../suppor
 const EVICT = ['--pods.onWrongNode', 'evict'];
 const METRIC = 'archaware_wrong_node_pods_total';
 
-/** Of a container that crashes and says why only in its log, as with the default terminationMessagePolicy. */
+/** The status of a container that crashes, with the reason only in its log (the default terminationMessagePolicy). */
 const CRASHES = {
   ...{ ready: false, started: false, restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
   lastState: { terminated: { exitCode: 255, reason: 'Error' } },
@@ -51,7 +51,7 @@ describe('run, with pods on wrong nodes', () => {
       const found = await find();
       return found.length === count && found.every((pod) => at(pod, 'status', 'phase') === 'Running') && found;
     });
-  /** Sets what the status of a pod's containers says; the digest is that of the image that was pulled. */
+  /** Sets the status of a pod's containers, with the digest of the pulled image. */
   async function set(pod: JsonObject, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
     const containerStatuses = objects(at(pod, 'status', 'containerStatuses')).map((status) => ({
       ...status,
@@ -63,7 +63,7 @@ describe('run, with pods on wrong nodes', () => {
   async function setAll(app: string, more: JsonObject = CRASHES, pulled = digest): Promise<void> {
     for (const pod of await podsOf(app)) await set(pod, more, pulled);
   }
-  /** A bare pod that crashes on its node, once the controller placed it (`isServed`). */
+  /** A bare pod that crashes on its node, after the controller has placed it (`isServed`). */
   async function crash(name: string, node: string, more: JsonObject = CRASHES, isServed = true): Promise<void> {
     await product.cluster.createPod({ name, images: [amd], spec: { nodeName: node } });
     const [pod] = await eventuallyRuns(name, async () => [await product.get(`${PODS}/${name}`)]);
@@ -75,7 +75,7 @@ describe('run, with pods on wrong nodes', () => {
     }
     if (pod !== undefined) await set(pod, more);
   }
-  /** A Deployment for amd64 that crashes on the only node, which is of arm64, and a node of amd64 that joins then. */
+  /** A Deployment for amd64 that crashes on the only node, which is arm64; then an amd64 node joins. */
   async function deployOnWrongNode(
     options: Parameters<typeof workload>[3] = {},
     more: JsonObject = CRASHES,
@@ -87,7 +87,7 @@ describe('run, with pods on wrong nodes', () => {
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
   }
 
-  it('has an Event for a pod that crashes on a node for which nothing was pulled, and counts it', async () => {
+  it('writes an Event for a pod that crashes on a node whose platform its image lacks, and counts it', async () => {
     await start();
     const controller = await product.run();
     await crash('bare', 'arm64-1');
@@ -96,14 +96,14 @@ describe('run, with pods on wrong nodes', () => {
       /not evicted: pods\.onWrongNode is warn; pulled .*app@sha256:.* \(linux\/amd64\); .*app:1 \(linux\/amd64\)/,
     );
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'warned' })).to.equal(1);
-    // One that crashes where it can run has none.
+    // A pod that crashes on a right node has no Event.
     await crash('right', 'amd64-1');
     await crash('another', 'arm64-1', CANNOT_BE_PULLED);
     await product.eventuallyTold('WrongNode', /no match for platform in manifest; not evicted/);
     expect(await controller.metric(METRIC)).to.equal(2);
   });
 
-  it('moves a pod with pods.onWrongNode: evict, and it comes back on the right node', async () => {
+  it('evicts a pod with pods.onWrongNode: evict, and it comes back on the right node', async () => {
     await start(['arm64']);
     await deployOnWrongNode();
     const controller = await product.run(EVICT);
@@ -113,14 +113,14 @@ describe('run, with pods on wrong nodes', () => {
     expect(await controller.metric(METRIC, { reason: 'platforms', action: 'evicted' })).to.equal(1);
   });
 
-  it('moves a pod that cannot be pulled on its node: no match for platform in manifest', async () => {
+  it('evicts a pod that cannot be pulled on its node: no match for platform in manifest', async () => {
     await start(['arm64']);
     await deployOnWrongNode({}, CANNOT_BE_PULLED);
     await product.run(EVICT);
     await product.eventually('it to be moved', async () => (await nodesOf('web')).join() === 'amd64-1');
   });
 
-  it('moves a pod that was placed before anything was known of its image', async () => {
+  it('evicts a pod that was placed before its image was known', async () => {
     await start(['arm64']);
     await product.cluster.apply(workload('Deployment', 'web', [`${product.registry.host}/late:1`]));
     const first = await product.run(['--images.fallbackAfter', '0s']);
@@ -146,7 +146,7 @@ describe('run, with pods on wrong nodes', () => {
     await product.eventuallyTold('WrongNode', /not evicted/);
     expect(await uidsOf('web')).to.deep.equal(uids);
     expect(evictions()).to.deep.equal([]);
-    // Only the marker counts, whose image was pulled for amd64.
+    // Only the marker pod counts: its image was pulled for amd64.
     expect(await controller.metric(METRIC)).to.equal(1);
   });
 
@@ -175,8 +175,8 @@ describe('run, with pods on wrong nodes', () => {
     });
   }
 
-  it("only has Events for a Job's pod, and for a DaemonSet's that would be made again", async () => {
-    // Nobody ends the Job's pod; nobody makes the node ready either, so that it has to be named.
+  it("only writes Events for a Job's pod, and for a DaemonSet's pod that would come back", async () => {
+    // Nothing ends the Job's pod. Nothing makes the node ready either, so the pod has to name its node.
     await start(['arm64'], { kubelet: false });
     const containers = [{ name: 'c', image: amd }];
     const template = { spec: { containers, restartPolicy: 'Never', nodeName: 'arm64-1' } };
@@ -200,7 +200,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(evictions()).to.deep.equal([]);
   });
 
-  it('evicts a daemon pod that fails where its template no longer tolerates the node', async () => {
+  it('evicts a failing daemon pod if its template no longer tolerates the node', async () => {
     await start();
     await product.cluster.apply(
       workload('DaemonSet', 'agent', [amd], { spec: { updateStrategy: { type: 'OnDelete' } } }),
@@ -212,7 +212,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(evictions()).to.have.lengthOf(1);
   });
 
-  it('leaves a pod where it is while its PodDisruptionBudget says so, with an Event', async () => {
+  it('leaves a pod while its PodDisruptionBudget blocks the eviction, with an Event', async () => {
     await start(['arm64']);
     const selector = { matchLabels: { app: 'web' } };
     const metadata = { name: 'web', namespace: 'default' };
@@ -225,7 +225,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(await nodesOf('web')).to.deep.equal(['arm64-1']);
   });
 
-  it('never evicts a container that died with an exec format error where its image claims to run', async () => {
+  it("never evicts after an exec format error if the image claims the node's platform", async () => {
     await start();
     const controller = await product.run(EVICT);
     const both = product.registry.put('liar', '1', ['amd64', 'arm64']);
@@ -240,7 +240,7 @@ describe('run, with pods on wrong nodes', () => {
     expect(evictions()).to.deep.equal([]);
   });
 
-  it('is nothing that plan lists', async () => {
+  it('lists nothing in plan', async () => {
     await start();
     await crash('bare', 'arm64-1', CRASHES, false);
     const { stdout, stderr } = await product.command(['plan', '--output', 'json', ...EVICT]);

@@ -3,7 +3,7 @@ import { announcePreferred, createAnnouncer } from '../../src/controllers/announ
 import type { Occurrence } from '../../src/kube/events.ts';
 import { createHandClock } from './hand-clock.ts';
 
-describe('preferences that name what no node can have', () => {
+describe('preferences that name an architecture that no node has', () => {
   const label = 'archaware.dev/preferred';
   const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
   const rows: [given: string, labels: Record<string, string>, annotation: string | undefined, notes: RegExp[]][] = [

@@ -10,8 +10,8 @@ function setUp(seen = at('a', '5')) {
   return { clock, answered: createAnswered(store, clock) };
 }
 
-describe('a write that was answered', () => {
-  it('is waited for until the watch shows it', () => {
+describe('the answer to a write', () => {
+  it('makes the object wait until the watch shows the write', () => {
     const { answered } = setUp();
     answered.set('k', at('a', '7'));
     expect(answered.behindMs('k', at('a', '6'))).to.equal(30_000);
@@ -19,19 +19,19 @@ describe('a write that was answered', () => {
     expect(answered.behindMs('k', at('a', '6'))).to.equal(0);
   });
 
-  it('is not waited for where the watch was faster than the answer', () => {
+  it('causes no wait if the watch was faster than the answer', () => {
     const { answered } = setUp(at('a', '7'));
     answered.set('k', at('a', '7'));
     expect(answered.behindMs('k', at('a', '7'))).to.equal(0);
   });
 
-  it('is not waited for by another object of the same name', () => {
+  it('causes no wait for another object of the same name', () => {
     const { answered } = setUp();
     answered.set('k', at('a', '7'));
     expect(answered.behindMs('k', at('b', '6'))).to.equal(0);
   });
 
-  it('is not waited for any longer than half a minute: after a restored backup no event comes', async () => {
+  it('causes a wait of half a minute at most, because after a restored backup no event comes', async () => {
     const { answered, clock } = setUp();
     answered.set('k', at('a', '700'));
     await clock.advance(20_000);

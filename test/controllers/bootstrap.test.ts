@@ -30,14 +30,14 @@ describe('the bootstrap', () => {
     expect(ended).to.deep.equal([]);
   });
 
-  it('is over at once where nothing is to have its turn', () => {
+  it('is over at once if there is nothing to decide', () => {
     const { bootstrap, begin, ended } = setUp();
     begin();
     expect(bootstrap.over()).to.equal(true);
     expect(ended).to.deep.equal([0]);
   });
 
-  it('is over when everything has had its turn', () => {
+  it('is over when everything was decided', () => {
     const { bootstrap, begin, ended } = setUp();
     begin('pod a', 'pod b', 'daemonset a');
     bootstrap.decided('pod a');
@@ -48,7 +48,7 @@ describe('the bootstrap', () => {
     expect(ended).to.deep.equal([0]);
   });
 
-  it('does not count a turn twice, nor that of what came later', () => {
+  it('counts no object twice, and no object that came later', () => {
     const { bootstrap, begin } = setUp();
     begin('pod a', 'pod b');
     bootstrap.decided('pod a');
@@ -57,7 +57,7 @@ describe('the bootstrap', () => {
     expect(bootstrap.over()).to.equal(false);
   });
 
-  it('is over when its time is, and says how many were left', async () => {
+  it('is over when its time is over, and says how many objects were left', async () => {
     const { clock, bootstrap, begin, ended } = setUp(120_000);
     begin('pod a', 'pod b', 'pod c');
     bootstrap.decided('pod b');
@@ -68,7 +68,7 @@ describe('the bootstrap', () => {
     expect(ended).to.deep.equal([2]);
   });
 
-  it('says so once', async () => {
+  it('reports its end once', async () => {
     const { clock, bootstrap, begin, ended } = setUp();
     begin('pod a');
     bootstrap.decided('pod a');
@@ -77,7 +77,7 @@ describe('the bootstrap', () => {
     expect(ended).to.deep.equal([0]);
   });
 
-  it('is not over because everything ends, and leaves nothing waiting', async () => {
+  it('is not over because the process ends, and leaves no timer', async () => {
     const { clock, controller, bootstrap, begin, ended } = setUp();
     begin('pod a');
     controller.abort();
@@ -87,7 +87,7 @@ describe('the bootstrap', () => {
     expect(clock.waiting).to.equal(0);
   });
 
-  it('does not run out of time on a DaemonSet that waits for its turn to roll', async () => {
+  it('waits beyond its time for a DaemonSet that waits for its turn to roll', async () => {
     const line = new Set(['daemonset a', 'daemonset b']);
     const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
     begin('pod a', 'daemonset a', 'daemonset b');
@@ -100,7 +100,7 @@ describe('the bootstrap', () => {
     expect(ended).to.deep.equal([0]);
   });
 
-  it('is over once what was in line no longer is, and was not decided either', async () => {
+  it('is over once no object is in line any more, even without a decision', async () => {
     const line = new Set(['daemonset a']);
     const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
     begin('pod a', 'daemonset a');

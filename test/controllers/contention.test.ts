@@ -5,7 +5,7 @@ import { createHandClock } from './hand-clock.ts';
 const MINUTE = 60_000;
 const NOTHING = { waitMs: 0, began: false };
 
-/** A contention with what a reconciler does: ask, and write where it may. */
+/** A contention, used as a reconciler does: check, then write if allowed. */
 function quarrel() {
   const clock = createHandClock();
   const contention = createContention(clock);
@@ -17,7 +17,7 @@ function quarrel() {
   return { clock, contention, write };
 }
 
-/** Writes that are undone at once, until one is refused. */
+/** Writes that are undone at once, until the contention stops one. */
 function untilRefused(write: () => { waitMs: number; began: boolean }) {
   for (let writes = 0; writes < 10; writes++) {
     const checked = write();
@@ -33,7 +33,7 @@ describe('a write that another writer undoes', () => {
     expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: true });
   });
 
-  it('is told of once for each time that it stops', async () => {
+  it('is reported once for each time that it stops', async () => {
     const { clock, write } = quarrel();
     expect(untilRefused(write)).to.include({ began: true });
     expect(write()).to.deep.equal({ waitMs: 10 * MINUTE, began: false });
@@ -58,7 +58,7 @@ describe('a write that another writer undoes', () => {
     expect(untilRefused(write).waitMs).to.equal(24 * 60 * MINUTE);
   });
 
-  it('is no quarrel where it is undone more rarely', async () => {
+  it('is not contested if it is undone more rarely', async () => {
     const { clock, write } = quarrel();
     for (let round = 0; round < 20; round++) {
       expect(write()).to.deep.equal(NOTHING);
@@ -66,18 +66,18 @@ describe('a write that another writer undoes', () => {
     }
   });
 
-  it('is no quarrel where something else is wanted', () => {
+  it('is not contested if something else is wanted', () => {
     const { write } = quarrel();
     for (const intent of ['a', 'b', 'c', 'd', 'e']) expect(write('node', intent)).to.deep.equal(NOTHING);
   });
 
-  it('is begun anew by another intent', () => {
+  it('starts again with another intent', () => {
     const { write } = quarrel();
     untilRefused(write);
     expect(write('node', 'other')).to.deep.equal(NOTHING);
   });
 
-  it('stops for that object alone', () => {
+  it('stops for that object only', () => {
     const { write } = quarrel();
     untilRefused(write);
     expect(write('other')).to.deep.equal(NOTHING);
@@ -90,7 +90,7 @@ describe('a write that another writer undoes', () => {
     expect(write()).to.deep.equal(NOTHING);
   });
 
-  it('counts only what was written', () => {
+  it('counts only writes that were sent', () => {
     const { contention } = quarrel();
     for (let round = 0; round < 10; round++) expect(contention.check('node', 'taint')).to.deep.equal(NOTHING);
   });

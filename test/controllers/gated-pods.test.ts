@@ -4,13 +4,13 @@ import type { ApiClient } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createHandClock } from './hand-clock.ts';
 
-describe('the search for gated pods without a loop for pods', () => {
+describe('the search for gated pods without the pod controller', () => {
   const pod = (name: string, ...gates: readonly string[]) => ({
     metadata: { namespace: 'shop', name },
     spec: { schedulingGates: gates.map((gate) => ({ name: gate })) },
   });
 
-  /** Answers each list by the next of these; the last again and again. */
+  /** Answers each list request with the next of these, and then always with the last. */
   function arrange(...answers: readonly (readonly unknown[] | Error)[]) {
     const clock = createHandClock();
     const asked: string[] = [];
@@ -36,14 +36,14 @@ describe('the search for gated pods without a loop for pods', () => {
     return { asked, found, errors, end, running, minute };
   }
 
-  it('lists Pending pods once, and says nothing where none holds the gate', async () => {
+  it('lists Pending pods once, and reports nothing if none has the gate', async () => {
     const { asked, found, running } = arrange([pod('a'), pod('b', 'example.com/quota')]);
     await running;
     expect(asked).to.deep.equal(['list /api/v1/pods?fieldSelector=status.phase%3DPending&limit=500']);
     expect(found).to.deep.equal([]);
   });
 
-  it('names those that do, and looks again each minute until there are none', async () => {
+  it('reports gated pods, and checks each minute until there are none', async () => {
     const gated = [pod('a', 'archaware.dev/architecture'), pod('b', 'x', 'archaware.dev/architecture'), pod('c')];
     const { found, running, minute } = arrange(gated, gated, gated.slice(0, 1), []);
     for (let minutes = 0; minutes < 3; minutes += 1) await minute();
@@ -51,13 +51,13 @@ describe('the search for gated pods without a loop for pods', () => {
     expect(found).to.deep.equal([['shop/a', 'shop/b'], ['shop/a'], []]);
   });
 
-  it('gives up where pods may not be listed', async () => {
+  it('ends if it may not list pods', async () => {
     const { found, errors, running } = arrange(new ApiError(403, {}, 'list /api/v1/pods', undefined));
     await running;
     expect([found, errors]).to.deep.equal([[], []]);
   });
 
-  it('looks again after a failure', async () => {
+  it('checks again after a failure', async () => {
     const { found, errors, running, minute } = arrange(
       new Error('no route'),
       [pod('a', 'archaware.dev/architecture')],

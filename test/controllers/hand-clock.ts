@@ -2,13 +2,13 @@ import type { Clock } from '../../src/kit/clock.ts';
 
 /** A clock that stands still until it is moved. */
 export type HandClock = Clock & {
-  /** Moves both clocks on; what waited for a time that has come by then goes on. */
+  /** Moves both clocks forward, and runs everything that was waiting for a time up to then. */
   advance(ms: number): Promise<void>;
   /** How many delays are under way; calls planned with `after` do not count. */
   readonly waiting: number;
 };
 
-/** Creates one that begins at 0. */
+/** Creates a clock that begins at 0. */
 export function createHandClock(): HandClock {
   let now = 0;
   const waiting = new Set<{ at: number; wake: () => void }>();

@@ -27,7 +27,7 @@ function blank(more: Partial<Resolver> = {}): Resolver {
 describe('the pull secrets of a pod', () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => `s${index}`);
 
-  it('are given to a look-up as far as they are read', () => {
+  it('are passed to a lookup up to the limit', () => {
     const given: number[] = [];
     const resolver = blank({ request: (_image, { pullSecrets }) => void given.push(pullSecrets.length) });
     const images = createImageSource(resolver, createHandClock(), () => undefined);
@@ -35,16 +35,16 @@ describe('the pull secrets of a pod', () => {
     expect(given).to.deep.equal([0, 32, 32]);
   });
 
-  it('that are passed over make one Event, however many they are', () => {
+  it('that cannot be used cause one Event, however many they are', () => {
     const images = createImageSource(blank(), createHandClock(), (_namespace, name) =>
       name === 's0' ? undefined : 'it does not exist',
     );
     const note = (count: number): string[] => {
-      const told: Occurrence[] = [];
-      const announcer = createAnnouncer({ emit: (occurrence) => told.push(occurrence) > 0 }, createHandClock());
+      const reported: Occurrence[] = [];
+      const announcer = createAnnouncer({ emit: (occurrence) => reported.push(occurrence) > 0 }, createHandClock());
       const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
       announceSecrets('k', regarding, images.unusableSecrets('default', names(count)), announcer);
-      return told.map((occurrence) => occurrence.note);
+      return reported.map((occurrence) => occurrence.note);
     };
     expect(note(1)).to.deep.equal([]);
     expect(note(2)).to.deep.equal(['pull secret s1 is passed over: it does not exist']);
@@ -56,7 +56,7 @@ describe('the pull secrets of a pod', () => {
 });
 
 describe('an announcer', () => {
-  it('tells again what no Event was made of', () => {
+  it('reports again what could not be written as an Event', () => {
     const clock = createHandClock();
     let [takes, asked] = [false, 0];
     const announcer = createAnnouncer(
@@ -69,18 +69,18 @@ describe('an announcer', () => {
       clock,
     );
     const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
-    const tell = () =>
-      announcer.tell('k', { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note: 'n' });
-    tell();
+    const report = () =>
+      announcer.report('k', { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note: 'n' });
+    report();
     takes = true;
-    tell();
-    tell();
+    report();
+    report();
     expect(asked).to.equal(2);
   });
 });
 
-describe('what is asked of images', () => {
-  it('is asked again where what is known is old, and never by who only recalls', () => {
+describe('the image source', () => {
+  it('starts a lookup if the knowledge is old, but never for recall', () => {
     const started: string[] = [];
     const resolver = blank({
       known: (image) =>
@@ -99,7 +99,7 @@ describe('what is asked of images', () => {
     }
   });
 
-  it('plans the next try of a failed image though the try falls due while it is being asked about', () => {
+  it('plans the retry of a failed image that becomes due during the call', () => {
     let [wall, started] = [RETRY_AT - 1, false];
     const error = new ImageError('gone', { code: 'unavailable', temporary: true });
     const resolver: Resolver = {

@@ -5,7 +5,7 @@ import { readPod } from '../../src/placement/objects/pod.ts';
 import { input } from '../placement/objects.ts';
 
 describe('the images that an object waits for', () => {
-  it('are all that are asked about, also where the first that is not is one of them with another pull policy', () => {
+  it('are all that are looked up, even if the first one beyond the limit is one of them with another pull policy', () => {
     const containers = [
       ...Array.from({ length: 256 }, (_, index) => ({ image: `i${index}`, imagePullPolicy: 'IfNotPresent' })),
       { image: 'i7', imagePullPolicy: 'Always' },

@@ -30,14 +30,14 @@ const broken = new ApiError(500, { reason: 'InternalError', message: 'etcd' }, '
 
 function refuse() {
   const clock = createHandClock();
-  const told: Occurrence[] = [];
+  const reported: Occurrence[] = [];
   let counted = 0;
   const refusals = createRefusals({
     clock,
-    announcer: { tell: (_key, occurrence) => void told.push(occurrence), forget() {} },
+    announcer: { report: (_key, occurrence) => void reported.push(occurrence), forget() {} },
     onRefused: () => void counted++,
   });
-  /** Notes the same refusal this often, at this distance; gives what the last one was taken for. */
+  /** Records the same refusal this often, at this interval. Returns the result of the last call. */
   async function notes(error: ApiError, times: number, everyMs: number): Promise<boolean> {
     let verdict = false;
     for (let time = 0; time < times; time++) {
@@ -46,7 +46,7 @@ function refuse() {
     }
     return verdict;
   }
-  return { refusals, clock, told, notes, counted: () => counted };
+  return { refusals, clock, reported, notes, counted: () => counted };
 }
 
 describe('a refused write', () => {
@@ -58,23 +58,23 @@ describe('a refused write', () => {
     ['a server that has too much to do', busy, false],
     ['a server that fails', broken, false],
   ] as const) {
-    it(`for ${what}, for over a minute: ${expected ? 'is one for good' : 'is tried again'}`, async () => {
+    it(`for ${what}, for over a minute: ${expected ? 'is permanent' : 'is retried'}`, async () => {
       const { notes } = refuse();
       expect(await notes(error, 7, 10_000)).to.equal(expected);
     });
   }
 
-  it('is never one for good within a minute, however often it is tried', async () => {
+  it('is never permanent within a minute, however often it is tried', async () => {
     const { notes } = refuse();
     expect(await notes(invalid, 59, 1_000)).to.equal(false);
   });
 
-  it('is never one for good by two tries with a long pause between them', async () => {
+  it('is never permanent after two attempts with a long pause between them', async () => {
     const { notes } = refuse();
     expect(await notes(invalid, 2, 120_000)).to.equal(false);
   });
 
-  it('begins again where the reason changes, and where a write went through', async () => {
+  it('begins again if the reason changes, and after a successful write', async () => {
     const { notes, refusals } = refuse();
     await notes(invalid, 7, 10_000);
     expect(await notes(forbidden, 1, 0)).to.equal(false);
@@ -84,13 +84,13 @@ describe('a refused write', () => {
     expect(await notes(invalid, 1, 0)).to.equal(false);
   });
 
-  it('counts each, and is worth an Event when it lasts longer than a server takes to start', async () => {
-    const { notes, told, counted } = refuse();
+  it('is counted each time, and causes an Event if it lasts longer than the start of a server', async () => {
+    const { notes, reported, counted } = refuse();
     await notes(forbidden, 4, 1_000);
-    expect(told).to.have.length(0);
+    expect(reported).to.have.length(0);
     await notes(forbidden, 3, 1_000);
-    expect(told[0]).to.include({ reason: 'WriteRefused', type: 'Warning' });
-    expect(told[0]?.note).to.contain('cannot patch resource "pods"');
+    expect(reported[0]).to.include({ reason: 'WriteRefused', type: 'Warning' });
+    expect(reported[0]?.note).to.contain('cannot patch resource "pods"');
     expect(counted()).to.equal(7);
   });
 });

@@ -61,7 +61,7 @@ describe('admission in mode affinity, on the real control plane', () => {
     await places?.remove();
   });
 
-  /** Creates the pod with a known image, and with one that is not known; gives both, the other one as it was released. */
+  /** Creates the pod with a known image, and with one that is not known; returns both, the second one after its release. */
   async function bothWays(ns: string, tag: string, options: Omit<PodOptions, 'images'>) {
     const [known, unknown] = [`known-${++count}`, `unknown-${count}`];
     const atOnce = await admit(world, pod(ns, known, { ...options, images: [world.image(tag)] }));

@@ -63,7 +63,7 @@ describe("the webhook's certificates, on the real control plane", () => {
   const reviews = (controller: RunningController, outcome: string) =>
     controller.metric('archaware_admission_reviews_total', { outcome });
 
-  /** Makes the image known and the API server call us: a pod that is placed at once. */
+  /** Makes the image known and the API server call the webhook: waits for a pod that is placed at once. */
   async function warmUp(): Promise<void> {
     await eventuallyTrusted(world);
     await world.eventually('a pod to be placed at once', async () => {
@@ -72,7 +72,7 @@ describe("the webhook's certificates, on the real control plane", () => {
     });
   }
 
-  /** Has the API server call us by this name, over new connections. */
+  /** Makes the API server call the webhook by this name, over new connections. */
   async function callBy(host: 'localhost' | '127.0.0.1'): Promise<void> {
     const { body } = await world.cluster.request('GET', CONFIGURATION);
     const patch = listAt(body, 'webhooks').map((each, index) => {
@@ -83,7 +83,7 @@ describe("the webhook's certificates, on the real control plane", () => {
     expectSuccess('the patch', await world.cluster.request('PATCH', CONFIGURATION, patch));
   }
 
-  /** Creates pods, eight at a time and at least so many, until `enough`. Gives how many, and how many were not placed at once. */
+  /** Creates pods, eight at a time and at least so many, until `enough`. Returns how many, and how many were not placed at once. */
   async function load(least: number, enough: () => boolean): Promise<{ created: number; missed: number }> {
     let [created, missed] = [0, 0];
     const work = async () => {
@@ -149,7 +149,7 @@ describe("the webhook's certificates, on the real control plane", () => {
 
     beforeEach(async () => {
       authority = createAuthority('operator');
-      // As if it was applied anew: what an earlier test left in it is trusted no longer.
+      // As if the configuration was applied again: authorities of earlier tests are no longer trusted.
       const found = expectSuccess('it', await world.cluster.request('GET', CONFIGURATION));
       const paths = listAt(found, 'webhooks').map((_, index) => `/webhooks/${index}/clientConfig/caBundle`);
       await world.cluster.request(

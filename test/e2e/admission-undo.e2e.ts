@@ -58,7 +58,7 @@ describe('admission that is taken away again, on the real control plane', () => 
     );
     await world.cluster.kubectl(['delete', 'pods', '--all', '-n', ns, '--force']);
   };
-  /** Nodes and DaemonSets as somebody made them: what we and Kubernetes write while they are used left out. */
+  /** Nodes and DaemonSets as their authors wrote them, without what archaware and Kubernetes write later. */
   const foreign = async () =>
     [...(await world.list('Node', '')), ...(await world.list('DaemonSet', ''))].map((object) => ({
       name: nameOf(object),

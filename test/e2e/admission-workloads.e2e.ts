@@ -239,13 +239,13 @@ describe('admission of workloads, on the real control plane, with taints and aff
         return annotation(set, 'archaware.dev/tolerations') !== undefined && set;
       });
       const pods = (await world.pods(ns, 'app')).map(uidOf);
-      // What a GitOps tool does that knows nothing of us: its own object, whole.
+      // A GitOps tool that does not know archaware writes its own object as a whole.
       const path = pathOf('DaemonSet', ns, 'app');
       const after = expectSuccess('the replacement', await world.cluster.request('PUT', path, wished));
       expect(template(after)).to.deep.equal(ours('amd64', 'arm64'));
       expect(at(after, 'metadata', 'generation')).to.equal(at(settled, 'metadata', 'generation'));
       expect(annotation(after, 'archaware.dev/tolerations')).to.equal(annotation(settled, 'archaware.dev/tolerations'));
-      // A change of something else rolls it as its author wants, with our tolerations in it.
+      // Another change of the author rolls the DaemonSet, and archaware's tolerations stay in it.
       await world.patch('DaemonSet', ns, 'app', { metadata: { labels: { touched: 'yes' } } });
       await ready(ns, 2);
       expect((await world.pods(ns, 'app')).map(uidOf)).to.have.members(pods);

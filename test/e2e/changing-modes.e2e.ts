@@ -51,7 +51,7 @@ describe('changing the mode, with kustomize, on the real control plane', () => {
     return next;
   }
 
-  /** Waits until the API server can call us. */
+  /** Waits until the API server can call the webhook. */
   const eventuallyTrusted = () =>
     world.eventually('the caBundle', async () => {
       const webhooks = listAt((await world.cluster.request('GET', CONFIGURATION)).body, 'webhooks');
@@ -233,7 +233,7 @@ describe('changing the mode, with the chart, on the real control plane', () => {
     await helm?.remove();
   });
 
-  /** Installs or upgrades, starts a replica with the configuration of the chart, and ends the one before. Gives the notes. */
+  /** Installs or upgrades, starts a replica with the configuration of the chart, and ends the one before. Returns the notes. */
   async function change(values: Readonly<Record<string, unknown>>): Promise<{ notes: string; plan: string }> {
     // No node has such a name: kwok would show pods of the Deployment that run nothing.
     const all = { nodeSelector: { 'kubernetes.io/hostname': 'nowhere' }, ...values };

@@ -17,9 +17,9 @@ import { withComponent } from './support/overlay.ts';
 const OVERLAYS = new URL('../../manifests/kustomize/overlays/', import.meta.url);
 const WITHOUT_HOOKS = ['--no-hooks', '--skip-tests'];
 
-/** The overlays know nothing of the configuration, and leave the policies to go by what ours looks like. */
+/** The overlays do not know the configuration, so their policies recognise archaware's entries by their form. */
 const BY_FORM = { guard: { pinned: false } };
-/** The values by which the chart makes what an overlay does, besides the overlay's own configuration. */
+/** The values with which the chart renders the same as an overlay, in addition to the overlay's configuration. */
 const SAME: readonly (readonly [overlay: string, values: Readonly<Record<string, unknown>>])[] = [
   ['taints', {}],
   ['taints-1.30', { keep: { enabled: false } }],

@@ -74,7 +74,7 @@ describe('clean', () => {
     await world.eventually('the pods to be gone', async () => (await world.list('Pod', ns)).length === 0);
   });
 
-  /** Runs the controller until nodes, pods and DaemonSets have what it gives them, and ends it. */
+  /** Runs the controller until nodes, pods and DaemonSets are in their final state, and ends it. */
   async function settle(flags: readonly string[] = [], end: NodeJS.Signals = 'SIGTERM', key = 'supported-arch') {
     await world.run(flags);
     await world.eventually(
@@ -462,7 +462,7 @@ describe('clean', () => {
   /** By an administrator. */
   const asAdmin = (...flags: readonly string[]) =>
     startCommand(['clean', '--kubeconfig', world.cluster.kubeconfig, ...flags]).ended;
-  /** A Deployment of ours in a namespace of its own, whose pods kwok runs. */
+  /** A Deployment of archaware in its own namespace, whose pods kwok runs. */
   const ourDeployment = async (namespace: string) => {
     await world.namespace(namespace);
     const object = deployment(namespace, 'archaware-controller', { images: [world.image('multi')], replicas: 2 });
@@ -602,7 +602,7 @@ describe('clean', () => {
     }
   });
 
-  /** All that we may have left anywhere, in a form that compares. */
+  /** Everything that archaware may have left anywhere, in a comparable form. */
   async function dump() {
     const request = async (path: string) => listAt((await world.cluster.request('GET', path)).body, 'items');
     const metadata = (object: unknown) => ({

@@ -75,7 +75,7 @@ describe('the commands', () => {
   const insecure = () => ['--registries.insecure', world.registry.host];
   const inspect = (...args: readonly string[]) => runBundle(['inspect', ...insecure(), ...args]);
 
-  /** One line on stderr, in our name and without a stack, nothing on stdout, and this code. */
+  /** One line on stderr with the program's name and without a stack, nothing on stdout, and this code. */
   function saysInOneLine({ code, stdout, stderr }: Finished, expected: number, words: RegExp): void {
     expect(stderr).to.match(words);
     expect(stderr.trimEnd().split('\n'), stderr).to.have.lengthOf(1);

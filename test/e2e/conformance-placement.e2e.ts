@@ -17,7 +17,7 @@ const liking = (...expressions: readonly unknown[]) => ({
     preference: { matchExpressions: [expression] },
   })),
 });
-/** Ours behind a preference of the author. */
+/** Archaware's preference after one of the author. */
 const likingBoth = {
   preferredDuringSchedulingIgnoredDuringExecution: [
     ...liking(ZONE).preferredDuringSchedulingIgnoredDuringExecution,

@@ -84,7 +84,7 @@ describe('images as others test them, on the real control plane', () => {
       const found = await world.get('Pod', namespace, name);
       return gates(found).length === 0 && found;
     });
-  /** Creates a pod whose image is not known, and gives what it requires when it is released. */
+  /** Creates a pod whose image is not known, and returns what it requires when it is released. */
   async function requires(image: string, options: Partial<PodOptions> = {}): Promise<unknown> {
     const name = `pod-${++count}`;
     expect(gates(await admit(world, pod(ns, name, { images: [image], ...options })))).to.deep.equal([GATE]);

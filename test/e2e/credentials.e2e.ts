@@ -75,7 +75,7 @@ describe("the operator's credentials on the real control plane", () => {
     });
   const toml = (secret: string) => `user = "${account.username}"\nsecret = "${secret}"\n`;
 
-  /** Writes all that the operator's configuration names; gives the path of the configuration. */
+  /** Writes all files that the operator's configuration names; returns the path of the configuration. */
   async function configure(): Promise<string> {
     const answer = JSON.stringify({ ServerURL: '', Username: account.username, Secret: account.password });
     const found = `grep -qx '${hostOf('store')}' && echo '${answer}'`;
@@ -227,7 +227,7 @@ describe("the operator's credentials on the real control plane", () => {
     await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(denied\)/);
     await changing(account.password);
     await world.eventuallyTolerates(namespace, 'changed-multi', ours('amd64', 'arm64'));
-    // A change that cannot be read keeps what was there, and is told.
+    // An unreadable change keeps the former content, and is reported.
     await places.file('changed.json', '{"auths": {');
     await world.eventually('the log to name the file', async () =>
       controller.logs().some((line) => line.includes(join(places.directory, 'changed.json'))),

@@ -183,7 +183,7 @@ describe('DaemonSets on the real control plane', () => {
           metadata: { annotations: { [RECORDED]: null } },
           spec: { template: { spec: { tolerations: null } } },
         };
-        // By our name, as on a cluster without the guard, which would undo this.
+        // With archaware's field manager, as on a cluster without the guard, which would undo this.
         await world.cluster.request('PATCH', `${path}?fieldManager=archaware-controller`, body);
         reverts++;
       }
@@ -231,7 +231,7 @@ describe('DaemonSets on the real control plane', () => {
     await world.cluster.kubectl(['annotate', 'nodes', '--all', 'archaware.dev/managed-']);
   }
 
-  /** Counts daemon pods until it is stopped; gives the fewest that it saw. */
+  /** Counts daemon pods until it is stopped; returns the lowest count. */
   function watchLeast(namespace: string, name: string): { stop(): Promise<number> } {
     let [watching, least] = [true, Number.POSITIVE_INFINITY];
     const watch = async () => {

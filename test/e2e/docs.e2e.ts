@@ -8,7 +8,7 @@ import { ARCHITECTURE_GATE } from '../../src/names.ts';
 import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from '../support/doc-blocks.ts';
 import { type StandIn, standInForDeployment } from './support/stand-in.ts';
 
-/** Whether our manifest is there and at work before the first block, or is what the document is about. */
+/** Whether archaware's manifest is applied before the first block, or by the document itself. */
 const DOCUMENTS: readonly { readonly document: string; readonly installed: boolean }[] = [
   { document: 'README.md', installed: true },
   { document: 'docs/install.md', installed: false },
@@ -23,7 +23,7 @@ const DOCUMENTS: readonly { readonly document: string; readonly installed: boole
   { document: 'docs/runbooks/uninitialized-nodes.md', installed: true },
 ];
 
-/** A gate that is not ours. */
+/** A gate of somebody else. */
 const THEIRS = 'example.com/theirs';
 const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
 
@@ -47,7 +47,7 @@ for (const { document, installed, blocks } of found.filter((one) => one.blocks.l
       await Promise.all(
         ['amd64', 'arm64'].map((architecture) => cluster.createNode({ name: `${architecture}-1`, architecture })),
       );
-      // What holds our gate and cannot be found out is to hold it until a block takes it away.
+      // A gated pod with an unknown image must keep the gate until a block removes it.
       const patient = { ...registry.environment, ARCHAWARE_IMAGES__FALLBACK_AFTER: '1h' };
       standIn = standInForDeployment(cluster, patient);
       await populate(cluster);
@@ -91,7 +91,7 @@ describe('the documents', () => {
   });
 });
 
-/** What the documents speak of: a pod that runs, and one that holds our gate and another's. */
+/** The pods in the documents: one that runs, and one with archaware's gate and another one. */
 async function populate(cluster: Cluster): Promise<void> {
   await cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }));
   // Without its account a namespace takes no pods.
@@ -118,7 +118,7 @@ async function populate(cluster: Cluster): Promise<void> {
   await cluster.apply(objects.map((object) => JSON.stringify(object)).join('\n---\n'));
 }
 
-/** The nodes that carry our taint. */
+/** The nodes with archaware's taint. */
 async function taints(cluster: Cluster): Promise<unknown[]> {
   const { body } = await cluster.request('GET', '/api/v1/nodes');
   return listAt(body, 'items')

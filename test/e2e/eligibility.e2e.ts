@@ -38,7 +38,7 @@ describe('what decides besides registries, on a real control plane that adds no 
     const spec = { schedulerName: 'nobody' };
     await world.create(pod(namespace, 'bare', { images: [world.image('multi')], spec }));
     const found = await world.eventuallyTolerates(namespace, 'bare', ours('amd64', 'arm64'));
-    // Nothing else brought the list: it has our two entries.
+    // Nothing else created the list: it has archaware's two entries.
     expect(at(found, 'spec', 'tolerations')).to.have.length(2);
     await world.create(deployment(namespace, 'app', { images: [world.image('arm64')], replicas: 3 }));
     await world.eventually('its pods to run', async () => {

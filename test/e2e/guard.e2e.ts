@@ -32,7 +32,7 @@ const LABELS = ['accelerators', 'kubernetes.io'];
 type Form = {
   readonly form: string;
   readonly options: WorldOptions;
-  /** What this form of the policy for nodes lets through, and what it does not, besides what all do. */
+  /** What this form of the policy for nodes lets through, and what it does not, in addition to what all forms do. */
   readonly allowed: readonly Attempt[];
   readonly refused: readonly Attempt[];
 };
@@ -206,7 +206,7 @@ for (const { form, options, ...nodes } of FORMS) {
     });
 
     if (form === 'pinned') {
-      // The plug-in acts on updates too, so a pod that was made without it gets them in a request of ours.
+      // The plug-in acts on updates too, so a pod that was created without it gets them in a request of archaware.
       it('lets a pod that has none get the tolerations of DefaultTolerationSeconds beside ours, and nothing more', async () => {
         const images = ['registry.example.com/app:1'];
         const spec = { schedulingGates: [{ name: 'example.com/others' }] };

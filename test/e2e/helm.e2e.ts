@@ -32,7 +32,7 @@ const KINDS = [
   ...(olderKubernetes() ? [] : ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']),
 ];
 
-/** Everything at once. No node has such a name: kwok would run what stands in for us here, and end the Job at once. */
+/** Everything at once. No node has such a name: kwok would run the replacement of archaware's pods, and end the Job at once. */
 const VALUES = {
   config: { placement: { mode: 'both' }, webhook: { enabled: true } },
   nodeLabels: { shipped: true },
@@ -40,7 +40,7 @@ const VALUES = {
   cleanBeforeUninstall: { enabled: true, allPods: true, timeout: '1m' },
 };
 
-/** The account is there before the chart: the token of whoever runs is asked for first. helm takes what is marked as its own. */
+/** The account is there before the chart: its token is requested first. helm takes over what is marked as its own. */
 const BEFORE = [
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'archaware' } },
   {

@@ -146,7 +146,7 @@ describe('label rules on the real control plane', function () {
     expect(writes).to.be.greaterThan(COUNT);
     const sent = [...first.proxy.writes(), ...second.proxy.writes()].filter(({ path }) => path.includes('/nodes/'));
     expect(sent.length).to.be.greaterThan(COUNT);
-    // Every conflict is told of, at the node that it is about.
+    // Every conflict is reported, at the node that has it.
     const told = await world.list('Event', 'default');
     const about = told.filter((event) => at(event, 'reason') === 'LabelConflict');
     expect(new Set(about.map((event) => at(event, 'regarding', 'name')))).to.deep.equal(new Set(BY_HAND.keys()));

@@ -12,7 +12,7 @@ const BOTH = ours('amd64', 'arm64');
 
 const isPodPatch = (method: string, path: string) => method === 'PATCH' && path.includes('/pods/');
 
-/** A replica and the proxy through which it goes, so that its requests can be told from the other's. */
+/** A replica and the proxy through which it goes, so that its requests can be distinguished from the other's. */
 type Replica = { readonly controller: RunningController; readonly proxy: ApiProxy };
 
 describe('two replicas', () => {
@@ -53,7 +53,7 @@ describe('two replicas', () => {
 
   const leads = async ({ controller }: Replica) => (await controller.metric('archaware_leader')) === 1;
   const waiting = ({ controller }: Replica) => controller.metric('archaware_pods', { outcome: 'waiting' });
-  /** Waits for the end of a replica that was told to end; a signal that does nothing, as a second one would end it. */
+  /** Waits for the end of a replica after SIGTERM. It uses a signal without an effect, because a second SIGTERM would end it. */
   const ended = ({ controller }: Replica) => controller.stop('SIGCONT');
   const leading = (replica: Replica) => world.eventually('the replica to lead', () => leads(replica));
   const lease = () => world.get('Lease', 'archaware', LEASE);
@@ -107,7 +107,7 @@ describe('two replicas', () => {
     const namespace = await world.namespace('leader-paused');
     first.controller.kill('SIGSTOP');
     await leading(second);
-    // The one that leads now is paused as well: whoever wakes up first sees pods that nobody has placed.
+    // The present leader is paused as well: the first replica to wake up sees pods that nobody has placed.
     await placed(await demand(2), 2);
     second.controller.kill('SIGSTOP');
     await demand(10, 'multi', namespace);

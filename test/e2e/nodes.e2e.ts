@@ -7,7 +7,7 @@ import { startWorld, type World } from './support/world.ts';
 
 const MANAGED = 'archaware.dev/managed';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1'];
-/** What `taints.key` is set to here; the policies have to be told. */
+/** The value of `taints.key` here; the policies need it too. */
 const KEYS = ['supported-arch', 'example.com/arch', 'kubernetes.io/arch'];
 
 describe('taints of nodes on the real control plane', () => {
@@ -22,7 +22,7 @@ describe('taints of nodes on the real control plane', () => {
   after(() => world?.stop());
   afterEach(() => world.stopControllers());
 
-  /** The node once its taints, those of Kubernetes apart, are these, and its annotation names ours of them. */
+  /** Waits until the node has these taints (without those of Kubernetes), and its annotation names archaware's. */
   const eventuallyTainted = (name: string, wanted: readonly string[], recorded: readonly string[] = wanted) =>
     world.eventually(`node ${name} to have ${wanted.join(' ') || 'no taint'}`, async () => {
       const found = await world.node(name);
@@ -45,7 +45,7 @@ describe('taints of nodes on the real control plane', () => {
     await world.cluster.createNode({ name: node, architecture: 'amd64', taints: [kept] });
     const writer = keepTainting(world, node);
     await world.run();
-    // Each change of the architecture makes us write too.
+    // Each change of the architecture makes archaware write too.
     for (const architecture of ['arm64', 'amd64', 's390x', 'arm64', 'ppc64le', 'amd64']) {
       await world.cluster.setNodeArchitecture(node, architecture);
       const wanted = `supported-arch=${architecture}:NoSchedule`;
@@ -192,7 +192,7 @@ describe('taints of nodes on the real control plane', () => {
       await world.stopControllers();
       const written = await world.writesSince(from);
       expect(written.filter((line) => line.includes(`/nodes/${node}`))).to.deep.equal([]);
-      // The taint is theirs: a run with another key does not take it for one of ours that is out of date.
+      // The taint is theirs: a run with another key does not mistake it for an outdated taint of archaware.
       await world.run();
       await eventuallyTainted(node, ['kubernetes.io/arch=s390x:NoSchedule', ...ours('s390x')], ours('s390x'));
       await world.remove('Node', '', node);

@@ -356,7 +356,7 @@ describe('registries as production has them, on the real control plane', () => {
       await serves('proxied', SECURE);
       const namespace = await world.namespace('not-proxied');
       await create(namespace, 'direct', DIRECT);
-      // There is no such name: it was looked up, which the proxy would have done for us.
+      // There is no such name: it was looked up, which the proxy would have done.
       await world.eventuallyTold(namespace, 'ImageUnresolvable', new RegExp(`${DIRECT} has no address`));
       expect([...new Set(proxy.targets)]).to.deep.equal([`CONNECT ${SECURE}:443`]);
     });

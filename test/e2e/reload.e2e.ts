@@ -15,7 +15,7 @@ describe('a changed configuration, on the real control plane', () => {
   let controller: RunningController;
   let file: string;
 
-  /** As the kubelet mounts our ConfigMap: links behind `..data`, which is swapped. */
+  /** As the kubelet mounts archaware's ConfigMap: links behind `..data`, which is swapped. */
   const configure = async (configuration: unknown) => {
     file = `${await places.mount('etc', { 'config.yaml': JSON.stringify(configuration) })}/config.yaml`;
   };
@@ -100,7 +100,7 @@ describe('a changed configuration, on the real control plane', () => {
     await accepted(controller, 1);
     await accepted(second, 1);
     expect(controller.logs().find((line) => line.includes('needs a restart'))).to.contain('"taints.key"');
-    // Whoever leads next goes by it as well.
+    // The next leader uses it as well.
     await controller.stop();
     await world.create(pod(ns, 'torn-too', torn()));
     await world.eventuallyTolerates(ns, 'torn-too', BOTH);

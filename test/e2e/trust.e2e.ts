@@ -65,7 +65,7 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     const image = await freshImage(world, 'arm64');
     const names = Array.from({ length: 30 }, (_, index) => `p-${index}`);
     await inSilence(world, async () => {
-      // A pull secret of its own makes each pod's look-up another one, so that they end one after the other.
+      // Each pod has its own pull secret and so its own lookup, so that they end one after the other.
       for (const name of names) await world.create(pod(ns, name, { images: [image], pullSecrets: [`s-${name}`] }));
       await world.eventually('all to be gated', async () => {
         const gated = (await world.list('Pod', ns)).filter((one) => gates(one).includes(GATE));
@@ -188,7 +188,7 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     expect(listAt(await world.node('amd64-1'), 'spec', 'taints')).to.not.have.length(0);
   });
 
-  /** Whether the policies keep our own account from giving a pod one more of its tolerations. */
+  /** Whether the policies prevent archaware's own account from adding one more of its tolerations to a pod. */
   async function isRefused(namespace: string, name: string): Promise<boolean> {
     const account = await connectAsAccount(world);
     const toleration = { key: 'supported-arch', operator: 'Equal', value: 'amd64', effect: 'NoSchedule' };

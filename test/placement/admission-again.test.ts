@@ -25,7 +25,7 @@ function by(mode: Settings['mode'], more: Partial<Settings> = {}): Circumstances
   return { answers, settings: { mode, preferred: { arm64: 75 }, ...more } };
 }
 
-/** The list at a path below `spec` after a change; undefined takes it away. */
+/** Changes the list at a path below `spec`; undefined removes it. */
 function changed(
   object: JsonObject,
   path: string[],
@@ -56,7 +56,7 @@ const noteOf = (object: JsonObject) => stringAt(objectAt(objectAt(object, 'metad
 type Change = (object: JsonObject) => JsonObject;
 type Row = readonly [given: string, first: JsonObject, between: Change, circumstances: Circumstances, expected: string];
 
-/** `expected`: what the second call makes of the pod, and the pod after it. A third call changes nothing. */
+/** `expected`: the result of the second call, and the pod after it. A third call changes nothing. */
 function check(rows: readonly Row[]): void {
   for (const [given, first, between, circumstances, expected] of rows) {
     it(`${given}: ${expected}`, () => {
@@ -78,7 +78,7 @@ const both =
   (object) =>
     changes.reduce((so, change) => change(so), object);
 
-describe('admission that is called again with its own answer', () => {
+describe('admission that is called again with its first answer in the pod', () => {
   const tolerates = 'tolerates supported-arch=amd64,supported-arch=arm64';
   const full = `${tolerates}; affinity ${BOTH}; prefers arch In arm64 (75); ${NOTED}`;
   const zoned = pod({ affinity: requires(term('zone In a')), tolerations: [X] });
@@ -271,13 +271,13 @@ describe('admission after a sidecar was injected', () => {
     ],
   ]);
 
-  it('refuses it where that is the rule', () => {
+  it('refuses the pod if the mode is reject', () => {
     const circumstances = by('both', { noCommonArchitecture: 'reject' });
     const { after } = review(pod(), circumstances);
     expect(review(injected(after, 's390x'), circumstances).kind).to.equal('rejected');
   });
 
-  it("leaves a user's own tolerations and requirements that look like ours", () => {
+  it("leaves a user's own tolerations and requirements that look like archaware's", () => {
     const own = pod({
       tolerations: [ARM, X],
       affinity: requires(term('arch In amd64,arm64'), term('zone In a')),
@@ -291,7 +291,7 @@ describe('admission after a sidecar was injected', () => {
     );
   });
 
-  it("leaves a user's own requirement that looks like ours in a term that was given another", () => {
+  it("leaves a user's own requirement that looks like archaware's in a term to which archaware added another", () => {
     const mixed = pod({ affinity: requires(term('arch In amd64,arm64')) }, {}, ['mixed']);
     const circumstances = by('affinity', { preferred: {} });
     const { after } = review(mixed, circumstances);
@@ -354,7 +354,7 @@ describe('admission that gated a pod', () => {
 });
 
 describe("a record that claims another webhook's requirement as archaware's", () => {
-  // What a cluster's mutating policy put there before, and what archaware would have put there.
+  // A mutating policy of the cluster added this before, and archaware would have added the same.
   const forced = { affinity: requires(term('arch In amd64')), tolerations: [ARM] };
   const required = [{ term: 0, key: 'kubernetes.io/arch', operator: 'In', values: ['amd64'] }];
   const claim: JsonObject = { tolerations: [ARM], required, preferred: [] };
@@ -389,14 +389,14 @@ describe("a record that claims another webhook's requirement as archaware's", ()
     });
   }
 
-  it('is believed by no replica without a certificate, nor is what such a replica signs', () => {
+  it('is not believed by a replica without a certificate, nor is a record that such a replica signs', () => {
     const none = createSeal(() => undefined);
     expect(none.isSigned('x', SEAL.sign('x'))).to.equal(false);
     expect(none.isSigned('x', none.sign('x'))).to.equal(false);
     expect(SEAL.isSigned('x', none.sign('x'))).to.equal(false);
   });
 
-  it("is believed with the Secret's key and with the one that follows from the private key, which a replica may still sign with", () => {
+  it("is believed with the Secret's key and with the key derived from the private key, which a replica may still sign with", () => {
     const shared = { path: '/mutate/x', signingKey: 'ab'.repeat(32) };
     const next = createSeal(() => ({ key: 'a private key', shared }));
     expect(next.isSigned('x', next.sign('x'))).to.equal(true);
@@ -405,7 +405,7 @@ describe("a record that claims another webhook's requirement as archaware's", ()
   });
 });
 
-describe('an annotation that we did not write', () => {
+describe('an annotation that archaware did not write', () => {
   const circumstances = by('both', { preferred: {} });
   const wishes = {
     tolerations: [{ key: 'gpu', operator: 'Equal', value: 'yes', effect: 'NoSchedule' }],
@@ -439,7 +439,7 @@ describe('an annotation that we did not write', () => {
     });
   }
 
-  it('came with a copy of a pod: what was ours is given anew', () => {
+  it('is copied from another pod: archaware adds its own again', () => {
     const { after: copy } = review(pod(wishes), circumstances);
     const other = { ...circumstances, answers: { a: answers.arm } };
     expect(placement(review(copy, other).after)).to.equal(
@@ -447,14 +447,14 @@ describe('an annotation that we did not write', () => {
     );
   });
 
-  it('is not written where all annotations would be too large for the API server', () => {
+  it('is not written if all annotations together would be too large for the API server', () => {
     const large = pod({}, { annotations: { x: 'x'.repeat(256 * 1024 - 100) } });
     const { after } = review(large, circumstances);
     expect(placement(after)).to.equal(`tolerates supported-arch=amd64,supported-arch=arm64; affinity ${BOTH}; notes x`);
     expect(review(after, circumstances).kind).to.equal('unchanged');
   });
 
-  it('may be as long as it is, and the pod too', () => {
+  it('may be very long, like the pod', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
     const record = { tolerations: many(2500, ARM), required: many(2500, { key: 'kubernetes.io/arch', values: ['x'] }) };
     const expressions = many(20_000, { key: 'kubernetes.io/arch', operator: 'In' });

@@ -37,7 +37,7 @@ const circumstances: fc.Arbitrary<Circumstances> = fc
   .tuple(someSettings, fc.boolean())
   .map(([settings, mayGate]) => ({ answers, settings, mayGate }));
 
-/** Without what an empty object or list says, which is nothing, and without the order of lists. */
+/** Removes empty objects and lists, which mean nothing, and the order of lists. */
 function normal(value: unknown): unknown {
   if (Array.isArray(value))
     return value
@@ -49,7 +49,7 @@ function normal(value: unknown): unknown {
   return Object.fromEntries(entries.filter(([, item]) => !isEmpty(item)).sort());
 }
 
-/** Only where a field may as well be absent: `{}` in a list is a term. */
+/** Only for fields that may be absent as well: `{}` in a list is a term. */
 function isEmpty(value: unknown): boolean {
   return (Array.isArray(value) && value.length === 0) || (isObject(value) && Object.keys(value).length === 0);
 }
@@ -68,7 +68,7 @@ function unwritten(pod: JsonObject): unknown {
   });
 }
 
-/** What is in lists that admission may add to: all of it is in the pod afterwards, unchanged. */
+/** The entries of lists that admission may add to. All of them must be in the pod afterwards, unchanged. */
 function expectKept(before: JsonObject, after: JsonObject): void {
   for (const field of ['tolerations', 'schedulingGates']) {
     const now = listAt(objectAt(after, 'spec'), field) ?? [];
@@ -118,13 +118,13 @@ function attracts(pod: JsonObject, node: (typeof NODES)[number]): boolean {
 describe('admission of any pod', () => {
   const pods = fc.tuple(anyPod(IMAGES), circumstances);
 
-  it('changes nothing when it is asked again', () => {
+  it('changes nothing when it is called again', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const first = admit(pod, given);
         const after = applied(pod, first);
         expect(admit(after, given)).to.deep.equal({ kind: 'unchanged' });
-        // Also where the order of what it wrote, and of what it found, is another one.
+        // The same holds if another webhook has changed the order of entries.
         const { tolerations, schedulingGates } = objectAt(after, 'spec');
         const turned = (list: unknown) => (Array.isArray(list) ? { list: [...list].reverse() } : {});
         const other = put(
@@ -138,7 +138,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('keeps everything that it does not know, and everything that it found', () => {
+  it('keeps every field that it does not know, and every entry that it found', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const after = applied(pod, admit(pod, given));
@@ -149,7 +149,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('can be taken back', () => {
+  it('can be undone from the record', () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         const after = applied(pod, admit(pod, given));
@@ -159,7 +159,7 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('passes the API server', () => {
+  it("is accepted by the API server's rules", () => {
     fc.assert(
       fc.property(pods, ([pod, given]) => {
         fc.pre(validatePod({ ...pod }).length === 0);
@@ -169,13 +169,13 @@ describe('admission of any pod', () => {
     );
   });
 
-  it('comes to the same with a sidecar that was there from the start, and with one that came later', () => {
+  it('gives the same result with a sidecar from the start and with one that is injected later', () => {
     fc.assert(
       fc.property(anyPod(IMAGES), circumstances, fc.constantFrom(...IMAGES), (pod, given, image) => {
         const later = injected(applied(pod, admit(pod, given)), image);
         const start = injected(pod, image);
         const [one, other] = [applied(later, admit(later, given)), applied(start, admit(start, given))];
-        // The record names indices in no particular order.
+        // The record lists indices in no particular order.
         const bare = (object: JsonObject) =>
           normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], ''));
         expect(bare(one)).to.deep.equal(bare(other));
@@ -185,8 +185,8 @@ describe('admission of any pod', () => {
   });
 });
 
-describe('admission of a pod that does not speak of the architecture', () => {
-  it('leaves it exactly the nodes of its own demands and of the decision', () => {
+describe('admission of a pod that does not mention the architecture', () => {
+  it('leaves exactly the nodes that its own demands and the decision allow', () => {
     const pods = fc.tuple(indifferentPod(KNOWN), someSettings);
     fc.assert(
       fc.property(pods, ([pod, settings]) => {
@@ -233,7 +233,7 @@ describe('the release of any gated pod', () => {
     return jsonPatch({ ...object }, JSON.stringify(releasePatch(pod, pod.gated, placing)));
   }
 
-  it('is let through by the API server, takes our gate alone, and keeps the rest', () => {
+  it("is accepted by the API server's rules, removes only archaware's gate, and keeps the rest", () => {
     fc.assert(
       fc.property(gatedPods, ({ pod, settings }) => {
         const after = released(pod, settings);
@@ -248,7 +248,7 @@ describe('the release of any gated pod', () => {
     );
   });
 
-  it('gives what admission would have given', () => {
+  it('adds what admission would have added', () => {
     fc.assert(
       fc.property(gatedPods, ({ pod, settings }) => {
         const admitted = applied(pod, admit(pod, { answers, settings }));

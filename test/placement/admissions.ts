@@ -10,7 +10,7 @@ import { input, known } from './objects.ts';
 export const GATE = 'archaware.dev/architecture';
 export const MANAGED = 'archaware.dev/managed';
 
-/** That of all replicas. */
+/** The seal that all replicas share. */
 export const SEAL = createSeal(() => ({ key: 'a private key', shared: undefined }));
 
 export type Circumstances = {
@@ -34,7 +34,7 @@ export function injected(object: JsonObject, image: string): JsonObject {
   return { ...object, spec: { ...spec, containers } };
 }
 
-/** What becomes of the pod; by default its images are for amd64 and arm64, and it may be gated. */
+/** Admits a pod. By default its images are for amd64 and arm64, and it may be gated. */
 export function admit(object: JsonObject, given: Circumstances = {}): AdmissionDecision {
   const { answers = { a: known('linux/amd64,linux/arm64') }, settings = {}, namespace = {} } = given;
   const { settings: all, clusterArchitectures, namesOf, answerOf } = input(answers, { settings });
@@ -51,12 +51,12 @@ export function admit(object: JsonObject, given: Circumstances = {}): AdmissionD
   });
 }
 
-/** The pod as the API server has it after an answer. */
+/** The pod after the API server has applied an answer. */
 export function applied(object: JsonObject, admission: AdmissionDecision): JsonObject {
   return 'patch' in admission ? jsonPatch({ ...object }, JSON.stringify(admission.patch)) : object;
 }
 
-/** What becomes of the pod, and the pod after it. */
+/** The decision, and the pod after it. */
 export function review(
   object: JsonObject,
   given: Circumstances = {},

@@ -1,7 +1,7 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../src/kit/json.ts';
 import { PREFERRED_TERMS, REQUIRED, type Requirement } from '../../src/placement/patch/affinity.ts';
 
-/** Short names of the labels that tests speak of. */
+/** Short names of the labels in tests. */
 const SHORT: Readonly<Record<string, string>> = {
   arch: 'kubernetes.io/arch',
   'old-arch': 'beta.kubernetes.io/arch',
@@ -16,13 +16,13 @@ export function expression(text: string): JsonObject {
   return { key, operator, ...(values === undefined ? {} : { values: values.split(',') }) };
 }
 
-/** `arch In amd64` as a requirement of the form that we write. */
+/** `arch In amd64` as a requirement in archaware's form. */
 export function requirement(text: string): Requirement {
   const [name = '', , values = ''] = text.split(' ');
   return { key: SHORT[name] ?? name, operator: 'In', values: values.split(',') };
 }
 
-/** A term of these expressions; of none, an empty one. */
+/** A term of these expressions; an empty one for none. */
 export function term(...texts: string[]): JsonObject {
   return texts.length === 0 ? {} : { matchExpressions: texts.map(expression) };
 }

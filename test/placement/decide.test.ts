@@ -36,7 +36,7 @@ function check(rows: readonly Row[]): void {
   }
 }
 
-/** A pod that states its architectures; no image may be asked. */
+/** A pod that states its architectures; no image may be looked up. */
 function stating(statement: string, more: Partial<Settings> = {}): DecisionInput {
   return input(
     {},
@@ -92,7 +92,7 @@ describe('the decision for a pod whose images are known', () => {
     ],
   ]);
 
-  it('asks every image once, though an earlier one rules everything out', () => {
+  it('asks for every image once, even if an earlier one rules everything out', () => {
     const asked: string[] = [];
     const answers = input({ a: AMD, b: ARM, c: pending });
     decide({
@@ -105,7 +105,7 @@ describe('the decision for a pod whose images are known', () => {
     expect(asked).to.deep.equal(['a', 'b', 'c']);
   });
 
-  it('names each image with its platforms where it holds', () => {
+  it('names each image with its platforms when it holds the pod', () => {
     const decision = decide(input({ a: known('linux/amd64/v2,linux/amd64,windows/amd64'), b: ARM }));
     expect(decision).to.deep.equal({
       kind: 'hold',
@@ -156,7 +156,7 @@ describe('the OS of a pod', () => {
   ]);
 });
 
-describe('what nodes also run', () => {
+describe('architectures.compatible', () => {
   const old = known('linux/386');
   check([
     ['amd64 runs 386', input({ a: old }), 'place 386,amd64 (images)'],
@@ -200,7 +200,7 @@ describe('architectures.schedulable', () => {
   ]);
 });
 
-describe('images that are not asked', () => {
+describe('images that need no lookup', () => {
   const never = (images: readonly [image: string, policy: string][]): PodTemplate =>
     template([], { containers: images.map(([image, imagePullPolicy]) => ({ image, imagePullPolicy })) });
   const override = (pattern: string, ...architectures: string[]) => ({ overrides: [{ pattern, architectures }] });
@@ -382,7 +382,7 @@ describe('an image that is not known', () => {
     ],
   ]);
 
-  it('names what it was made without, and why', () => {
+  it('names the images that were not known, and why', () => {
     expect(decide(input({ a: failed(300), b: failed(300), c: ARM }))).to.deep.include({
       unknown: ['a', 'b'],
       failed: ['a', 'b'].map((image) => ({
@@ -395,7 +395,7 @@ describe('an image that is not known', () => {
   });
 });
 
-describe('a pod that the cluster itself may need', () => {
+describe('a system pod', () => {
   const system = { namespace: 'kube-system' };
   const critical = (images: string[]) => ({
     template: template(images, { priorityClassName: 'system-node-critical' }),
@@ -437,7 +437,7 @@ describe('a pod that the cluster itself may need', () => {
   ]);
 });
 
-describe('a set that follows the cluster', () => {
+describe('a decision that follows the cluster', () => {
   const rows: [given: string, what: DecisionInput, expected: boolean][] = [
     ['known images', input({ a: BOTH }), false],
     ['a statement', stating('arm64'), false],
@@ -484,7 +484,7 @@ describe('the OS that nodes must have', () => {
   }
 });
 
-describe('the decision for a pod of more images than are asked about', () => {
+describe('the decision for a pod with more images than the limit', () => {
   const names = Array.from({ length: 300 }, (_, index) => `i${index}`);
   const asked = (answer: ImageAnswer) => Object.fromEntries(names.slice(0, 256).map((name) => [name, answer]));
   const of = (waitedMs: number, given: Parameters<typeof input>[1] = {}, answer = ARM) =>
@@ -503,7 +503,7 @@ describe('the decision for a pod of more images than are asked about', () => {
     ['as many as are asked about', input(asked(ARM)), 'place arm64 (images)'],
   ]);
 
-  it('says first that they are too many, and what to do', () => {
+  it('reports the limit first, and what to do', () => {
     const decision = decide(of(0, {}, failed(10)));
     const [first, ...others] = decision.kind === 'wait' ? decision.failed : [];
     expect(first && unresolvableNote(first)).to.equal(

@@ -64,7 +64,7 @@ describe('a pod', () => {
 });
 
 describe('a template', () => {
-  it('is left alone by its labels and its namespace', () => {
+  it('is skipped because of its labels and its namespace', () => {
     const shop = { name: 'shop', labels: {} };
     expect(skipTemplate({ labels: {} }, shop, settings())).to.equal(undefined);
     expect(skipTemplate({ labels: IGNORE }, shop, settings())).to.equal('ignored');

@@ -173,7 +173,7 @@ describe("a pod's required node affinity", () => {
     ['a term with empty lists', { matchExpressions: [], matchFields: [] }, false],
   ];
   for (const [given, term, matches] of rows) {
-    it(`${given}: ${matches ? 'matches' : 'matches not'}`, () => {
+    it(`${given}: ${matches ? 'matches' : 'does not match'}`, () => {
       expect(told(required(term), { labels })).to.equal(matches ? 'fits' : AFFINITY);
     });
   }

@@ -15,7 +15,7 @@ import { whatIsKnown, whatWasPulled, wrongPlace } from '../../src/placement/wron
 import { digest, failed, input, known, pending, settings, template, toleration } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
-/** An answer with what stands behind it. */
+/** An answer that also says whether the name refers to an index. */
 const index = (platforms: string): ImageAnswer => ({ ...known(platforms), isIndex: true }) as ImageAnswer;
 const single = (platforms: string): ImageAnswer => ({ ...known(platforms), isIndex: false }) as ImageAnswer;
 const artifact: ImageAnswer = { ...failed(0), code: 'unsupported', isSingleManifest: true } as ImageAnswer;
@@ -44,7 +44,7 @@ describe('the images of volumes', () => {
     });
   }
 
-  it('count for the bound of images, and a name is cut', () => {
+  it('count for the limit of images, and a long name is cut', () => {
     const volumes = Array.from({ length: MOST_IMAGES + 5 }, (_, at) => volume(`v${at}`, {}, 'n'.repeat(100)));
     const { images } = template(['a'], { volumes });
     expect(images).to.have.lengthOf(MOST_IMAGES + 1);
@@ -108,7 +108,7 @@ describe('the decision for a pod with an image volume', () => {
     });
   }
 
-  it('follows the cluster where nothing else narrows', () => {
+  it('follows the cluster if no other image narrows it', () => {
     const pod = readPod({
       spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...withVolumes(volume('v')) },
     });
@@ -117,10 +117,10 @@ describe('the decision for a pod with an image volume', () => {
   });
 });
 
-describe('what an earlier version placed without looking at volumes', () => {
+describe('a placement of an earlier version, which did not read volumes', () => {
   const AMD = toleration('supported-arch=amd64:NoSchedule');
 
-  it('stands where it is a pod', () => {
+  it('stays on a pod', () => {
     const pod = readPod({
       metadata: {
         creationTimestamp: '2026-01-01T00:00:00Z',

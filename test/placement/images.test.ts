@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { intersect, nodeArchitectures, readStatement, statementOf } from '../../src/placement/images.ts';
 
-describe('what is common to sets', () => {
+describe('the architectures that sets have in common', () => {
   const rows: [sets: string[][], expected: string[] | undefined][] = [
     [[], undefined],
     [[[]], []],
@@ -25,7 +25,7 @@ describe('what is common to sets', () => {
 });
 
 describe('the nodes that an image runs on', () => {
-  it('are those of its platforms for the OS, sorted, each once', () => {
+  it('have the architectures of its platforms for the OS, sorted, without duplicates', () => {
     const platforms = [
       { os: 'linux', architecture: 'arm64', variant: 'v9' },
       { os: 'windows', architecture: 's390x' },
@@ -69,7 +69,7 @@ describe("a pod's statement", () => {
     });
   }
 
-  it('is cut where it is long', () => {
+  it('is cut in the message if it is long', () => {
     expect(() => readStatement(`amd64,${'!'.repeat(500)}`)).to.throw(
       Error,
       `got "amd64,${'!'.repeat(74)}", expected all or architectures separated by commas (amd64,arm64)`,

@@ -6,7 +6,7 @@ import { type Node, readNode } from '../../src/placement/nodes/node.ts';
 import { type PodTemplate, readTemplate } from '../../src/placement/objects/pod.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 
-/** The settings of the default configuration, with what differs. */
+/** The settings of the default configuration, with these changes. */
 export function settings(given: Partial<Settings> = {}): Settings {
   return {
     mode: 'taints',
@@ -52,7 +52,7 @@ export function digest(name: string): string {
 
 export const pending: ImageAnswer = { kind: 'pending' };
 
-/** A failed look-up, this many seconds after its first failure, to be tried again after 10 s. */
+/** A failed lookup, this many seconds after its first failure, to be retried after 10 s. */
 export function failed(sinceSeconds: number, retryInMs = 10_000): ImageAnswer {
   return {
     kind: 'failed',
@@ -64,7 +64,7 @@ export function failed(sinceSeconds: number, retryInMs = 10_000): ImageAnswer {
   };
 }
 
-/** What `decide` is given: answers by image, a cluster of two architectures, a user's namespace. */
+/** The input of `decide`: answers by image, a cluster of two architectures, a user's namespace. */
 export function input(
   answers: Readonly<Record<string, ImageAnswer>>,
   given: Partial<Omit<DecisionInput, 'settings'>> & { settings?: Partial<Settings> } = {},
@@ -91,7 +91,7 @@ export function taint(text: string, more: JsonObject = {}): JsonObject {
   return { key, ...(value === undefined ? {} : { value }), effect, ...more };
 }
 
-/** `key=value:effect` as a toleration of the form that we write. */
+/** `key=value:effect` as a toleration in archaware's form. */
 export function toleration(text: string) {
   const [, key = '', value = '', effect = ''] = /^([^=]+)=([^:]*):(.+)$/.exec(text) ?? [];
   return { key, operator: 'Equal', value, effect } as const;

@@ -19,7 +19,7 @@ const WINDOWS_BY_AFFINITY = {
 };
 const MIXED = known('linux/amd64,linux/arm64,windows/amd64');
 
-/** What a decision gives a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */
+/** The intent for a pod, in one line: `tolerates amd64; requires kubernetes.io/arch=amd64; prefers arm64=75`. */
 function told(what: DecisionInput, preferred?: string): string {
   const decision = decide(what);
   if (decision.kind !== 'place') throw new Error(`expected a placement, got ${decision.kind}`);
@@ -53,7 +53,7 @@ function check(rows: readonly Row[]): void {
   }
 }
 
-describe('what each mode gives a pod', () => {
+describe('what each mode adds to a pod', () => {
   const preferred = { arm64: 75 };
   check([
     ['taints', placed({ a: BOTH }, { mode: 'taints', preferred }), 'tolerates amd64,arm64'],

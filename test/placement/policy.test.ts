@@ -46,7 +46,7 @@ describe('the policy of a pod', () => {
       const global = settings({ policies });
       const found = settingsFor(global, subject);
       expect(found.policy).to.equal(expected);
-      // Made once: whoever remembers a decision compares them.
+      // The object is created once, because remembered decisions compare it by identity.
       expect(found).to.equal(policies.find(({ name }) => name === expected)?.settings ?? global);
     });
   }

@@ -101,12 +101,12 @@ describe("a namespace's annotation", () => {
   });
 });
 
-describe('labels of a pod that prefer what no node can have', () => {
+describe('labels of a pod that prefer an architecture that no node has', () => {
   const expected = 'expected an architecture as nodes report it (amd64, arm64, arm, 386, ppc64le, riscv64, s390x, …)';
   const rows: [labels: Record<string, string>, problems: readonly string[]][] = [
     [{}, []],
     [{ [OURS]: 'arm64', [NOES]: 'AArch64' }, []],
-    // No node of this cluster may have it, others do.
+    // A valid architecture that no node of this cluster may have.
     [{ [OURS]: 's390x' }, []],
     [{ [OURS]: 'x64' }, [`label ${OURS}: got "x64", ${expected}; did you mean amd64?`]],
     [{ [NOES]: 'armv7l', [OURS]: 'arm64' }, [`label ${NOES}: got "armv7l", ${expected}; did you mean arm?`]],
@@ -118,7 +118,7 @@ describe('labels of a pod that prefer what no node can have', () => {
     });
   }
 
-  it('are so in the annotation of a namespace, with what may be meant', () => {
+  it('are reported also for the annotation of a namespace, with a suggestion', () => {
     expect(() => readPreferred('arm64=75,x86=25')).to.throw(/^got .*; did you mean amd64, or 386 for 32 bits\?$/);
     expect(() => readPreferred('arm64=75,arm64=25')).to.throw(/\(arm64=75,amd64=25\)$/);
   });

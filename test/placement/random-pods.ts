@@ -4,11 +4,11 @@ import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts
 import { requires, term } from './affinities.ts';
 
 /**
- * Pods as other people write them: any affinity, tolerations, gates, annotations, and fields that nobody knows on every
- * object. All of them pass the API server.
+ * Pods as other people write them: any affinity, tolerations, gates, annotations, and unknown fields on every
+ * object. The API server accepts all of them.
  */
 
-/** What a newer API server may put on any object; the values tell them apart. */
+/** Fields of a newer API server on any object, with different values. */
 const unknown = fc.option(fc.record({ later: fc.integer(), deep: fc.constant({ er: [1, null, { x: [] }] }) }), {
   nil: {},
 });
@@ -78,7 +78,7 @@ const toleration = withUnknown(
     fc.record({ key: fc.constant('supported-arch'), value: fc.constantFrom('amd64', 'arm64') }),
   ),
 );
-/** One exactly as we would write it. */
+/** An entry exactly as archaware would write it. */
 const likeOurs = fc
   .constantFrom('amd64', 'arm64')
   .map((value): JsonObject => ({ key: 'supported-arch', operator: 'Equal', value, effect: 'NoSchedule' }));
@@ -137,7 +137,7 @@ export function anyPod(images: readonly string[]): fc.Arbitrary<JsonObject> {
   );
 }
 
-/** None of whose requirements speaks of the architecture. */
+/** Affinity without a requirement on the architecture. */
 export function indifferentPod(images: readonly string[]): fc.Arbitrary<JsonObject> {
   return podWith(affinityOf(onOthers), ['zone'], images);
 }

@@ -47,7 +47,7 @@ const CODES: Readonly<Record<keyof typeof TEXTS, number>> = {
 
 const namesOf = (image: string) => [image];
 
-/** What is said of a pod on a node of amd64. `pulled`: what the digest of its status stands for. */
+/** The verdict for a pod on an amd64 node. `pulled`: the platforms behind the digest in its status. */
 function verdictOf(status: JsonObject, tag: ImageAnswer, pulled: ImageAnswer = tag): string {
   const pod = readPod({
     metadata: {
@@ -84,7 +84,7 @@ describe('what a real runtime says', () => {
     });
   }
 
-  it('to the log alone is known by the digest', () => {
+  it('only to the log is recognised by the digest', () => {
     for (const code of [1, 2, 126, 255]) {
       expect(verdictOf(died(code), ARM)).to.equal('platforms does-not-run, evicted');
       expect(verdictOf(died(code), BOTH)).to.equal('nothing');

@@ -6,7 +6,7 @@ import { decide } from '../../src/placement/decide.ts';
 import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../../src/placement/reasons.ts';
 import { failed, input, known, toleration } from './objects.ts';
 
-describe('text from outside', () => {
+describe('text from outside the program', () => {
   const rows: [given: string, text: string, expected: string][] = [
     ['is left as it is', 'nginx:1.27 – größer ✓ 日本 😀', 'nginx:1.27 – größer ✓ 日本 😀'],
     ['may be empty', '', ''],
@@ -46,7 +46,7 @@ describe('text from outside', () => {
     });
   }
 
-  it('is within its bytes wherever it is cut, with no broken character', () => {
+  it('never exceeds its bytes, and is never cut within a character', () => {
     const text = 'aä日😀\u202e\n\ud800'.repeat(50);
     for (let max = 3; max <= 1_200; max++) {
       const shown = printable(text, max);
@@ -56,8 +56,8 @@ describe('text from outside', () => {
   });
 });
 
-describe('what an operator reads', () => {
-  it('of images without a common architecture, names each with its platforms', () => {
+describe('the text for operators', () => {
+  it('about images without a common architecture names each with its platforms', () => {
     const images = [
       { image: 'nginx:1.27', platforms: ['linux/amd64', 'linux/arm64'] },
       { image: 'odd', platforms: [] },
@@ -70,7 +70,7 @@ describe('what an operator reads', () => {
     );
   });
 
-  it('of an image that cannot be resolved, names image, registry and reason', () => {
+  it('about an image that cannot be resolved names image, registry and reason', () => {
     const what = { image: 'r.example.com/a', code: 'denied', message: 'log in first', registry: 'r.example.com' };
     expect(unresolvableNote(what)).to.equal(
       'image r.example.com/a could not be resolved (denied) at r.example.com: log in first',

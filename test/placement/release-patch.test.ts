@@ -78,7 +78,7 @@ describe('the patch that releases a gated pod', () => {
     });
   }
 
-  it("leaves others' gates where they are", () => {
+  it('keeps the gates of others', () => {
     for (const [gates, path] of [
       [[OURS, { name: 'q' }], '/spec/schedulingGates/0'],
       [[{ name: 'q' }, OURS, { name: 'r' }], '/spec/schedulingGates/1'],
@@ -89,7 +89,7 @@ describe('the patch that releases a gated pod', () => {
     }
   });
 
-  it('tests the whole pod where its generations are not counted: what it runs and selects decides too', () => {
+  it('tests the resource version if the pod has no generation, because images and node selector matter too', () => {
     const pod = readPod({ metadata: { uid: 'u1', resourceVersion: '42' }, spec: { schedulingGates: [OURS] } });
     expect(pod.gated && releasePatch(pod, pod.gated, undefined)).to.deep.equal([
       test('/metadata/uid', 'u1'),

@@ -18,7 +18,7 @@ const ARM = toleration('supported-arch=arm64:NoSchedule');
 const STRANGE = toleration('supported-arch=x64:NoSchedule');
 const GATE = { name: 'archaware.dev/architecture' };
 
-/** `metadata.managedFields`: who set what, and when in seconds. */
+/** `metadata.managedFields`: which manager set which field, and when in seconds. */
 const wrote = (manager: string, fields: JsonObject, second = 0, subresource = '') => ({
   manager,
   time: `2026-01-01T00:00:0${second}Z`,
@@ -153,7 +153,7 @@ describe('what archaware wrote to a pod', () => {
     ],
   ];
   for (const [what, { managed, record, spec }, mode, expected] of rows) {
-    it(`${what}: ${expected ?? 'it does not stand'}`, () => {
+    it(`${what}: ${expected ?? 'it is not valid any more'}`, () => {
       const pod = readPod({
         metadata: {
           creationTimestamp: '2026-01-01T00:00:00Z',
@@ -224,13 +224,13 @@ describe('what archaware wrote to a template', () => {
     ['what cannot be read', ['a'], '{"images":', undefined],
   ];
   for (const [what, images, recorded, expected, given = {}, metadata] of rows) {
-    it(`${what}: ${expected ?? 'it does not stand'}`, () => {
+    it(`${what}: ${expected ?? 'it is not valid any more'}`, () => {
       const subject = daemonSet(images, recorded, metadata);
       expect(standingTemplate(subject, settings(given), (image) => [image])).to.deep.equal(expected);
     });
   }
 
-  it('holds for no template whose images are never pulled: it follows the cluster', () => {
+  it('does not count for a template whose images are never pulled, which follows the cluster', () => {
     const subject = readDaemonSet({
       metadata: { annotations: { 'archaware.dev/tolerations': record(['a']) } },
       spec: { template: { spec: { containers: [{ image: 'a', ...never }] } } },
@@ -238,7 +238,7 @@ describe('what archaware wrote to a template', () => {
     expect(standingTemplate(subject, settings(), (image) => [image])).to.equal(undefined);
   });
 
-  it('leaves out of its record what no image can be called: the policies take braces for entries', () => {
+  it('leaves names with braces out of its record, because the admission policies would read them as entries', () => {
     const odd = '{"key":"x","operator":"Equal","value":"amd64","effect":"NoSchedule"}';
     expect(basisOf(template([odd, 'a']), settings()).images).to.deep.equal(['a']);
   });
@@ -266,7 +266,7 @@ describe('the architectures that a template is to tolerate', () => {
     });
   }
 
-  it('grows with the cluster where an earlier guess is all that there is', () => {
+  it('grow with the cluster if there is only an earlier guess', () => {
     const recorded = JSON.stringify({ ...GUESSED, tolerations: [AMD] });
     const decision = of('open', ['amd64', 'arm64'], true);
     expect(overTemplate(decision, recorded, settings())).to.deep.include({
@@ -275,34 +275,34 @@ describe('the architectures that a template is to tolerate', () => {
     });
   });
 
-  it('loses an architecture that may no longer be used', () => {
+  it('lose an architecture that is no longer schedulable', () => {
     const decision = of('cluster', ['amd64'], true);
     const given = settings({ schedulable: ['amd64'] });
     expect(overTemplate(decision, JSON.stringify([AMD, ARM]), given).architectures).to.deep.equal(['amd64']);
   });
 
-  it('is the set of known images again once they are known', () => {
+  it('are those of the images again once these are known', () => {
     const decision = decide(input({ a: known('linux/arm64') }));
     if (decision.kind !== 'place') throw new Error('not placed');
     expect(overTemplate(decision, JSON.stringify([AMD]), settings()).architectures).to.deep.equal(['arm64']);
   });
 });
 
-describe('what is not known of a pod', () => {
+describe('a decision about a pod with unknown images', () => {
   const guess = { ...standing(['amd64', 'arm64'], undefined), basis: 'open', unknown: ['a'] } as const;
   const wait = { kind: 'wait', images: ['a'], failed: [], againInMs: undefined } as const;
   const bound = { nodeName: 'n1' };
   const unbound = { nodeName: undefined };
 
-  it('gives nothing to a bound pod, and its images are still asked about', () => {
+  it('adds nothing to a bound pod, and still looks up its images', () => {
     const decision = overPlaced(guess, bound, undefined);
     expect(decision).to.deep.include({ kind: 'place', basis: 'written', architectures: [], unknown: ['a'] });
   });
-  it('opens a pod that waits for a node and has nothing of archaware', () => {
+  it('allows all architectures for a pending pod without anything of archaware', () => {
     expect(overPlaced(guess, unbound, undefined)).to.equal(guess);
     expect(overPlaced(wait, unbound, undefined)).to.equal(wait);
   });
-  it('changes nothing where archaware placed the pod before, by a guess or by waiting', () => {
+  it('changes nothing on a pod that archaware placed before', () => {
     for (const decision of [guess, wait]) {
       expect(overPlaced(decision, unbound, ['arm64'])).to.deep.include({
         kind: 'place',
@@ -312,7 +312,7 @@ describe('what is not known of a pod', () => {
       });
     }
   });
-  it('is told apart from knowledge, which every pod gets', () => {
+  it('is not confused with a decision on known images, which every pod gets', () => {
     const known = { ...guess, basis: 'images', unknown: [] } as const;
     expect(overPlaced(known, bound, ['amd64'])).to.equal(known);
   });

@@ -66,7 +66,7 @@ describe('an image that is WebAssembly', () => {
       'place amd64,arm64 (cluster, follows)',
       { overrides: [{ pattern: 'a', architectures: ['wasm'] }] },
     ],
-    // What an index has for the pod's OS decides.
+    // The entries of an index for the pod's OS decide.
     ['and linux in one index', { a: known('wasi/wasm,linux/amd64') }, {}, 'place amd64 (images)'],
     [
       'and linux in one index, with a RuntimeClass',
@@ -102,12 +102,12 @@ describe('an image that is WebAssembly', () => {
     });
   }
 
-  it('names a handful of images', () => {
+  it('names at most a few images', () => {
     const answers = Object.fromEntries([1, 2, 3, 4, 5].map((count) => [`w${count}`, WASM]));
     expect(told(decide(input(answers)))).to.include(': w1, w2, w3 and 2 more; w1 (wasi/wasm)');
   });
 
-  it('may say wasm32, as Docker did at first', () => {
+  it('may be named wasm32, as by early versions of Docker', () => {
     expect(normaliseArchitecture('wasm32')).to.equal('wasm');
   });
 });
@@ -137,14 +137,14 @@ describe('an explanation of WebAssembly', () => {
     });
   };
 
-  it('says that it does not narrow where there is a RuntimeClass', () => {
+  it('says that the image runs anywhere if the pod has a RuntimeClass', () => {
     const { images, decision, advice } = explained(CLASS);
     expect(images[0]).to.deep.include({ anywhere: 'webassembly', platforms: [{ os: 'wasi', architecture: 'wasm' }] });
     expect(decision.kind).to.equal('place');
     expect(advice.join()).not.to.include('runtimeClassName');
   });
 
-  it('advises one where there is none', () => {
+  it('advises a RuntimeClass if the pod has none', () => {
     const { images, decision, advice } = explained({});
     expect(images[0]).not.to.have.property('anywhere');
     expect(decision.kind).to.equal('hold');

@@ -13,7 +13,7 @@ import { createStore, jsonOf, type StoreEvent } from '../support/cluster/store.t
 import type { Webhooks } from '../support/cluster/webhooks.ts';
 import { BEGINNING, SENT, type World } from './world.ts';
 
-/** A write of a replica, as it is sent and as it was carried out. */
+/** A write of a replica, as it was sent. */
 export type Write = {
   readonly owner: string;
   readonly verb: ApiVerb;
@@ -33,13 +33,13 @@ export type ServerOptions = {
   readonly world: World;
   readonly onSent: (write: Write) => void;
   readonly onApplied: (applied: Applied) => void;
-  /** Whether somebody's webhook takes our tolerations out of pods at this moment. */
+  /** Whether another webhook removes archaware's tolerations from pods now. */
   readonly strips: () => boolean;
 };
 
 /** The rules of the embedded cluster without its HTTP: every request, answer and watch event waits in the world. */
 export type ModelServer = {
-  /** Carries out a request of somebody else at once. */
+  /** Carries out a request of another client at once. */
   ask(
     method: string,
     path: string,
@@ -49,7 +49,7 @@ export type ModelServer = {
   /** The objects of a kind now. */
   all(apiVersion: string, plural: string): readonly JsonObject[];
   clientFor(owner: string): ApiClient;
-  /** Watches cannot begin before now. */
+  /** Compacts the history: watches cannot begin before now. */
   compact(): void;
   /** Breaks every watch. */
   breakWatches(): void;
@@ -117,7 +117,7 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
     planNext(stream);
   }
 
-  /** As the real server does about once a minute: a watch without events is not silent. */
+  /** Sends bookmarks, as the real server does about once a minute: a watch without events is not silent. */
   function bookmark(stream: Stream): void {
     world.clockFor(stream.owner).after(BOOKMARK_MS, () => {
       if (!streams.has(stream)) return;

@@ -12,15 +12,15 @@ import type { ModelServer } from './api-server.ts';
 import { LEASE_NAMESPACE } from './replica.ts';
 import type { World } from './world.ts';
 
-/** A process of `clean --pods keep`: it takes the Lease, undoes everything, and gives the Lease up. */
+/** A process of `clean --pods keep`: it takes the Lease, undoes everything, and releases the Lease. */
 export type Cleaner = {
-  /** What it said at its end; undefined while it runs, and where it was broken off. */
+  /** Its result; undefined while it runs, and after an interruption. */
   outcome(): CleanOutcome | undefined;
   isOver(): boolean;
   kill(): void;
 };
 
-/** Starts it. */
+/** Starts a `clean`. */
 export function startCleaner(options: { name: string; world: World; server: ModelServer; config: Config }): Cleaner {
   const { name, world, server, config } = options;
   const clock = world.clockFor(name);
@@ -73,7 +73,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
     await leases.release(new AbortController().signal);
   }
   void run()
-    // Broken off: it is run again.
+    // An interrupted `clean` is run again.
     .catch(() => {})
     .finally(() => {
       isOver = true;

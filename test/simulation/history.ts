@@ -11,12 +11,12 @@ import { LEASE_NAMESPACE, type Replica, startReplica } from './replica.ts';
 import { CLEANER, createRules, type Rules } from './rules.ts';
 import { createWorld, type World } from './world.ts';
 
-/** One step of a history; numbers choose among what there is at that moment. */
+/** One step of a history. Numbers choose among the things that exist at that moment. */
 export type Step =
   | { readonly do: 'go' | 'lose' | 'repeat'; readonly which: number }
   | { readonly do: 'refuse'; readonly which: number; readonly status: 403 | 429 | 500 | 503 }
   | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' | 'clean' }
-  /** Looks whether the stores are as the cluster is, where everything was seen: for scripts. */
+  /** Checks that the stores match the cluster, if all events have arrived. For scripts. */
   | { readonly do: 'check' }
   | { readonly do: 'tick'; readonly ms: number }
   | { readonly do: 'registry' | 'strip'; readonly is: boolean }
@@ -43,7 +43,7 @@ const PODS = 3;
 const SETS = 2;
 const NAMESPACE = 'shop';
 const IMAGE_NAMES = Object.keys(IMAGES);
-/** After this long every backoff has run out and every failed look-up was tried again. */
+/** After this time every backoff is over and every failed lookup was retried. */
 const LONG_MS = 25 * 60_000;
 
 const which = fc.nat({ max: 30 });
@@ -94,7 +94,7 @@ export function histories(length: number): fc.Arbitrary<History> {
   });
 }
 
-/** What a history came to. */
+/** The result of a history. */
 export type Verdict = {
   readonly broken: string | undefined;
   readonly trace: readonly string[];
@@ -108,7 +108,7 @@ type Stage = {
   readonly rules: Rules;
   replicas: Replica[];
   strips: boolean;
-  /** The process of `clean`; from then on no replica starts any more. */
+  /** The process of `clean`. Once it has started, no replica starts any more. */
   cleaner: Cleaner | undefined;
   clean(): void;
   start(): void;
@@ -195,7 +195,7 @@ async function addNode(server: ModelServer, architecture: string): Promise<void>
   });
 }
 
-/** A `clean` that was broken off is run again, as its message says; then nothing of ours may be left. */
+/** Runs an interrupted `clean` again, as its message says. After that nothing of archaware may be left. */
 async function finishCleaning(stage: Stage): Promise<void> {
   for (let tries = 0; tries < MOST_TRIES && stage.cleaner?.outcome() === undefined; tries++) {
     stage.clean();
@@ -206,7 +206,7 @@ async function finishCleaning(stage: Stage): Promise<void> {
 
 const alive = (stage: Stage) => stage.replicas.filter((replica) => !replica.isOver());
 
-/** Time enough for everything to recover, with nothing going wrong any more; DaemonSets finish their rollouts. */
+/** Lets enough time pass for everything to recover, without new faults. DaemonSets finish their rollouts. */
 async function settle(stage: Stage): Promise<void> {
   for (let past = 0; past < LONG_MS && stage.rules.broken() === undefined; past += 60_000) {
     await stage.world.tick(60_000, true);
@@ -253,7 +253,7 @@ async function perform(stage: Stage, one: Step): Promise<void> {
     case 'check':
       return stage.rules.check(alive(stage), false);
     case 'clean':
-      // As after its Deployment was scaled to 0: some end as they are told, one dies on the way.
+      // As after its Deployment was scaled to 0: some replicas end after SIGTERM, one dies.
       for (const [index, replica] of alive(stage).entries()) index === 0 ? replica.stop() : replica.kill();
       return stage.clean();
     case 'pod':
@@ -267,7 +267,7 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       await server.ask('DELETE', podPath(one.pod), { gracePeriodSeconds: 0 });
       return;
     case 'image':
-      // Who set a field is known to the second.
+      // managedFields has times in seconds.
       await world.tick(1_000);
       return changeImage(stage, podPath(one.pod), '/spec/containers/0/image', one.image);
     case 'set':
@@ -296,7 +296,7 @@ async function perform(stage: Stage, one: Step): Promise<void> {
   }
 }
 
-/** `isLate`: the webhook that gates pods is gone. */
+/** `isLate`: the webhook that gates pods no longer exists. */
 function podOf(
   { pod: index, images, isGated }: Extract<Step, { do: 'pod' | 'replace pod' }>,
   isLate: boolean,
@@ -326,7 +326,7 @@ async function changeImage(stage: Stage, path: string, field: string, number: nu
   if (status < 300) stage.rules.changed(uidOf(body));
 }
 
-/** An update of the author's that knows nothing of our tolerations, as of a GitOps tool. */
+/** An update by the author without archaware's tolerations, as by a GitOps tool. */
 async function drop({ server, rules }: Stage, path: string): Promise<void> {
   const found = await server.ask('GET', path);
   if (found.status !== 200) return;

@@ -4,7 +4,7 @@ import { ImageError } from '../../src/oci/errors.ts';
 import type { Resolver } from '../../src/oci/resolver.ts';
 import type { World } from './world.ts';
 
-/** What every image of the simulation runs on; an empty list: the registry does not have it. */
+/** The architectures of every image of the simulation; an empty list: the registry does not have the image. */
 export const IMAGES: Readonly<Record<string, readonly string[]>> = {
   'registry.example.com/amd:1': ['amd64'],
   'registry.example.com/arm:1': ['arm64'],
@@ -21,14 +21,14 @@ export type ModelRegistry = {
 };
 
 export type ModelResolver = Resolver & {
-  /** Whether it can answer for an image; asks nothing, unlike `known`. */
+  /** Whether the resolver knows an image. Unlike `known` it starts no lookup. */
   knows(image: string): boolean;
 };
 
 const TAG_TTL_MS = 600_000;
 const FAILURE_TTL_MS = 30_000;
 
-/** Creates the registry; each look-up ends when the world says so. */
+/** Creates the registry. The world decides when a lookup ends. */
 export function createModelRegistry(world: World): ModelRegistry {
   const registry: ModelRegistry = {
     isUp: true,

@@ -14,16 +14,16 @@ import type { ModelServer } from './api-server.ts';
 import type { ModelRegistry, ModelResolver } from './registry.ts';
 import type { World } from './world.ts';
 
-/** A process of ours: everything that `run` is made of, but for its sockets. */
+/** A replica: all parts of `run`, without its sockets. */
 export type Replica = {
   readonly name: string;
   readonly watches: Watches;
   readonly resolver: ModelResolver;
   loops(): Loops | undefined;
   readonly lease: Lease;
-  /** Ends as after SIGTERM. */
+  /** Ends the replica as after SIGTERM. */
   stop(): void;
-  /** Ends as after SIGKILL. */
+  /** Ends the replica as after SIGKILL. */
   kill(): void;
   isOver(): boolean;
 };
@@ -36,14 +36,14 @@ export type ReplicaOptions = {
   readonly config: Config;
   readonly onEvent: (replica: string, occurrence: Occurrence) => void;
   readonly onAsked: (replica: string, image: string) => void;
-  /** What should not happen in a process. */
+  /** Called with errors that should not happen in a process. */
   readonly onError: (error: unknown) => void;
 };
 
-/** Where the Lease is. */
+/** The namespace of the Lease. */
 export const LEASE_NAMESPACE = 'archaware';
 
-/** Starts a process. */
+/** Starts a replica. */
 export function startReplica(options: ReplicaOptions): Replica {
   const { name, world, server, registry, config } = options;
   const clock = world.clockFor(name);
@@ -65,7 +65,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   const images = createImageSource(resolver, clock, () => undefined);
   const settings = toSettings(config);
   let loops: Loops | undefined;
-  resolver.onSettled((canonical) => loops?.imageSettled(canonical));
+  resolver.onSettled((canonical) => loops?.lookupEnded(canonical));
 
   async function term(over: AbortSignal): Promise<void> {
     loops = createLoops({
@@ -104,7 +104,7 @@ export function startReplica(options: ReplicaOptions): Replica {
   function kill(): void {
     isOver = true;
     world.kill(name);
-    // Nothing of it is left: signals that never abort are kept by Node.js for ever.
+    // All signals are aborted, because Node.js keeps signals that never abort in memory.
     end.abort();
     stop.abort();
   }

@@ -5,10 +5,10 @@ import type { Applied, ModelServer, Write } from './api-server.ts';
 import { IMAGES } from './registry.ts';
 import { LEASE_NAMESPACE, type Replica } from './replica.ts';
 
-/** What the processes of `clean` are called here. */
+/** The name prefix of the `clean` processes. */
 export const CLEANER = 'clean-';
 
-/** How nodes and pods are marked in the simulation. */
+/** The key of archaware's taints in the simulation. */
 export const TAINT_KEY = 'supported-arch';
 
 export type RulesOptions = {
@@ -17,27 +17,27 @@ export type RulesOptions = {
   readonly replica: (name: string) => Replica | undefined;
 };
 
-/** What must hold: some of it at every write, the rest whenever nothing is under way. */
+/** The rules. Some are checked at every write, the others whenever nothing is under way. */
 export type Rules = {
   onSent(write: Write): void;
   onApplied(applied: Applied): void;
   onAsked(replica: string, image: string): void;
-  /** Checks what holds at any quiet point; `isHealthy`: every image can be asked, and there was time enough. */
+  /** Checks the rules for a quiet moment. `isHealthy`: the registry answers, and enough time has passed. */
   check(replicas: readonly Replica[], isHealthy: boolean): void;
-  /** Checks what holds once `clean` has ended and said how much is left. */
+  /** Checks the rules for the end of a `clean` that reported how much is left. */
   checkClean(left: number): void;
-  /** The first rule that was broken, in words. */
+  /** The first broken rule, as text. */
   broken(): string | undefined;
-  /** An image of this object was changed by its author. */
+  /** Records that the author changed an image of this object. */
   changed(uid: string): void;
 };
 
-/** Creates the judge of one history. */
+/** Creates the rules for one history. */
 export function createRules({ mode, server, replica }: RulesOptions): Rules {
   let broken: string | undefined;
-  /** Objects by uid: the images for which they were given what their images run on. */
+  /** The images for which an object was placed, by its uid. */
   const placed = new Map<string, string>();
-  /** Pods that were given something for images that were not known, or that are not theirs any more. */
+  /** Pods that were placed with unknown images, or for images that have changed since. */
   const guessed = new Set<string>();
 
   const knownWhenSent = new Map<string, ReadonlySet<string>>();
@@ -59,7 +59,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   function onApplied({ by, plural, before, after }: Applied): void {
     if (plural === 'leases' || !writtenByUs(before, after)) return;
     if (!equal(foreign(before), foreign(after))) fail(`${title(after)}: something foreign changed`);
-    // What clean takes away is not judged by what the rules give.
+    // The rules for placement do not apply to the writes of clean.
     if (by.startsWith(CLEANER)) return;
     if (plural === 'pods') podWritten(by, before, after);
     if (plural === 'daemonsets') templateWritten(by, before, after);
@@ -89,7 +89,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
       fail(`${title(after)}: released without its node affinity`);
   }
 
-  /** What a process knows at the moment in which it sends: what it learns before that arrives comes too late. */
+  /** Records what a process knows when it sends a write. What it learns before the write arrives comes too late. */
   function rememberKnown(name: string, path: string): void {
     const { resolver } = replica(name) ?? {};
     knownWhenSent.set(
@@ -213,7 +213,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   };
 }
 
-/** The Lease as it is, or an empty object. */
+/** Returns the Lease, or an empty object. */
 export function leaseOf(server: ModelServer): JsonObject {
   return (
     server
@@ -222,7 +222,7 @@ export function leaseOf(server: ModelServer): JsonObject {
   );
 }
 
-/** The architectures that all of these images run on; undefined where one of them is not to be had. */
+/** Returns the architectures that all images have; undefined if the registry does not have one of them. */
 function setOf(images: readonly string[]): readonly string[] | undefined {
   const sets = images.map((image) => IMAGES[image] ?? []);
   if (sets.some((set) => set.length === 0)) return undefined;
@@ -260,7 +260,7 @@ function keyIn(item: JsonObject): string {
   return namespace === '' ? nameOf(item) : `${namespace}/${nameOf(item)}`;
 }
 
-/** Everything that is not ours to write. */
+/** Returns everything in an object that archaware must not change. */
 function foreign(item: JsonObject): unknown {
   const { managedFields: _m, resourceVersion: _v, generation: _g, annotations, ...metadata } = object(item.metadata);
   const { 'archaware.dev/managed': _a, [TOLERATIONS_ANNOTATION]: _t, ...others } = object(annotations);

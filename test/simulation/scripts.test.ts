@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type History, play } from './history.ts';
 
-/** What the simulation, or a reviewer, once broke a rule with; the numbers are those of docs/reliability.md. */
+/** Histories that once broke a rule. The numbers are those of docs/reliability.md. */
 const SCRIPTS: readonly (readonly [what: string, history: History])[] = [
   [
     'core 1: a pod that is deleted before the answer to its patch is not kept as a ghost',

@@ -6,7 +6,7 @@ const SEED = Number(process.env.SIMULATION_SEED ?? Date.now() % 1_000_000_000);
 const RUNS = Number(process.env.SIMULATION_RUNS ?? 150);
 
 describe('a simulation of replicas, an API server and a registry', () => {
-  it(`breaks no rule, whatever is delayed, reordered, repeated or lost (SIMULATION_SEED=${SEED})`, async () => {
+  it(`breaks no rule, if requests and events are delayed, reordered, repeated or lost (SIMULATION_SEED=${SEED})`, async () => {
     await fc.assert(
       fc.asyncProperty(histories(60), async (history) => {
         const { broken, trace } = await play(history);

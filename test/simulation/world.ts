@@ -1,49 +1,49 @@
 import type { Clock } from '../../src/kit/clock.ts';
 
-/** Something that is under way between two parties, and that happens when the history says so. */
+/** Something under way between two parties, such as a request. It happens when the history says so. */
 export type Pending = {
-  /** Whose process it concerns; it is forgotten when that process dies. */
+  /** The process that it belongs to. It is dropped when that process dies. */
   readonly owner: string;
   /** For the trace of a failure. */
   readonly what: string;
-  /** Lets it happen. */
+  /** Makes it happen. */
   run(): void | Promise<void>;
-  /** Loses it on the way, as a connection that breaks does. */
+  /** Loses it, like a broken connection. */
   lose?(): void;
-  /** Lets it happen and keeps it, so that it happens again. */
+  /** Makes it happen and keeps it, so that it happens again. */
   repeat?(): void;
-  /** Answers a request with this status in place of doing it. */
+  /** Answers a request with this status instead of doing it. */
   refuse?(status: number): void;
 };
 
 type Timer = { readonly owner: string; readonly at: number; readonly order: number; fire(): void };
 
-/** Time and everything that is under way, in one hand. */
+/** The world: the time, and everything that is under way. */
 export type World = {
   /** Milliseconds since the simulation began. */
   now(): number;
-  /** Puts something under way. */
+  /** Adds something under way. */
   add(pending: Pending): void;
-  /** Lets the pending action with this number (modulo how many there are) meet its fate. */
+  /** Decides the fate of the pending action with this number (modulo the number of actions). */
   meet(number: number, fate: 'run' | 'lose' | 'repeat' | number): Promise<void>;
-  /** Lets everything happen in order that is under way, and what follows from it. */
+  /** Makes everything under way happen in order, and everything that follows from it. */
   calm(): Promise<void>;
-  /** Moves time on by this much, timer by timer; with `calmly` everything under way happens in between. */
+  /** Moves the time forward, timer by timer. With `calmly`, everything under way happens in between. */
   tick(ms: number, calmly?: boolean): Promise<void>;
   /** A clock for a process; its timers die with it. */
   clockFor(owner: string): Clock;
-  /** The process is gone: what is under way to it never arrives, its timers never fire. */
+  /** Ends a process: nothing under way to it arrives any more, and its timers never fire. */
   kill(owner: string): void;
   isDead(owner: string): boolean;
   /** What happened, newest last. */
   readonly trace: readonly string[];
 };
 
-/** What a process has sent arrives though it dies. */
+/** Marks what a process has sent: it arrives even if the process dies. */
 export const SENT = ' sent';
-/** By the wall clock the simulation begins here. */
+/** The wall-clock time at which the simulation begins. */
 export const BEGINNING = Date.UTC(2030, 0, 1);
-/** More actions without time passing are an endless loop. */
+/** More actions than these without time passing are an endless loop. */
 const MOST_AT_ONCE = 20_000;
 
 /** Creates a world in which nothing happens by itself. */

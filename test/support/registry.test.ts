@@ -55,7 +55,7 @@ describe('the test registry', () => {
     assert.include(answer.text, 'MANIFEST_UNKNOWN');
   });
 
-  it('leaves digests away and refuses HEAD when asked to', async () => {
+  it('omits digests and refuses HEAD on request', async () => {
     (await start({ digestHeader: false, headSupported: false })).put('team/app', 'v1', ['amd64'], { single: true });
     assert.isUndefined((await get('/v2/team/app/manifests/v1')).headers['docker-content-digest']);
     assert.equal((await get('/v2/team/app/manifests/v1', {}, 'HEAD')).status, 405);
@@ -82,7 +82,7 @@ describe('the test registry', () => {
     assert.equal(await pull('team/open', basic('ann', 'wrong')), 401);
   });
 
-  it('asks for a name and a password, and tells a stranger from one who may not', async () => {
+  it('asks for a name and a password, and distinguishes unknown users from those without the right', async () => {
     const to = await start({ auth: 'basic', users: { ann: 'a', bob: 'b' } });
     to.put('team/closed', 'v1', ['amd64']);
     to.makePrivate('team/closed', ['ann']);
@@ -92,7 +92,7 @@ describe('the test registry', () => {
     assert.equal((await get(path, basic('bob', 'b'))).status, 403);
   });
 
-  it('records requests by the time they are answered', async () => {
+  it('has recorded a request when it is answered', async () => {
     await start();
     await get('/v2/?ns=docker.io', { 'user-agent': 'me', ...basic('a', 'b') });
     assert.deepEqual(registry?.requests(), [
@@ -110,7 +110,7 @@ describe('the test registry', () => {
     assert.isEmpty(registry?.requests());
   });
 
-  it('fails as often as it is told to', async () => {
+  it('fails as often as requested', async () => {
     const to = await start();
     to.inject({ kind: 'status', status: 429, retryAfter: '7' }, { path: /^\/v2\/$/, times: 1 });
     const limited = await get('/v2/');
@@ -136,7 +136,7 @@ describe('the test registry', () => {
     assert.equal((await get('/v2/team/app/manifests/v1')).text, good.text);
   });
 
-  it('goes down, comes back at the same port, and stops while a request hangs or is delayed', async () => {
+  it('stops, comes back at the same port, and stops while a request hangs or is delayed', async () => {
     const to = await start();
     await to.down();
     assert.match(String(await get('/v2/').catch((error: unknown) => error)), /ECONNREFUSED|other side closed/);

@@ -15,23 +15,23 @@ export type Answered = {
   readonly body: unknown;
 };
 
-/** An admission server with a certificate authority of its own, and what is asked of it. */
+/** An admission server with its own certificate authority, and ways to use it. */
 export type AdmissionWorld = {
   readonly port: number;
   readonly authority: Authority;
-  /** What reviews and certificates threw. */
+  /** The errors of reviews and certificates. */
   readonly errors: unknown[];
   /** Outcomes, in the order in which requests ended. */
   readonly outcomes: Reviewed['outcome'][];
-  /** What the next reviews are answered by. */
+  /** The answer to the next reviews. */
   review: (body: JsonObject) => Reviewed;
-  /** Puts another certificate in place; undefined: a fresh one. */
+  /** Replaces the certificate; undefined: by a new one. */
   exchange(certificate?: Pair): Pair;
-  /** Sends a request; a body that is no text is sent as JSON. */
+  /** Sends a request; a body that is not a text is sent as JSON. */
   ask(body: unknown, options?: RequestOptions): Promise<Answered>;
-  /** An open connection, on which a test writes what it wants. */
+  /** Opens a connection for raw writes. */
   open(options?: ConnectionOptions): Promise<TLSSocket>;
-  /** Says that the process is about to end. */
+  /** Starts the shutdown. */
   leave(): void;
   /** Resolves when the server has ended. */
   readonly closed: Promise<void>;
@@ -40,13 +40,13 @@ export type AdmissionWorld = {
   stop(): Promise<void>;
 };
 
-/** Where the API server asks for reviews. */
+/** The path of reviews. */
 export const PATH = '/mutate/a-secret';
 
 export const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1' } };
 export const UNCHANGED: Reviewed = { outcome: 'unchanged', response: { response: { uid: 'u1', allowed: true } } };
 
-/** Starts it on a free port of the loopback address. */
+/** Starts the server on a free port of the loopback address. */
 export async function startAdmissionWorld(
   options: { readonly limits?: Partial<AdmissionLimits>; readonly certified?: boolean } = {},
 ): Promise<AdmissionWorld> {
@@ -120,7 +120,7 @@ export async function startAdmissionWorld(
   return world;
 }
 
-/** All that comes until the connection is closed. */
+/** Reads everything until the connection is closed. */
 export async function textOf(socket: TLSSocket): Promise<string> {
   let text = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => {

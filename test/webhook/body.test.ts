@@ -5,17 +5,17 @@ import { RequestError } from '../../src/webhook/reviewed.ts';
 
 const LIMITS: BodyLimits = { size: 1000, total: 2500, large: 100, time: 60_000, tokens: 50, depth: 5 };
 
-/** A request whose body is there as a whole. */
+/** A request whose whole body has arrived. */
 const sent = (body: string) => Object.assign(new PassThrough().end(body), { headers: {} });
 const body = (name: string, length: number) => JSON.stringify({ name, text: 'x'.repeat(length) });
 
 describe('the bodies of requests', () => {
-  it('that are large are parsed one after the other, and small ones come between', async () => {
+  it('are parsed one after the other if they are large, with small ones in between', async () => {
     const read = createBodyReader(LIMITS);
     const used: unknown[] = [];
     const use = ({ name }: { readonly name?: unknown }) => used.push(name);
     const requests = ['large 1', 'large 2', 'large 3'].map((name) => read(sent(body(name, 500)), use));
-    // It comes while the first of them has its turn.
+    // The small one arrives while the first large one is parsed.
     const small = new Promise(setImmediate).then(() => read(sent(body('small', 1)), use));
     await Promise.all([...requests, small]);
     expect(used).to.have.members(['large 1', 'large 2', 'large 3', 'small']);
@@ -23,7 +23,7 @@ describe('the bodies of requests', () => {
     expect(used.filter((name) => name !== 'small')).to.deep.equal(['large 1', 'large 2', 'large 3']);
   });
 
-  it('count until they are parsed, whatever becomes of them', async () => {
+  it('count against the limit until they are parsed or refused', async () => {
     const read = createBodyReader(LIMITS);
     const outcome = (text: string) =>
       read(sent(text), () => 'used').catch((error: unknown) => (error instanceof RequestError ? error.status : error));
@@ -37,7 +37,7 @@ describe('the bodies of requests', () => {
     expect(await Promise.all([large(), large()])).to.deep.equal(['used', 'used']);
   });
 
-  it('count no more where their use fails', async () => {
+  it('no longer count if their use fails', async () => {
     const read = createBodyReader(LIMITS);
     const fail = () => {
       throw new TypeError('a defect');

@@ -16,7 +16,7 @@ const service = { name: 'hook', namespace: 'ours' };
 const OURS = ['localhost'];
 const IPS = ['127.0.0.1', '::1'];
 
-/** A configuration whose webhooks are called like this. */
+/** A configuration whose webhooks have these client configurations. */
 function configurationOf(...clients: (JsonObject | undefined)[]): JsonObject {
   const webhooks = clients.map((clientConfig, index) => ({
     name: `${index}.example.com`,
@@ -53,7 +53,7 @@ describe('the bundle that callers trust', () => {
     it(what, () => expect(configurationPatch(configuration, { ca })).to.deep.equal(patch));
   }
 
-  it('is trusted where every webhook has it, or where there is none', () => {
+  it('is trusted if every webhook has it, or if there is no configuration', () => {
     expect(trusts(configurationOf(withBundle(one), withBundle(two + one)), one)).to.equal(true);
     expect(trusts(configurationOf(withBundle(one), withBundle(two)), one)).to.equal(false);
     expect(trusts(undefined, one)).to.equal(true);
@@ -120,7 +120,7 @@ describe('the path that callers use', () => {
   });
 });
 
-describe('the names that are served', () => {
+describe('the names in the certificate', () => {
   const defaults = ['svc', 'svc.cluster.local'].map((end) => `archaware-controller.archaware.${end}`);
   const ofService = ['hook.ours.svc', 'hook.ours.svc.cluster.local', 'hook.ours'];
   const rows: [what: string, configuration: JsonObject | undefined, dns: string[], ips: string[]][] = [
@@ -184,7 +184,7 @@ describe('the configuration of the webhook', () => {
   };
   const patches = () => server.asked(CONFIGURATION).filter((request) => request.startsWith('PATCH'));
 
-  it('gets the bundle at once, once, and again when somebody takes it away', async () => {
+  it('gets the bundle at once, once, and again when somebody removes it', async () => {
     await create();
     await keep(one);
     expect(await bundle()).to.equal(one);
@@ -197,7 +197,7 @@ describe('the configuration of the webhook', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('is missed once, until it is there', async () => {
+  it('is reported as missing once, until it is there', async () => {
     await keep(one);
     await world.pass(5000);
     expect(problems).to.have.length(1);
@@ -208,7 +208,7 @@ describe('the configuration of the webhook', () => {
     expect(await bundle()).to.equal(one);
   });
 
-  it('is written by the leader alone', async () => {
+  it('is written by the leader only', async () => {
     await create();
     let leads = false;
     await keep(one, () => leads);
@@ -219,14 +219,14 @@ describe('the configuration of the webhook', () => {
     expect(await bundle()).to.equal(one);
   });
 
-  it('stays as it is where the source knows no bundle', async () => {
+  it('is not changed if the source has no bundle', async () => {
     await create();
     await keep(undefined);
     expect(await bundle()).to.equal('');
     expect(problems).to.deep.equal([]);
   });
 
-  it('is left to cert-manager where that was asked to fill it in; that it does not is said', async () => {
+  it('is left to cert-manager if that should fill it in, and its failure is reported', async () => {
     await create({ annotations: { 'cert-manager.io/inject-ca-from': 'archaware/webhook' } });
     await keep(one);
     for (let looks = 0; looks < 10; looks += 1) await world.pass(5000);
@@ -237,7 +237,7 @@ describe('the configuration of the webhook', () => {
     expect(patches()).to.deep.equal([]);
   });
 
-  it('that may not be read is a problem when it lasts', async () => {
+  it('is reported as a problem if it cannot be read for some time', async () => {
     const denied: ApiClient = { ...client, request: () => Promise.reject(new Error('forbidden')) };
     client = denied;
     await keep(one);
@@ -298,7 +298,7 @@ describe('the configuration of the webhook', () => {
       for (let looks = 0; looks < times; looks += 1) await world.pass(5000);
     };
 
-    it('are written in one patch where nobody calls yet, and put back when somebody changes them', async () => {
+    it('are written in one patch if nobody calls yet, and restored when somebody changes them', async () => {
       await create();
       await serve();
       expect([await bundle(), await called()]).to.deep.equal([one, [SECRET_PATH]]);
@@ -309,7 +309,7 @@ describe('the configuration of the webhook', () => {
       expect(problems.concat(pathProblems)).to.deep.equal([]);
     });
 
-    it('are exchanged only when all replicas know the new path, and those that do not are gone', async () => {
+    it('are replaced only when all replicas know the new path and the others are gone', async () => {
       await create();
       await name('/mutate', one);
       replicas = 'mixed';
@@ -336,7 +336,7 @@ describe('the configuration of the webhook', () => {
       expect(await called()).to.deep.equal([SECRET_PATH]);
     });
 
-    it('wait a minute where the leader cannot see the replicas', async () => {
+    it('wait a minute if the leader cannot see the replicas', async () => {
       await create();
       await name('/mutate', one);
       replicas = 'unknown';
@@ -347,7 +347,7 @@ describe('the configuration of the webhook', () => {
       expect(await called()).to.deep.equal([SECRET_PATH]);
     });
 
-    it('that a policy of an earlier version refuses does not keep the bundle from being written', async () => {
+    it('are refused by a policy of an earlier version, but the bundle is written', async () => {
       await create();
       allowsPath = false;
       const paths = await serve();
@@ -358,7 +358,7 @@ describe('the configuration of the webhook', () => {
       expect(paths.isServed('/')).to.equal(true);
     });
 
-    it('that nobody gave is a problem when it lasts, and every path is served by which callers call', async () => {
+    it('are reported as a problem if there is no path for some time, and every path of callers is served', async () => {
       await create();
       wanted = undefined;
       const paths = await serve();
@@ -371,7 +371,7 @@ describe('the configuration of the webhook', () => {
       expect(['/mutate', '/', '/other'].map(paths.isServed)).to.deep.equal([true, true, false]);
     });
 
-    it('that cannot be changed because a rollout does not end is said', async () => {
+    it('are reported as a problem if a rollout that does not end prevents the change', async () => {
       await create();
       await name('/mutate', one);
       replicas = 'mixed';

@@ -4,7 +4,7 @@ import { reviews } from '../../hack/fuzz/reviews.ts';
 import { inputsFor } from '../../hack/fuzz/texts.ts';
 
 const SEED = 20_261_121;
-/** Inputs of each kind, and how many of them at least are no refusals; `npm run fuzz -- reviews` tries many more. */
+/** The inputs of each kind, and how many at least must not be refused; `npm run fuzz -- reviews` tries many more. */
 const KINDS: [kind: string, numRuns: number, taken: number][] = [
   ['valid', 150, 100],
   ['mutated', 100, 3],
@@ -13,7 +13,7 @@ const KINDS: [kind: string, numRuns: number, taken: number][] = [
   ['raw', 30, 0],
 ];
 
-describe('AdmissionReviews that nobody would send', () => {
+describe('malformed AdmissionReviews', () => {
   for (const [kind, numRuns, atLeast] of KINDS) {
     it(`are answered or refused: ${numRuns} ${kind} ones`, function () {
       this.timeout(60_000);

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { createPaths, maySwitch, type Switching } from '../../src/webhook/paths.ts';
 import { replicasAlike } from '../../src/webhook/replicas.ts';
 
-describe('whether the live configuration may name another path', () => {
+describe('whether the leader may write another path', () => {
   const calm: Switching = {
     isCalled: true,
-    wasSettled: false,
+    wasSeen: false,
     knownForMs: 30_000,
     leadingForMs: 0,
     replicas: 'alike',
@@ -17,14 +17,14 @@ describe('whether the live configuration may name another path', () => {
     ['the replicas cannot be seen', { replicas: 'unknown', leadingForMs: 59_999 }, false],
     ['the replicas cannot be seen, for a minute', { replicas: 'unknown', leadingForMs: 60_000 }, true],
     ['nobody calls yet', { isCalled: false, knownForMs: 0, replicas: 'mixed' }, true],
-    ['somebody else changed it', { wasSettled: true, knownForMs: 0, replicas: 'mixed' }, true],
+    ['somebody else changed it', { wasSeen: true, knownForMs: 0, replicas: 'mixed' }, true],
   ];
   for (const [given, changed, may] of rows) {
     it(`${given}: ${may ? 'yes' : 'no'}`, () => expect(maySwitch({ ...calm, ...changed })).to.equal(may));
   }
 });
 
-describe('whether all replicas are of one template', () => {
+describe('whether all replicas have the same template', () => {
   const pod = (name: string, hash: string, more: { namespace?: string; phase?: string; app?: string } = {}) => ({
     name,
     namespace: more.namespace ?? 'archaware',

@@ -9,7 +9,7 @@ import { known, pending, settings } from '../placement/objects.ts';
 
 type Asked = { image: string; namespace: string; pullSecrets: readonly string[]; ask: boolean };
 
-/** A reviewer, and what it asked for. */
+/** A reviewer, and the lookups that it started. */
 function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Record<string, ImageAnswer>> = {}) {
   const asked: Asked[] = [];
   const review = createReviewer({
@@ -59,7 +59,7 @@ const ALLOWED = {
 };
 
 describe('the answer to a review of a pod', () => {
-  it('is a JSON Patch where its images are known', () => {
+  it('is a JSON Patch if its images are known', () => {
     const answer = reviewer().review(asking());
     expect(answer.outcome).to.equal('patched');
     const { patch, ...response } = objectAt(answer.response, 'response');
@@ -71,7 +71,7 @@ describe('the answer to a review of a pod', () => {
     });
   });
 
-  it('is the gate where they are not', () => {
+  it('is the gate if they are not known', () => {
     const answer = reviewer({}, { a: pending }).review(asking());
     expect(answer.outcome).to.equal('gated');
     expect(patchIn(answer)).to.deep.equal([
@@ -79,12 +79,12 @@ describe('the answer to a review of a pod', () => {
     ]);
   });
 
-  it('has no patch where nobody could release it', () => {
+  it('has no patch if nobody could release the pod', () => {
     const answer = reviewer({ mayGate: () => false }, { a: pending }).review(asking());
     expect(answer).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
   });
 
-  it('refuses what runs nowhere, where that is the rule, with a message that can be shown', () => {
+  it('rejects a pod that runs nowhere, in the mode reject, with a printable message', () => {
     const images = Array.from({ length: 9 }, (_, index) => `a\u001b[31m${index}${'x'.repeat(700)}`);
     const strict = reviewer(
       { settings: () => settings({ noCommonArchitecture: 'reject' }) },
@@ -104,19 +104,19 @@ describe('the answer to a review of a pod', () => {
     expect(Buffer.byteLength(String(message))).to.be.at.most(4096);
   });
 
-  it('asks in the name of the namespace and its pull secrets', () => {
+  it('looks images up with the namespace and the pull secrets of the pod', () => {
     const { review, asked } = reviewer();
     review(asking());
     expect(asked).to.deep.equal([{ image: 'a', namespace: 'shop', pullSecrets: ['one'], ask: true }]);
   });
 
-  it('starts no look-up for a dry run', () => {
+  it('starts no lookup for a dry run', () => {
     const { review, asked } = reviewer({}, { a: pending });
     expect(review(asking({ dryRun: true })).outcome).to.equal('gated');
     expect(asked.map(({ ask }) => ask)).to.deep.equal([false]);
   });
 
-  it('starts a bounded number of lookups, of which only those count that begin', () => {
+  it('starts a limited number of lookups, and counts only those that begin', () => {
     const object = (count: number): JsonObject => ({
       ...POD,
       spec: { containers: Array.from({ length: count }, (_, index) => ({ name: `c${index}`, image: `i${index}` })) },
@@ -140,7 +140,7 @@ describe('the answer to a review of a pod', () => {
     expect(counted).to.have.length(64 + 30 + 30 + 1);
   });
 
-  it('goes by the settings and the cluster as they are now', () => {
+  it('uses the present settings and the present cluster', () => {
     let mode: 'taints' | 'affinity' = 'taints';
     const { review } = reviewer({ settings: () => settings({ mode }) });
     expect(JSON.stringify(patchIn(review(asking())))).not.to.include('affinity');
@@ -148,7 +148,7 @@ describe('the answer to a review of a pod', () => {
     expect(JSON.stringify(patchIn(review(asking())))).to.include('nodeAffinity');
   });
 
-  it('decides in a namespace that is not known yet as in one without labels', () => {
+  it('treats an unknown namespace as one without labels', () => {
     const { review, asked } = reviewer({ namespaceOf: () => undefined });
     expect(review(asking({ namespace: 'kube-new', object: POD })).outcome).to.equal('patched');
     expect(asked.map(({ namespace }) => namespace)).to.deep.equal(['kube-new']);
@@ -157,7 +157,7 @@ describe('the answer to a review of a pod', () => {
     expect(cold.review(asking({ namespace: 'shop' })).outcome, "a user's namespace").to.equal('gated');
   });
 
-  it('leaves a namespace alone that says so', () => {
+  it('skips a namespace with the label to ignore it', () => {
     const ignored = { name: 'shop', uid: 'n', resourceVersion: '1', labels: { 'archaware.dev/ignore': 'true' } };
     const { review, asked } = reviewer({ namespaceOf: () => ({ ...ignored, preferred: undefined }) });
     expect(review(asking())).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
@@ -168,7 +168,7 @@ describe('the answer to a review of a pod', () => {
 describe('the answer to a review of a DaemonSet', () => {
   const create = { resource: daemonSets, object: SET };
 
-  it('is its tolerations, and where they are noted', () => {
+  it('has its tolerations and their record', () => {
     const { review, asked } = reviewer();
     const answer = review(asking(create));
     expect(answer.outcome).to.equal('patched');
@@ -176,7 +176,7 @@ describe('the answer to a review of a DaemonSet', () => {
     expect(asked).to.deep.equal([{ image: 'a', namespace: 'shop', pullSecrets: ['one'], ask: true }]);
   });
 
-  it('mends an update that drops them, from what was there before', () => {
+  it('restores tolerations that an update drops, from the object before the update', () => {
     const toleration = { key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' };
     const before = {
       metadata: { name: 'd', annotations: { 'archaware.dev/tolerations': JSON.stringify([toleration]) } },
@@ -190,13 +190,13 @@ describe('the answer to a review of a DaemonSet', () => {
     expect(review(asking(ours)).outcome, 'our own').to.equal('unchanged');
   });
 
-  it('has no patch where it is as it should be, and is never the gate', () => {
+  it('has no patch if nothing is missing, and never the gate', () => {
     const answer = reviewer({}, { a: pending }).review(asking(create));
     expect(answer).to.deep.equal({ outcome: 'unchanged', response: ALLOWED });
   });
 });
 
-describe('a review that we have no part in', () => {
+describe('a review of another kind or operation', () => {
   const rows: [given: string, request: JsonObject][] = [
     ['an update of a pod', { operation: 'UPDATE', oldObject: POD }],
     ['the end of a pod, which has no object', { operation: 'DELETE', object: null, oldObject: POD }],
@@ -220,7 +220,7 @@ describe('a review that we have no part in', () => {
   }
 });
 
-describe('what is no review', () => {
+describe('a body that is not a review', () => {
   const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
   const rows: [given: string, body: unknown, message: string][] = [
     ['nothing', undefined, 'the body: expected an AdmissionReview of admission.k8s.io/v1'],
@@ -265,7 +265,7 @@ describe('what is no review', () => {
     expect(() => review({ ...asking(), kind: 'x'.repeat(3_000_000) })).to.throw(/^kind: got "x{60,80}…, expected/);
   });
 
-  it('gets a review as its answer, or a RequestError, whatever it is', () => {
+  it('is answered with a review or a RequestError in any case', () => {
     const name = fc.constantFrom(
       ...[
         'metadata',
@@ -314,8 +314,8 @@ describe('what is no review', () => {
   });
 });
 
-describe('a pod of many images', () => {
-  it('starts look-ups for some of them: it may never come to be', () => {
+describe('a pod with many images', () => {
+  it('starts lookups for some of them only, because it may never be created', () => {
     const { review, asked } = reviewer();
     const containers = Array.from({ length: 1_000 }, (_, index) => ({ name: `c${index}`, image: `a${index}` }));
     review(asking({ object: { ...POD, spec: { containers } } }));

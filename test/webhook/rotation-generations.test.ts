@@ -18,7 +18,7 @@ import {
 const BEGIN = Date.UTC(2030, 0, 1);
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** An authority then lives for 30 days, and is followed by another after 20. */
+/** An authority is then valid for 30 days, and is replaced after 20. */
 const LIFETIME = 3 * DAY;
 
 describe('the rotation of self-made certificates', () => {
@@ -37,18 +37,18 @@ describe('the rotation of self-made certificates', () => {
     await server.stop();
   });
 
-  /** The bundle by which the API server would judge us now. */
+  /** The bundle that the API server uses now. */
   async function bundleInForce(): Promise<string> {
     const configuration = await client.request('get', CONFIGURATION);
     const [webhook] = listAt(isObject(configuration) ? configuration : {}, 'webhooks') ?? [];
     return Buffer.from(stringAt(objectAt(webhook ?? {}, 'clientConfig'), 'caBundle') ?? '', 'base64').toString();
   }
 
-  it('fails no review over generations: the bundles of now and of one step before verify whatever anybody serves', async function () {
+  it('breaks no connection over generations: the present and the previous bundle verify every served certificate', async function () {
     this.timeout(120_000);
     let leads: 'first' | 'second' = 'first';
     const past: unknown[] = [];
-    /** Those who do not lead see the Secret as it was two steps before: later than the callers see the bundle. */
+    /** Followers see the Secret as it was two steps before, so later than the callers see the bundle. */
     const replica = (name: typeof leads) =>
       world.replica({
         lifetimeMs: LIFETIME,
@@ -81,7 +81,7 @@ describe('the rotation of self-made certificates', () => {
     let widest = 0;
     let before = await bundleInForce();
     while (world.now() < BEGIN + 27 * DAY) {
-      // Days have quick looks in them, so that steps meet each other at every distance.
+      // Each day has some checks close to each other, so that steps follow each other at different distances.
       for (const step of [8 * HOUR, 15 * HOUR, HOUR / 2, 10_000, HOUR / 2 - 10_000]) {
         past.push(await client.request('get', SECRET));
         await world.pass(step);
@@ -102,22 +102,22 @@ describe('the rotation of self-made certificates', () => {
     }
     expect(authorities.size).to.equal(2);
     expect(certificates.size).to.be.greaterThan(10);
-    // The one that signs, and the one that did, or will.
+    // The authority that signs, and the one before or after it.
     expect(widest).to.be.within(2, 3);
     expect([...first.problems, ...second.problems]).to.deep.equal([]);
   });
 
-  it('waits for callers who do not know the next authority, however long that takes', async () => {
+  it('waits for callers that do not know the next authority, however long that takes', async () => {
     const replica = await world.replica({ lifetimeMs: LIFETIME });
     const { 'authority.crt': authority } = await entries(client);
-    // Nobody keeps the configuration's bundle, so that nobody trusts the next one.
+    // Nothing updates the bundle of the configuration, so no caller trusts the next authority.
     for (let days = 0; days < 29; days += 1) await world.pass(DAY);
     await world.pass(22 * HOUR);
     const late = await entries(client);
     expect(late['authority.crt']).to.equal(authority);
     expect(late).to.include.keys('next-authority.crt', 'next-authority.key');
     expect(wouldTrust(authority, replica.current()?.cert, HOST, world.now())).to.equal(true);
-    // Nobody could trust the old one for much longer.
+    // The old authority expires soon.
     await world.pass(1.5 * HOUR);
     expect((await entries(client))['authority.crt']).to.equal(late['next-authority.crt']);
     expect(wouldTrust(replica.current()?.ca, replica.current()?.cert, HOST, world.now())).to.equal(true);

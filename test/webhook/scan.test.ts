@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { RequestError } from '../../src/webhook/reviewed.ts';
 import { createScanner } from '../../src/webhook/scan.ts';
 
-/** What becomes of a body that comes in chunks of this size. */
+/** Scans a body in chunks of this size. */
 function scanned(text: string, size = text.length): string {
   const scan = createScanner({ tokens: 5, depth: 3 });
   const bytes = Buffer.from(text);

@@ -34,11 +34,11 @@ export async function until(what: string, condition: () => boolean | Promise<boo
 export type World = {
   readonly clock: Clock;
   readonly now: () => number;
-  /** Adds a replica, and waits for its first look; what it told of is in `problems`. */
+  /** Adds a replica, and waits for its first check. Its reports are in `problems`. */
   replica(options?: Partial<SelfSignedOptions>): Promise<CertificateSource & { readonly problems: string[] }>;
-  /** Adds something else that waits on the clock until the signal aborts. */
+  /** Adds another task that waits on the clock until the signal aborts. */
   add(run: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Moves the clock on, and waits until everybody who was due has looked. */
+  /** Moves the clock forward, and waits until all checks that are due are done. */
   pass(ms: number): Promise<void>;
   end(): Promise<void>;
 };
@@ -88,7 +88,7 @@ export function createWorld(client: ApiClient, begin: number): World {
 type Keeping = Pick<KeepConfigurationOptions, 'client' | 'source' | 'mayWrite' | 'clock' | 'onProblem' | 'signal'> &
   Partial<KeepConfigurationOptions>;
 
-/** Keeps the configuration as a replica does that serves the path of its Secret. */
+/** Keeps the configuration like a replica that serves the path in its Secret. */
 export function keeping(options: Keeping): Promise<void> {
   const { source, clock } = options;
   return keepConfiguration({
@@ -100,7 +100,7 @@ export function keeping(options: Keeping): Promise<void> {
   });
 }
 
-/** A MutatingWebhookConfiguration of ours, without a bundle yet. */
+/** The webhook's MutatingWebhookConfiguration, without a bundle yet. */
 export function webhookConfiguration(clientConfig?: JsonObject): JsonObject {
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
@@ -128,7 +128,7 @@ export async function entries(client: ApiClient): Promise<Record<string, string>
   return Object.fromEntries(data.map(([name, value]) => [name, Buffer.from(String(value), 'base64').toString()]));
 }
 
-/** Whether a client that trusts the bundle would take the certificate for the host at that time. */
+/** Whether a client that trusts the bundle would accept the certificate for the host at that time. */
 export function wouldTrust(bundle: string | undefined, cert: string | undefined, host: string, now: number): boolean {
   if (bundle === undefined || cert === undefined) return false;
   const leaf = new X509Certificate(cert);

@@ -36,13 +36,13 @@ describe('the admission server', () => {
     });
   }
 
-  it('keeps a connection for longer than the API server does', async () => {
+  it('keeps an idle connection for longer than the API server does', async () => {
     await start();
     const { headers } = await world.ask(REVIEW);
     expect(Number(/timeout=(\d+)/.exec(String(headers['keep-alive']))?.[1])).to.be.above(90);
   });
 
-  it('takes an object and the one before it of 3 MiB each', async () => {
+  it('accepts an object and its previous version of 3 MiB each', async () => {
     await start();
     const object = 'x'.repeat(3 * 1024 * 1024);
     const answered = await world.ask({ ...REVIEW, request: { uid: 'u1', object, oldObject: object } });
@@ -79,7 +79,7 @@ describe('the admission server', () => {
     });
   }
 
-  it('answers a request to another path before its body, and reads no more of that than a little', async () => {
+  it('answers a request to another path before its body arrives, and reads only a little of the body', async () => {
     await start();
     const socket = await world.open();
     socket.write('POST /mutate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\n');
@@ -91,7 +91,7 @@ describe('the admission server', () => {
     expect(world.outcomes).to.deep.equal(['error']);
   });
 
-  it('does not ask a client for its body that asks at another path', async () => {
+  it('does not request the body for another path', async () => {
     await start();
     const socket = await world.open();
     socket.write('POST / HTTP/1.1\r\nhost: webhook\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n');
@@ -99,7 +99,7 @@ describe('the admission server', () => {
     expect(String(answered)).to.match(/^HTTP\/1\.1 404 /);
   });
 
-  it('refuses a body with too many values, or nested too deep, as soon as it is seen', async () => {
+  it('refuses a body with too many values, or nested too deep, before it is complete', async () => {
     await start();
     for (const body of [`{"a":[${'{},'.repeat(200_000)}`, '{"a":'.repeat(100)]) {
       const socket = await world.open();
@@ -111,7 +111,7 @@ describe('the admission server', () => {
     expect((await world.ask(REVIEW)).status).to.equal(200);
   });
 
-  it('closes connections of clients that never asked at the right path, when there are too many, and no others', async () => {
+  it('closes only connections without a request to the right path, if there are too many', async () => {
     await start({ connections: { all: 10, unproven: 3 } });
     const known = await world.open();
     known.write(`${HEAD}content-length: 2\r\n\r\n{}`);
@@ -139,7 +139,7 @@ describe('the admission server', () => {
     expect(world.outcomes).to.deep.equal(['error']);
   });
 
-  it('refuses bodies that take too much memory together', async () => {
+  it('refuses bodies that need too much memory together', async () => {
     await start({ bodySizes: 1000 });
     const other = await world.open();
     other.write(`${HEAD}content-length: 900\r\n\r\n{`);
@@ -170,7 +170,7 @@ describe('the admission server', () => {
     });
   }
 
-  it('answers what a body that is longer than it says begins with', async () => {
+  it('answers the announced part of a body that is longer than announced', async () => {
     await start();
     const socket = await world.open();
     socket.write(`${HEAD}content-length: 2\r\n\r\n{}and more`);
@@ -178,10 +178,10 @@ describe('the admission server', () => {
     expect((await world.ask(REVIEW)).status).to.equal(200);
   });
 
-  it('waits for the first request of a connection that was opened ahead', async () => {
+  it('waits for the first request of a connection that was opened in advance', async () => {
     await start({ time: 50 });
     const ahead = await world.open();
-    // What was opened after it is given up; it is not.
+    // Connections that were opened later are closed, but not this one.
     const slow = await world.open();
     slow.write(HEAD);
     await textOf(slow);
@@ -200,7 +200,7 @@ describe('the admission server', () => {
     expect(world.errors).to.deep.equal([]);
   });
 
-  it('drops a client that speaks no TLS', async () => {
+  it('closes the connection of a client that does not use TLS', async () => {
     await start();
     const socket = connectPlain(world.port, '127.0.0.1');
     socket.on('error', () => undefined).write('GET /mutate HTTP/1.1\r\n\r\n');
@@ -210,7 +210,7 @@ describe('the admission server', () => {
     expect(world.outcomes).to.deep.equal(['unchanged']);
   });
 
-  it('says what a review refuses about a request', async () => {
+  it('answers with the reason why a review refuses a request', async () => {
     await start();
     world.review = () => {
       throw new RequestError(400, 'no uid');
@@ -220,7 +220,7 @@ describe('the admission server', () => {
     expect(world.errors).to.deep.equal([]);
   });
 
-  it('lets pass what a review fails on', async () => {
+  it('allows an object unchanged if its review fails', async () => {
     await start();
     const failure = new TypeError('a defect');
     world.review = () => {
@@ -233,14 +233,14 @@ describe('the admission server', () => {
     expect(world.errors).to.deep.equal([failure]);
   });
 
-  it('lets pass what a review gives that cannot be written', async () => {
+  it('allows an object unchanged if the answer cannot be written', async () => {
     await start();
     world.review = () => ({ ...UNCHANGED, response: { number: 1n } });
     expect((await world.ask(REVIEW)).body).to.deep.include({ response: { uid: 'u1', allowed: true } });
     expect(world.outcomes).to.deep.equal(['error']);
   });
 
-  it('says so where a review fails and nobody knows on what', async () => {
+  it('answers 500 if a review fails and the body has no uid', async () => {
     await start();
     world.review = () => {
       throw new TypeError('a defect');
@@ -258,7 +258,7 @@ describe('the certificate of the admission server', () => {
     return await world.ask(REVIEW, { agent, ...options }).catch((error: unknown) => error);
   };
 
-  it('is waited for: handshakes fail by an alert until then', async () => {
+  it('may come later: until then handshakes fail with an alert', async () => {
     world = await startAdmissionWorld({ certified: false });
     expect(String(await handshake())).to.match(/alert handshake failure/);
     world.exchange();
@@ -266,7 +266,7 @@ describe('the certificate of the admission server', () => {
     expect(world.outcomes).to.deep.equal(['unchanged']);
   });
 
-  it('is exchanged without a connection being dropped', async () => {
+  it('is replaced without closing a connection', async () => {
     world = await startAdmissionWorld();
     const open = await world.open();
     const before = open.getPeerX509Certificate()?.serialNumber;
@@ -277,7 +277,7 @@ describe('the certificate of the admission server', () => {
     expect(await textOf(open)).to.match(/^HTTP\/1\.1 200 /);
   });
 
-  it('stays where the next one cannot be used', async () => {
+  it('stays if the next one cannot be used', async () => {
     world = await startAdmissionWorld();
     const [one, other] = [world.exchange(), world.exchange()];
     world.exchange({ cert: one.cert, key: other.key });
@@ -285,7 +285,7 @@ describe('the certificate of the admission server', () => {
     expect(await handshake()).to.include({ status: 200 });
   });
 
-  it('is not shown to a client that speaks an old version', async () => {
+  it('is not shown to a client with an old TLS version', async () => {
     world = await startAdmissionWorld();
     world.exchange();
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
@@ -349,7 +349,7 @@ describe('the end of the admission server', () => {
     await closed;
   });
 
-  it('waits for nobody for long', async () => {
+  it('does not wait long for anybody', async () => {
     const socket = await world.open();
     socket.write(`${HEAD}content-length: 2\r\nexpect: 100-continue\r\n\r\n`);
     await once(socket, 'data');

@@ -6,28 +6,28 @@ import { printable } from '../../kit/printable.ts';
 import { isLabelName, isLabelNamespace, isReservedKey } from '../../placement/nodes/label-names.ts';
 import { type LabelRules, type RuleFile, readRules } from '../../placement/nodes/label-rules.ts';
 
-/** Bytes of a file at most. */
+/** The largest file, in bytes. */
 const MAX_FILE = 64 * 1024;
-/** How often the directory is read anew because something in it went meanwhile, as when a mount is swapped. */
+/** How often the directory is read again because something in it disappeared meanwhile, as when a mount is swapped. */
 const ATTEMPTS = 5;
-/** What editors leave beside a file; vim tries with `4913` whether it may create one. Hidden files are left out too. */
+/** Temporary files of editors, and hidden files. vim creates `4913` to test whether it may write. */
 const TEMPORARY = /^\.|~$|^#.*#$|^4913$/;
 const SHOWN_BYTES = 300;
 
-/** What a directory holds. */
+/** The content of a directory. */
 export type ReadLabelRules = {
   readonly rules: LabelRules;
-  /** A line each, beginning with the file: what is refused. */
+  /** The problems, one line each, beginning with the file. */
   readonly problems: readonly string[];
 };
 
 type Found = { readonly files: RuleFile[]; readonly problems: string[]; vanished: boolean };
 
 /**
- * Reads the files `<namespace>/<label>` of a directory, mounted or not: `..data` and the like are hidden files, and links
- * are followed. What goes while it is read counts as not there.
+ * Reads the files `<namespace>/<label>` of a directory. It may be a mounted ConfigMap: `..data` counts as a hidden file, and links
+ * are followed. A file that disappears while the directory is read counts as absent.
  *
- * @throws Error where the directory, or one of its directories, cannot be read
+ * @throws Error if the directory, or one of its directories, cannot be read
  */
 export async function readLabelRules(directory: string): Promise<ReadLabelRules> {
   for (let attempt = 1; ; attempt++) {
@@ -73,7 +73,7 @@ async function lookInto(directory: string, namespace: string, found: Found): Pro
 async function readFile(path: string): Promise<{ text: string } | { problem: string } | undefined> {
   try {
     const stats = await stat(path);
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     if (!stats.isFile()) return { problem: kindOf(stats) };
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -90,7 +90,7 @@ async function readFile(path: string): Promise<{ text: string } | { problem: str
   }
 }
 
-/** The root's own absence is told; below it, what goes is gone. */
+/** Returns the names in a directory. Only the absence of the root is an error. */
 async function namesIn(directory: string): Promise<string[]> {
   try {
     return (await readdir(directory)).filter((name) => !TEMPORARY.test(name)).sort();

@@ -8,23 +8,23 @@ import type { Logger } from '../../observability/log.ts';
 import { type LabelRules, NO_RULES } from '../../placement/nodes/label-rules.ts';
 import { type ReadLabelRules, readLabelRules } from './files.ts';
 
-/** How often a directory that cannot be read is tried again. */
+/** The interval at which a directory that cannot be read is tried again. */
 const AGAIN_MS = 2_000;
 const NOTHING: ReadLabelRules = { rules: NO_RULES, problems: [] };
 
-/** The rules of `nodeLabels.directory`, as of its last good contents. */
+/** The rules of `nodeLabels.directory`, from its last readable content. */
 export type LabelRuleSource = {
   rules(): LabelRules;
-  /** What is refused at the moment, a line each. */
+  /** Returns the present problems, one line each. */
   problems(): readonly string[];
-  /** Reads the directory again whenever it changes, and whenever it could not be read. */
+  /** Reads the directory again whenever it changes, and from time to time if it cannot be read. */
   watch(signal: AbortSignal, onRead: () => void): Promise<void>;
 };
 
 /**
- * Reads the rules. Without a directory there are none, and without the loop nobody asks.
+ * Reads the rules. There are none without a directory, or without the node controller.
  *
- * @throws ConfigurationError where the directory cannot be read: no rules are known then, and labels would be lost
+ * @throws ConfigurationError if the directory cannot be read: without known rules, labels would be removed
  */
 export async function openLabelRules(
   { nodeLabels: { directory }, loops }: Pick<Config, 'nodeLabels' | 'loops'>,
@@ -34,7 +34,7 @@ export async function openLabelRules(
   let current = isUsed ? await readOrRefuse(directory) : NOTHING;
   let running: Promise<unknown> = Promise.resolve();
 
-  /** Whether it could be read; the rules from before hold where not. */
+  /** Returns whether the directory could be read. If not, the former rules stay in force. */
   async function reload(onRead: () => void): Promise<boolean> {
     let next: ReadLabelRules;
     let isReadable = true;
@@ -75,7 +75,7 @@ export async function openLabelRules(
 /**
  * Reads a directory once.
  *
- * @throws ConfigurationError where it cannot be read
+ * @throws ConfigurationError if it cannot be read
  */
 export async function readOrRefuse(directory: string): Promise<ReadLabelRules> {
   try {
@@ -85,23 +85,23 @@ export async function readOrRefuse(directory: string): Promise<ReadLabelRules> {
   }
 }
 
-/** What `run` does with the rules: keeps them as the directory says, and tells of what is refused. */
+/** Keeps the rules up to date while `run` works, and reports refused files. */
 export async function followLabelRules(
   source: LabelRuleSource,
   options: {
     readonly log: Logger;
     readonly events: Pick<EventRecorder, 'emit'>;
-    /** What an Event of rules that are refused is about. */
+    /** The object that the Event of refused rules is about. */
     readonly regarding: Regarding;
     readonly signal: AbortSignal;
     readonly onChange: () => void;
   },
 ): Promise<{
-  /** Tells of what is refused, as an Event: only who leads writes any, so at the beginning of each term. */
-  tell(): void;
+  /** Writes the Event about refused rules. Call it at the beginning of each term, because only the leader writes Events. */
+  report(): void;
 }> {
   const { log, events, regarding, signal, onChange } = options;
-  const tell = () => {
+  const report = () => {
     const problems = source.problems();
     if (problems.length === 0) return;
     const note = `every other label rule holds: ${problems.join('; ')}`;
@@ -116,10 +116,10 @@ export async function followLabelRules(
     if (signal.aborted) return;
     log.info({ rules: source.rules().rules.length }, 'label rules read again');
     logProblems();
-    tell();
+    report();
     onChange();
   });
-  return { tell };
+  return { report };
 }
 
 function named(problem: string): string {

@@ -4,7 +4,7 @@ import type { ImageCache } from '../../oci/cache/cache.ts';
 import { createCacheFile } from '../../oci/cache/file.ts';
 import type { Context } from '../context.ts';
 
-/** Fills the cache from its file, where one is configured, and keeps the file as it is from then on. */
+/** Fills the cache from its file, if one is configured, and writes the cache to the file from then on. */
 export async function openCacheFile({ images }: Context['config'], cache: ImageCache, log: Logger) {
   const { file, maxEntries } = images.cache;
   if (file === '') return undefined;

@@ -14,20 +14,20 @@ import { readAuthorities } from '../../oci/http/trust.ts';
 import type { Reference } from '../../oci/reference.ts';
 import type { ResolverOptions } from '../../oci/resolver.ts';
 
-/** What the operator's files say of registries, as of their last good contents. */
+/** The operator's files about registries and credentials, from their last readable content. */
 export type OperatorFiles = Pick<
   ResolverOptions,
   'operator' | 'endpointsOf' | 'authorities' | 'proxy' | 'namedHosts'
 > & {
-  /** Reads the files again whenever they change; `onReloaded` gets what is wrong with them. */
+  /** Reads the files again whenever they change. `onReloaded` gets their problems. */
   watch(signal: AbortSignal, onReloaded: (problems: readonly string[]) => void): Promise<void>;
 };
 
 /**
  * Reads the files that the configuration names.
  *
- * @param onProblem told of what is passed over: credential helpers and plug-ins that fail, unknown fields in hosts.toml
- * @throws ConfigurationError with every file that cannot be read or is malformed
+ * @param onProblem called with what is ignored: credential helpers and plug-ins that fail, unknown fields in hosts.toml
+ * @throws ConfigurationError naming every file that cannot be read or is malformed
  */
 export async function openOperatorFiles(
   config: Config,
@@ -50,7 +50,7 @@ export async function openOperatorFiles(
   const caFiles = registries.caFile === '' ? [] : [registries.caFile];
   let authorities: readonly string[] = [];
   let named: ReadonlySet<string> = new Set();
-  // References are remembered, and asked for at every reconciliation.
+  // Every reconciliation asks for the endpoints of its references, and the reference objects are reused.
   let endpoints = new WeakMap<Reference, readonly Endpoint[]>();
 
   async function reload(): Promise<string[]> {
@@ -94,7 +94,7 @@ export async function openOperatorFiles(
       return found;
     },
     async watch(signal, onReloaded) {
-      // A hosts.toml may name certificates elsewhere that it did not name before.
+      // A changed hosts.toml may name certificate files that it did not name before.
       const paths = () => [...operator.paths, ...hosts.paths, ...caFiles];
       if (paths().length === 0) return;
       const readAgain = async (isChanged: boolean) => {
@@ -107,22 +107,22 @@ export async function openOperatorFiles(
 }
 
 /**
- * The endpoints of `registries.mirrors` and of a directory of containerd.
+ * Returns the endpoints of `registries.mirrors` and of containerd's hosts directory.
  *
- * @throws ConfigurationError for mirrors that are none
+ * @throws ConfigurationError for invalid mirrors
  */
 export function readRoutes({ registries }: Config, hosts: RouteOptions['hosts']): Routes {
   return orRefuse(() => createRoutes({ ...registries, hosts }));
 }
 
-/** Registries that metrics always tell apart, however many others pods name: a source by its name in images. */
+/** Returns the registries that always get a label of their own in metrics, by their names in images. */
 export function registryNames({ registries }: Config, { namedHosts }: Pick<OperatorFiles, 'namedHosts'>): string[] {
   const mirrored = Object.entries(registries.mirrors).flatMap(([registry, { endpoints }]) => [registry, ...endpoints]);
   const names = mirrored.map((name) => name.replace(/^https?:\/\//, '').toLowerCase());
   return [...new Set([...names, ...(namedHosts?.() ?? [])])];
 }
 
-/** What the parts find wrong with their settings is wrong with the configuration. */
+/** Turns the errors of parts about their settings into errors of the configuration. */
 function orRefuse<T>(create: () => T): T {
   try {
     return create();
@@ -131,7 +131,7 @@ function orRefuse<T>(create: () => T): T {
   }
 }
 
-/** For commands that print and end: what was passed over, on stderr. */
-export function tellOfProblem(source: string, problem: string): void {
+/** Prints what was ignored to stderr, for commands that print a result and end. */
+export function printProblem(source: string, problem: string): void {
   process.stderr.write(`${source}: ${problem}\n`);
 }

@@ -10,36 +10,40 @@ import { get } from '../../kube/read.ts';
 import type { Access, ReadSecret } from '../../oci/credentials/keyring.ts';
 import { readPullSecrets } from '../../placement/objects/pod.ts';
 
-/** A service account's pull secrets change rarely, and a template that missed them is decided again. */
+/**
+ * How long a service account's pull secrets are remembered. They change rarely, and a template with a failed lookup is decided
+ * again.
+ */
 const KEPT_MS = 60_000;
 const MAX_ACCOUNTS = 10_000;
 
-/** A DNS subdomain (RFC 1123): what Secrets and service accounts are called, and nothing that leads elsewhere in a path. */
+/** The form of names of Secrets and service accounts, a DNS subdomain (RFC 1123). It contains nothing that changes a URL path. */
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const MAX_NAME = 253;
 
-/** What an API server or a proxy before it says to a request that it does not understand. */
+/** The status codes of an API server, or a proxy before it, for a request that it does not understand. */
 const MISUNDERSTOOD: ReadonlySet<number> = new Set([400, 414, 431]);
 
-/** Whoever writes a pod chooses the names in it, and the API server checks only some of them. */
+/** Whether a text is a valid name. The author of a pod chooses the names in it, and the API server checks only some of them. */
 function isName(text: string): boolean {
   return text.length <= MAX_NAME && NAME.test(text);
 }
 
-/** A Secret that was read holds for this long, and so does the answer that there is none or that we may not read it. Milliseconds. */
+/** Milliseconds for which a Secret is remembered, and also that it does not exist or may not be read. */
 const SECRET_MS = 10_000;
-/** What is remembered of Secrets: how many, and how many characters of them in all. */
+/** The limits for remembered Secrets: their number, and the characters of all of them. */
 const MAX_SECRETS = 10_000;
 const MAX_CHARACTERS = 8 * 1024 * 1024;
-/** The author of a pod decides how many Secrets are asked for: so few are read at once, and so many wait in one namespace. */
+/** The limits for reads of Secrets: at once, and waiting in one namespace. The author of a pod decides how many are requested. */
 const IN_FLIGHT = 4;
 const MAX_WAITING = 1_000;
-/** What a pull secret has; a Secret of another type may hold a megabyte of anything. */
+/** The keys of a pull secret. Other keys are dropped: a Secret of another type may have a megabyte of data. */
 const KEYS: ReadonlySet<string> = new Set(['.dockerconfigjson', '.dockercfg']);
 
 /**
- * Reads what a look-up may log in with. A 403 means "no secret": reading them is a right of its own. Each Secret is read
- * once for all who want it at the time, a few at once, namespaces taking turns. Throws what may pass: then it is asked again.
+ * Creates a function that reads the pull secrets for a lookup. A 403 counts as "no secret", because the right to read Secrets is
+ * optional. Requests for the same Secret at the same time share one read. Few reads run at once, and namespaces take turns. A
+ * temporary error is thrown, so that the lookup is retried.
  */
 export function createPullSecretReader(client: ApiClient, clock: Clock) {
   const flights = createFlights<ReadSecret>();
@@ -71,7 +75,7 @@ export function createPullSecretReader(client: ApiClient, clock: Clock) {
 
   function givePlace(): void {
     const start = line.take();
-    // The place goes on to the next one.
+    // The next waiting read takes over the slot.
     if (start !== undefined) start();
     else running -= 1;
   }
@@ -123,7 +127,10 @@ async function readSecret(
   }
 }
 
-/** Reads the pull secrets that admission gives to pods of a service account; remembers them for a minute. */
+/**
+ * Creates a function that reads the pull secrets that the API server adds to pods of a service account. It remembers them for a
+ * minute.
+ */
 export function createServiceAccountReader(client: ApiClient, clock: Clock) {
   const kept = new LRUCache<string, { names: readonly string[]; at: number }>({ max: MAX_ACCOUNTS });
   return async (namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]> => {
@@ -147,11 +154,11 @@ async function readNames(client: ApiClient, namespace: string, name: string, sig
   }
 }
 
-/** What was wrong with a pull secret is worth telling for this long after a look-up met it. */
+/** How long a problem of a pull secret is reported after a lookup found it. */
 const PROBLEM_MS = 10 * 60_000;
 const MAX_PROBLEMS = 10_000;
 
-/** Remembers which pull secrets were passed over; `onNew` is called once for each problem. */
+/** Creates a memory of pull secrets that could not be used. `onNew` is called once for each problem. */
 export function createSecretProblems(clock: Clock, onNew: (secret: string, reason: string) => void) {
   const problems = new LRUCache<string, { reason: string; at: number }>({ max: MAX_PROBLEMS });
   return {

@@ -8,15 +8,15 @@ import type { Resolver } from '../../oci/resolver.ts';
 import { type OperatorFiles, openOperatorFiles, registryNames } from './operator-files.ts';
 import { type ResolverParts, resolverFor } from './resolver.ts';
 
-/** Who is asked for images, as the configuration says at the moment. */
+/** The resolver for the present configuration of registries. */
 export type Registries = {
-  /** Stays the same whichever resolver answers behind it. */
+  /** A stable object. The resolver behind it may be replaced. */
   readonly resolver: Resolver;
   /**
-   * Asks as this configuration says from now on, with what is known and what failed so far. Look-ups under way end
-   * without being told: whoever waits for an image has to ask again.
+   * Replaces the resolver by one for this configuration. It takes over the knowledge and the failures. The end of lookups that are
+   * under way is not reported, so callers that wait for an image must ask again.
    *
-   * @throws ConfigurationError with every file that cannot be read; everything is then as it was
+   * @throws ConfigurationError naming every file that cannot be read; then nothing has changed
    */
   replace(config: Config): Promise<void>;
 };
@@ -24,18 +24,18 @@ export type Registries = {
 export type RegistriesOptions = Omit<ResolverParts, 'cache' | 'failures' | 'fingerprintKey' | 'pullSecrets'> & {
   readonly cache: ImageCache;
   readonly readPullSecrets: ResolverParts['pullSecrets'];
-  /** Told the registries that a configuration names, when it comes into force. */
+  /** Called with the registries that a configuration names, when it comes into force. */
   readonly onNamed: (registries: readonly string[]) => void;
   readonly clock: Clock;
   readonly log: Logger;
 };
 
-/** Opens the operator's files. Throws ConfigurationError with each that cannot be read. */
+/** Opens the operator's files. Throws a ConfigurationError that names each file that cannot be read. */
 export function openFiles(config: Config, clock: Clock, log: Logger): Promise<OperatorFiles> {
   return openOperatorFiles(config, clock, (source, problem) => log.warn({ source, problem }, 'passed over'));
 }
 
-/** Creates the resolver over files that were opened, and reads them again whenever they change. */
+/** Creates the resolver over opened files, and reads these again whenever they change. */
 export async function createRegistries(
   config: Config,
   files: OperatorFiles,

@@ -10,7 +10,7 @@ import { createNameMatcher } from '../../placement/image-patterns.ts';
 import { USER_AGENT } from '../version.ts';
 import type { OperatorFiles } from './operator-files.ts';
 
-/** What differs between the commands that resolve images. */
+/** The parts of a resolver that differ between commands. */
 export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
   Partial<
     Pick<
@@ -18,9 +18,9 @@ export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
       'failures' | 'fingerprintKey' | 'onUnusableSecret' | 'onRequest' | 'onResolution' | 'onCache' | 'onRateLimit'
     >
   > & {
-    /** Default: one that is empty and forgotten. */
+    /** Default: an empty cache without a file. */
     readonly cache?: ImageCache;
-    /** Whoever writes a pod must not make us ask it. */
+    /** The API server, which lookups must not contact: the author of a pod could name it as a registry. */
     readonly apiServer?: Pick<ApiClient, 'host' | 'addresses'>;
   };
 
@@ -50,10 +50,10 @@ export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, 
   });
 }
 
-/** What every Service's DNS calls the API server; that address may be another one than ours. */
+/** The cluster DNS names of the API server. Their address may differ from the one that archaware uses. */
 const SERVICE_NAMES = ['', '.default', '.default.svc', '.default.svc.cluster.local'].map((tail) => `kubernetes${tail}`);
 
-/** Its names, and its addresses: the configured one, and where the connections to a name went. */
+/** Returns the rules that block the API server: its names, its configured address, and the addresses of its connections. */
 function ownRules({ host, addresses }: Pick<ApiClient, 'host' | 'addresses'>): AddressRules {
   const name = host.replace(/:[0-9]+$/, '').replace(/^\[(.*)\]$/, '$1');
   return isIP(name) === 0

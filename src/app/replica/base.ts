@@ -11,12 +11,12 @@ import { openFiles } from '../registries/registries.ts';
 import { VERSION } from '../version.ts';
 import { createEnding } from './ending.ts';
 
-/** What every part of a replica needs. */
+/** The base that every part of a replica needs. */
 export type Base = Awaited<ReturnType<typeof openBase>>;
 
 /**
- * Opens the log, the metrics, the operator's files, the cache of images and the connections to the API server. Throws what keeps
- * the replica from starting; nothing runs by then.
+ * Opens the log, the metrics, the operator's files, the cache of images and the connections to the API server. Throws any error
+ * that prevents the start; nothing runs then.
  */
 export async function openBase(context: Context) {
   const { config, signal } = context;
@@ -36,9 +36,9 @@ export async function openBase(context: Context) {
   return {
     context,
     config,
-    /** Aborts when the process is asked to end. */
+    /** Aborts when the process should end (SIGTERM). */
     signal,
-    /** Aborts at the very end: watches, lookups, Events and metrics go on while the last writes do. */
+    /** Aborts at the very end: watches, lookups, Events and metrics go on until the last writes are done. */
     end: end.signal,
     ending,
     log,

@@ -3,25 +3,25 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Lease } from '../../kube/lease.ts';
 import type { Logger } from '../../observability/log.ts';
 
-/** The end of a process: each of these aborts so long after the signal that ends it, whatever hangs. */
+/** The deadlines of a shutdown. Each signal aborts a fixed time after SIGTERM, even if something hangs. */
 export type Ending = {
-  /** Writes under way are given up, so that the Lease can be released. */
+  /** Aborts the writes under way, so that the Lease can be released. */
   readonly writes: AbortSignal;
-  /** The webhook takes no new connection. Until then the API server may still call this replica. */
+  /** Makes the webhook refuse new connections. Until then the API server may still call this replica. */
   readonly admission: AbortSignal;
-  /** The release of the Lease, and whatever else still runs, is given up. */
+  /** Aborts the release of the Lease and everything else that still runs. */
   readonly all: AbortSignal;
-  /** Takes back what has not come yet, and leaves no timer behind. */
+  /** Cancels the deadlines that have not come yet, so that no timer is left. */
   cancel(): void;
 };
 
-/** In milliseconds after SIGTERM. Kubernetes gives 30 s; a replica that hangs must not take them. */
+/** The deadlines in milliseconds after SIGTERM. Kubernetes gives 30 s; a replica that hangs must not use all of it. */
 const ENDING_MS = { writes: 4_000, admission: 5_000, all: 9_000 } as const;
 
-/** The last Events get this long before the Lease is released: without it none may be written. */
+/** The time for the last Events. They must be written before the Lease is released, because only the leader writes Events. */
 const LAST_EVENTS_MS = 1_000;
 
-/** Begins to count when the signal aborts. */
+/** Creates the deadlines. They begin when the signal aborts. */
 export function createEnding(signal: AbortSignal, clock: Clock): Ending {
   const [writes, admission, all] = [new AbortController(), new AbortController(), new AbortController()];
   let timers: (() => void)[] = [];
@@ -45,7 +45,7 @@ export function createEnding(signal: AbortSignal, clock: Clock): Ending {
   };
 }
 
-/** Writes the last Events and releases the Lease, where there is one; gives up at the deadline. */
+/** Writes the last Events and releases the Lease, if there is one. Gives up at the deadline. */
 export async function sayFarewell(
   parts: {
     readonly lease: Pick<Lease, 'release'> | undefined;

@@ -7,22 +7,22 @@ import type { Settings } from '../../placement/settings.ts';
 import type { Loops } from '../controllers.ts';
 import type { Watches } from '../watches.ts';
 
-/** What a pod counts as in `archaware_pods`. */
+/** The outcome under which `archaware_pods` counts a pod. */
 type PodOutcome = 'placed' | 'waiting' | 'held' | 'open' | 'ignored';
 
-/** Reads the state of a running process for its gauges; nothing is counted twice to keep them. */
+/** Makes the gauges read the state of the running process whenever metrics are requested. No counters are kept for them. */
 export function observeState(parts: {
   readonly watches: Watches;
   readonly resolver: Resolver;
   readonly loops: () => Loops | undefined;
   readonly leader: () => boolean;
-  /** When the serving certificate expires, in milliseconds since the epoch. */
+  /** Returns when the serving certificate expires, in milliseconds since the epoch. */
   readonly certificateExpiry: () => number | undefined;
   readonly now: () => number;
   readonly settings: () => Pick<Settings, 'mode' | 'taints'>;
-  /** Whether the loop for nodes runs. */
+  /** Whether the node controller runs. */
   readonly managesNodes: boolean;
-  /** Pods with the gate that were found without a watch on pods. */
+  /** Counts the gated pods that were found without a watch on pods. */
   readonly gatedElsewhere: () => number;
 }): Observed {
   const { watches, resolver, loops, leader, now, certificateExpiry } = parts;
@@ -48,7 +48,6 @@ export function observeState(parts: {
       }
       return count;
     },
-    // These have no source yet.
     contestedObjects: () => loops()?.contested() ?? 0,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
     pods() {

@@ -11,7 +11,7 @@ import { observeState } from './gauges.ts';
 import type { Leadership } from './leadership.ts';
 import type { Terms } from './terms.ts';
 
-/** What the health of a replica is read from. */
+/** The parts whose state decides the health of a replica. */
 export type HealthParts = {
   readonly watches: Watches;
   readonly resolver: Resolver;
@@ -21,7 +21,7 @@ export type HealthParts = {
   readonly admission: Webhook | undefined;
 };
 
-/** Serves /metrics, /healthz and /readyz, where `metrics.address` names a port. Throws where it cannot listen. */
+/** Serves /metrics, /healthz and /readyz, if `metrics.address` names a port. Throws if it cannot listen. */
 export async function serveState(base: Base, parts: HealthParts): Promise<void> {
   const { config, metrics, log, end } = base;
   const { address } = config.metrics;
@@ -50,16 +50,16 @@ export async function serveState(base: Base, parts: HealthParts): Promise<void> 
   }
 }
 
-/** What /readyz names; empty where the replica is ready. */
+/** Returns the names that /readyz prints; empty if the replica is ready. */
 function notReady({ signal, answers }: Base, { leadership, watches, admission }: HealthParts): string[] {
   return [
-    // From the signal on, so that the replica's address leaves the Service while it still answers.
+    // Not ready from SIGTERM on, so that the Service drops the replica's address while it still answers.
     ...(signal.aborted ? ['ending'] : []),
     ...watches.notSynced(),
     ...(admission?.ready() === false ? ['certificate'] : []),
-    // A replica gates nothing before it has seen a leader, so pods whose images it does not know would pass.
+    // A replica gates no pod before it has seen a leader, so pods with unknown images would pass without a gate.
     ...(admission && !leadership.hasSeenLeader() ? ['leader'] : []),
-    // A replica that answers admission does so with what it knows.
+    // A replica that answers reviews stays ready with a broken watch: it answers with its last knowledge.
     ...(admission ? [] : brokenWatches(watches.health(), answers.period())),
   ];
 }

@@ -7,16 +7,16 @@ import { absentArchitectureLog } from '../absent-architectures.ts';
 import type { Registries } from '../registries/registries.ts';
 import type { Watches } from '../watches.ts';
 
-/** The configuration that holds now. */
+/** The configuration in force. */
 export type InForce = {
   readonly settings: () => Settings;
-  /** Makes changed keys hold. Throws where they cannot, and has then changed nothing. */
+  /** Applies changed keys. If it throws, it has changed nothing. */
   apply(next: Config, changed: readonly string[]): Promise<void>;
-  /** Logs the architectures that the configuration names and no node has; nothing before all nodes are there. */
+  /** Logs the architectures that the configuration names and no node has. Logs nothing before all nodes are listed. */
   logAbsent(): void;
 };
 
-/** Begins with the configuration of the start. */
+/** Creates it with the configuration of the start. */
 export function createInForce(
   config: Config,
   parts: { readonly registries: Registries; readonly watches: Watches; readonly log: Logger; onChange(): void },

@@ -1,8 +1,8 @@
 import type { Lease } from '../../kube/lease.ts';
 
 /**
- * Leads whenever the lease is ours, until the signal aborts: one `term` after the other. Writes under way keep their lease
- * until they have ended. `onLost`: the lease was lost while a term went on.
+ * Runs a `term` each time that this replica holds the lease, until the signal aborts. The lease is held until the writes under way
+ * have ended. `onLost`: called if the lease was lost during a term.
  */
 export async function leadInTurns(
   lease: Lease,

@@ -8,10 +8,10 @@ import { checkLeaseNamespace } from '../connect.ts';
 import type { Base } from './base.ts';
 import { leadInTurns } from './lead.ts';
 
-/** Whether this replica leads, and whether another one does. */
+/** The leadership: whether this replica leads, and whether any does. */
 export type Leadership = Awaited<ReturnType<typeof openLeadership>>;
 
-/** Prepares to take the Lease. Throws where its namespace does not exist. */
+/** Prepares to take the Lease. Throws if its namespace does not exist. */
 export async function openLeadership({ config, client, leaseClient, leaseNamespace, signal, end, log }: Base) {
   const { enabled, name, leaseDuration } = config.leaderElection;
   const identity = `${hostname()}-${randomUUID()}`;
@@ -25,7 +25,7 @@ export async function openLeadership({ config, client, leaseClient, leaseNamespa
     clock,
     onError: (err) => log.warn({ err, lease: `${leaseNamespace}/${name}` }, 'lease not renewed'),
   });
-  /** What Events that are about no object of the cluster are about. */
+  /** The object for Events that are about archaware itself. */
   const regarding: Regarding = {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -39,11 +39,11 @@ export async function openLeadership({ config, client, leaseClient, leaseNamespa
     /** Undefined without leader election. */
     lease: enabled ? lease : undefined,
     mayWrite: () => !enabled || lease.fresh(),
-    /** Whether a leader lives, this replica or another one. */
+    /** Whether this replica or another one leads now. */
     hasLeader: () => (enabled ? lease.live() : !signal.aborted),
     /** Whether this replica has seen a leader since it started. */
     hasSeenLeader: () => !enabled || lease.introduced(),
-    /** Runs a term each time that this replica leads, until the process is asked to end. */
+    /** Runs a term each time that this replica leads, until SIGTERM. */
     lead: (term: (lost: AbortSignal) => Promise<void>): Promise<void> =>
       enabled ? leadInTurns(lease, term, signal, () => log.warn('lease lost: another replica may lead')) : term(end),
   };

@@ -16,8 +16,8 @@ import { openEvents, openRegistries, openWatches } from './sources.ts';
 import { createTerms } from './terms.ts';
 
 /**
- * The life of a replica, until the signal of the context aborts. Every replica watches and answers admission; the one that holds
- * the Lease writes. Throws what keeps it from starting.
+ * Runs a replica until the signal of the context aborts. Every replica watches and answers reviews. The one that holds the Lease
+ * writes. Throws any error that prevents the start.
  */
 export async function runReplica(context: Context): Promise<void> {
   const base = await openBase(context);
@@ -37,7 +37,7 @@ export async function runReplica(context: Context): Promise<void> {
 
 type Parts = Awaited<ReturnType<typeof createParts>>;
 
-/** What the replica is made of. The webhook begins to look for its certificate; nothing else runs yet. */
+/** Creates the parts of the replica. The webhook begins to look for its certificate; nothing else runs yet. */
 async function createParts(base: Base) {
   const { config, client, leaseNamespace, log, metrics, signal, end, ending } = base;
   const leadership = await openLeadership(base);
@@ -54,7 +54,7 @@ async function createParts(base: Base) {
   });
   const { settings } = inForce;
   const terms = createTerms(base, leadership, { watches, events, images, settings });
-  resolver.onSettled((canonical) => terms.current()?.imageSettled(canonical));
+  resolver.onSettled((canonical) => terms.current()?.lookupEnded(canonical));
   const admission = config.webhook.enabled
     ? startWebhook({
         ...leadership,
@@ -81,20 +81,20 @@ async function followFiles(base: Base, { leadership, events, inForce, terms }: P
   const { regarding } = leadership;
   const common = { log, events, regarding, signal };
   const read = reloadOnChange(context, { ...common, apply: inForce.apply, metrics });
-  const { tell } = await followLabelRules(labels, {
+  const { report } = await followLabelRules(labels, {
     ...common,
     onChange: () => terms.current()?.labelRulesChanged(),
   });
-  return { read, reportLabelRules: tell };
+  return { read, reportLabelRules: report };
 }
 
-/** Returns when every kind is listed and the configuration file is followed. A kind that may not be listed ends the process. */
+/** Returns when every kind is listed and the configuration file is watched. A kind that may not be listed ends the process. */
 async function fillWatches({ end, signal }: Base, { watches }: Parts, filesRead: Promise<void>): Promise<void> {
   const watching = watches.run(end);
   await Promise.race([Promise.all([watches.whenSynced(), filesRead]), watching, until(signal)]);
 }
 
-/** Answers reviews from now on, with what the watches know. */
+/** Starts to answer reviews, with the state that the watches have. */
 async function serveAdmission({ signal, client, log }: Base, { watches, inForce, admission }: Parts): Promise<void> {
   if (!signal.aborted) await admission?.serve();
   const counts = { pods: watches.pods.store.size, nodes: watches.nodes.store.size };
@@ -102,12 +102,12 @@ async function serveAdmission({ signal, client, log }: Base, { watches, inForce,
   if (!signal.aborted) inForce.logAbsent();
 }
 
-/** Gives the Lease away at once, and goes on answering admission until the API server calls this replica no more. */
+/** Releases the Lease at once, and answers reviews until the API server no longer calls this replica. */
 async function leave({ ending, cacheFile, log }: Base, { leadership, events, admission }: Parts): Promise<void> {
   const { lease } = leadership;
   await sayFarewell({ lease, events, clock, log }, ending.all);
   if (admission !== undefined) {
-    // Another replica leads by now, and pods may be gated for it.
+    // Another replica may lead by now. Following its Lease keeps gating allowed.
     void lease?.follow(ending.admission);
     await Promise.race([admission.closed(), until(ending.all)]);
   }

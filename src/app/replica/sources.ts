@@ -6,7 +6,7 @@ import { createWatches, kindsFor, type Watches } from '../watches.ts';
 import type { Base } from './base.ts';
 import type { Leadership } from './leadership.ts';
 
-/** Writes Events while this replica may write. */
+/** Creates the recorder of Events. It writes only while this replica leads. */
 export function openEvents({ client, end, log, metrics }: Base, { identity, mayWrite }: Leadership): EventRecorder {
   return createEvents({
     client,
@@ -20,7 +20,7 @@ export function openEvents({ client, end, log, metrics }: Base, { identity, mayW
   });
 }
 
-/** The watches of what the configured loops decide on; they do not run yet. */
+/** Creates the watches that the configured controllers need. They do not run yet. */
 export function openWatches({ client, config, log, metrics, answers }: Base): Watches {
   return createWatches({
     client,
@@ -37,7 +37,7 @@ export function openWatches({ client, config, log, metrics, answers }: Base): Wa
   });
 }
 
-/** What asks the registries, and which pull secrets of a pod could not be used. */
+/** Creates the resolver, and the memory of pull secrets that could not be used. */
 export async function openRegistries({ config, files, cache, client, end, log, metrics }: Base) {
   const problems = createSecretProblems(clock, (secret, reason) =>
     log.warn({ secret, reason }, 'pull secret passed over'),

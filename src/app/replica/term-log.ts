@@ -2,10 +2,10 @@ import type { Logger } from '../../observability/log.ts';
 import { taintText } from '../../placement/nodes/node.ts';
 import type { LoopsOptions } from '../controllers.ts';
 
-/** No message names more objects than these. */
+/** How many objects a message names at most. */
 const EXAMPLES = 5;
 
-/** Logs which nodes carry taints of archaware's that this configuration does not manage. */
+/** Creates a function that logs the nodes with taints of archaware that this configuration does not manage. */
 export function unmanagedTaintLog(log: Logger): NonNullable<LoopsOptions['onUnmanagedTaints']> {
   return (found) => {
     if (found.length === 0) {
@@ -21,7 +21,7 @@ export function unmanagedTaintLog(log: Logger): NonNullable<LoopsOptions['onUnma
   };
 }
 
-/** Logs which pods hold the scheduling gate of archaware where no loop releases them. */
+/** Creates a function that logs the pods with archaware's scheduling gate that no controller releases. */
 export function gatedPodLog(log: Logger): (keys: readonly string[]) => void {
   return (keys) => {
     if (keys.length === 0) log.info('no pod holds the scheduling gate of archaware any more');

@@ -15,17 +15,17 @@ import type { Leadership } from './leadership.ts';
 import { outcomeLog } from './outcome-log.ts';
 import { gatedPodLog, unmanagedTaintLog } from './term-log.ts';
 
-/** The terms of leadership of this replica, one after the other. */
+/** The terms of leadership of this replica. */
 export type Terms = {
-  /** The controllers of the term that goes on; undefined between terms. */
+  /** Returns the controllers of the present term; undefined between terms. */
   current(): Loops | undefined;
-  /** Pods with the gate that were found without a watch on pods. */
+  /** Counts the gated pods that were found without a watch on pods. */
   gatedElsewhere(): number;
-  /** Works until the Lease is lost or the process is asked to end, and ends the writes under way. */
+  /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
   run(lost: AbortSignal, onBegin: () => void): Promise<void>;
 };
 
-/** What a term works with. */
+/** The parts that a term works with. */
 export type TermParts = {
   readonly watches: Watches;
   readonly events: EventRecorder;
@@ -33,7 +33,7 @@ export type TermParts = {
   readonly settings: () => Settings;
 };
 
-/** Creates it; no term runs yet. */
+/** Creates the terms; none runs yet. */
 export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
   const { client, config, signal, ending, log, metrics, labels } = base;
   const { mayWrite, identity } = leadership;
@@ -89,7 +89,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       current = createTerm();
       log.info({ identity }, 'leading');
       onBegin();
-      // Every write under way listens to it; that is no leak.
+      // Every write under way listens to this signal, so many listeners are not a leak.
       setMaxListeners(0, over);
       await current.run(AbortSignal.any([signal, over]), over);
       current = undefined;

@@ -31,38 +31,38 @@ import { createRolloutTurn } from './rollout.ts';
 export type DaemonSetControllerOptions = {
   readonly daemonSets: Store<DaemonSet>;
   readonly namespaces: Store<Namespace>;
-  /** As of now: they may be exchanged at any time. */
+  /** Returns the present settings; a reload may replace them at any time. */
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
-  /** Taints of ours that nodes carry, as `key:effect`. */
+  /** Returns the taints that nodes have, as `key:effect`. */
   readonly liveTaints: () => ReadonlySet<string>;
-  /** The pull secrets that admission adds to a pod of this service account. */
+  /** Returns the pull secrets that the API server adds to pods of this service account. */
   readonly serviceAccountSecrets: (namespace: string, name: string, signal: AbortSignal) => Promise<readonly string[]>;
   readonly images: ImageSource;
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
   readonly onDecided: (key: string) => void;
-  /** The API server refused a write. */
+  /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
 };
 
-/** Gathers what a DaemonSet's template needs, decides, writes. */
+/** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
 export type DaemonSetController = {
   readonly reconcile: Reconciler;
   readonly states: ReadonlyMap<string, PlacementState>;
-  /** The lookup of an image, by its canonical name, has ended: the DaemonSets to look at again, and when. */
-  imageSettled(image: string): readonly Due[];
-  /** The DaemonSets that wait for their turn to roll. */
+  /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
+  lookupEnded(image: string): readonly Due[];
+  /** Returns the DaemonSets that wait for their turn to roll. */
   waitingToRoll(): readonly string[];
-  /** DaemonSets whose tolerations another writer keeps taking out. */
+  /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
 };
 
-/** Looks whether its turn has come this often, besides when a DaemonSet changes. */
+/** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check too. */
 const TURN_AGAIN_MS = 15_000;
 
-/** Creates the DaemonSets' half of a controller. Keys are `namespace/name`. */
+/** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/controller` owns its queue and its workers. */
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
   const { daemonSets, namespaces, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
@@ -91,9 +91,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const before = states.get(key);
     if (before !== undefined && before.uid !== daemonSet.uid) announcer.forget(key);
     const namespace = namespaces.get(daemonSet.namespace);
-    // Its event is on the way, and brings its DaemonSets back.
+    // The event of the namespace will follow and queue its DaemonSets.
     if (namespace === undefined) return { outcome: 'waiting' };
-    // The watch has yet to show what the last write made of it; its event brings the key back.
+    // The watch does not show the last write yet. The event of that write queues the DaemonSet again.
     const behindMs = answered.behindMs(key, daemonSet);
     if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const settings = settingsFor(options.settings(), { namespace, labels: daemonSet.template.labels });
@@ -104,7 +104,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       return { outcome: 'unchanged' };
     }
     const decision = await decideFor(key, daemonSet, settings, signal);
-    // Tolerations that a template should not have are taken out: no Event says that they are stale.
+    // The controller removes extra tolerations from templates, so no Event reports them as stale.
     const template = { ...daemonSet.template, tolerations: undefined };
     announce(key, regarding(daemonSet), template, decision, settings, announcer);
     const problems = images.unusableSecrets(daemonSet.namespace, template.pullSecrets);
@@ -124,7 +124,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (!usesTaints(settings)) return NOTHING_NEEDED;
     const { template, namespace } = daemonSet;
     const state = states.get(key);
-    // Images of a template that has not changed are not asked again: a tag may grow old between two events of its status.
+    // Images of an unchanged template are not looked up again at every event of its status.
     const again = state?.decision.kind === 'hold' && clock.monotonic() - state.at >= HELD_AGAIN_MS;
     if (
       state?.final &&
@@ -186,14 +186,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
     const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
-    if (change.kind === 'settled') {
+    if (change.kind === 'unchanged') {
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
     const intent = `${daemonSet.uid} ${change.recorded}`;
     const { waitMs, began } = contention.check(key, intent);
     if (began) {
-      announcer.tell(key, {
+      announcer.report(key, {
         regarding: regarding(daemonSet),
         type: 'Warning',
         reason: 'WriteContested',
@@ -207,7 +207,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       queued.add(key);
       return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
     }
-    // From here on it no longer waits for its turn, whatever becomes of the write.
+    // From here on the DaemonSet no longer waits for its turn, even if the write fails.
     queued.delete(key);
     const written = await writeOrGiveBack(key, daemonSet, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
@@ -247,18 +247,18 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   return {
     reconcile,
     states,
-    imageSettled: waiting.settled,
+    lookupEnded: waiting.lookupEnded,
     waitingToRoll: () => [...queued],
     contested: contention.count,
   };
 }
 
-/** What a guess is recorded with; a record that it leaves alone stays as it is. */
+/** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
 function guessBasis({ recorded }: DaemonSet): RecordBasis {
   return readRecord(recorded).basis ?? GUESSED;
 }
 
-/** What of a template decides about its images; its tolerations do not. */
+/** Returns the fields of a template that a decision depends on, as text. Its tolerations are not among them. */
 function whatIsRead({ template }: DaemonSet): string {
   const { images, os, hasRuntimeClass, statement, pullSecrets, serviceAccountName, priorityClassName } = template;
   return JSON.stringify([images, os, hasRuntimeClass, statement, pullSecrets, serviceAccountName, priorityClassName]);

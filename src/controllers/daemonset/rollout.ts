@@ -2,39 +2,41 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 
-/** One DaemonSet at a time rolls because of us: a mistake must not take every daemon of a cluster at once. */
+/** Lets one DaemonSet at a time roll because of archaware: a mistake must not restart every daemon pod of a cluster at once. */
 export type RolloutTurn = {
   /**
-   * Whether this DaemonSet may be written now; if so, and if it will roll, the turn is its own from this moment on, so that
-   * nobody else takes it while the write is under way.
+   * Whether this DaemonSet may be written now. If so, and if it will roll, it owns the turn from this moment on, so that no other
+   * DaemonSet takes it while the write is under way.
    */
   take(key: string, daemonSet: DaemonSet): boolean;
-  /** Nothing was written: the turn goes back. */
+  /** Returns the turn because nothing was written. */
   giveBack(key: string): void;
 };
 
-/** Whether no pod of it would be replaced: one on a node that it does not tolerate runs and counts as misscheduled. */
+/** Whether no pod would be replaced. A pod on a node that the template does not tolerate still runs, and counts as misscheduled. */
 function runsNowhere({ desired, current, misscheduled }: DaemonSet): boolean {
   return desired + current + misscheduled === 0;
 }
 
-/** The next one waits no longer than this for the one before. */
+/** The longest time that a DaemonSet waits for the one before it. */
 const TURN_MS = 5 * 60_000;
 
-/** Creates the turn over the DaemonSets as they are seen. */
+/** Creates the turn over the DaemonSets in the store. */
 export function createRolloutTurn(daemonSets: Store<DaemonSet>, clock: Clock): RolloutTurn {
   let turn: { key: string; generation: number; at: number } | undefined;
 
   function over(): boolean {
     if (turn === undefined || clock.monotonic() - turn.at > TURN_MS) return true;
     const rolling = daemonSets.get(turn.key);
-    return rolling === undefined || (rolling.generation >= turn.generation && rolling.settled);
+    return rolling === undefined || (rolling.generation >= turn.generation && rolling.rolledOut);
   }
 
-  /** One that another leader's write may have begun to roll: this process cannot know, and waits for it as for its own. */
+  /**
+   * Finds a DaemonSet that may be rolling because of an earlier leader's write. This process cannot know that, and waits for it.
+   */
   function begunBefore(key: string): typeof turn {
-    for (const [other, { recorded, settled, generation, updateStrategy }] of entries()) {
-      if (other === key || recorded === undefined || settled || updateStrategy === 'OnDelete') continue;
+    for (const [other, { recorded, rolledOut, generation, updateStrategy }] of entries()) {
+      if (other === key || recorded === undefined || rolledOut || updateStrategy === 'OnDelete') continue;
       return { key: other, generation, at: clock.monotonic() };
     }
     return { key, generation: 0, at: Number.NEGATIVE_INFINITY };
@@ -49,8 +51,8 @@ export function createRolloutTurn(daemonSets: Store<DaemonSet>, clock: Clock): R
 
   return {
     take(key, daemonSet) {
-      // With nothing to roll, or about to roll for a change that its controller has not seen yet, our change adds no
-      // disruption, and its pods may depend on it.
+      // archaware's change adds no disruption if no pod would be replaced, or if the DaemonSet is about to roll anyway for a
+      // change that its controller has not seen yet. Its pods may depend on the change, so it does not wait.
       if (runsNowhere(daemonSet) || !daemonSet.observed || daemonSet.updateStrategy === 'OnDelete') return true;
       turn ??= begunBefore(key);
       if (turn !== undefined && turn.key !== key && !over()) return false;
@@ -58,7 +60,7 @@ export function createRolloutTurn(daemonSets: Store<DaemonSet>, clock: Clock): R
       return true;
     },
     giveBack(key) {
-      // Nothing is rolling because of it; what an earlier leader began was waited for once already.
+      // This DaemonSet is not rolling because of archaware, and an earlier leader's rollout was waited for already.
       if (turn?.key === key) turn = { key, generation: 0, at: Number.NEGATIVE_INFINITY };
     },
   };

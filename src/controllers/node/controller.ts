@@ -13,30 +13,30 @@ import { createRefusals } from '../refusals.ts';
 
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
-  /** As of now. */
+  /** Returns the present rules. */
   readonly rules: () => NodeRules;
   /** Whether this node may be tainted yet. */
   readonly bootstrapped: (name: string) => boolean;
-  /** The node as it is on the server now; undefined where it is gone. */
+  /** Reads the node from the API server; undefined if it is gone. */
   readonly fetch: (name: string, signal: AbortSignal) => Promise<Node | undefined>;
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** The API server refused a write. */
+  /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
 };
 
-/** Decides and writes what becomes of nodes; keys are their names. */
+/** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */
 export type NodeController = {
   readonly reconcile: Reconciler;
-  /** Nodes whose taints or labels another writer keeps undoing. */
+  /** Counts the nodes whose taints or labels another writer keeps undoing. */
   contested(): number;
 };
 
-/** How often a write is tried anew on the node as it is then, before the queue takes over. */
+/** How often a write is tried with a freshly read node before the queue takes over. */
 const ATTEMPTS = 5;
 
-/** Creates the node's half of a controller. */
+/** Creates the node controller. `kube/controller` owns its queue and its workers. */
 export function createNodeController(options: NodeControllerOptions): NodeController {
   const { nodes, rules, bootstrapped, write, clock } = options;
   const contention = createContention(clock);
@@ -48,10 +48,10 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const regarding = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid };
     for (const conflict of decision.conflicts) {
       const note = labelConflictNote(conflict);
-      announcer.tell(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
+      announcer.report(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
     }
     switch (decision.kind) {
-      case 'settled':
+      case 'unchanged':
       case 'skip':
         return { outcome: 'unchanged' };
       case 'wait':
@@ -64,7 +64,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const intent = `${node.uid} ${decision.managed}`;
     const { waitMs, began } = contention.check(key, intent);
     if (began) {
-      announcer.tell(key, {
+      announcer.report(key, {
         regarding,
         type: 'Warning',
         reason: 'WriteContested',
@@ -82,7 +82,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     refusals.forget(key);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
-    // The store follows by the event of this write, as its listeners compare what was with what is.
+    // The store is not updated here but by the event of this write: its listeners compare the node before and after.
     if (written.kind === 'written') contention.wrote(key, intent);
     return { outcome: 'written' };
   }
@@ -95,8 +95,8 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       refusals.forget(key);
       return { outcome: 'unchanged' };
     }
-    // A node that joins gets and loses taints within milliseconds, and until ours is there any pod may land on it: a
-    // conflict is not left to the queue.
+    // A node that joins gets and loses taints within milliseconds. Until archaware's taint is set, any pod may land on it. So a
+    // conflict is retried here instead of in the queue.
     for (let attempt = 1; ; attempt++) {
       const result = await reconcileOnce(key, node, signal);
       if (result.outcome !== 'conflict' || result.againInMs !== undefined || attempt === ATTEMPTS) return result;

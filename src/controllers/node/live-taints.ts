@@ -1,13 +1,13 @@
 import { type Node, taintKinds } from '../../placement/nodes/node.ts';
 
-/** Which taints, by `key:effect`, the nodes of the cluster carry; Kubernetes' own apart. */
+/** The taints (`key:effect`) that nodes of the cluster have, without Kubernetes' own. */
 export type LiveTaints = {
-  /** Counts a node's taints in or out; true where one appeared in the cluster or went from it. */
+  /** Adds or removes a node's taints. Returns whether a taint appeared in the cluster or disappeared from it. */
   count(node: Node | undefined, step: 1 | -1): boolean;
   all(): ReadonlySet<string>;
 };
 
-/** Creates it, without a node. */
+/** Creates an empty count. */
 export function createLiveTaints(): LiveTaints {
   const counts = new Map<string, number>();
   return {

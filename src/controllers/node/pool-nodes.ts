@@ -14,36 +14,36 @@ import { createAnnouncer } from '../announce.ts';
 
 export type PoolNodesOptions = {
   readonly settings: () => PoolSettings;
-  /** Whether the loop for nodes runs: else nobody sets the taint that a node lacks. */
+  /** Whether the node controller runs. If not, nobody sets the taint that a node lacks. */
   readonly managesNodes: boolean;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** A node of this pool joined without the taint of archaware. */
+  /** Called when a node of this pool joined without archaware's taint. */
   readonly onJoinedUntainted: (pool: string) => void;
 };
 
-/** Watches how nodes of pools join, for the length of a term. It writes nothing but Events. */
+/** Watches how nodes of pools join, for the length of a term. It writes only Events. */
 export type PoolNodes = {
-  /** These nodes are there when the term begins: how they joined cannot be seen any more. */
+  /** Starts with the nodes that are there when the term begins. How these joined can no longer be seen. */
   begin(nodes: Iterable<Node>): void;
   changed(change: Pick<Change<Node>, 'now' | 'before'>): void;
-  /** Looks no more. */
+  /** Stops watching. */
   end(): void;
 };
 
-/** A node with a startup taint that goes is initialized within seconds; one with slow devices may take minutes. */
+/** A node is initialized within seconds once its startup taints are removed; one with slow devices may take minutes. */
 const STUCK_MINUTES = 5;
 
-/** Creates it. */
+/** Creates a watcher without nodes. */
 export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
   const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
   const announcer = createAnnouncer(events, clock);
-  /** Nodes that wait for the taint to go, by uid. */
+  /** The nodes that seem to wait for the removal of the taint, by uid. */
   const waiting = new Map<string, { node: Node; isStuck: boolean; readonly cancel: () => void }>();
 
   function warn({ name, uid }: Node, reason: EventReason, note: string): void {
     const regarding: Regarding = { apiVersion: 'v1', kind: 'Node', name, uid };
-    announcer.tell(uid, { regarding, type: 'Warning', reason, action: 'Tainting', note });
+    announcer.report(uid, { regarding, type: 'Warning', reason, action: 'Tainting', note });
   }
 
   function sayStuck(node: Node): void {

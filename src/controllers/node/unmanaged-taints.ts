@@ -12,30 +12,30 @@ import type { Settings } from '../../placement/settings.ts';
 export type UnmanagedTaintsOptions = {
   readonly nodes: Store<Node>;
   readonly settings: () => Settings;
-  /** Whether the loop for nodes runs. */
+  /** Whether the node controller runs. */
   readonly managesNodes: boolean;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** Called with what there is whenever that is something else than before; first where there is anything. */
+  /** Called with the nodes whenever they or their taints change; not called before there are any. */
   readonly onChange: (found: readonly UnmanagedNode[]) => void;
 };
 
-/** Watches for taints of archaware's that the configuration does not manage, for the length of a term. */
+/** Watches for archaware's taints that the configuration does not manage, for the length of a term. */
 export type UnmanagedTaints = {
-  /** Looks now. */
+  /** Checks now. */
   look(): void;
-  /** A node changed: looks a little later, once for many changes. */
+  /** Checks a little later, once for many changes of nodes. */
   changed(): void;
-  /** Looks no more. */
+  /** Stops watching. */
   end(): void;
 };
 
-/** Nodes change often, and all of them are looked at together. */
+/** The delay of a check. Nodes change often, and each check reads all of them. */
 const LOOK_MS = 5_000;
-/** No more nodes get an Event of their own: each says how many others there are. */
+/** How many nodes get an Event. Each Event says how many other nodes there are. */
 const MOST_EVENTS = 3;
 
-/** Creates it; nothing is looked at before the first call. */
+/** Creates a watcher; it checks nothing before the first call. */
 export function createUnmanagedTaints(options: UnmanagedTaintsOptions): UnmanagedTaints {
   const { nodes, settings, managesNodes, events, clock, onChange } = options;
   let before = '';

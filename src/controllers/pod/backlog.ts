@@ -4,13 +4,13 @@ import type { ImageAnswer } from '../../placement/images.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 
 /**
- * Bound pods that lack what archaware writes: they run, so their images are asked about last and slowly, whatever their
- * number. New pods are never behind them, and namespaces take turns.
+ * The queue of bound pods whose images are not known. These pods run already, so their images are looked up slowly. New pods never
+ * wait behind them, and namespaces take turns.
  */
 export type Backlog = {
   /**
-   * The answers for one reconciliation of a bound pod: from memory, and by asking a registry only when it is the pod's turn;
-   * else the pod is queued and counts as waiting.
+   * Returns the function that answers for the images of a bound pod in one reconciliation. It answers from memory, and starts
+   * lookups only if it is the pod's turn. Otherwise the pod is queued.
    */
   answers(
     key: string,
@@ -18,17 +18,17 @@ export type Backlog = {
     ask: (image: PodImage) => ImageAnswer,
   ): (image: PodImage) => ImageAnswer;
   forget(key: string): void;
-  /** Gives no turn any more. */
+  /** Ends the turns. */
   end(): void;
 };
 
-/** Images asked about on behalf of bound pods: five a second. */
+/** The pace of lookups for bound pods: five images a second. */
 const PER_IMAGE_MS = 200;
 
-/** Creates it. `onTurn` is to reconcile the pod; it is called until `end`. */
+/** Creates an empty backlog. `onTurn` must reconcile the pod; it is called until `end`. */
 export function createBacklog(clock: Clock, onTurn: (key: string) => void): Backlog {
   const queue = createFairKeys();
-  /** Whose turn it is, until they are reconciled. */
+  /** The pods whose turn has come, until they are reconciled. */
   const granted = new Set<string>();
   let isPumping = false;
   let asked = 0;

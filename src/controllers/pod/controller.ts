@@ -16,7 +16,7 @@ import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-
 import { createRefusals } from '../refusals.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
-import { type Expected, isFinal, type Reading, stands, whatIsRead } from './basis.ts';
+import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
 import { decidePod } from './decision.ts';
 import { createPodMemory } from './memory.ts';
 import { createRelease, regardingPod, type SendRelease } from './release.ts';
@@ -25,47 +25,49 @@ import { createUndone } from './undone.ts';
 export type PodControllerOptions = {
   readonly pods: Store<Pod>;
   readonly namespaces: Store<Namespace>;
-  /** As of now: they may be exchanged at any time. */
+  /** Returns the present settings; a reload may replace them at any time. */
   readonly settings: () => Settings;
   readonly clusterArchitectures: () => readonly string[];
   readonly images: ImageSource;
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** Whether images of bound pods are asked about slowly, as they run; not where everything is to be known at once. */
+  /**
+   * Whether images of bound pods are looked up slowly, because these pods run already. False for `plan`, which needs all answers.
+   */
   readonly isPaced: boolean;
-  /** The pod is to be reconciled: its turn to have its images looked up has come. */
+  /** Called when a bound pod's turn for lookups has come. The pod must then be reconciled. */
   readonly onTurn: (key: string) => void;
-  /** The pod has had one outcome, for the bootstrap. */
+  /** Called when the pod was decided, for the bootstrap. */
   readonly onDecided: (key: string) => void;
-  /** A toleration was written this many seconds after the pod was created. */
+  /** Called when a pod was placed, with the seconds since its creation. */
   readonly onPlaced?: (seconds: number) => void;
-  /** The API server refused a write. */
+  /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
 };
 
-/** Gathers what a pod's decision needs, decides, writes. */
+/** The pod controller: gathers the input of a pod's decision, decides, writes. */
 export type PodController = {
   readonly reconcile: Reconciler;
   readonly states: ReadonlyMap<string, PlacementState>;
-  /** The lookup of an image, by its canonical name, has ended: the pods to look at again, and when. */
-  imageSettled(image: string): readonly Due[];
+  /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
+  lookupEnded(image: string): readonly Due[];
   /**
-   * Whether an event shows nothing that is not decided: a status that changed, or what archaware is writing at this moment,
-   * whose event is often faster than the answer.
+   * Whether the event of a pod needs no reconciliation: nothing that decides has changed, or the event shows archaware's own
+   * write. Such an event often arrives before the answer to the write.
    */
-  settled(key: string, now: Pod): boolean;
-  /** Makes the next reconciliation decide again: something other than the pod has changed. */
+  isUpToDate(key: string, now: Pod): boolean;
+  /** Makes the next reconciliation decide again, because something other than the pod has changed. */
   invalidate(key: string): void;
-  /** The pods whose set follows the cluster's architectures. */
+  /** Returns the pods whose architectures follow the cluster's. */
   followers(): readonly string[];
-  /** Pods whose tolerations another writer keeps taking out. */
+  /** Counts the pods whose tolerations another writer keeps removing. */
   contested(): number;
-  /** The term is over: no pod gets a turn any more. */
+  /** Ends the backlog when the term is over. */
   end(): void;
 };
 
-/** Creates the pod's half of a controller; its queue is in `kube/controller`. */
+/** Creates the pod controller. `kube/controller` owns its queue and its workers. */
 export function createPodController(options: PodControllerOptions): PodController {
   const { pods, namespaces, images, clock } = options;
   const answered = createAnswered(pods, clock);
@@ -83,7 +85,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     options.onDecided(key);
   }
 
-  /** What applies to a pod; undefined until the watch shows its namespace. */
+  /** Returns the namespace and the input of a pod's decision; undefined until the watch shows the namespace. */
   function readingOf(pod: Pod): { readonly namespace: Namespace; readonly reading: Reading } | undefined {
     const namespace = namespaces.get(pod.namespace);
     if (namespace === undefined) return undefined;
@@ -98,9 +100,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
       return { outcome: 'unchanged' };
     }
     const found = readingOf(pod);
-    // The event of its namespace is on the way, and brings its pods back: a pod cannot be without one.
+    // Every pod has a namespace, so the event of the namespace will follow and queue its pods.
     if (found === undefined) return { outcome: 'waiting' };
-    // The watch has yet to show what the last write made of it; its event brings the key back.
+    // The watch does not show the last write yet. The event of that write queues the pod again.
     const behindMs = answered.behindMs(key, pod);
     if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const { namespace, reading } = found;
@@ -108,9 +110,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const state = memory.states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
       for (const each of [announcer, undone, release, backlog]) each.forget(key);
-    } else if (state !== undefined && stands(state, pod, reading)) {
+    } else if (state !== undefined && isStillValid(state, pod, reading)) {
       if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
-      // A tag may have been repaired meanwhile: a pod that is held is decided again from time to time.
+      // Somebody may have pushed a better image under the same tag, so a held pod is decided again from time to time.
       const sinceMs = clock.monotonic() - state.at;
       if (sinceMs < HELD_AGAIN_MS) return { outcome: 'held', againInMs: HELD_AGAIN_MS - sinceMs };
     }
@@ -124,7 +126,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     return result;
   }
 
-  /** A pod that is left alone only loses the gate, so that it can be scheduled as its author wished. */
+  /** Handles a skipped pod: only the gate is removed, so that the pod can be scheduled as its author wrote it. */
   async function leaveAlone(
     key: string,
     pod: Pod,
@@ -209,7 +211,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
         const tolerations = written.placing?.tolerations ?? [];
         const now = podAfter(pod, tolerations, written.object);
         remember(key, now, decision, settings, tolerations);
-        // Nothing came of it: another webhook took it out of the very same write, and no event will follow.
+        // The write changed nothing: another webhook removed the tolerations from the same request, and no event will follow.
         if (now.resourceVersion === pod.resourceVersion) return { outcome: 'conflict' };
         answered.set(key, { uid: pod.uid, resourceVersion: now.resourceVersion });
         if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
@@ -220,7 +222,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     }
   }
 
-  /** Sends a patch. */
+  /** Returns the function that sends a patch and tells the memory about it. */
   function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
     return async (pod, placing, patch) => {
       const { namespace, name } = pod;
@@ -236,10 +238,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
   return {
     reconcile,
     states: memory.states,
-    imageSettled: waiting.settled,
-    settled(key, now) {
+    lookupEnded: waiting.lookupEnded,
+    isUpToDate(key, now) {
       const found = readingOf(now);
-      return found !== undefined && memory.settled(key, now, found.reading);
+      return found !== undefined && memory.isUpToDate(key, now, found.reading);
     },
     invalidate: memory.invalidate,
     followers: memory.followers,
@@ -248,7 +250,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   };
 }
 
-/** What the watch will show of a pod once it is written. */
+/** Returns what the watch will show after the write. */
 function expectedOf(pod: Pod, generation: number, settings: Settings, placing: PlacementIntent | undefined): Expected {
   const read = whatIsRead({ ...pod, gated: undefined, generation: generation + 1 });
   return { uid: pod.uid, read, settings, tolerations: placing?.tolerations ?? [] };

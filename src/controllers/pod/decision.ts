@@ -6,22 +6,22 @@ import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { ImageSource } from '../images.ts';
 import type { PlacementState } from '../placement-state.ts';
 import type { Backlog } from './backlog.ts';
-import { isStanding } from './basis.ts';
+import { wasLeftAsWritten } from './basis.ts';
 
-/** What the decision on a pod is gathered from. */
+/** The sources of the input of a pod's decision. */
 export type DecisionParts = {
   readonly images: ImageSource;
   readonly clusterArchitectures: () => readonly string[];
-  /** Whether images of bound pods are asked about slowly, as they run; not where everything is to be known at once. */
+  /** Whether images of bound pods are looked up slowly. */
   readonly isPaced: boolean;
   readonly backlog: Backlog;
-  /** Milliseconds since the pod was first decided on with these images. */
+  /** Returns the milliseconds since the pod was first decided with these images. */
   readonly waitedMs: (key: string, pod: Pod) => number;
 };
 
 /**
- * Decides on a pod with what is known of its images at this moment, and asks for what is not known. What an earlier process
- * placed stands as it was written (docs/decisions/019-what-was-written-is-evidence.md).
+ * Decides about a pod with the present knowledge of its images, and starts lookups for the unknown ones. A pod that an earlier
+ * process placed stays as it is (docs/decisions/019-what-was-written-is-evidence.md).
  */
 export function decidePod(
   parts: DecisionParts,
@@ -31,9 +31,9 @@ export function decidePod(
   before: PlacementState | undefined,
 ): Decision {
   const { images, clusterArchitectures, isPaced, backlog, waitedMs } = parts;
-  const isFirst = before === undefined || before.uid !== pod.uid || isStanding(before, settings);
+  const isFirst = before === undefined || before.uid !== pod.uid || wasLeftAsWritten(before, settings);
   const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
-  // It is where it is, and without taints nothing can be given to it any more.
+  // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
   const isDone = pod.nodeName !== undefined && !usesTaints(settings);
   const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
   if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);

@@ -8,29 +8,38 @@ import type { Answered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
 import { imagesAwaited, type PlacementState } from '../placement-state.ts';
 import type { Waiting } from '../waiting.ts';
-import { type Expected, follows, isFinal, isSameBasis, type Reading, shows, stands, whatIsRead } from './basis.ts';
+import {
+  type Expected,
+  follows,
+  hasTolerations,
+  isFinal,
+  isSameBasis,
+  isStillValid,
+  type Reading,
+  whatIsRead,
+} from './basis.ts';
 
-/** What a term remembers of its pods: the last decision of each, what is being written, and since when an image is waited for. */
+/** The memory of a term: for each pod the last decision, the write under way, and the time since it waits for images. */
 export type PodMemory = {
   readonly states: ReadonlyMap<string, PlacementState>;
-  /** Milliseconds since the pod was first decided on with these images. */
+  /** Returns the milliseconds since the pod was first decided with these images. */
   waitedMs(key: string, pod: Pod): number;
-  /** A decision was made and, where it needed a write, written: `wrote` is what the pod must show from now on. */
+  /** Records a decision whose write, if it needed one, is done. `wrote`: the tolerations that the pod must have from now on. */
   remember(key: string, pod: Pod, decision: Decision, settings: Settings, wrote?: PlacementState['wrote']): void;
-  /** The pod is left alone. */
+  /** Records that the pod was skipped. */
   rememberSkipped(key: string, reading: Reading, reason: SkipReason): void;
   forget(key: string): void;
-  /** Runs a write, and knows meanwhile what the pod will look like: the event is often faster than the answer. */
+  /** Runs a write, and remembers meanwhile what the pod will look like: the event often arrives before the answer. */
   whileWriting<T>(key: string, expected: Expected, write: () => Promise<T>): Promise<T>;
-  /** Whether an event shows nothing that is not decided, or what is being written at this moment. */
-  settled(key: string, now: Pod, reading: Reading): boolean;
-  /** Something other than the pod has changed: the next reconciliation decides again. */
+  /** Whether the event of a pod needs no reconciliation: nothing that decides has changed, or it shows the write under way. */
+  isUpToDate(key: string, now: Pod, reading: Reading): boolean;
+  /** Makes the next reconciliation decide again, because something other than the pod has changed. */
   invalidate(key: string): void;
-  /** The pods whose set follows the cluster's architectures. */
+  /** Returns the pods whose architectures follow the cluster's. */
   followers(): readonly string[];
 };
 
-/** Creates it, empty. */
+/** Creates an empty memory. */
 export function createPodMemory(parts: {
   readonly pods: Store<Pod>;
   readonly images: Pick<ImageSource, 'canonicalOf'>;
@@ -41,10 +50,10 @@ export function createPodMemory(parts: {
   const { pods, images, answered, waiting, clock } = parts;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
-  /** What is being written, until the answer. */
+  /** The writes under way. */
   const writing = new Map<string, Expected>();
 
-  /** The watch shows what was written, which nothing can take from a pod any more: there are many pods, so it is forgotten. */
+  /** Forgets the written tolerations once the watch shows them: nothing can remove them any more, and this saves memory. */
   function confirm(key: string, { wrote, ...state }: PlacementState, pod: Pod): void {
     if (wrote === undefined || answered.behindMs(key, pod) > 0) return;
     states.set(key, state);
@@ -80,14 +89,14 @@ export function createPodMemory(parts: {
       writing.set(key, expected);
       return await write().finally(() => writing.delete(key));
     },
-    settled(key, now, reading) {
+    isUpToDate(key, now, reading) {
       const state = states.get(key);
-      if (state !== undefined && stands(state, now, reading)) {
+      if (state !== undefined && isStillValid(state, now, reading)) {
         confirm(key, state, now);
         return true;
       }
       const expected = writing.get(key);
-      return expected !== undefined && isSameBasis(expected, reading) && shows(now, expected.tolerations);
+      return expected !== undefined && isSameBasis(expected, reading) && hasTolerations(now, expected.tolerations);
     },
     invalidate(key) {
       const state = states.get(key);

@@ -8,13 +8,13 @@ import type { PlacementIntent } from '../../placement/placing.ts';
 import { type Announcer, announceRefusal } from '../announce.ts';
 import type { Refusals } from '../refusals.ts';
 
-/** What became of a write, and what of the placing was in it. */
+/** The result of a write. `placing`: the part of the intent that was written. */
 export type WrittenPlacing =
   | Exclude<WriteResult, { kind: 'written' }>
   | (Extract<WriteResult, { kind: 'written' }> & { readonly placing: PlacementIntent | undefined })
   | { readonly kind: 'nothing' };
 
-/** Sends a patch of a pod; `placing`: what of it the pod is given. */
+/** Sends the patch of a pod. `placing`: the part of the intent that the patch contains. */
 export type SendRelease = (
   pod: Pod,
   placing: PlacementIntent | undefined,
@@ -26,31 +26,31 @@ export type ReleaseOptions = {
   readonly announcer: Announcer;
 };
 
-/** Writes what pods lack, and releases those that hold our gate. */
+/** Writes to pods the tolerations that they lack, and releases gated pods. */
 export type Release = {
   /**
-   * Writes what a pod lacks of a placing, and releases it where it holds our gate; no placing: the gate alone. Throws what
-   * the API server refuses: the gate stays, and the write is to be tried again. Only where it keeps refusing for a reason in
-   * the pod itself does the gate go with less: without node affinity, then without tolerations.
+   * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
+   * server's refusal: the gate stays, and the caller tries again. If the API server keeps refusing for a reason in the pod
+   * itself, the gate is removed with a smaller write: without node affinity, then also without tolerations.
    */
   write(key: string, pod: Pod, placing: PlacementIntent | undefined, send: SendRelease): Promise<WrittenPlacing>;
   forget(key: string): void;
 };
 
-/** The patch that gives a pod what it lacks of a placing. */
+/** Returns the patch that adds to a pod what it lacks of an intent. */
 function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
   return pod.gated ? releasePatch(pod, pod.gated, placing) : podPatch(pod, placing?.tolerations ?? []);
 }
 
-/** A placing and, for a gated pod, what is left of it where the API server keeps refusing it. */
+/** Returns the intent and, for a gated pod, the smaller intents to try if the API server keeps refusing it. */
 function partsOf(pod: Pod, placing: PlacementIntent | undefined): (PlacementIntent | undefined)[] {
   if (pod.gated === undefined || placing === undefined) return [placing];
   return [placing, ...(placing.affinity === undefined ? [] : [{ ...placing, affinity: undefined }]), undefined];
 }
 
-/** Creates the writer of pods. */
+/** Creates the release. */
 export function createRelease({ refusals, announcer }: ReleaseOptions): Release {
-  /** How much of their placing was refused for good, for the pods of which anything was. */
+  /** The pods of which a part of the intent was refused permanently: how many parts, and why. */
   const lessened = new Map<string, { readonly uid: string; readonly by: number; readonly refusal: Error }>();
 
   async function write(
@@ -92,7 +92,7 @@ export function createRelease({ refusals, announcer }: ReleaseOptions): Release 
   };
 }
 
-/** What an Event about a pod is about. */
+/** Returns the reference to a pod for an Event. */
 export function regardingPod({ namespace, name, uid }: Pod): Regarding {
   return { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
 }

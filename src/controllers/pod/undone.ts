@@ -4,29 +4,31 @@ import type { Toleration } from '../../placement/patch/tolerations.ts';
 import type { Announcer } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import type { PlacementState } from '../placement-state.ts';
-import { shows } from './basis.ts';
+import { hasTolerations } from './basis.ts';
 import { regardingPod } from './release.ts';
 
-/** Notices when what was written to a pod is not there: another webhook took it out of the very same write, or later. */
+/**
+ * Notices when tolerations that were written to a pod are not there: another webhook removed them, from the same write or later.
+ */
 export type Undone = {
-  /** Milliseconds to leave the pod alone before `wanted` is written again; 0: write. */
+  /** Returns the milliseconds to wait before `wanted` is written again; 0: write. */
   check(key: string, pod: Pod, state: PlacementState | undefined, wanted: readonly Toleration[]): number;
   forget(key: string): void;
-  /** Pods that are left alone at this moment. */
+  /** Counts the pods that are left alone now. */
   count(): number;
 };
 
-/** Creates the memory of it. The Event `WriteContested` says when it happens again and again. */
+/** Creates an empty memory. It writes the Event `WriteContested` when this happens repeatedly. */
 export function createUndone({ announcer, clock }: { announcer: Announcer; clock: Clock }): Undone {
   const contention = createContention(clock);
   return {
     check(key, pod, state, wanted) {
-      if (state?.wrote === undefined || state.uid !== pod.uid || shows(pod, state.wrote)) return 0;
+      if (state?.wrote === undefined || state.uid !== pod.uid || hasTolerations(pod, state.wrote)) return 0;
       const intent = `${pod.uid} ${JSON.stringify(wanted)}`;
       const { waitMs, began } = contention.check(key, intent);
       if (waitMs === 0) contention.wrote(key, intent);
       if (began) {
-        announcer.tell(key, {
+        announcer.report(key, {
           regarding: regardingPod(pod),
           type: 'Warning',
           reason: 'WriteContested',

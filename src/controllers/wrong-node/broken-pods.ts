@@ -1,10 +1,10 @@
 import type { Pod } from '../../placement/objects/pod.ts';
 
-/** The bound pods of which a container does not run, by their nodes: few, so that nothing has to scan all pods for them. */
+/** The index of bound pods with a broken container, by node. There are few of them, and the index avoids scans of all pods. */
 export type BrokenPods = {
-  /** The pod changed, or is gone. */
+  /** Updates the index after a pod changed, or is gone (undefined). */
   changed(key: string, pod: Pick<Pod, 'broken' | 'nodeName'> | undefined): void;
-  /** Those on one node. */
+  /** Returns the broken pods on one node. */
   on(node: string): Iterable<string>;
   keys(): Iterable<string>;
 };

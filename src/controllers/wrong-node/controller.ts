@@ -41,34 +41,39 @@ export type WrongNodeOptions = {
   readonly evictor: Evictor;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  /** Once for each pod, reason and action. */
+  /** Called once for each pod, reason and action. */
   readonly onWrongNode: (reason: WrongReason, action: WrongNodeAction) => void;
 };
 
-/** Finds pods that do not run on their nodes, says so in Events, and evicts those that come back elsewhere. */
+/**
+ * The wrong-node controller: finds pods that cannot run on their nodes, writes Events, and evicts pods that come back elsewhere.
+ */
 export type WrongNodeController = {
   readonly reconcile: Reconciler;
-  /** The pod changed, is gone, or something about it was decided: whether it is worth a reconciliation, for which no image is asked. */
+  /**
+   * Updates the index after a pod changed, is gone or was decided. Returns whether the pod needs a reconciliation. Starts no
+   * lookup.
+   */
   suspects(key: string): boolean;
-  /** The pods that were found and are still there; those on one node. */
+  /** Returns the pods that were found on wrong nodes; with `node`: only those on that node. */
   found(node?: string): readonly string[];
-  /** How many pods are on wrong nodes now, as far as they were found. */
+  /** Counts the pods that were found on wrong nodes. */
   count(): number;
-  /** The pods on a node of which a container does not run. */
+  /** Returns the pods on a node that have a broken container. */
   podsOn(node: string): readonly string[];
-  /** Those of a DaemonSet. */
+  /** Returns the pods of a DaemonSet (`namespace/name`) that have a broken container. */
   podsOf(daemonSet: string): readonly string[];
-  /** The lookup of an image, by its canonical name, has ended: the pods to look at again, and when. */
-  imageSettled(image: string): readonly Due[];
+  /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
+  lookupEnded(image: string): readonly Due[];
 };
 
-/** A pod in the wrong place: what was counted of it, and how often its eviction was blocked. */
+/** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
 type Found = { readonly uid: string; readonly counted: Set<string>; blocked: number };
 
 const BLOCKED_BASE_MS = 10_000;
 const BLOCKED_CAP_MS = 5 * 60_000;
 
-/** Creates the controller; its queue needs one worker, as evictions are few. */
+/** Creates the wrong-node controller. One worker is enough for its queue, because evictions are rare. */
 export function createWrongNodeController(options: WrongNodeOptions): WrongNodeController {
   const { pods, nodes, daemonSets, namespaces, images, evictor, clock } = options;
   const announcer = createAnnouncer(options.events, clock);
@@ -82,7 +87,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     if (found.delete(key)) announcer.forget(key);
   }
 
-  /** `pending`: an answer about one of its images is on the way. `unknown`: nothing is shown, and a look-up failed. */
+  /** Judges a pod. `pending`: a lookup of one of its images is under way. `unknown`: there is no evidence, but a lookup failed. */
   function placeOf(
     key: string,
     pod: Pod,
@@ -122,7 +127,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     const node = nodes.get(pod?.nodeName ?? '');
     const architecture = node && nodeArchitecture(node);
     const namespace = namespaces.get(pod?.namespace ?? '');
-    // Without a node or its architecture there is an event to come.
+    // A missing node, architecture or namespace will be followed by an event.
     if (pod?.broken === undefined || node === undefined || architecture === undefined || namespace === undefined) {
       forget(key);
       return { outcome: 'unchanged' };
@@ -136,7 +141,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     if (place === 'pending') return { outcome: 'unchanged' };
     if (place === undefined || place === 'unknown') {
       if (found.delete(key)) announcer.forget(key);
-      // A look-up that failed is due again only for those who ask.
+      // A failed lookup is repeated only if somebody asks again.
       return { outcome: 'unchanged', againInMs: place && OPEN_AGAIN_MS };
     }
     if (found.get(key)?.uid !== pod.uid) {
@@ -154,7 +159,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     settings: Settings,
     signal: AbortSignal,
   ): Promise<Result> {
-    const tell = (action: WrongNodeAction, outcome: string) => {
+    const report = (action: WrongNodeAction, outcome: string) => {
       const { uid, namespace, name } = pod;
       const occurrence: Occurrence = {
         regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
@@ -163,9 +168,9 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
         note: wrongNodeNote(place, node, outcome),
       };
-      // There is nothing to remember of a pod that goes.
+      // The pod is being deleted, so its Event need not be remembered.
       if (action === 'evicted') options.events.emit(occurrence);
-      else announcer.tell(key, occurrence);
+      else announcer.report(key, occurrence);
       const counted = found.get(key)?.counted;
       const id = `${place.reason} ${action}`;
       if (counted?.has(id)) return;
@@ -173,7 +178,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       options.onWrongNode(place.reason, action);
     };
     const warn = (why: string, againInMs = HELD_AGAIN_MS): Result => {
-      tell('warned', `not evicted: ${why}`);
+      report('warned', `not evicted: ${why}`);
       return { outcome: 'held', againInMs };
     };
     const obstacle = (whole?: Whole) => {
@@ -199,7 +204,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     }
     const object = await evictor.fetch(pod, signal);
     if (object === undefined) return { outcome: 'unchanged' };
-    // Its event is on the way: it started meanwhile, or is another one of its name.
+    // The pod has changed or was replaced by another one of its name. The event of that change will follow.
     const now = readPod(object, pod);
     if (now.uid !== pod.uid || now.broken !== pod.broken) return { outcome: 'unchanged' };
     const whyStill = obstacle(readWhole(object));
@@ -210,10 +215,10 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         return { outcome: 'unchanged' };
       case 'evicted':
         limits.evicted(owner);
-        tell('evicted', 'evicted');
+        report('evicted', 'evicted');
         return { outcome: 'written' };
       case 'blocked': {
-        tell('blocked', `its eviction is blocked and will be tried again: ${eviction.reason}`);
+        report('blocked', `its eviction is blocked and will be tried again: ${eviction.reason}`);
         const attempt = found.get(key);
         const againInMs = backoff(attempt?.blocked ?? 0, BLOCKED_BASE_MS, BLOCKED_CAP_MS, clock.random);
         if (attempt !== undefined) attempt.blocked++;
@@ -241,6 +246,6 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         const pod = pods.get(key);
         return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
       }),
-    imageSettled: waiting.settled,
+    lookupEnded: waiting.lookupEnded,
   };
 }

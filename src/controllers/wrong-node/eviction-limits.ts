@@ -1,20 +1,20 @@
 import type { Clock } from '../../kit/clock.ts';
 
-/** Keeps evictions rare: whatever we get wrong must not empty a cluster. */
+/** Keeps evictions rare, so that a mistake of archaware cannot empty a cluster. */
 export type EvictionLimits = {
-  /** How long the next eviction of a pod of this owner has to wait, and whose limit it is; undefined: it need not. */
+  /** Returns how long the next eviction of this owner's pods must wait, and by which limit; undefined: it may go ahead. */
   check(owner: string): { readonly of: 'all' | 'owner'; readonly waitMs: number } | undefined;
-  /** A pod of this owner (its uid) was evicted. */
+  /** Records that a pod of this owner (its uid) was evicted. */
   evicted(owner: string): void;
 };
 
-/** Between two evictions of whatever pods. */
+/** The least time between two evictions of any pods. */
 const PACE_MS = 10_000;
 const WINDOW_MS = 10 * 60_000;
-/** Of one owner in the window: when that has not helped, more of the same will not. */
+/** How many pods of one owner may be evicted within the window. If these did not help, more evictions will not help either. */
 export const MOST_OF_OWNER = 3;
 
-/** Creates the memory of it. */
+/** Creates limits without past evictions. */
 export function createEvictionLimits(clock: Clock): EvictionLimits {
   const byOwner = new Map<string, number[]>();
   let last = Number.NEGATIVE_INFINITY;
@@ -30,7 +30,7 @@ export function createEvictionLimits(clock: Clock): EvictionLimits {
     evicted(owner) {
       const now = clock.monotonic();
       last = now;
-      // At one eviction in ten seconds this is short; owners that were left in peace are forgotten.
+      // Owners without an eviction in the window are forgotten. At one eviction in ten seconds the map stays small.
       for (const [other, times] of byOwner) if (now - (times.at(-1) ?? 0) >= WINDOW_MS) byOwner.delete(other);
       byOwner.set(owner, [...(byOwner.get(owner) ?? []), now].slice(-MOST_OF_OWNER));
     },

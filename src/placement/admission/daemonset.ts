@@ -13,27 +13,27 @@ import { basisOf } from '../standing.ts';
 import { put, withAnnotation } from './record.ts';
 
 export type DaemonSetAdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
-  /** The DaemonSet as the API server sent it, every field kept. */
+  /** The DaemonSet as the API server sent it, with every field. */
   readonly object: JsonObject;
-  /** As it was before an update; undefined for a new one. */
+  /** The DaemonSet before an update; undefined for a new one. */
   readonly before: JsonObject | undefined;
-  /** `fieldManager` of the request. */
+  /** The `fieldManager` of the request. */
   readonly writer: string | undefined;
   readonly namespace: Pick<Namespace, 'name' | 'labels'>;
-  /** The global ones; a policy's are found here. */
+  /** The global settings; `admitDaemonSet` looks for a policy. */
   readonly settings: Settings;
-  /** Taints of ours that nodes carry, as `key:effect`. */
+  /** The taints that nodes have, as `key:effect`. */
   readonly liveTaints: ReadonlySet<string>;
 };
 
 /**
- * The patch for a DaemonSet that is made or updated. A new one, and one whose images change, gets exactly its set where that
- * is known; any other update keeps the tolerations that are ours: on tainted nodes one that drops them takes every pod of it
- * away at once. Its own loop does the rest, so that only one DaemonSet at a time rolls because of us.
+ * Returns the patch for a DaemonSet that is created or updated. A new DaemonSet, or one whose images change, gets exactly the
+ * tolerations of its images if these are known. Any other update keeps archaware's tolerations: an update that drops them would
+ * remove all its pods from tainted nodes at once. The DaemonSet controller of archaware does the rest, one DaemonSet at a time.
  */
 export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   const { object, before, namespace } = input;
-  // The loop and clean take tolerations away on purpose.
+  // The DaemonSet controller and `clean` remove tolerations on purpose.
   if (input.writer === FIELD_MANAGER) return [];
   const daemonSet = readDaemonSet(object);
   const settings = settingsFor(input.settings, { namespace, labels: daemonSet.template.labels });
@@ -54,12 +54,12 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   if (annotation === undefined) {
     return difference(object, put(tolerating, ['metadata', 'annotations', TOLERATIONS_ANNOTATION], undefined));
   }
-  // Without the record they would be taken for its author's.
+  // Without the record, archaware's tolerations would look like the author's.
   const after = withAnnotation(tolerating, TOLERATIONS_ANNOTATION, annotation);
   return after === undefined ? [] : difference(object, after);
 }
 
-/** The tolerations for a template's set, where that is known now. */
+/** Returns the tolerations for a template if all its images are known now, else undefined. */
 function knownTolerations(
   input: DaemonSetAdmissionInput,
   template: PodTemplate,
@@ -70,7 +70,10 @@ function knownTolerations(
   return wantedTolerations(settings, decision.architectures);
 }
 
-/** What of a template decides about its set: without it, an update changes nothing that we had given. */
+/**
+ * Returns the part of a template that its architectures depend on, as text. Other changes leave archaware's tolerations as they
+ * are.
+ */
 function whatDecides({ images, os, hasRuntimeClass, statement, labels }: PodTemplate): string {
   return JSON.stringify([images, os, hasRuntimeClass, statement, labels]);
 }

@@ -12,35 +12,36 @@ import { noCommonArchitectureNote } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { asAuthored, put, recordOf, type Seal, ungated, withRecord } from './record.ts';
 
-/** What becomes of an object at admission. */
+/** What admission does with a pod. */
 export type AdmissionDecision =
   | { readonly kind: 'unchanged' }
-  /** Given what it needs, once and for all. */
+  /** The pod gets what it needs now and is not held. */
   | { readonly kind: 'patched'; readonly patch: readonly Operation[] }
-  /** Held by the gate until its images are known. */
+  /** The pod is held by the gate until its images are known. */
   | { readonly kind: 'gated'; readonly patch: readonly Operation[] }
   | { readonly kind: 'rejected'; readonly message: string };
 
 export type AdmissionInput = Pick<DecisionInput, 'clusterArchitectures' | 'namesOf' | 'answerOf'> & {
-  /** The pod as the API server sent it, every field kept. */
+  /** The pod as the API server sent it, with every field. */
   readonly object: JsonObject;
   readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
-  /** The global ones; a policy's are found here. */
+  /** The global settings; `admitPod` looks for a policy. */
   readonly settings: Settings;
-  /** Whether somebody is there to release it: a gate is added only then. */
+  /** Whether a leader is there that can release the pod. Only then may a gate be added. */
   readonly mayGate: boolean;
-  /** Where we run: never gated, as nobody would be there to release us. */
+  /** The namespace in which archaware runs. Its pods are never gated: nobody would be there to release them. */
   readonly ownNamespace: string;
-  /** Signs what is recorded on the pod, and tells archaware's records from others. */
+  /** Signs the record on the pod, and recognises archaware's own records. */
   readonly seal: Seal;
 };
 
-/** Node selectors of pods that the control plane is made of. */
+/** The node selector labels of pods that belong to the control plane. */
 const CONTROL_PLANE = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
 
 /**
- * What a new pod becomes: what its decision gives it where its images are known, else the gate (KEP-3521, KEP-3838). Called
- * again with its own first answer (`reinvocationPolicy: IfNeeded`), it takes that for none of the user's wishes.
+ * Decides about a new pod. If its images are known, it gets tolerations and affinity, else the gate (KEP-3521, KEP-3838). The API
+ * server may call again with archaware's first answer in the pod (`reinvocationPolicy: IfNeeded`). That answer is taken out
+ * first, so that it does not look like a wish of the author.
  */
 export function admitPod(input: AdmissionInput): AdmissionDecision {
   const { object, namespace, ownNamespace, seal } = input;
@@ -48,7 +49,7 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
   const pod = readPod(wished);
   const settings = settingsFor(input.settings, { namespace, labels: pod.labels });
   if (pod.nodeName !== undefined || skipPod(pod, namespace, settings) !== undefined) {
-    // Another webhook may have bound or excluded it since we gated it: a bound pod that is gated would be refused.
+    // Another webhook may have bound or excluded the pod after archaware gated it. The API server rejects a bound pod with a gate.
     return patched(object, wished, ungated(object));
   }
   const decision = decide({ ...input, template: pod, namespace: namespace.name, settings, waitedMs: 0 });
@@ -57,7 +58,7 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
     case 'place': {
       const isOfDaemonSet = pod.owner?.kind === 'DaemonSet';
       const placing = placingFor(decision, pod, namespace, settings);
-      // Its controller has chosen the node: to require another would hold it for ever.
+      // The DaemonSet controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
       const given = isOfDaemonSet ? { ...placing, affinity: undefined } : placing;
       return patched(object, wished, placed(wished, given, namespace.name, seal));
     }
@@ -65,7 +66,7 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
       if (isHeldBack && settings.noCommonArchitecture === 'reject') {
         return { kind: 'rejected', message: noCommonArchitectureNote(decision.images, pod.os, settings.schedulable) };
       }
-      // Without a toleration it is held by the taints.
+      // Without a toleration, the taints keep the pod Pending.
       return isHeldBack && input.mayGate && usesAffinity(settings)
         ? gated(object, wished)
         : patched(object, wished, wished);
@@ -76,7 +77,7 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
   }
 }
 
-/** Whether a pod may be gated or refused: not what the cluster or we ourselves may need first, nor a daemon pod. */
+/** Whether a pod may be gated or rejected. System pods, pods of archaware's own namespace and daemon pods may not. */
 function mayBeHeldBack(
   pod: Pod,
   object: JsonObject,
@@ -93,7 +94,7 @@ function mayBeHeldBack(
   );
 }
 
-/** The pod with what a placing gives it, and the record of it. */
+/** Returns the pod with the tolerations and the affinity of an intent, and the record of what was added. */
 function placed(pod: JsonObject, placing: PlacementIntent, namespace: string, seal: Seal): JsonObject {
   const spec = objectAt(pod, 'spec');
   const present = listAt(spec, 'tolerations') ?? [];
@@ -120,14 +121,14 @@ function gated(before: JsonObject, wished: JsonObject): AdmissionDecision {
   return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'gated', patch };
 }
 
-/** Empty also where only the order differs: another webhook may have put something of its own behind ours. */
+/** Returns the patch; empty if only the order differs: another webhook may have appended entries of its own after archaware's. */
 function patchBetween(before: JsonObject, wished: JsonObject, after: JsonObject): Operation[] {
   const patch = difference(before, after);
   const isCalledAgain = wished !== before;
   return patch.length > 0 && isCalledAgain && isReordered(writable(before), writable(after)) ? [] : patch;
 }
 
-/** The fields that we write. */
+/** Returns the fields that archaware writes. */
 function writable(pod: JsonObject): JsonObject {
   const { tolerations, affinity, schedulingGates } = objectAt(pod, 'spec');
   const { annotations } = objectAt(pod, 'metadata');
@@ -135,12 +136,12 @@ function writable(pod: JsonObject): JsonObject {
 }
 
 function isReordered(before: JsonObject, after: JsonObject): boolean {
-  // What is longer or shorter is no other order: sorting lists that may be huge takes a while.
+  // Texts of different lengths cannot be the same in another order. This check avoids sorting lists that may be huge.
   const isAsLong = JSON.stringify(before).length === JSON.stringify(after).length;
   return isAsLong && sortedText(before) === sortedText(after);
 }
 
-/** A value as a text that does not depend on any order. */
+/** Returns a value as a text that does not depend on the order of items or fields. */
 function sortedText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedText).sort().join()}]`;
   if (!isObject(value)) return JSON.stringify(value) ?? '';

@@ -13,7 +13,7 @@ import type { PlacementIntent } from '../placing.ts';
 import type { Preference } from '../preference.ts';
 import type { Settings } from '../settings.ts';
 
-/** What admission gave to a pod, as its annotation `archaware.dev/managed` records it. */
+/** What admission added to a pod, as recorded in the annotation `archaware.dev/managed`. */
 export type PodManaged = {
   readonly tolerations: readonly Toleration[];
   readonly required: readonly AddedRequirement[];
@@ -21,24 +21,27 @@ export type PodManaged = {
 };
 
 /**
- * Signs records, and knows the signatures of all replicas. Only a signed record is believed: another webhook may demand of a pod
- * what archaware would have given to it, and the annotation is written by the pod's author as well.
+ * Signs records and recognises the signatures of all replicas. Only a signed record is believed: the author of a pod can write
+ * the annotation too, and another webhook may require of a pod exactly what archaware would have added.
  */
 export type Seal = {
-  /** The signature for a text. */
+  /** Returns the signature of a text. */
   sign(text: string): string;
   isSigned(text: string, signature: string): boolean;
 };
 
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;
-/** The version of what a signature covers: a later one may cover more. */
+/** The version of the signed text; a later version may cover more fields. */
 const SIGNED_VERSION = 'v1';
-/** As much of anything as is recorded: each is looked for in the whole pod, and the annotation is anybody's. */
+/**
+ * How many entries of each kind are recorded and read. Anybody can write the annotation, and each entry costs a search of the whole
+ * pod.
+ */
 const MOST_GIVEN = 64;
-/** Of all annotations together (apimachinery `TotalAnnotationSizeLimitB`), in bytes. */
+/** The limit for all annotations together (apimachinery `TotalAnnotationSizeLimitB`), in bytes. */
 const ANNOTATION_BYTES = 256 * 1024;
 
-/** What of a placing was added to a pod; undefined for nothing. */
+/** Returns which parts of an intent were added to a pod; undefined if nothing was. */
 export function recordOf(before: JsonObject, after: JsonObject, placing: PlacementIntent): PodManaged | undefined {
   const [old, now] = [objectAt(before, 'spec'), objectAt(after, 'spec')];
   const tolerations = lacking(listAt(old, 'tolerations') ?? [], placing.tolerations);
@@ -52,21 +55,21 @@ export function recordOf(before: JsonObject, after: JsonObject, placing: Placeme
   return isNothing ? undefined : added;
 }
 
-/** The pod with the signed annotation; without it where the pod would be refused for the size of all of them. */
+/** Adds the signed annotation to the pod, unless the pod's annotations would then be too large for the API server. */
 export function withRecord(pod: JsonObject, record: PodManaged, namespace: string, seal: Seal): JsonObject {
   const signature = seal.sign(signedText(pod, namespace, record));
   return withAnnotation(pod, MANAGED_ANNOTATION, JSON.stringify({ ...record, signature })) ?? pod;
 }
 
-/** What a record's signature covers: a record of another pod says nothing about this one. */
+/** Returns the text that a signature covers. It names the pod, so that a record copied from another pod is not believed. */
 function signedText(pod: JsonObject, namespace: string, record: object): string {
   const metadata = objectAt(pod, 'metadata');
   const [name, prefix] = [stringAt(metadata, 'name') || '', stringAt(metadata, 'generateName') || ''];
-  // A pod has no name of its own yet where the API server is to generate one.
+  // A pod has no name yet if the API server is going to generate one.
   return JSON.stringify([SIGNED_VERSION, namespace, ...(name === '' ? ['', prefix] : [name]), record]);
 }
 
-/** Whether archaware wrote the annotation of this pod. */
+/** Whether archaware wrote the annotation on this pod. */
 function isSigned(pod: JsonObject, namespace: string, seal: Seal): boolean {
   const { signature, ...record } = parsedRecord(pod) ?? {};
   return typeof signature === 'string' && seal.isSigned(signedText(pod, namespace, record), signature);
@@ -78,7 +81,7 @@ function parsedRecord(pod: JsonObject): JsonObject | undefined {
   return isObject(parsed) ? parsed : undefined;
 }
 
-/** The object with an annotation; undefined where the API server would not take as much. */
+/** Adds an annotation; undefined if the annotations would be too large for the API server. */
 export function withAnnotation(object: JsonObject, name: string, text: string): JsonObject | undefined {
   const annotations = { ...objectAt(objectAt(object, 'metadata'), 'annotations'), [name]: text };
   const size = Object.entries(annotations).reduce((sum, texts) => sum + Buffer.byteLength(texts.join('')), 0);
@@ -86,8 +89,8 @@ export function withAnnotation(object: JsonObject, name: string, text: string): 
 }
 
 /**
- * Reads the annotation of a pod, signed or not; undefined where there is none that can be read. The author of a pod may write
- * anything there: nothing may be taken from a pod because of it unless it is signed.
+ * Reads the annotation of a pod, signed or not; undefined if it is absent or invalid. The author of a pod may write anything
+ * there. Nothing may be removed from a pod because of it, unless it is signed.
  */
 export function readPodManaged(pod: JsonObject): PodManaged | undefined {
   const parsed = parsedRecord(pod);
@@ -114,10 +117,10 @@ function readRequirement({ key, values, term }: JsonObject): AddedRequirement | 
   return typeof term === 'number' ? { term, ...requirement } : requirement;
 }
 
-/** What of the settings says what admission may have given. */
+/** The settings that limit what admission may have added. */
 type Given = Pick<Settings, 'taints' | 'matchNodeLabels'>;
 
-/** What others demand of a pod is not ours to take away, whatever its annotation says. */
+/** Returns the entries that archaware can have written. Other entries stay on the pod, even if the annotation lists them. */
 function possible(managed: PodManaged, { taints, matchNodeLabels }: Given): PodManaged {
   const keys = new Set([ARCHITECTURE_LABEL, OS_LABEL, ...matchNodeLabels]);
   return {
@@ -127,7 +130,7 @@ function possible(managed: PodManaged, { taints, matchNodeLabels }: Given): PodM
   };
 }
 
-/** The pod without our gate. */
+/** Returns the pod without archaware's gate. */
 export function ungated(pod: JsonObject): JsonObject {
   const gates = listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? [];
   const others = gates.filter(({ name }) => name !== ARCHITECTURE_GATE);
@@ -135,8 +138,8 @@ export function ungated(pod: JsonObject): JsonObject {
 }
 
 /**
- * The pod as its author wants it: without what the signed annotation says is archaware's, the annotation, and the gate. Another
- * webhook may have changed it since; what is no longer as archaware wrote it is not archaware's any more.
+ * Returns the pod as its author wrote it: without the gate, without the signed annotation and without what it lists. Another
+ * webhook may have changed some of that since. A changed entry no longer counts as archaware's, and stays.
  */
 export function asAuthored(pod: JsonObject, given: Given, namespace: string, seal: Seal): JsonObject {
   const recorded = readPodManaged(pod);
@@ -167,8 +170,8 @@ function withoutOurAffinity(pod: JsonObject, managed: PodManaged): JsonObject {
 }
 
 /**
- * The required terms without our requirements; undefined where nothing else was in them. One that is not where we put it
- * is taken from wherever it is: another webhook put terms before it, or in another order.
+ * Removes archaware's requirements from the required terms; undefined if nothing else was in them. A requirement that is not in
+ * its recorded term is looked for in all terms: another webhook may have inserted or reordered terms.
  */
 function widened(required: unknown, ours: readonly AddedRequirement[]): unknown {
   if (!isObject(required) || !Array.isArray(required.nodeSelectorTerms)) return required;
@@ -185,14 +188,14 @@ function widened(required: unknown, ours: readonly AddedRequirement[]): unknown 
   const moved = ours.flatMap(({ term, ...own }) => (term !== undefined && take(term, own) ? [] : own));
   for (const own of moved) terms.some((_, index) => take(index, own));
   if (terms.every((term, index) => term === before[index])) return required;
-  // An empty term matches no node: one that we emptied would hold the pod for ever, and had nothing to say but ours.
+  // An empty term matches no node, so the pod would stay Pending forever. A term that is empty now had only archaware's entries.
   const left = terms.filter((term, index) => term === before[index] || !isObject(term) || nonEmptyObject(term));
   return left.length === 0 ? undefined : { ...required, nodeSelectorTerms: left };
 }
 
-/** The items without one that is the same as each of ours. */
+/** Removes one equal item for each of archaware's entries. */
 function withoutEach(items: readonly JsonObject[], ours: readonly JsonObject[]): JsonObject[] {
-  // Most items are none of ours, and a list may be huge: one look is all that those get.
+  // A list may be huge, and most items are not archaware's. The index rules those out with one lookup.
   const byName = new Map<unknown, JsonObject[]>();
   for (const own of ours) byName.set(nameOf(own), [...(byName.get(nameOf(own)) ?? []), own]);
   return items.filter((item) => {
@@ -203,12 +206,12 @@ function withoutEach(items: readonly JsonObject[], ours: readonly JsonObject[]):
   });
 }
 
-/** What tolerations, expressions and preferences differ by first. */
+/** Returns an index key for a toleration, an expression or a preference. */
 function nameOf({ key, weight }: JsonObject): unknown {
   return key ?? weight;
 }
 
-/** Whether a value is the same JSON as one of ours, which is never deep. */
+/** Whether a value is the same JSON as one of archaware's entries, which are never deep. */
 function isSame(value: unknown, ours: unknown): boolean {
   if (Array.isArray(ours)) {
     return (
@@ -224,7 +227,7 @@ function affinityOf(spec: JsonObject): JsonObject {
   return objectAt(objectAt(spec, 'affinity'), 'nodeAffinity');
 }
 
-/** A copy of the object with another value at a path; undefined takes the field away. */
+/** Returns a copy of the object with another value at a path; undefined removes the field. */
 export function put(object: JsonObject, path: readonly string[], value: unknown): JsonObject {
   const [name, ...rest] = path;
   if (name === undefined) return object;

@@ -6,26 +6,26 @@ import { type Owner, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
 import { asOurs, isSameToleration, type Toleration } from '../patch/tolerations.ts';
 
-/** The template without anything of ours. */
+/** Decides a template without archaware's tolerations. */
 export function cleanTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
   return decideTemplate(daemonSet, [], new Set());
 }
 
-/** What `clean` does about a pod that carries our tolerations. */
+/** What `clean` does about a pod that has archaware's tolerations. */
 export type PodCleaning =
   | { readonly kind: 'none' }
-  /** Its controller brings it back without them. */
+  /** The pod is evicted; its owner creates a new one without the tolerations. */
   | { readonly kind: 'replace' }
-  /** A DaemonSet rolls it by itself once its template is restored. */
+  /** The DaemonSet replaces the pod by itself once its template is restored. */
   | { readonly kind: 'rolls' }
   | { readonly kind: 'leave'; readonly reason: string };
 
 const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 'ReplicationController']);
 
 /**
- * Whether a pod, as the API server sent it, carries tolerations that we wrote, and what can be done about them: they
- * cannot be taken from a pod. `keys`: the taints (`key` and `effect`) of ours that there are or were, for daemon pods. `daemonSetOf`: a DaemonSet
- * as it is after its template was restored, by its uid.
+ * Decides what `clean` does about a pod. Nobody can remove tolerations from a pod, so a pod that has archaware's must be
+ * replaced. `keys`: the present and earlier taints of archaware (`key` and `effect`), for daemon pods. `daemonSetOf`: returns a
+ * DaemonSet by its uid, as it is after its template was restored.
  */
 export function cleanPod(
   object: JsonObject,
@@ -44,7 +44,7 @@ export function cleanPod(
   return reason === undefined ? { kind: 'replace' } : { kind: 'leave', reason };
 }
 
-/** Why a pod that is evicted may not come back, or undefined where its controller makes another. Not for daemon pods. */
+/** Returns why an evicted pod may not come back; undefined if its owner creates another one. Not for daemon pods. */
 export function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
   if (owner === undefined) return 'bare pod: nothing would bring it back';
   if (BROUGHT_BACK.has(owner.kind)) return undefined;
@@ -52,29 +52,29 @@ export function whyNotBroughtBack(owner: Owner | undefined): string | undefined 
   return `owned by a ${owner.kind}, which may not bring it back`;
 }
 
-/** Whether a pod has tolerations that its loop wrote, or admission. */
+/** Whether a pod has tolerations that the controller or admission wrote. */
 function carriesOurs(object: JsonObject, tolerations: readonly JsonObject[]): boolean {
-  // Under whatever key: nothing else remembers one that the configuration no longer has.
+  // Any taint key counts: only the pod itself remembers a key that is no longer in the configuration.
   if (tolerations.some(hasOurForm) && wroteTolerations(object)) return true;
-  // Also where the record is not signed, as an earlier version wrote it: what is decided by it is that this pod is replaced.
+  // An unsigned record counts too, because earlier versions did not sign. A forged one only gets the author's own pod replaced.
   const admitted = (readPodManaged(object)?.tolerations ?? []).filter(hasOurForm);
   return tolerations.some((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
 }
 
-/** What of our tolerations its restored template still holds is its author's own. */
+/** Decides about a daemon pod. Tolerations that the restored template still has belong to the author. */
 function cleanDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | undefined, allPods: boolean): PodCleaning {
-  // Without its DaemonSet it is collected as garbage.
+  // A daemon pod without its DaemonSet is removed by the garbage collector.
   if (daemonSet === undefined) return { kind: 'none' };
   const template = daemonSet.template.tolerations ?? [];
   if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
-  if (daemonSet.settled) return { kind: 'replace' };
+  if (daemonSet.rolledOut) return { kind: 'replace' };
   if (daemonSet.updateStrategy !== 'OnDelete') return { kind: 'rolls' };
   return allPods
     ? { kind: 'replace' }
     : { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
 }
 
-/** Whether we could have written a toleration, under any key. */
+/** Whether a toleration has archaware's form, under any key. */
 function hasOurForm(toleration: JsonObject): boolean {
   const { key, value, effect } = toleration;
   if (typeof key !== 'string' || typeof value !== 'string' || !isArchitectureName(value)) return false;

@@ -15,30 +15,30 @@ import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
 import { isFact, unmetBy } from './unmet.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
-type Told = Omit<Explanation, 'advice'>;
+type WithoutAdvice = Omit<Explanation, 'advice'>;
 
-/** What somebody can do who wants the pod to run: concrete steps, the nearest first. Empty where nothing is wrong. */
-export function advise(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
-  const { state } = told.pod;
+/** Returns concrete steps that let the pod run, the easiest first. Empty if nothing is wrong. */
+export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
+  const { state } = explained.pod;
   if (state === 'finished' || state === 'deleting') return [];
-  const images = [...adviseUnresolved(input, told), ...adviseHeld(input, told, evidence)];
-  if (state === 'bound') return [...images, ...adviseBound(input, told, evidence)];
+  const images = [...adviseUnresolved(input, explained), ...adviseHeld(input, explained, evidence)];
+  if (state === 'bound') return [...images, ...adviseBound(input, explained, evidence)];
   const lines = [
     ...adviseSkipped(input, evidence.skipped),
     ...images,
-    ...adviseGated(told),
-    ...advisePlaced(input, told),
+    ...adviseGated(explained),
+    ...advisePlaced(input, explained),
     ...adviseLate(input, evidence),
-    ...adviseNodes(input, told, evidence),
+    ...adviseNodes(input, explained, evidence),
   ];
   return [...new Set(lines)];
 }
 
-function adviseBound(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
+function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
   const { skipped, wrongPlace, narrowed } = evidence;
-  const { namespace, node: name = '' } = told.pod;
+  const { namespace, node: name = '' } = explained.pod;
   const owner = input.workload.pod?.owner;
-  const { architecture = '' } = told.nodes.find(({ names }) => names.includes(name)) ?? {};
+  const { architecture = '' } = explained.nodes.find(({ names }) => names.includes(name)) ?? {};
   if (skipped === 'daemon-pod') {
     const read = `kubectl -n ${namespace} get daemonset ${owner?.name} -o yaml`;
     const step = `explain its DaemonSet: ${read} | archaware-controller explain -f -`;
@@ -46,22 +46,25 @@ function adviseBound(input: ExplainInput, told: Told, evidence: ExplainEvidence)
   }
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
-  // Another one would be no better off: it comes back, or fits nowhere.
-  const instead = poolsFor(input, told, evidence).canGrow ? [] : adviseNodes(input, told, evidence);
+  // Without other steps first, a new pod would come back to this node or fit nowhere.
+  const instead = poolsFor(input, explained, evidence).canGrow ? [] : adviseNodes(input, explained, evidence);
   const step = instead.length > 0 ? instead.join(', ') : again;
   if (wrongPlace !== undefined) return [noteOf(wrongPlace, { name, architecture }, step)];
   const runsOn = intersect(setsOf(narrowed).map(({ architectures }) => architectures));
-  const isKnown = told.decision.kind === 'place' && told.decision.basis === 'images' && runsOn !== undefined;
+  const isKnown = explained.decision.kind === 'place' && explained.decision.basis === 'images' && runsOn !== undefined;
   if (isKnown && architecture !== '' && !runsOn.includes(architecture)) {
     const set = runsOn.join(', ');
     return [
       `bound to node ${name} (${architecture}), but by now its images run on ${set}: its next start there would fail; ${step}`,
     ];
   }
-  return told.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
+  return explained.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
 }
 
-/** What `run` says in its Event, with a step instead of what it did. An image that has the platform is what lies then. */
+/**
+ * Returns the text of the controller's Event with a step instead of an outcome. If the image claims the platform, the step is about
+ * the image.
+ */
 function noteOf(
   place: WrongPlace,
   node: { readonly name: string; readonly architecture: string },
@@ -88,7 +91,7 @@ function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefi
   }
 }
 
-function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullSecrets }: Told): string[] {
+function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullSecrets }: WithoutAdvice): string[] {
   const failed = images.flatMap(({ image, error }) => (error ? { image, ...error } : []));
   if (failed.length === 0) return [];
   const account = `${namespace.name}/${workload.template.serviceAccountName}`;
@@ -125,7 +128,7 @@ function stepFor(code: string, image: string, registry: string, account: string)
 
 function adviseHeld(
   input: ExplainInput,
-  { decision }: Told,
+  { decision }: WithoutAdvice,
   { settings, narrowed, clusterArchitectures }: ExplainEvidence,
 ): string[] {
   if (decision.kind !== 'hold' && decision.basis !== 'released') return [];
@@ -144,13 +147,13 @@ function adviseHeld(
   return alternatives([...classes, ...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
 }
 
-function adviseGated({ pod: { state, gates = [] } }: Told): string[] {
+function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {
   const others = gates.filter((gate) => gate !== ARCHITECTURE_GATE);
   if (state !== 'gated' || others.length === 0) return [];
   return [`it is held by ${others.join(', ')} until its owner removes that gate`];
 }
 
-function advisePlaced({ applied, workload }: ExplainInput, { decision, tolerations }: Told): string[] {
+function advisePlaced({ applied, workload }: ExplainInput, { decision, tolerations }: WithoutAdvice): string[] {
   const isUp = 'see that it is up (kubectl -n archaware logs deployment/archaware-controller)';
   const isGated = applied && workload.pod?.gated !== undefined;
   if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run takes its gate away: ${isUp}`];
@@ -158,7 +161,7 @@ function advisePlaced({ applied, workload }: ExplainInput, { decision, toleratio
   return [`run writes the tolerations that are missing: ${isUp}`];
 }
 
-/** A pod that admission passed over has no affinity, and cannot get any. */
+/** Advises on a pod that did not pass admission: it has no affinity, and cannot get any later. */
 function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvidence): string[] {
   if (!isLate) return [];
   const again =
@@ -166,19 +169,20 @@ function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvid
   return [`admission passed it over, and it is too late for affinity: ${again}`];
 }
 
-/** What it takes for one more node to be fit, where none is. */
-function adviseNodes(input: ExplainInput, told: Told, evidence: ExplainEvidence): string[] {
+/** Advises on a pod that fits no node: what would make one fit. */
+function adviseNodes(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
   const { narrowed, settings, clusterArchitectures, obstacles, demands, clash } = evidence;
   if (clash !== undefined) {
     const [first = '', ...others] = clash.steps;
     return [`${clash.what}: ${first}`, ...others];
   }
-  if (told.nodes.length === 0 || (told.decision.kind !== 'place' && told.decision.kind !== 'skip')) return [];
-  const groups = told.nodes.map((group, index) => ({ group, left: obstacles[index] ?? [] }));
-  const able = groups.filter(({ group }) => isIn(group, told));
-  const pools = poolsFor(input, told, evidence);
+  if (explained.nodes.length === 0 || (explained.decision.kind !== 'place' && explained.decision.kind !== 'skip'))
+    return [];
+  const groups = explained.nodes.map((group, index) => ({ group, left: obstacles[index] ?? [] }));
+  const able = groups.filter(({ group }) => isIn(group, explained));
+  const pools = poolsFor(input, explained, evidence);
   if (able.length === 0) {
-    const add = pools.canGrow ? [] : [`add a node of ${told.decision.architectures?.join(' or ')}`];
+    const add = pools.canGrow ? [] : [`add a node of ${explained.decision.architectures?.join(' or ')}`];
     const ways = waysTo(clusterArchitectures, input, narrowed, settings.schedulable);
     return [...pools.steps, ...alternatives([...add, ...ways])];
   }
@@ -187,10 +191,10 @@ function adviseNodes(input: ExplainInput, told: Told, evidence: ExplainEvidence)
   const around = able
     .filter(({ left }) => left.length === easiest && !(pools.canGrow && isKeptOffByOthers(left, settings)))
     .map(({ group, left }) => left.map((obstacle) => stepAround(obstacle, group, demands)).join('; and '));
-  // It asks for nodes that would take it, were it not for its images.
+  // The pod's selectors name nodes that would take it if its images ran there.
   const isPinned = able.every(({ left }) => left.some(({ kind }) => kind === 'affinity' || kind === 'node-name'));
   const isKeptOff = isOurTaint(settings.taints);
-  const others = groups.filter(({ group, left }) => isPinned && !isIn(group, told) && left.every(isKeptOff));
+  const others = groups.filter(({ group, left }) => isPinned && !isIn(group, explained) && left.every(isKeptOff));
   const builds = waysTo(
     [...new Set(others.flatMap(({ group }) => group.architecture ?? []))],
     input,
@@ -200,12 +204,16 @@ function adviseNodes(input: ExplainInput, told: Told, evidence: ExplainEvidence)
   return [...pools.steps, ...alternatives([...around, ...builds])];
 }
 
-function poolsFor({ nodes, nodePools }: ExplainInput, { decision }: Told, { settings }: ExplainEvidence): PoolAdvice {
+function poolsFor(
+  { nodes, nodePools }: ExplainInput,
+  { decision }: WithoutAdvice,
+  { settings }: ExplainEvidence,
+): PoolAdvice {
   return adviseOnPools(nodes, nodePools, decision.architectures, settings);
 }
 
-/** Whether a group of nodes is of the architectures that were decided on. */
-export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<Told, 'decision'>): boolean {
+/** Whether a group of nodes has one of the decided architectures. */
+export function isIn({ architecture = '' }: ExplainedNodes, { decision }: Pick<WithoutAdvice, 'decision'>): boolean {
   return decision.architectures === undefined || decision.architectures.includes(architecture);
 }
 
@@ -234,7 +242,7 @@ function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands)
   }
 }
 
-/** Labels that somebody may set are worth setting; those that state facts are not to be changed, so the pod is. */
+/** Advises to label the node, or to change the pod if the label states a fact that nobody should change. */
 function stepTowards(demands: Demands, { names, labels }: ExplainedNodes): string {
   const unmet = unmetBy(demands, { labels, name: names[0] ?? '' });
   const texts = unmet.map(({ text }) => text).join('; ');

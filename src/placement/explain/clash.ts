@@ -5,7 +5,7 @@ import type { ExplainedDecision, ExplainInput, NarrowedImage } from './input.ts'
 import { architectureAsked } from './unmet.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
-/** A pod that asks for other architectures than its images run on: no node can ever fit it. */
+/** A contradiction: the pod asks for other architectures than its images run on, so that no node can ever fit. */
 export type Clash = {
   /** `the pod asks for arm64`. */
   readonly wish: string;
@@ -14,7 +14,7 @@ export type Clash = {
   readonly steps: readonly string[];
 };
 
-/** Compares what a pod asks for itself with what its decision gives; undefined where some architecture is in both. */
+/** Compares the architectures that a pod asks for with those of its decision; undefined if they have one in common. */
 export function clashOf(
   input: ExplainInput,
   { kind, basis, architectures = [] }: Pick<ExplainedDecision, 'kind' | 'basis' | 'architectures'>,

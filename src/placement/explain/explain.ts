@@ -20,7 +20,7 @@ import { explainImage } from './image.ts';
 import type { ExplainedDecision, ExplainInput, Findings, LookupResult, NarrowedImage } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
 
-/** The images that take a registry to be decided on: what to look up before {@link explainPlacement}. */
+/** Returns the images that must be looked up in registries before {@link explainPlacement}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {
   const asked: PodImage[] = [];
   const settings = settingsOf(input);
@@ -37,7 +37,7 @@ export function imagesToAsk(input: ExplainInput): PodImage[] {
   return asked;
 }
 
-/** Tells why a pod is placed as it is. */
+/** Explains the decision for a pod. */
 export function explainPlacement(input: ExplainInput, findings: Findings): Explanation {
   const { workload, namespace } = input;
   const { template } = workload;
@@ -93,7 +93,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
       ...stale.map((toleration) => ({ ...toleration, present: true, stale: true as const })),
     ],
     ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
-    nodes: nodes.map(({ told }) => told),
+    nodes: nodes.map(({ shown }) => shown),
   };
   const blocked = whyBlocked(explanation, evidence);
   return {
@@ -103,22 +103,26 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   };
 }
 
-/** Whether anything about its images is said: a bound pod of a DaemonSet is not decided on, but it may be on a wrong node. */
+/** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */
 function isLookedAt({ workload: { pod } }: ExplainInput, skipped: SkipReason | undefined): boolean {
   return skipped === undefined || (skipped === 'daemon-pod' && pod?.broken !== undefined);
 }
 
-/** What it asks of nodes. The node of a bound pod is the scheduler's choice: it might be another one next time. */
+/** Returns the pod's demands on nodes. The node that the scheduler chose is left out: next time it may be another one. */
 function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainInput): Demands {
   return applied && pod?.nodeName !== undefined && !namesNode ? { ...demands, nodeName: undefined } : demands;
 }
 
-function whyBlocked(told: Omit<Explanation, 'advice'>, { clash, obstacles }: ExplainEvidence): string | undefined {
-  if (told.decision.kind !== 'place') return undefined;
+function whyBlocked(
+  explanation: Omit<Explanation, 'advice'>,
+  { clash, obstacles }: ExplainEvidence,
+): string | undefined {
+  if (explanation.decision.kind !== 'place') return undefined;
   if (clash !== undefined) return `${clash.wish}: no node fits`;
-  const waits = told.pod.state === 'pending' || told.pod.state === 'gated' || told.pod.state === 'not-applied';
-  if (!waits || told.nodes.length === 0) return undefined;
-  const isFit = told.nodes.some((group, index) => isIn(group, told) && obstacles[index]?.length === 0);
+  const waits =
+    explanation.pod.state === 'pending' || explanation.pod.state === 'gated' || explanation.pod.state === 'not-applied';
+  if (!waits || explanation.nodes.length === 0) return undefined;
+  const isFit = explanation.nodes.some((group, index) => isIn(group, explanation) && obstacles[index]?.length === 0);
   return isFit ? undefined : 'no node fits';
 }
 
@@ -144,7 +148,7 @@ function decisionInput(
   };
 }
 
-/** What nobody asked for is not known: an empty set would read as an image that runs nowhere. */
+/** Turns a lookup into an answer. An image that was not looked up is `pending`: no platforms would mean that it runs nowhere. */
 function answerFrom(lookup: LookupResult | undefined, sinceMs: number): ImageAnswer {
   if (lookup === undefined) return { kind: 'pending' };
   if (!('error' in lookup)) return { kind: 'known', ...lookup };
@@ -177,7 +181,7 @@ function stepsOf(
   }));
 }
 
-/** As the loop for wrong nodes sees it. */
+/** Judges the pod as the wrong-node controller does. */
 function wrongPlaceOf(
   { workload: { pod }, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
@@ -187,16 +191,19 @@ function wrongPlaceOf(
   const architecture = node && nodeArchitecture(node);
   const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
   if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
-  // Answers are kept by the template's images, not by those that were read once more with the pod.
+  // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
   const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
   return wrongPlace(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
-/** The groups of nodes as they are told, and what still keeps the pod off them once it has what follows. */
+/**
+ * Returns the groups of nodes for the output, and what keeps the pod off each group even with the decision's tolerations and
+ * affinity.
+ */
 function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, narrowed: readonly NarrowedImage[]) {
   const common = intersect(narrowed.flatMap(({ said }) => (said.kind === 'set' ? [said.architectures] : [])));
   const isSure = narrowed.every(({ said }) => said.kind !== 'failed');
-  /** What is known already may rule an architecture out; only everything together can let it in. */
+  /** The known images are enough to rule an architecture out. All images must be known to let it in. */
   const runsOn = (architecture: string | undefined) => {
     if (common === undefined || architecture === undefined) return undefined;
     return common.includes(architecture) ? isSure || undefined : false;
@@ -206,7 +213,7 @@ function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, nar
     const reasons = obstaclesTo(demands, example).map(obstacleText);
     const left = obstaclesTo(placed, example);
     const runs = runsOn(architecture);
-    const told: ExplainedNodes = {
+    const shown: ExplainedNodes = {
       ...(architecture === undefined ? {} : { architecture }),
       ...seen,
       taints: taints.map(taintText),
@@ -215,7 +222,7 @@ function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, nar
       reasons,
       placed: { fits: left.length === 0, reasons: left.map(obstacleText) },
     };
-    return { told, left };
+    return { shown, left };
   });
 }
 
@@ -249,11 +256,14 @@ function explainDecision(
   { schedulable }: Settings,
 ): ExplainedDecision {
   if (typeof outcome === 'string') return { kind: 'skip', reason: skipNote(outcome) };
-  const tell = (decision: Decision): ExplainedDecision => ({
+  const describe = (decision: Decision): ExplainedDecision => ({
     kind: decision.kind,
     reason: decisionNote(decision, os, schedulable),
     ...(decision.kind === 'place' ? { architectures: decision.architectures, basis: decision.basis } : {}),
   });
-  // With `images.unresolvable: wait` it never comes to anything else.
-  return { ...tell(outcome), ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: tell(later) }) };
+  // With `images.unresolvable: wait` the decision stays `wait`.
+  return {
+    ...describe(outcome),
+    ...(later === undefined || later.kind === 'wait' ? {} : { afterwards: describe(later) }),
+  };
 }

@@ -8,51 +8,56 @@ import type { ExplainedAffinity } from './affinity.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedDecision, ExplainedPullSecret, LookupError, NarrowedImage } from './input.ts';
 
-/** How far a pod has come. */
+/** The state of a pod on its way to a node. */
 export type PodState = 'not-applied' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';
 
 export type ExplainedImage = {
   readonly image: string;
-  /** The name of the volume that it is for; absent where it is for a container. */
+  /** The name of the image volume that uses the image; absent for an image of a container. */
   readonly volume?: string;
   readonly notAsked?: 'never-pulled' | 'override' | 'statement' | 'left-alone';
   readonly digest?: string;
   readonly source?: string;
   readonly platforms: readonly Platform[];
-  /** Entries of its index that do not count. */
+  /** Entries of the image's index that do not count. */
   readonly skipped: readonly { readonly digest?: string; readonly reason: string }[];
-  /** Why it does not narrow the set, whatever it was built for. */
+  /** Why the image runs anywhere, independent of its platforms. */
   readonly anywhere?: 'volume' | 'webassembly';
   readonly error?: LookupError;
 };
 
-/** One narrowing of the set: by an image, by the pod's annotation, or by a setting, and what is left then. */
+/**
+ * One step that narrows the architectures: by an image, by the pod's annotation or by a setting. `common`: what is left after it.
+ */
 export type NarrowingStep = {
   readonly by: string;
   readonly architectures: readonly string[];
   readonly common: readonly string[];
 };
 
-/** Nodes that no demand of the pod tells apart, and whether it may go there. */
+/** Nodes that look the same to the pod, and whether it may go there. */
 export type ExplainedNodes = {
   readonly architecture?: string;
   readonly names: readonly string[];
   readonly unschedulable: boolean;
-  /** `key=value:effect` of those that keep pods away. */
+  /** The taints that keep pods away, as `key=value:effect`. */
   readonly taints: readonly string[];
-  /** Those of which the pod's selectors speak. */
+  /** The labels that the pod's selectors mention. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether all images run there; absent where nobody knows. */
+  /** Whether all images run there; absent if that is not known. */
   readonly runs?: boolean;
-  /** As the pod is now; of a bound one, as if the scheduler looked for another node. Resources, ports, volumes and other pods are not looked at. */
+  /**
+   * Whether the pod fits as it is now (a bound pod: if the scheduler looked for another node). Resources, ports, volumes and other
+   * pods are not considered.
+   */
   readonly fits: boolean;
-  /** In the scheduler's words and order; it tells the first only. */
+  /** Why it does not fit, in the scheduler's words and order. The scheduler itself reports only the first. */
   readonly reasons: readonly string[];
-  /** The same with the tolerations and the affinity that follow from the decision. */
+  /** The same, once the pod has the tolerations and the affinity of the decision. */
   readonly placed: { readonly fits: boolean; readonly reasons: readonly string[] };
 };
 
-/** What `explain` prints; the names of fields are stable. */
+/** The output of `explain`. The field names are stable. */
 export type Explanation = {
   readonly pod: {
     readonly kind: string;
@@ -62,39 +67,39 @@ export type Explanation = {
     readonly state: PodState;
     readonly node?: string;
     readonly gates?: readonly string[];
-    /** What the scheduler last said of it. */
+    /** The scheduler's last message about the pod. */
     readonly scheduler?: string;
   };
   readonly images: readonly ExplainedImage[];
   readonly pullSecrets: readonly ExplainedPullSecret[];
   readonly intersection: readonly NarrowingStep[];
-  /** The first that matches, where one does. */
+  /** The first policy that matches; absent if none does. */
   readonly policy?: string;
   readonly settings: readonly { readonly key: string; readonly value: unknown; readonly source: string }[];
   readonly decision: ExplainedDecision;
-  /** Those that follow, and those of ours that no longer do: they cannot be taken from a pod. */
+  /** The tolerations of the decision, and archaware's earlier ones (`stale`), which cannot be removed from a pod. */
   readonly tolerations: readonly (Toleration & { readonly present: boolean; readonly stale?: true })[];
-  /** Absent where the mode has none, and where it is too late for it. */
+  /** Absent if the mode has no affinity, or if it is too late to write it. */
   readonly affinity?: ExplainedAffinity;
   readonly nodes: readonly ExplainedNodes[];
   readonly advice: readonly string[];
 };
 
-/** What the decision was made of, for the advice. */
+/** Intermediate results that the advice needs. */
 export type ExplainEvidence = {
-  /** Those that apply to this pod. */
+  /** The settings that apply to this pod. */
   readonly settings: Settings;
   readonly skipped: SkipReason | undefined;
   readonly narrowed: readonly NarrowedImage[];
   readonly clusterArchitectures: readonly string[];
-  /** Of a bound pod of which a container does not run, as its node does not run its image. */
+  /** Set if the pod is bound to a node that does not run its images, and a container is broken. */
   readonly wrongPlace: WrongPlace | undefined;
-  /** What the pod demands of nodes with what follows. */
+  /** The pod's demands on nodes once it has the decision's tolerations and affinity. */
   readonly demands: Demands;
-  /** Whether it waits without the affinity that it should have, and can no longer get. */
+  /** Whether the pod waits without the affinity that it should have, and can no longer get it. */
   readonly isLate: boolean;
-  /** Of a pod that asks for other architectures than its images run on. */
+  /** Set if the pod asks for other architectures than its images run on. */
   readonly clash: Clash | undefined;
-  /** What still keeps the pod off each of the explanation's `nodes`, with the tolerations that follow. */
+  /** For each entry of the explanation's `nodes`: what keeps the pod off even with the decision's tolerations and affinity. */
   readonly obstacles: readonly (readonly Obstacle[])[];
 };

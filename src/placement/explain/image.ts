@@ -5,30 +5,30 @@ import type { PodImage } from '../objects/image.ts';
 import type { ExplainedImage } from './explanation.ts';
 import type { Findings, NarrowedImage } from './input.ts';
 
-/** What there is to say about one of a template's images; `narrowed`: what they say of the set, where they were looked at. */
+/** Explains one of a template's images. `narrowed`: how the images narrow the architectures; empty if they were not examined. */
 export function explainImage(
   image: PodImage,
   narrowed: readonly NarrowedImage[],
   skipped: SkipReason | undefined,
   { lookupOf }: Findings,
 ): ExplainedImage {
-  const told = { ...whatNames(image), platforms: [], skipped: [] };
+  const base = { ...whatNames(image), platforms: [], skipped: [] };
   const said = narrowed.find((entry) => entry.image === image)?.said;
-  if (said === undefined) return { ...told, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
-  if (said.kind === 'not-asked') return { ...told, notAsked: 'never-pulled' };
+  if (said === undefined) return { ...base, notAsked: skipped === undefined ? 'statement' : 'left-alone' };
+  if (said.kind === 'not-asked') return { ...base, notAsked: 'never-pulled' };
   if (said.kind === 'set' && said.by === 'override') {
-    return { ...told, notAsked: 'override', platforms: said.platforms.map(platformOf) };
+    return { ...base, notAsked: 'override', platforms: said.platforms.map(platformOf) };
   }
   if (said.kind === 'failed' && image.isSurplus) {
-    return { ...told, error: { code: said.code, message: said.message, registry: said.registry } };
+    return { ...base, error: { code: said.code, message: said.message, registry: said.registry } };
   }
   const found = lookupOf(image);
-  if (found === undefined) return told;
+  if (found === undefined) return base;
   if (!('error' in found)) {
     const { isIndex: _isIndex, ...rest } = found;
-    return { ...told, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
+    return { ...base, ...rest, ...(said.kind === 'anywhere' ? { anywhere: said.as } : {}) };
   }
-  return said.kind === 'anywhere' ? { ...told, anywhere: said.as } : { ...told, error: found.error };
+  return said.kind === 'anywhere' ? { ...base, anywhere: said.as } : { ...base, error: found.error };
 }
 
 function platformOf(text: string): Platform {

@@ -8,7 +8,7 @@ import type { PodImage } from '../objects/image.ts';
 import type { Workload } from '../objects/workload.ts';
 import type { Settings } from '../settings.ts';
 
-/** What became of the look-up of an image. */
+/** The result of the lookup of an image. */
 export type LookupResult =
   | {
       readonly digest?: string;
@@ -22,44 +22,44 @@ export type LookupResult =
 
 export type LookupError = { readonly code: string; readonly message: string; readonly registry: string };
 
-/** What `explain` is told of the world. */
+/** The state of the cluster and the configuration that `explain` works on. */
 export type ExplainInput = {
   readonly workload: Workload;
-  /** Whether it is in the cluster, or in a file only. */
+  /** Whether the workload is in the cluster, and not only in a file. */
   readonly applied: boolean;
   readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
-  /** The global ones; a policy's are found here. */
+  /** The global settings; `explain` looks for a policy. */
   readonly settings: Settings;
   readonly nodes: readonly SchedulableNode[];
-  /** Those of Karpenter; absent where they could not be read. */
+  /** Karpenter's NodePools; absent if they could not be read. */
   readonly nodePools?: readonly NodePool[] | undefined;
   /** The normalised names of an image, as `decide` takes them. */
   readonly namesOf: (image: string) => readonly string[];
 };
 
-/** What the look-ups of `imagesToAsk` told, and what only the shell knows. */
+/** The results of the lookups for `imagesToAsk`, and facts that only the caller knows. */
 export type Findings = {
-  /** Undefined: nobody asked for it. */
+  /** Undefined: the image was not looked up. */
   readonly lookupOf: (image: PodImage) => LookupResult | undefined;
   readonly pullSecrets: readonly ExplainedPullSecret[];
   /** The value of a configuration key and where it comes from, under a policy. */
   readonly sourceOf: (key: string, policy: string | undefined) => { readonly value: unknown; readonly source: string };
 };
 
-/** A pull secret that the pod has, and why it is of no use, if it is not. */
+/** A pull secret of the pod. `problem`: why it cannot be used. */
 export type ExplainedPullSecret = { readonly name: string; readonly problem?: string };
 
-/** What an image says of the set. */
+/** An image and how it narrows the architectures. */
 export type NarrowedImage = { readonly image: PodImage; readonly said: Narrowing };
 
 export type ExplainedDecision = {
   readonly kind: Decision['kind'] | 'skip';
   readonly reason: string;
-  /** Of `place`. */
+  /** Only for `place`. */
   readonly architectures?: readonly string[];
   readonly basis?: DecisionBasis;
-  /** Why no node can take a pod that is placed nevertheless; absent where one can, and where nobody knows. */
+  /** Why no node can take the pod although it is placed; absent if a node can, or if that is not known. */
   readonly blocked?: string;
-  /** Of `wait`: what it comes to after `images.fallbackAfter`, if nothing is found out until then. */
+  /** Only for `wait`: the decision after `images.fallbackAfter`, if no lookup succeeds until then. */
   readonly afterwards?: ExplainedDecision;
 };

@@ -1,8 +1,8 @@
 import { isWebAssembly, type Platform } from '../../kit/platform.ts';
 
 /**
- * The variants of an architecture that every CPU with Linux and a kubelet runs. Others are levels of CPUs (GOAMD64, GOARM, GOARM64,
- * GOPPC64, GORISCV64): an image that has nothing else dies on lesser ones. Nodes do not say their level, so it is not decided on.
+ * The variants of an architecture that every CPU with Linux and a kubelet runs. Other variants need CPUs of a level (GOAMD64, GOARM,
+ * GOARM64, GOPPC64, GORISCV64): an image with nothing else crashes on lower ones. Nodes do not report their level, so no decision uses it.
  */
 const BASELINES: Readonly<Record<string, readonly string[]>> = {
   amd64: ['v1'],
@@ -12,7 +12,7 @@ const BASELINES: Readonly<Record<string, readonly string[]>> = {
   riscv64: ['rva20u64'],
 };
 
-/** What people should know of an image's platforms: that it needs a RuntimeClass, or CPUs of a level. */
+/** Returns hints about an image's platforms: that it needs a RuntimeClass, or CPUs of a level. */
 export function platformNotes(platforms: readonly Platform[]): string[] {
   if (isWebAssembly(platforms.map(({ architecture }) => architecture))) {
     return ['WebAssembly: its pods need a RuntimeClass (spec.runtimeClassName)'];

@@ -3,20 +3,20 @@ import { type Node, nodeArchitecture } from '../nodes/node.ts';
 import { type NodePool, nodePoolProblems } from '../nodes/node-pools.ts';
 import { type PoolSettings, poolOf, poolText } from '../nodes/pools.ts';
 
-/** What `explain` says of pools to a pod that fits no node. */
+/** The advice about node pools for a pod that fits no node. */
 export type PoolAdvice = {
-  /** Steps, the nearest first. */
+  /** Steps, the easiest first. */
   readonly steps: readonly string[];
-  /** Whether a pool makes nodes that could take the pod: then it needs no toleration for the taints of others. */
+  /** Whether a pool can start a node that could take the pod. Then the pod needs no toleration for the taints of others. */
   readonly canGrow: boolean;
 };
 
-/** No line names more pools than these. */
+/** How many pools a line names at most. */
 const EXAMPLES = 3;
 
 /**
- * What to do about pools where no node fits. `architectures`: those of the decision, undefined for any; `nodePools`: undefined where
- * they were not read, so that only the labels of nodes tell which pools there are.
+ * Advises on node pools for a pod that fits no node. `architectures`: those of the decision, undefined for any. `nodePools`:
+ * undefined if they were not read; then the pools are known only from the labels of their nodes.
  */
 export function adviseOnPools(
   nodes: readonly Node[],
@@ -46,7 +46,7 @@ export function adviseOnPools(
   return { steps: [...wrong, ...(growing.length > 0 ? [grow] : [])], canGrow: growing.length > 0 };
 }
 
-/** Whether only taints of others keep a pod off nodes: where a pool can grow, to tolerate those is the wrong advice. */
+/** Whether only taints of others keep a pod off a node. If a pool can grow, tolerating those is the wrong advice. */
 export function isKeptOffByOthers(obstacles: readonly Obstacle[], { taints }: PoolSettings): boolean {
   return obstacles.some(({ kind }) => kind === 'taint') && obstacles.every((obstacle) => isOthers(obstacle, taints));
 }

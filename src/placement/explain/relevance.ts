@@ -4,7 +4,7 @@ import { usesAffinity, usesTaints } from '../placing.ts';
 import type { ExplainEvidence } from './explanation.ts';
 import type { ExplainInput, NarrowedImage } from './input.ts';
 
-/** The configuration keys that had a part in an outcome, so that nobody has to read all of them. */
+/** Returns the configuration keys that influenced a decision, so that a reader need not go through all of them. */
 export function keysThatMatter(
   { workload, namespace }: ExplainInput,
   {
@@ -37,7 +37,7 @@ export function keysThatMatter(
   return [...keysOf(skipped), ...rows.flatMap(([key, matters]) => (matters ? key : []))];
 }
 
-/** Whether nodes of another architecture than an image's own were added (`architectures.compatible`). */
+/** Whether `architectures.compatible` added an architecture that the image itself does not have. */
 function isWidened({ said }: NarrowedImage): boolean {
   if (said.kind !== 'set') return false;
   return said.architectures.some((name) => !said.platforms.some((platform) => platform.endsWith(`/${name}`)));

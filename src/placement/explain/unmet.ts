@@ -5,7 +5,7 @@ import type { Node } from '../nodes/node.ts';
 /** A demand of a pod that a node's labels or name do not meet. */
 export type Unmet = { readonly key: string; readonly text: string };
 
-/** Labels that the kubelet, the cloud or the provisioner sets to what the node is: another value would be a lie. */
+/** Labels by which the kubelet, the cloud or the provisioner describes the node: another value would be false. */
 const FACTS: readonly RegExp[] = [
   /^(?:beta\.)?kubernetes\.io\/(?:arch|os|hostname|instance-type)$/,
   /^node\.kubernetes\.io\/(?:instance-type|windows-build)$/,
@@ -19,7 +19,10 @@ export function isFact(label: string): boolean {
   return FACTS.some((fact) => fact.test(label));
 }
 
-/** What of a pod's selector, and of the term that comes nearest, a node does not meet; of the terms that with the fewest facts. */
+/**
+ * Returns the demands that a node does not meet: of the node selector, and of the affinity term that is easiest to meet (fewest
+ * facts, then fewest demands).
+ */
 export function unmetBy({ nodeSelector, terms }: Demands, node: Pick<Node, 'labels' | 'name'>): Unmet[] {
   const selected = Object.entries(nodeSelector)
     .filter(([key, value]) => !Object.hasOwn(node.labels, key) || node.labels[key] !== value)
@@ -39,18 +42,18 @@ function alone(requirement: NonNullable<Demands['terms']>[number]['expressions']
   return requirement.key === 'metadata.name' ? { fields: [requirement] } : { expressions: [requirement] };
 }
 
-/** What a pod itself asks of the architecture of its nodes. */
+/** The architectures that a pod's node selector and affinity ask for. */
 export type ArchitectureDemand = {
-  /** Those that it names, as far as they are allowed by everything that it asks. */
+  /** The architectures that the pod names and that all its demands together allow. */
   readonly named: readonly string[];
   readonly allows: (architecture: string) => boolean;
-  /** Where it does: `nodeSelector`, `node affinity`. */
+  /** The part of the spec that asks: `nodeSelector`, `node affinity`. */
   readonly where: string;
 };
 
 const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
 
-/** Reads it; undefined where the pod leaves the architecture open. */
+/** Returns the architectures that a pod asks for; undefined if it accepts any. */
 export function architectureAsked({ nodeSelector, terms }: Demands): ArchitectureDemand | undefined {
   const selected = LABELS.flatMap((label) => (Object.hasOwn(nodeSelector, label) ? [String(nodeSelector[label])] : []));
   const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));

@@ -1,10 +1,13 @@
 import { few } from '../reasons.ts';
 import type { ExplainInput, NarrowedImage } from './input.ts';
 
-/** Ways to make images meet that are worth naming. */
+/** How many ways are listed. */
 const MOST_WAYS = 3;
 
-/** `push a linux/arm64 build of x`, for those of the architectures that the fewest images lack. */
+/**
+ * Returns ways to give the images an architecture in common (`push a linux/arm64 build of x`), for the architectures that the
+ * fewest images lack.
+ */
 export function waysTo(
   architectures: readonly string[],
   { workload: { template } }: Pick<ExplainInput, 'workload'>,
@@ -31,14 +34,14 @@ export function waysTo(
     });
 }
 
-/** The images that say something of the set, and what. */
+/** Returns the images that narrow the architectures, and to which. */
 export function setsOf(narrowed: readonly NarrowedImage[]) {
   return narrowed.flatMap(({ image, said }) =>
     said.kind === 'set' ? { image: image.image, by: said.by, architectures: said.architectures } : [],
   );
 }
 
-/** One of the lines is enough. */
+/** Joins steps of which one is enough: every line but the first begins with "or". */
 export function alternatives(lines: readonly string[]): string[] {
   return [...new Set(lines)].map((line, index) => (index === 0 ? line : `or ${line}`));
 }

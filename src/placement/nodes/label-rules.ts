@@ -1,7 +1,7 @@
 import { printable } from '../../kit/printable.ts';
 import { isLabelKey, isLabelValue } from './label-names.ts';
 
-/** A line of a rule: what is asked of one label of a node. */
+/** A line of a rule: a condition on one label of a node. */
 export type Condition = {
   readonly key: string;
   readonly operator: 'has' | 'has-not' | 'is' | 'is-not';
@@ -11,31 +11,31 @@ export type Condition = {
   readonly line: number;
 };
 
-/** A node for which any condition holds gets the label. */
+/** A rule: a node that meets any of the conditions gets the label. */
 export type LabelRule = { readonly label: string; readonly conditions: readonly Condition[] };
 
 /** The rules of a directory. */
 export type LabelRules = {
-  /** In the order in which they are decided: a rule that asks for another's label comes after that one. */
+  /** In the order of their evaluation: a rule that reads the label of another rule comes after that rule. */
   readonly rules: readonly LabelRule[];
-  /** Labels whose rules cannot be read: where we set them they stay, and elsewhere they are not set. */
+  /** Labels whose rules are invalid. Nodes that have them from archaware keep them; other nodes do not get them. */
   readonly refused: ReadonlySet<string>;
 };
 
-/** A file of a rule: its text, or why that cannot be read. */
+/** The file of a rule: its text, or why it cannot be read. */
 export type RuleFile = { readonly label: string; readonly file: string } & (
   | { readonly text: string }
   | { readonly problem: string }
 );
 
-/** No rules: nothing is set, and what was is taken back. */
+/** No rules: no label is set, and the labels that archaware set are removed. */
 export const NO_RULES: LabelRules = { rules: [], refused: new Set() };
 
-/** Lines of a file that are named before the others are counted. */
+/** How many invalid lines of a file are reported one by one; the others are only counted. */
 const MOST_NAMED = 5;
 const SHOWN_BYTES = 120;
 
-/** Reads the text of one rule: every condition that is good, and what is wrong with other lines. Never throws. */
+/** Parses the text of one rule: the valid conditions, and the problems of the other lines. Never throws. */
 export function parseRule(text: string): {
   readonly conditions: readonly Condition[];
   readonly problems: readonly { readonly line: number; readonly problem: string }[];
@@ -43,7 +43,7 @@ export function parseRule(text: string): {
   const conditions: Condition[] = [];
   const problems: { line: number; problem: string }[] = [];
   for (const [index, whole] of text.split(/\r\n|\n|\r/).entries()) {
-    // No name and no value has a "#".
+    // Label names and values contain no "#".
     const content = whole.replace(/#.*/s, '').trim();
     if (content === '') continue;
     const condition = parseLine(content);
@@ -73,9 +73,9 @@ function named(condition: Omit<Condition, 'line'>): Omit<Condition, 'line'> | un
 }
 
 /**
- * The rules of files, each label once. A file with a line that cannot be read is refused as a whole, and so is one
- * whose label depends on itself, directly or by way of other rules: it would have no answer, or more than one.
- * `problems`: a line each, beginning with the file.
+ * Reads the rules from files, one file per label. A file with an invalid line is refused as a whole. So is a rule whose label
+ * depends on itself, directly or through other rules: it would have no result, or more than one. `problems`: one line each,
+ * beginning with the file.
  */
 export function readRules(files: readonly RuleFile[]): {
   readonly rules: LabelRules;
@@ -116,7 +116,7 @@ export function readRules(files: readonly RuleFile[]): {
   return { rules: { rules: inOrder(straight), refused }, problems };
 }
 
-/** The condition of a rule by which it depends on itself. */
+/** Returns the condition through which a rule depends on itself. */
 function wayBack({ label, conditions }: LabelRule, byLabel: ReadonlyMap<string, LabelRule>): Condition | undefined {
   const seen = new Set<string>();
   const leadsBack = (key: string): boolean => {
@@ -132,7 +132,10 @@ function wayBack({ label, conditions }: LabelRule, byLabel: ReadonlyMap<string, 
   return conditions.find(({ key }) => leadsBack(key));
 }
 
-/** Each rule after those whose labels it asks for; those of circles, and what comes after these, are left out. */
+/**
+ * Sorts the rules so that each comes after the rules whose labels it reads. Rules in a cycle, and rules that depend on one, are
+ * left out.
+ */
 function inOrder(rules: readonly LabelRule[]): LabelRule[] {
   const labels = new Set(rules.map(({ label }) => label));
   const lacks = new Map<LabelRule, Set<string>>();
@@ -147,7 +150,7 @@ function inOrder(rules: readonly LabelRule[]): LabelRule[] {
     }
   }
   const ordered = rules.filter((rule) => lacks.get(rule)?.size === 0);
-  // Grows while it is walked.
+  // The loop appends to the list that it walks.
   for (const { label } of ordered) {
     for (const follower of followers.get(label) ?? []) {
       const left = lacks.get(follower);

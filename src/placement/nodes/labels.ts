@@ -1,28 +1,28 @@
 import type { Condition, LabelRules } from './label-rules.ts';
 
-/** The value of every label that we set. */
+/** The value of every label that archaware sets. */
 export const LABEL_VALUE = 'true';
-/** The value with which a label says that the node does not have it. */
+/** A label with this value counts as absent. */
 const UNSET = 'false';
 
-/** A label that a rule decides and somebody else set: it stays as it is. */
+/** A label of a rule that somebody else set. It stays as it is. */
 export type LabelConflict = { readonly label: string; readonly value: string };
 
-/** What is to become of the labels of a node. */
+/** The change to the labels of a node. */
 export type LabelDecision = {
-  /** Absent labels that are to be `true`. */
+  /** Labels to add. */
   readonly added: readonly string[];
-  /** Labels of ours, still `true`, that are to go. */
+  /** Labels of archaware, still `true`, to remove. */
   readonly removed: readonly string[];
-  /** What is ours from then on, sorted. */
+  /** The labels that are archaware's from then on, sorted. */
   readonly recorded: readonly string[];
   readonly conflicts: readonly LabelConflict[];
 };
 
 /**
- * The labels of a node by the rules. Ours is what is recorded and still has the value that we set; whatever else there is
- * under the label of a rule is somebody else's. A rule sees what the rules before it decided, not what the node has of
- * that, so one decision settles it.
+ * Decides the labels of a node by the rules. A label is archaware's if it is recorded and still has the value that archaware
+ * set; any other value under the label of a rule belongs to somebody else. A rule reads the results of the rules before it, not
+ * the node's present labels, so one decision is enough.
  */
 export function decideLabels(
   present: Readonly<Record<string, string>>,
@@ -48,7 +48,7 @@ export function decideLabels(
   };
 }
 
-/** What an operator reads of a conflict. */
+/** Returns the text for a conflict. */
 export function labelConflictNote({ label, value }: LabelConflict): string {
   return (
     `label ${label}=${value} was set by somebody else and stays as it is, whatever its rule says; ` +
@@ -56,7 +56,7 @@ export function labelConflictNote({ label, value }: LabelConflict): string {
   );
 }
 
-/** Whether a condition holds. `key!=value` and `!key` hold where there is no such label, as in a label selector. */
+/** Whether a condition is met. `key!=value` and `!key` are met if there is no such label, as in a label selector. */
 function holds({ key, operator, value }: Condition, valueAt: (key: string) => string | undefined): boolean {
   const found = valueAt(key);
   switch (operator) {
@@ -73,7 +73,7 @@ function holds({ key, operator, value }: Condition, valueAt: (key: string) => st
   }
 }
 
-/** `constructor` is a name that a label may have. */
+/** Reads an own property: a label may be named `constructor`. */
 function ownValue(labels: Readonly<Record<string, string>>, key: string): string | undefined {
   return Object.hasOwn(labels, key) ? labels[key] : undefined;
 }

@@ -4,19 +4,22 @@ import type { Settings } from '../settings.ts';
 import type { Node } from './node.ts';
 import { nodesWithUnmanagedTaints } from './unmanaged-taints.ts';
 
-/** What is left of taints where the configuration sets none: names of nodes, and `namespace/name` of DaemonSets. */
+/**
+ * The objects that still have taints or tolerations of archaware although the configuration sets none: names of nodes, and
+ * `namespace/name` of DaemonSets.
+ */
 export type Leftovers = {
   readonly nodes: readonly string[];
-  /** Undefined where DaemonSets are not looked at, as their loop does not run. */
+  /** Undefined if DaemonSets are not read because their controller does not run. */
   readonly daemonSets: readonly string[] | undefined;
 };
 
-/** No line names more objects than these. */
+/** How many objects a line names at most. */
 const EXAMPLES = 5;
 
 /**
- * Finds taints of archaware on nodes and, in the mode affinity, tolerations of archaware in templates of DaemonSets. Undefined
- * where the configuration sets taints.
+ * Finds taints of archaware on nodes and, in the mode `affinity`, tolerations of archaware in templates of DaemonSets. Undefined
+ * if the configuration sets taints.
  */
 export function findLeftovers(
   nodes: Iterable<Node>,
@@ -25,7 +28,7 @@ export function findLeftovers(
 ): Leftovers | undefined {
   if (settings.taints.manage) return undefined;
   const tainted = nodesWithUnmanagedTaints(nodes, settings, false).map(({ node }) => node.name);
-  // There templates keep their tolerations: for the taints of the provider.
+  // In modes with taints, templates keep their tolerations, for the provider's taints.
   const looked = usesTaints(settings) ? [] : daemonSets;
   const tolerating = looked && [...looked].filter(({ recorded }) => readRecorded(recorded).length > 0);
   return {
@@ -34,7 +37,10 @@ export function findLeftovers(
   };
 }
 
-/** Says whether the loops that take them away may be taken away. `managesNodes`: whether the loop for nodes runs now. */
+/**
+ * Returns a text that says whether the controllers for nodes and DaemonSets may be switched off. `managesNodes`: whether the node
+ * controller runs now.
+ */
 export function leftoverNote(
   { nodes, daemonSets }: Leftovers,
   { mode }: Pick<Settings, 'mode'>,

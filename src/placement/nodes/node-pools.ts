@@ -8,20 +8,20 @@ import { isReservedKey } from './label-names.ts';
 import { taintText } from './node.ts';
 import { POOL_PAGE, type PoolSettings, taintsNodes } from './pools.ts';
 
-/** A NodePool of Karpenter (`karpenter.sh/v1`), trimmed to what its nodes will have. */
+/** A NodePool of Karpenter (`karpenter.sh/v1`), reduced to what its nodes will have. */
 export type NodePool = {
   readonly name: string;
-  /** The labels that each of its nodes has for sure. */
+  /** The labels that each of its nodes certainly has. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Labels whose value is chosen when a node is made. */
+  /** The labels whose value is chosen when a node is created. */
   readonly openLabels: readonly string[];
-  /** The architectures that it allows; undefined where it names none. */
+  /** The architectures that the pool allows; undefined if it names none. */
   readonly architectures: readonly string[] | undefined;
   readonly taints: readonly Taint[];
   readonly startupTaints: readonly Taint[];
 };
 
-/** What is wrong with a NodePool, in the configuration as it is. */
+/** A problem of a NodePool under the present configuration. */
 export type NodePoolProblem = {
   readonly problem:
     | 'startup-taint'
@@ -33,7 +33,7 @@ export type NodePoolProblem = {
   readonly note: string;
 };
 
-/** Reads a NodePool of the API server. Never throws; undefined for one that is being deleted. */
+/** Reads a NodePool from the API server's object. Never throws; undefined for one that is being deleted. */
 export function readNodePool(object: JsonObject): NodePool | undefined {
   const metadata = objectAt(object, 'metadata');
   if (stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
@@ -66,7 +66,7 @@ export function readNodePool(object: JsonObject): NodePool | undefined {
   };
 }
 
-/** Karpenter takes the old name of the label for the new one. */
+/** Karpenter treats the old label name like the new one. */
 function isArchitecture(key: string): boolean {
   return key === ARCHITECTURE_LABEL || key === OLD_ARCHITECTURE_LABEL;
 }
@@ -79,7 +79,7 @@ function readTaints(spec: JsonObject, field: string): Taint[] {
   }));
 }
 
-/** What a NodePool needs to fit the configuration; empty where it fits. */
+/** Returns what must change in a NodePool to fit the configuration; empty if it fits. */
 export function nodePoolProblems(pool: NodePool, settings: PoolSettings): NodePoolProblem[] {
   const { key } = settings.taints;
   const startup = pool.startupTaints.find((taint) => taint.key === key);
@@ -128,14 +128,14 @@ function consequence({ mode }: PoolSettings): string {
   return `Karpenter plans without the taint that archaware sets, and may go on starting nodes on which ${pods} cannot run.`;
 }
 
-/** Whether nodes of a pool get the taint of archaware: a label that is not known yet may match. */
+/** Whether nodes of a pool may get archaware's taint. A label whose value is not known yet may match. */
 function mayBeTainted({ labels, openLabels }: NodePool, { mode, taints }: PoolSettings): boolean {
   const isKnown = (key: string) => Object.hasOwn(labels, key) || !(openLabels.includes(key) || isOfProvider(key));
   const nodeSelector = taints.nodeSelector.filter(({ key }) => isKnown(key));
   return taintsNodes({ mode, taints: { ...taints, nodeSelector } }, labels);
 }
 
-/** Labels that nodes get though no NodePool names them. */
+/** Whether nodes get a label although no NodePool names it. */
 function isOfProvider(key: string): boolean {
   return isReservedKey(key) || /^(?:karpenter\.|[^/]+\.karpenter\.)/.test(key);
 }

@@ -8,43 +8,46 @@ import { isLabelKey, isReservedKey } from './label-names.ts';
 import { type LabelRules, NO_RULES } from './label-rules.ts';
 import { decideLabels, type LabelConflict, type LabelDecision } from './labels.ts';
 
-/** A node, trimmed to what is read of it. */
+/** A node, reduced to the fields that archaware reads. */
 export type Node = {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
   readonly hasLabels: boolean;
   readonly labels: Readonly<Record<string, string>>;
-  /** `status.nodeInfo.architecture` as the kubelet reported it; empty before it did. */
+  /** `status.nodeInfo.architecture` as the kubelet reported it; empty before that. */
   readonly reportedArchitecture: string;
   readonly deleting: boolean;
-  /** Whether it is cordoned. */
+  /** Whether the node is cordoned. */
   readonly unschedulable: boolean;
-  /** As the API server sent them, every field kept; undefined where the field is absent. */
+  /** The taints as the API server sent them, with every field; undefined if the field is absent. */
   readonly taints: readonly JsonObject[] | undefined;
   readonly hasAnnotations: boolean;
-  /** The annotation `archaware.dev/managed`, unread. */
+  /** The annotation `archaware.dev/managed`, not parsed. */
   readonly managed: string | undefined;
 };
 
-/** What we set on a node, as its annotation records it: JSON `{"taints":["key=value:effect"],"labels":["domain/name"]}`. */
+/**
+ * The taints and labels that archaware set on a node. The annotation records them as JSON:
+ * `{"taints":["key=value:effect"],"labels":["domain/name"]}`.
+ */
 export type Managed = { readonly taints: readonly Taint[]; readonly labels: readonly string[] };
 
-/** What decides for nodes; undefined is not decided, and stays as it is. */
+/** The rules for nodes. A part that is undefined is not decided: it stays as it is. */
 export type NodeRules = {
   readonly taints: Settings['taints'] | undefined;
   readonly labels: LabelRules | undefined;
 };
 
-/** What is to become of a node: the whole list of its taints, its labels, and the annotation (undefined: none). */
+/** The decision for a node: the whole list of its taints, its labels, and the annotation (undefined: none). */
 export type NodeDecision = { readonly conflicts: readonly LabelConflict[] } & (
   | NodeChange
-  | { readonly kind: 'settled' }
+  | { readonly kind: 'unchanged' }
   | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
   | { readonly kind: 'skip'; readonly reason: 'deleting' | 'provider-taint' }
 );
 
-/** What is written to a node. */
+/** The change to write to a node. */
 export type NodeChange = {
   readonly kind: 'set';
   readonly taints: readonly JsonObject[];
@@ -53,13 +56,16 @@ export type NodeChange = {
   readonly managed: string | undefined;
 };
 
-/** What is to become of a node's taints, and which of them are ours then; what waits or is skipped stays as it is. */
+/**
+ * The decision for a node's taints. `recorded`: those that are archaware's afterwards. With `wait` and `skip` the taints stay as
+ * they are.
+ */
 type TaintDecision =
   | { readonly kind: 'decided'; readonly taints: readonly JsonObject[]; readonly recorded: readonly Taint[] }
   | { readonly kind: 'wait'; readonly reason: 'bootstrap' | 'architecture-unknown' }
   | { readonly kind: 'skip'; readonly reason: 'provider-taint' };
 
-/** Reads a node of the API server. Never throws. */
+/** Reads a node from the API server's object. Never throws. */
 export function readNode(object: JsonObject): Node {
   const metadata = objectAt(object, 'metadata');
   return {
@@ -77,12 +83,12 @@ export function readNode(object: JsonObject): Node {
   };
 }
 
-/** The architecture of a node by its GOARCH name, or undefined before the kubelet reported it. */
+/** Returns the architecture of a node as its GOARCH name; undefined before the kubelet reported it. */
 export function nodeArchitecture(node: Pick<Node, 'reportedArchitecture'>): string | undefined {
   return reportedArchitecture(node.reportedArchitecture);
 }
 
-/** The architectures of nodes, sorted, each once. */
+/** Returns the architectures of nodes, sorted, without duplicates. */
 export function architecturesOf(nodes: Iterable<Node>): string[] {
   const found = new Set<string>();
   for (const node of nodes) {
@@ -92,27 +98,30 @@ export function architecturesOf(nodes: Iterable<Node>): string[] {
   return [...found].sort();
 }
 
-/** `key=value:effect`, as kubectl writes a taint. */
+/** Returns a taint as kubectl writes it: `key=value:effect`. */
 export function taintText({ key, value, effect }: Taint): string {
   return `${key}=${value}:${effect}`;
 }
 
-/** `key:effect`, by which taints of ours are told apart from others'. */
+/** Returns `key:effect`, which identifies a kind of taint. */
 export function taintKind({ key, effect }: Pick<Taint, 'key' | 'effect'>): string {
   return `${key}:${effect}`;
 }
 
-/** The taints of a node as `key:effect`, its provider's too: a daemon must not lose its toleration while the taint is there. */
+/**
+ * Returns the taints of a node as `key:effect`, also those of its provider: daemon pods must keep their tolerations while a taint
+ * is there.
+ */
 export function taintKinds({ taints }: Pick<Node, 'taints'>): readonly string[] {
   return (taints ?? []).flatMap(({ key, effect }) =>
-    // Kubernetes' own come and go with every node.
+    // Kubernetes' own taints come and go on every node.
     typeof key !== 'string' || key.startsWith('node.kubernetes.io/') ? [] : `${key}:${effect}`,
   );
 }
 
 /**
- * Reads the annotation; what cannot be read counts as nothing recorded. Nor does a label that we would never set: whoever
- * may write the annotation must not have us remove `kubernetes.io/` labels.
+ * Parses the annotation; invalid entries are left out. So are labels that archaware never sets: somebody who can write the
+ * annotation must not be able to make archaware remove `kubernetes.io/` labels.
  */
 export function readManaged(annotation: string | undefined): Managed {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
@@ -134,7 +143,7 @@ function readTaintText(text: unknown): Taint | undefined {
   return parts ? { key: parts[1] ?? '', value: parts[2] ?? '', effect: parts[3] ?? '' } : undefined;
 }
 
-/** The annotation for what is recorded, or undefined for nothing. */
+/** Returns the annotation's text; undefined if there is nothing to record. */
 export function writeManaged({ taints, labels }: Managed): string | undefined {
   if (taints.length === 0 && labels.length === 0) return undefined;
   return JSON.stringify({
@@ -144,9 +153,9 @@ export function writeManaged({ taints, labels }: Managed): string | undefined {
 }
 
 /**
- * Whether a taint of a node is ours: what the annotation records, and any with our key and our effect. Keys of the
- * reserved domains belong to Kubernetes and to providers (GKE taints Arm nodes `kubernetes.io/arch=arm64`), so there
- * only what is recorded.
+ * Whether a taint of a node is archaware's: the annotation records it, or it has the configured key and effect. Keys in the
+ * reserved domains belong to Kubernetes and to providers (GKE taints Arm nodes `kubernetes.io/arch=arm64`), so for them only the
+ * annotation counts.
  */
 export function isOurTaint(
   taint: JsonObject,
@@ -158,9 +167,9 @@ export function isOurTaint(
 }
 
 /**
- * The decision for a node. `bootstrapped`: whether pods had their turn, so that a taint may come; taints of ours that
- * are wanted no longer go at the same moment, by when pods have what they need under the new ones. Labels lock nobody
- * out, and wait for nothing.
+ * Decides a node's taints and labels. `bootstrapped`: whether all pods were decided once, so that a taint may be set. Taints of
+ * archaware that are no longer wanted are removed at the same moment, when pods tolerate the new ones. Labels keep no pod away,
+ * so they do not wait.
  */
 export function decideNode(node: Node, rules: NodeRules, bootstrapped: boolean): NodeDecision {
   if (node.deleting) return { kind: 'skip', reason: 'deleting', conflicts: [] };
@@ -169,7 +178,7 @@ export function decideNode(node: Node, rules: NodeRules, bootstrapped: boolean):
   return together(node, managed, taints, rules.labels && decideLabels(node.labels, managed.labels, rules.labels));
 }
 
-/** One decision of its two parts, so that both leave in one write. */
+/** Joins the decisions on taints and labels, so that one write applies both. */
 function together(
   node: Node,
   managed: Managed,
@@ -187,10 +196,12 @@ function together(
   const isSame =
     isSameList(list, node.taints ?? []) &&
     addedLabels.length + removedLabels.length === 0 &&
-    // An annotation of another form is written anew with the taints.
+    // An annotation with the same content in another form is rewritten together with the taints.
     annotation === (taints?.kind === 'decided' ? node.managed : writeManaged(managed));
   if (!isSame) return { kind: 'set', taints: list, addedLabels, removedLabels, managed: annotation, conflicts };
-  return taints === undefined || taints.kind === 'decided' ? { kind: 'settled', conflicts } : { ...taints, conflicts };
+  return taints === undefined || taints.kind === 'decided'
+    ? { kind: 'unchanged', conflicts }
+    : { ...taints, conflicts };
 }
 
 function decideTaints(
@@ -209,7 +220,7 @@ function decideTaints(
     (taint) => taint.key === key && taint.effect === effect && !isOurTaint(taint, managed, settings),
   );
   if (foreign !== undefined) {
-    // The provider's taint does ours' work: what is recorded of ours under another key or effect goes.
+    // The provider's taint does the same job. Recorded taints of archaware with another key or effect are removed.
     if (isAsItIs(node, managed, undone)) return { kind: 'skip', reason: 'provider-taint' };
     return bootstrapped ? undone : { kind: 'wait', reason: 'bootstrap' };
   }
@@ -223,7 +234,7 @@ function decideTaints(
   return bootstrapped || isAsItIs(node, managed, decision) ? decision : { kind: 'wait', reason: 'bootstrap' };
 }
 
-/** Whether taints and their record are already what was decided. */
+/** Whether the node's taints and their record already match the decision. */
 function isAsItIs(
   node: Node,
   managed: Managed,
@@ -240,14 +251,17 @@ function wantedTaint(node: Node, settings: Settings['taints']): Taint | undefine
   return value === undefined ? 'architecture-unknown' : { key: settings.key, value, effect: settings.effect };
 }
 
-/** With `manage: false` the current key belongs to somebody else: only what is recorded is ours then. */
+/**
+ * Returns the taints that are not archaware's. With `manage: false` the configured key belongs to somebody else, so only the record
+ * counts.
+ */
 function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, settings: Settings['taints']): JsonObject[] {
   return taints.filter((taint) =>
     settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
   );
 }
 
-/** Whether a node carries a taint that its annotation records as ours. */
+/** Whether a node has a taint that its annotation records as archaware's. */
 export function carriesOurTaint({ managed, taints = [] }: Pick<Node, 'managed' | 'taints'>): boolean {
   if (managed === undefined || taints.length === 0) return false;
   const recorded = readManaged(managed);
@@ -262,7 +276,7 @@ function isSameList(one: readonly JsonObject[], other: readonly JsonObject[]): b
   return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
-/** What `clean` makes of a node: everything that is ours gone. */
+/** Decides a node for `clean`: without archaware's taints, labels and annotation. */
 export function cleanNode(node: Node, settings: Settings['taints']): NodeDecision {
   const managed = readManaged(node.managed);
   const taints = taintsOfOthers(node.taints ?? [], managed, settings);

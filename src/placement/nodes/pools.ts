@@ -6,18 +6,18 @@ import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import { type Node, nodeArchitecture, taintText } from './node.ts';
 
-/** A group of nodes that somebody else makes from a template: an autoscaler, or a provider at an upgrade. */
+/** A group of nodes that an autoscaler or a provider creates from a template. */
 export type Pool = { readonly kind: (typeof POOL_LABELS)[keyof typeof POOL_LABELS]; readonly name: string };
 
-/** The settings that decide whether nodes carry a taint of archaware. */
+/** The settings that decide whether nodes have archaware's taint. */
 export type PoolSettings = Pick<Settings, 'mode' | 'taints'>;
 
-/** Where the documents say what a pool needs. */
+/** The page that says what a pool needs. */
 export const POOL_PAGE = 'docs/autoscalers.md';
-/** No line names more pools than these. */
+/** How many pools a line names at most. */
 const EXAMPLES = 5;
 
-/** The pool of a node by its labels; undefined where they name none. */
+/** Returns the pool of a node by its labels; undefined if they name none. */
 export function poolOf({ labels }: Pick<Node, 'labels'>): Pool | undefined {
   for (const [label, kind] of Object.entries(POOL_LABELS)) {
     const name = Object.hasOwn(labels, label) ? labels[label] : undefined;
@@ -26,19 +26,19 @@ export function poolOf({ labels }: Pick<Node, 'labels'>): Pool | undefined {
   return undefined;
 }
 
-/** `NodePool default`. */
+/** Returns `NodePool default`. */
 export function poolText({ kind, name }: Pool): string {
   return `${kind} ${name}`;
 }
 
-/** Whether archaware sets a taint of its own on nodes with these labels. */
+/** Whether archaware taints nodes with these labels. */
 export function taintsNodes({ mode, taints }: PoolSettings, labels: Node['labels']): boolean {
   return usesTaints({ mode }) && taints.manage && matchesSelector(taints.nodeSelector, labels);
 }
 
 /**
- * What a node that has just joined lacks: its pool, and the taint that the template of the pool should have. Undefined where
- * nothing is missing. The taint is undefined where the architecture of the node is not known yet.
+ * Checks a node that has just joined. Returns its pool and the taint that the pool's template lacks; undefined if nothing is
+ * missing. The taint is undefined if the architecture of the node is not known yet.
  */
 export function joinedUntainted(
   node: Node,
@@ -53,7 +53,7 @@ export function joinedUntainted(
   return { pool, taint: value === undefined ? undefined : { key, value, effect } };
 }
 
-/** What the Event of a node says that joined without the taint. */
+/** Returns the text of the Event for a node that joined without the taint. */
 export function joinedUntaintedNote(pool: Pool, taint: Taint | undefined, { taints }: PoolSettings): string {
   const what = taint === undefined ? `${taints.key}=<architecture>:${taints.effect}` : taintText(taint);
   const [where, or] =
@@ -66,7 +66,7 @@ export function joinedUntaintedNote(pool: Pool, taint: Taint | undefined, { tain
   );
 }
 
-/** The pools of nodes that are like this, with how many nodes: each pool once, by its text, sorted. */
+/** Counts the nodes for which `isLike` is true by pool (as text, sorted). */
 export function countByPool(nodes: Iterable<Node>, isLike: (node: Node) => boolean): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const node of nodes) {
@@ -77,8 +77,8 @@ export function countByPool(nodes: Iterable<Node>, isLike: (node: Node) => boole
 }
 
 /**
- * What `plan` says of pools whose nodes lack the taint now; undefined where there are none. `readable`: NodePools were read,
- * and are spoken of elsewhere.
+ * Returns the text of `plan` for pools whose nodes lack the taint now; undefined if there are none. `readable`: the NodePools
+ * were read and are reported elsewhere.
  */
 export function untaintedPoolsNote(
   nodes: Iterable<Node>,
@@ -97,7 +97,7 @@ export function untaintedPoolsNote(
   );
 }
 
-/** `NodePool a (2 nodes), EKS node group b (1 node)`, the first few. */
+/** Returns the first few pools with their counts: `NodePool a (2 nodes), EKS node group b (1 node)`. */
 export function poolCounts(counts: ReadonlyMap<string, number>): string {
   const texts = [...counts].map(([pool, count]) => `${pool} (${count} ${count === 1 ? 'node' : 'nodes'})`);
   const more = texts.length > EXAMPLES ? `, and ${texts.length - EXAMPLES} more` : '';
@@ -105,8 +105,8 @@ export function poolCounts(counts: ReadonlyMap<string, number>): string {
 }
 
 /**
- * The taint for which Karpenter seems to wait: the node has joined, Karpenter has not initialized it, and a taint with the
- * configured key is the only one that is left. Karpenter also waits for resources of devices, which a node does not show.
+ * Returns the taint that seems to block Karpenter: the node has joined, Karpenter has not initialized it, and a taint with the
+ * configured key is the only one left. Karpenter also waits for device resources, which a node does not show.
  */
 export function blocksInitialization(node: Node, { taints }: Pick<Settings, 'taints'>): Taint | undefined {
   const { labels, deleting } = node;
@@ -117,7 +117,7 @@ export function blocksInitialization(node: Node, { taints }: Pick<Settings, 'tai
   return { key: taints.key, value: typeof value === 'string' ? value : '', effect: String(effect) };
 }
 
-/** What the Event of such a node says. */
+/** Returns the text of the Event for such a node. */
 export function notInitializedNote(node: Pick<Node, 'labels'>, taint: Taint, minutes: number): string {
   const pool = poolOf(node);
   const whose = pool === undefined ? 'its NodePool' : poolText(pool);

@@ -4,15 +4,15 @@ import { cleanNode, type Node, taintKind } from './node.ts';
 import type { NodePool } from './node-pools.ts';
 import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from './pools.ts';
 
-/** A pool whose next nodes may have the taint that `clean` takes away. */
+/** A pool whose next nodes may have the taint that `clean` removes. */
 export type TaintingPool = Pool & {
-  /** How many of its nodes carry the taint. */
+  /** How many of its nodes have the taint. */
   readonly nodes: number;
-  /** Whether its template sets the taint; else only its nodes are known. */
+  /** Whether the pool's template is known to set the taint; if not, only its nodes are known. */
   readonly certain: boolean;
 };
 
-/** The kinds of the taints that `clean` takes from a node. */
+/** Returns the kinds of the taints that `clean` removes from a node. */
 function undoneKinds(node: Node, taints: Settings['taints']): string[] {
   const decision = cleanNode(node, taints);
   if (decision.kind !== 'set') return [];
@@ -22,8 +22,8 @@ function undoneKinds(node: Node, taints: Settings['taints']): string[] {
 }
 
 /**
- * The pools that set the taint themselves, and those of which only nodes with the taint are known. `nodePools`: undefined where
- * they could not be read.
+ * Returns the pools whose template sets the taint, and those of which only nodes with the taint are known. `nodePools`: undefined
+ * if they could not be read.
  */
 export function taintingPools(
   nodes: readonly Node[],
@@ -45,7 +45,7 @@ export function taintingPools(
   return [...read.map((pool) => counted(pool, true)), ...perhaps.map((pool) => counted(pool, false))];
 }
 
-/** What `clean` says of them before it begins; `taint` as `key:effect`. */
+/** Returns the notes that `clean` prints about these pools before it begins. `taint`: as `key:effect`. */
 export function taintingPoolNotes(pools: readonly TaintingPool[], taint: string): string[] {
   const again = `no pod tolerates it any more, and pods for these nodes stay Pending (${POOL_PAGE})`;
   const sure = pools.filter(({ certain }) => certain);

@@ -4,16 +4,16 @@ import type { Settings } from '../settings.ts';
 import { isReservedKey } from './label-names.ts';
 import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
 
-/** A node and those of its taints that nobody manages. */
+/** A node and its taints that nobody manages. */
 export type UnmanagedNode = { readonly node: Node; readonly taints: readonly Taint[] };
 
 /**
- * The taints of archaware on a node that this configuration does not manage: nobody takes them away, and where the mode has
- * no tolerations new pods stay Pending because of them. `managesNodes`: whether the loop for nodes runs.
+ * Returns the taints of archaware on a node that this configuration does not manage. Nobody removes them, and in the mode
+ * `affinity` new pods stay Pending because of them. `managesNodes`: whether the node controller runs.
  *
- * A taint counts as archaware's where the node's annotation records it. One with the configured key, which is not recorded
- * (somebody deleted the annotation), counts where its value is the node's architecture; not with `taints.manage: false`,
- * where that key is the provider's.
+ * A taint counts as archaware's if the node's annotation records it. A taint with the configured key that is not recorded
+ * (somebody deleted the annotation) counts if its value is the node's architecture, but not with `taints.manage: false`: then
+ * that key is the provider's.
  */
 export function unmanagedTaints(
   node: Node,
@@ -33,7 +33,7 @@ export function unmanagedTaints(
   });
 }
 
-/** The nodes of which that gives any. */
+/** Returns the nodes that have such taints. */
 export function nodesWithUnmanagedTaints(
   nodes: Iterable<Node>,
   settings: Pick<Settings, 'mode' | 'taints'>,
@@ -45,7 +45,7 @@ export function nodesWithUnmanagedTaints(
   });
 }
 
-/** What the Event of a node says; `others`: how many more nodes have such taints. */
+/** Returns the text of the Event for a node. `others`: how many more nodes have such taints. */
 export function unmanagedTaintNote(
   taints: readonly Taint[],
   { mode }: Pick<Settings, 'mode'>,

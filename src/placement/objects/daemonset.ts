@@ -3,7 +3,7 @@ import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
 
-/** A DaemonSet, trimmed to what is read of it. */
+/** A DaemonSet, reduced to the fields that archaware reads. */
 export type DaemonSet = {
   readonly namespace: string;
   readonly name: string;
@@ -13,34 +13,34 @@ export type DaemonSet = {
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly hasAnnotations: boolean;
-  /** The annotation `archaware.dev/tolerations`, unread. */
+  /** The annotation `archaware.dev/tolerations`, not parsed. */
   readonly recorded: string | undefined;
   readonly template: PodTemplate;
   /** `OnDelete` or `RollingUpdate`. */
   readonly updateStrategy: string;
-  /** How many nodes should run a daemon pod, as the status says. */
+  /** How many nodes should run a daemon pod (`status.desiredNumberScheduled`). */
   readonly desired: number;
-  /** How many nodes that should run one do, and how many that should not. */
+  /** How many nodes run a daemon pod as they should (`current`), and how many run one that should not (`misscheduled`). */
   readonly current: number;
   readonly misscheduled: number;
   /** Whether the DaemonSet controller has seen the newest generation. */
   readonly observed: boolean;
-  /** Whether every daemon pod is of the newest template and available, as the status says of the newest generation. */
-  readonly settled: boolean;
+  /** Whether the rollout is complete: by the status of the newest generation, every daemon pod is up to date and available. */
+  readonly rolledOut: boolean;
 };
 
-/** What is to become of a template: its whole list of tolerations, and the annotation (undefined: none). */
+/** The change to a template: its whole list of tolerations, and the annotation (undefined: none). */
 export type TemplateDecision =
-  | { readonly kind: 'settled' }
+  | { readonly kind: 'unchanged' }
   | {
       readonly kind: 'set';
       readonly tolerations: readonly JsonObject[];
       readonly recorded: string | undefined;
-      /** Whether the template changes, so that the DaemonSet rolls; otherwise only the annotation does. */
+      /** Whether the template changes, which makes the DaemonSet roll. If not, only the annotation changes. */
       readonly rolls: boolean;
     };
 
-/** Reads a DaemonSet of the API server. Never throws. */
+/** Reads a DaemonSet from the API server's object. Never throws. */
 export function readDaemonSet(object: JsonObject): DaemonSet {
   const metadata = objectAt(object, 'metadata');
   const spec = objectAt(object, 'spec');
@@ -62,11 +62,11 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     current: numberAt(objectAt(object, 'status'), 'currentNumberScheduled') ?? 0,
     misscheduled: numberAt(objectAt(object, 'status'), 'numberMisscheduled') ?? 0,
     observed: (numberAt(objectAt(object, 'status'), 'observedGeneration') ?? 0) >= generation,
-    settled: isSettled(objectAt(object, 'status'), generation),
+    rolledOut: isRolledOut(objectAt(object, 'status'), generation),
   };
 }
 
-function isSettled(status: JsonObject, generation: number): boolean {
+function isRolledOut(status: JsonObject, generation: number): boolean {
   const desired = numberAt(status, 'desiredNumberScheduled') ?? 0;
   return (
     (numberAt(status, 'observedGeneration') ?? 0) >= generation &&
@@ -75,16 +75,16 @@ function isSettled(status: JsonObject, generation: number): boolean {
   );
 }
 
-/** More than we ever write; each is compared with each toleration of a template, and the annotation is anybody's. */
+/** More than archaware ever writes. Anybody can write the annotation, and each entry is compared with each toleration. */
 const MOST_RECORDED = 64;
 
-/** For which images, under which settings, the tolerations of a record were decided; no images: they were a guess. */
+/** The images and the settings (a hash) that a record was decided on; no images: it was a guess. */
 export type RecordBasis = { readonly images: readonly string[]; readonly settings: string };
 
-/** What the annotation records: archaware's tolerations, and what they were decided on, which older records do not say. */
+/** The parsed annotation: archaware's tolerations, and the basis of that decision (absent in records of older versions). */
 export type TemplateRecord = { readonly tolerations: readonly Toleration[]; readonly basis: RecordBasis | undefined };
 
-/** Reads the annotation that lists which tolerations are archaware's; what cannot be read counts as none. */
+/** Parses the annotation that lists archaware's tolerations. Invalid entries are left out. */
 export function readRecord(annotation: string | undefined): TemplateRecord {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
   if (!isObject(parsed)) return { tolerations: readTolerations(parsed), basis: undefined };
@@ -94,12 +94,15 @@ export function readRecord(annotation: string | undefined): TemplateRecord {
   return { tolerations: readTolerations(tolerations), basis };
 }
 
-/** The tolerations of the annotation alone. */
+/** Parses the annotation and returns its tolerations only. */
 export function readRecorded(annotation: string | undefined): readonly Toleration[] {
   return readRecord(annotation).tolerations;
 }
 
-/** The annotation for a record; undefined for one without tolerations. The policies of the manifests find each toleration in it by its JSON. */
+/**
+ * Returns the annotation's text; undefined without tolerations. The admission policies of the manifests search it for each
+ * toleration's JSON.
+ */
 function writeRecord(tolerations: readonly JsonObject[], basis: RecordBasis | undefined): string | undefined {
   if (tolerations.length === 0) return undefined;
   return JSON.stringify(basis === undefined ? tolerations : { ...basis, tolerations });
@@ -119,9 +122,9 @@ function readTolerations(list: unknown): Toleration[] {
 }
 
 /**
- * The template that has exactly the wanted tolerations and its author's own: what of ours is no longer wanted goes, but
- * for those under a taint that nodes still carry (`liveTaints`, as `key:effect`): taking them would take the running
- * daemon pods off those nodes at once. `basis`: what the wanted ones were decided on; default: as recorded.
+ * Decides a template's tolerations: its author's own and the wanted ones. Archaware's other tolerations are removed, except those
+ * for another taint that nodes still have (`liveTaints`, as `key:effect`): without them the running daemon pods would leave
+ * those nodes at once. `basis`: the basis of the wanted ones; default: as recorded.
  */
 export function decideTemplate(
   daemonSet: Pick<DaemonSet, 'recorded' | 'template'>,
@@ -145,11 +148,11 @@ export function decideTemplate(
   const tolerations = [...present.filter((toleration) => !gone.has(toleration)), ...added];
   const annotation = writeRecord([...kept, ...added], basis ?? record.basis);
   const rolls = added.length > 0 || tolerations.length !== present.length;
-  if (!rolls && annotation === daemonSet.recorded) return { kind: 'settled' };
+  if (!rolls && annotation === daemonSet.recorded) return { kind: 'unchanged' };
   return { kind: 'set', tolerations, recorded: annotation, rolls };
 }
 
-/** The tolerations that are recorded as ours, one for each entry: a second one like it is its author's. */
+/** Returns the present tolerations that the record lists, one per entry: a second equal toleration belongs to the author. */
 function claim(present: readonly JsonObject[], recorded: readonly Toleration[]): ReadonlySet<JsonObject> {
   const unclaimed = [...recorded];
   const keys = new Set<unknown>(recorded.map(({ key }) => key));

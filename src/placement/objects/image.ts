@@ -1,9 +1,9 @@
-/** An image that a container or an image volume names, once for each pull policy. */
+/** An image of a container or an image volume. The same image with two pull policies counts as two. */
 export type PodImage = {
   readonly image: string;
   readonly pullPolicy: string;
-  /** The name of the volume (`volumes[].image`) that names it; absent where a container does. */
+  /** The name of the volume (`volumes[].image`) that uses the image; absent for an image of a container. */
   readonly volume?: string;
-  /** The first one after those that are asked about: neither it nor those after it are asked about. */
+  /** Marks the first image beyond the limit. Neither this image nor any after it is looked up. */
   readonly isSurplus?: true;
 };

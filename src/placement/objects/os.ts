@@ -2,15 +2,15 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { OS_LABEL } from '../../names.ts';
 
 /**
- * The OS that a pod's spec asks for: `spec.os.name`, else its node selector, else the one value that every required term of its
- * node affinity gives, else `linux`.
+ * Reads the OS that a pod's spec asks for: `spec.os.name`, else the node selector, else the one value that all required terms of
+ * the node affinity agree on, else `linux`.
  */
 export function readOs(spec: JsonObject): string {
   const selected = stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL);
   return stringAt(objectAt(spec, 'os'), 'name') || selected || osOfTerms(spec) || 'linux';
 }
 
-/** Terms are alternatives, so that only what all of them say is certain. */
+/** Terms are alternatives, so an OS is certain only if every term names it. */
 function osOfTerms(spec: JsonObject): string | undefined {
   const affinity = objectAt(objectAt(spec, 'affinity'), 'nodeAffinity');
   const terms = listAt(objectAt(affinity, 'requiredDuringSchedulingIgnoredDuringExecution'), 'nodeSelectorTerms') ?? [];

@@ -7,25 +7,28 @@ import { readOs } from './os.ts';
 import { type BrokenContainer, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
 
-/** What a pod and a pod template have in common, as far as it decides. */
+/** The fields that a pod and a pod template have in common and that archaware decides by. */
 export type PodTemplate = {
   readonly labels: Readonly<Record<string, string>>;
-  /** The annotation `archaware.dev/architectures`, unread. */
+  /** The annotation `archaware.dev/architectures`, not parsed. */
   readonly statement: string | undefined;
   readonly os: string;
   /** Whether `spec.runtimeClassName` names a RuntimeClass. */
   readonly hasRuntimeClass: boolean;
-  /** Distinct images of `initContainers`, `containers` and image volumes, in this order; at most {@link MOST_IMAGES}, and one more where there are more. */
+  /**
+   * Distinct images of `initContainers`, `containers` and image volumes, in this order: at most {@link MOST_IMAGES}, plus one that
+   * marks the limit if there are more.
+   */
   readonly images: readonly PodImage[];
-  /** As the API server sent them, every field kept; undefined where the field is absent. */
+  /** The tolerations as the API server sent them, with every field; undefined if the field is absent. */
   readonly tolerations: readonly JsonObject[] | undefined;
   readonly priorityClassName: string | undefined;
-  /** As {@link readPullSecrets} gives them. */
+  /** As {@link readPullSecrets} returns them. */
   readonly pullSecrets: readonly string[];
   readonly serviceAccountName: string;
 };
 
-/** What may be narrowed of a pod while it holds our gate, as the API server sent it. */
+/** The fields of a gated pod that its release changes or depends on, as the API server sent them. */
 export type Gated = {
   /** The whole list. */
   readonly gates: readonly JsonObject[];
@@ -36,12 +39,12 @@ export type Gated = {
 /** The object that controls a pod (`metadata.ownerReferences` with `controller: true`). */
 export type Owner = { readonly kind: string; readonly apiVersion: string; readonly name: string; readonly uid: string };
 
-/** A pod, trimmed to what is read of it. */
+/** A pod, reduced to the fields that archaware reads. */
 export type Pod = PodTemplate & {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** Undefined before Kubernetes 1.33, which did not count a pod's generations. */
+  /** Undefined before Kubernetes 1.33, where pods have no generation. */
   readonly generation: number | undefined;
   readonly resourceVersion: string;
   /** `metadata.creationTimestamp` in milliseconds since the epoch. */
@@ -50,18 +53,21 @@ export type Pod = PodTemplate & {
   readonly mirror: boolean;
   readonly phase: string;
   readonly nodeName: string | undefined;
-  /** Its containers that do not run now; undefined for nearly every pod. The same list as long as it says the same. */
+  /**
+   * The containers that do not run now; undefined for nearly every pod. The same list object as long as its content is the same.
+   */
   readonly broken: readonly BrokenContainer[] | undefined;
   readonly owner: Owner | undefined;
-  /** Undefined where it does not hold our gate. */
+  /** Undefined if the pod does not have archaware's gate. */
   readonly gated: Gated | undefined;
-  /** What archaware wrote to it for its present images; undefined: nothing. */
+  /** What archaware wrote to the pod for its present images; undefined if nothing. */
   readonly written: Written | undefined;
 };
 
 /**
- * Reads a pod of the API server. Never throws: what is missing or of another type counts as absent. `before`: the same pod as
- * it was read last; what only a new generation can change is taken from there, as most events are of its status.
+ * Reads a pod from the API server's object. Never throws: a field that is missing or has another type counts as absent.
+ * `before`: the same pod as read last. Most events change only the status, so the fields that only a new generation can change
+ * are then taken from `before`.
  */
 export function readPod(object: JsonObject, before?: Pod): Pod {
   const metadata = objectAt(object, 'metadata');
@@ -112,7 +118,7 @@ function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before
   return before?.generation !== undefined && metadata.uid === before.uid && metadata.generation === before.generation;
 }
 
-/** Reads the deciding part of a pod or of a template: its metadata and its spec. */
+/** Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. */
 export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplate {
   return {
     labels: stringsAt(metadata, 'labels'),
@@ -128,16 +134,17 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
 }
 
 /**
- * The pull secrets of a pod that are read; those after them are passed over. The API server sets no bound, and each
- * name costs a request and memory. Pods name a handful.
+ * How many pull secrets of a pod are read; the others are ignored. The API server sets no limit, and each name costs a request
+ * and memory. Pods name a handful.
  */
 export const MOST_PULL_SECRETS = 32;
 /** The longest name that an object can have. */
 const LONGEST_NAME = 253;
 
 /**
- * The names in the `imagePullSecrets` of a spec or service account, each once: at most {@link MOST_PULL_SECRETS}, and one more where
- * there are more. A name that is too long for an object is cut, so that it is one character too long.
+ * Returns the names in the `imagePullSecrets` of a spec or a service account, without duplicates: at most
+ * {@link MOST_PULL_SECRETS}, plus one that marks the limit if there are more. A name that is too long for an object is cut to
+ * one character more than allowed, so that it stays invalid.
  */
 export function readPullSecrets(spec: JsonObject): string[] {
   const names = new Set<string>();
@@ -150,7 +157,7 @@ export function readPullSecrets(spec: JsonObject): string[] {
 }
 
 /**
- * The images of a pod that are asked about. The API server takes thousands in one object, and each costs a lookup; a kubelet
+ * How many images of a pod are looked up. The API server accepts thousands in one object, and each costs a lookup. A kubelet
  * runs 110 pods by default, most of them with a handful of containers.
  */
 export const MOST_IMAGES = 256;
@@ -165,8 +172,8 @@ function readImages(spec: JsonObject): PodImage[] {
     const image = cut(named.image ?? '', LONGEST_IMAGE + 1);
     const pullPolicy = named.pullPolicy ?? '';
     const key = `${pullPolicy} ${image}`;
-    // An image may be empty in a template until something fills it in; the API server refuses it in a pod.
-    // A container narrows at least as much as a volume of the same image does.
+    // A template may have an empty image until something fills it in; the API server rejects it in a pod.
+    // An image that is there already is skipped: containers come first, and narrow at least as much as volumes do.
     if (!image || images.has(key)) continue;
     const isSurplus = images.size === MOST_IMAGES;
     const volume = named.volume === undefined ? {} : { volume: cut(named.volume, LONGEST_VOLUME) };
@@ -193,7 +200,7 @@ function* namedImages(spec: JsonObject): Generator<NamedImage> {
   }
 }
 
-/** The controlling owner of an object's metadata, if it has one. */
+/** Returns the owner that controls an object, if it has one. */
 export function readOwner(metadata: JsonObject): Owner | undefined {
   const reference = (listAt(metadata, 'ownerReferences') ?? []).find((owner) => owner.controller === true);
   return isObject(reference)
@@ -206,7 +213,7 @@ export function readOwner(metadata: JsonObject): Owner | undefined {
     : undefined;
 }
 
-/** The pod as it is after its patch, which took our gate if it held it, was answered with the metadata of the new version. */
+/** Returns the pod as it is after archaware's patch. `answer`: the API server's answer, of which only the metadata is read. */
 export function podAfter(before: Pod, wanted: readonly Toleration[], answer: JsonObject): Pod {
   const metadata = objectAt(answer, 'metadata');
   const present = before.tolerations ?? [];

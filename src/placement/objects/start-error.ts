@@ -2,57 +2,57 @@ import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
 import type { PodImage } from './image.ts';
 
 /**
- * What a container's status says about why it does not run.
+ * Why a container does not run, by its status.
  *
- * `exec-format-error`: the kernel refused its program. That proves no wrong architecture: a script without `#!` gives the same
- * text, and so does an image whose manifest names another architecture than its files have. The shells dash and bash use the
- * same words (exit code 126). The shell of busybox, and `env` by way of /bin/sh, read the program as a script instead and end with
- * exit code 2: where the bytes of the program make its first word a command, the text names the magic number of ELF, which only
- * a program that the kernel refused can cause; else there is a syntax error, which proves nothing.
+ * `exec-format-error`: the kernel refused to run the program. This does not prove a wrong architecture: a script without `#!`
+ * causes the same text, and so does an image whose manifest names another architecture than its files have. The shells dash and
+ * bash use the same words (exit code 126). The shell of busybox, and `env` through /bin/sh, read the program as a script instead
+ * and end with exit code 2. If the first bytes of the program make up a command word, the text contains the magic number of ELF,
+ * which only a refused program can cause. Otherwise there is a syntax error, which proves nothing.
  *
- * `no-match-for-platform`: the runtime found no entry for the node in the image's index, so nothing was pulled. The text
- * comes from the kubelet, but a registry or an image's name can contain it, so it counts only together with what the registry says.
+ * `no-match-for-platform`: the runtime found no entry for the node in the image's index, so it pulled nothing. The text comes
+ * from the kubelet, but a registry or an image's name can contain it. So it counts only if the registry's answer agrees.
  *
- * `failing`: it waits or ended with an error, for any reason.
+ * `failing`: the container waits or ended with an error, for any other reason.
  */
 export type ContainerTrouble = 'exec-format-error' | 'no-match-for-platform' | 'failing';
 
 /** A container that waits for its next start, or ended with an error. */
 export type BrokenContainer = {
   readonly name: string;
-  /** As the pod's spec names it; empty where the spec has no such container. */
+  /** The image in the pod's spec; empty if the spec has no such container. */
   readonly image: string;
   readonly trouble: ContainerTrouble;
-  /** What was pulled for it, as `repository@digest`; undefined where the status names no digest of a manifest. */
+  /** The image that was pulled, as `repository@digest`; undefined if the status has no digest of a manifest. */
   readonly pulled: PodImage | undefined;
 };
 
 /**
- * What runtimes say of ENOEXEC: Go's text, and strerror's with a capital (crun). runc and crun can say so only to the container's
- * own stderr, as they have given every other channel away by then (opencontainers/runc#3926, #4170: "exec /app: exec format
- * error", exit code 255, or 1 before runc 1.2; crun: "exec container process `/app`: Exec format error"): the status has it where the
- * container's terminationMessagePolicy is FallbackToLogsOnError. Runtimes that load the program themselves (gVisor: "starting
+ * The texts of runtimes for ENOEXEC: Go's text, and strerror's with a capital (crun). runc and crun can write it only to the
+ * container's own stderr, because every other channel is closed by then (opencontainers/runc#3926, #4170: "exec /app: exec format
+ * error", exit code 255, or 1 before runc 1.2; crun: "exec container process `/app`: Exec format error"). The status shows it if
+ * the container's terminationMessagePolicy is FallbackToLogsOnError. Runtimes that load the program themselves (gVisor: "starting
  * container: … failed to load /app: exec format error") fail the start: StartError, RunContainerError.
  */
 const EXEC_FORMAT_ERROR = /exec format error|: (?:line )?1: \x7fELF/i;
 
 /**
- * What runtimes say of an index without the node's platform: containerd ("no match for platform in manifest sha256:…"), CRI-O
+ * The texts of runtimes for an index without the node's platform: containerd ("no match for platform in manifest sha256:…"), CRI-O
  * (`no image found in image index for architecture "arm64"`), Docker ("no matching manifest for linux/arm64").
  */
 const NO_MATCH =
   /no match for platform in manifest|no image found in (?:image index|manifest list) for architecture|no matching manifest for /i;
 
-/** Waiting for these reasons is part of every start. */
+/** The reasons for waiting that are part of every normal start. */
 const STARTING: ReadonlySet<unknown> = new Set(['ContainerCreating', 'PodInitializing', '', undefined]);
 
-/** A digest of a manifest behind a name: `docker.io/library/nginx@sha256:…`, `docker-pullable://nginx@sha256:…`. */
+/** An image ID with the digest of a manifest: `docker.io/library/nginx@sha256:…`, `docker-pullable://nginx@sha256:…`. */
 const PULLED = /^(?:docker-pullable:\/\/)?([^@]+)@((?:sha256:[0-9a-f]{64})|(?:sha512:[0-9a-f]{128}))$/;
 
 /**
- * The containers of a pod that do not run, init containers before the others, by its `spec` and `status`; undefined where all
- * run, start, or have ended well, and for a pod that is over. `before`: what was read last, which is given back where it is
- * the same. Called for every event of every pod: it allocates nothing where no container is broken.
+ * Returns the containers of a pod that do not run, init containers first. Undefined if all containers run, start or ended
+ * without an error, and for a finished pod. `before`: the previous result, which is returned again if nothing changed. Every
+ * event of every pod calls this function, so it allocates nothing if no container is broken.
  */
 export function readBroken(
   spec: JsonObject,
@@ -88,7 +88,7 @@ function brokenIn(
     const image = (container && stringAt(container, 'image')) ?? '';
     const last = before?.find((each) => each.name === name && each.image === image);
     const trouble = last !== undefined && isBackingOff(status) ? last.trouble : shown;
-    // An image that is never pulled was put onto the node by hand: no registry is asked for it, under no name.
+    // An image with the pull policy Never was put onto the node by hand, so no registry is asked about it.
     const isPulled = container?.imagePullPolicy !== 'Never';
     found.push({
       name,
@@ -100,13 +100,13 @@ function brokenIn(
   return found;
 }
 
-/** Between two pulls older kubelets say only that they wait: what they said of the last pull still holds. */
+/** Between two pulls, older kubelets report only that they wait. Then the error of the last pull is still valid. */
 function isBackingOff({ state }: JsonObject): boolean {
   const waiting = isObject(state) && isObject(state.waiting) ? state.waiting : undefined;
   return waiting?.reason === 'ImagePullBackOff' && !says(waiting, /ErrImagePull/);
 }
 
-/** While a container waits for its next start (CrashLoopBackOff), only its last state says what it died of. */
+/** While a container waits for its next start (CrashLoopBackOff), only its last state says why it ended. */
 function troubleOf(status: unknown): ContainerTrouble | undefined {
   if (!isObject(status) || !isObject(status.state)) return undefined;
   const { running, waiting, terminated } = status.state;
@@ -128,8 +128,8 @@ function says(state: unknown, text: RegExp): boolean {
 }
 
 /**
- * The digest that the runtime pulled, under the name that the pod asked for: another pod may have pulled the same digest from a
- * repository that this one may not read. Docker's `sha256:…` alone is the digest of a configuration and names no manifest.
+ * Returns the digest that the runtime pulled, under the repository in the pod's spec: the image ID may name a repository of
+ * another pod, which this pod may not read. Docker's `sha256:…` without a name is the digest of a configuration, not a manifest.
  */
 function readPulled(image: string, imageId: string): PodImage | undefined {
   const [, name = '', digest = ''] = PULLED.exec(imageId) ?? [];
@@ -137,7 +137,7 @@ function readPulled(image: string, imageId: string): PodImage | undefined {
   return { image: `${image === '' ? name : repositoryOf(image)}@${digest}`, pullPolicy: 'IfNotPresent' };
 }
 
-/** `registry:5000/team/app` of `registry:5000/team/app:1@sha256:…`. */
+/** Returns `registry:5000/team/app` for `registry:5000/team/app:1@sha256:…`. */
 function repositoryOf(image: string): string {
   const [undigested = ''] = image.split('@', 1);
   const colon = undigested.lastIndexOf(':');

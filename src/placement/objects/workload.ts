@@ -6,28 +6,28 @@ import { type DaemonSet, readDaemonSet } from './daemonset.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import { writersOf } from './written.ts';
 
-/** A pod, or what makes pods, as somebody wants to have it explained. */
+/** A pod, or an object that creates pods, as `explain` reads it. */
 export type Workload = {
   readonly kind: string;
-  /** Empty where the object names none. */
+  /** Empty if the object has none. */
   readonly namespace: string;
   readonly name: string;
   readonly template: PodTemplate;
-  /** Of a pod itself. */
+  /** Undefined for other kinds. */
   readonly pod: Pod | undefined;
   readonly daemonSet: DaemonSet | undefined;
   readonly demands: Demands;
-  /** Whether its node was named when it was made, and not by the scheduler: another one would go there again. */
+  /** Whether the author, not the scheduler, set `spec.nodeName`: a new pod would go to the same node again. */
   readonly namesNode: boolean;
-  /** The pod's, as it was read. */
+  /** The pod's spec, as it was read. */
   readonly spec: JsonObject;
   /** Names of the scheduling gates. */
   readonly gates: readonly string[];
-  /** What the scheduler last said of a pod that it could not place. */
+  /** The scheduler's last message about a pod that it could not place. */
   readonly scheduler: string | undefined;
 };
 
-/** Where a kind holds the template of its pods. */
+/** The path to the pod template in each kind. */
 const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
   Pod: [],
   Deployment: ['spec', 'template'],
@@ -41,7 +41,7 @@ const TEMPLATES: Readonly<Record<string, readonly string[]>> = {
 /** The kinds that can be read. */
 export const WORKLOAD_KINDS: readonly string[] = Object.keys(TEMPLATES);
 
-/** Reads a pod or what makes pods; undefined for an object of another kind. */
+/** Reads a pod or an object that creates pods; undefined for an object of another kind. */
 export function readWorkload(object: JsonObject): Workload | undefined {
   const kind = stringAt(object, 'kind') ?? '';
   const path = Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;
@@ -70,7 +70,7 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   };
 }
 
-/** Why it is left alone, or undefined. */
+/** Returns why the workload is skipped, or undefined. */
 export function skipWorkload(
   { pod, daemonSet, template }: Pick<Workload, 'pod' | 'daemonSet' | 'template'>,
   namespace: Pick<Namespace, 'name' | 'labels'>,
@@ -81,7 +81,10 @@ export function skipWorkload(
   return skipTemplate(template, namespace, settings);
 }
 
-/** What the DaemonSet controller adds to its pods (pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations). */
+/**
+ * Returns the tolerations that the DaemonSet controller adds to its pods (pkg/controller/daemon/util,
+ * AddOrUpdateDaemonPodTolerations).
+ */
 function daemonTolerations(spec: JsonObject): JsonObject[] {
   const entry = (key: string, effect: string) => ({ key: `node.kubernetes.io/${key}`, operator: 'Exists', effect });
   return [

@@ -1,21 +1,20 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, FIELD_MANAGER, MANAGED_ANNOTATION } from '../../names.ts';
 
-/** What of a pod archaware wrote, in this process or an earlier one, by the loop or at admission. */
+/** What archaware wrote to a pod, in this process or an earlier one, by the controller or at admission. */
 export type Written = {
-  /** Whether tolerations of its form are archaware's. */
+  /** Whether the pod's tolerations that have archaware's form were written by archaware. */
   readonly tolerations: boolean;
-  /** The architectures that archaware's node affinity requires; undefined where it wrote none. */
+  /** The architectures that archaware's node affinity requires; undefined if it wrote none. */
   readonly architectures: readonly string[] | undefined;
 };
 
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 
 /**
- * Reads what archaware wrote to a pod, as the API server sent it: by `metadata.managedFields` and by the record that
- * admission leaves. Undefined where it wrote nothing, or where an image was changed in place in a later second. The record counts
- * whether or not it is signed: one that its author forged spares that pod a lookup, and takes nothing from any pod
- * (docs/decisions/026-signed-records.md).
+ * Reads what archaware wrote to a pod from `metadata.managedFields` and from the record that admission leaves on it. Undefined if
+ * archaware wrote nothing, or if an image was changed in place in a later second. An unsigned record counts too: a forged one
+ * only saves that pod a lookup, and nothing is taken from any pod because of it (docs/decisions/026-signed-records.md).
  */
 export function readWritten(object: JsonObject): Written | undefined {
   const record = recordOf(object);
@@ -26,12 +25,12 @@ export function readWritten(object: JsonObject): Written | undefined {
   return tolerations || architectures !== undefined ? { tolerations, architectures } : undefined;
 }
 
-/** Whether `metadata.managedFields` says that archaware wrote `spec.tolerations` last: the author's own are not archaware's. */
+/** Whether archaware wrote `spec.tolerations` last, by `metadata.managedFields`. */
 export function wroteTolerations(object: JsonObject): boolean {
   return writersOf(object, 'f:tolerations').includes(FIELD_MANAGER);
 }
 
-/** Who wrote a field of a pod's spec (`f:tolerations`) last, by `metadata.managedFields`. */
+/** Returns the field managers that own a field of a pod's spec (`f:tolerations`), by `metadata.managedFields`. */
 export function writersOf(object: JsonObject, field: string): string[] {
   return (listAt(objectAt(object, 'metadata'), 'managedFields') ?? []).flatMap((entry) => {
     const fields = typeof entry.fieldsV1 === 'string' ? parseJson(entry.fieldsV1) : entry.fieldsV1;
@@ -39,7 +38,7 @@ export function writersOf(object: JsonObject, field: string): string[] {
   });
 }
 
-/** Whether somebody set an image after archaware's last write, or else after the pod was made. */
+/** Whether somebody set an image after archaware's last write (or after the creation of the pod, if there is no such write). */
 function hasNewerImage(object: JsonObject): boolean {
   const metadata = objectAt(object, 'metadata');
   const entries = listAt(metadata, 'managedFields') ?? [];
@@ -66,7 +65,7 @@ function requires(required: readonly JsonObject[] | undefined): boolean {
   return (required ?? []).some(({ key }) => key === ARCHITECTURE_LABEL);
 }
 
-/** The values of the first required expression on the architecture. */
+/** Returns the values of the first required expression on the architecture label. */
 function requiredArchitectures(spec: JsonObject): string[] | undefined {
   const required = objectAt(objectAt(objectAt(spec, 'affinity'), 'nodeAffinity'), REQUIRED);
   for (const term of listAt(required, 'nodeSelectorTerms') ?? []) {

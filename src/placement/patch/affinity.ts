@@ -2,35 +2,38 @@ import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL, OLD_OS_LABEL, OS_LABEL } from '../../names.ts';
 import type { Preference } from '../preference.ts';
 
-/** A requirement of a node's label as we write it (core/v1 `NodeSelectorRequirement`). */
+/** A requirement on a node's label, in the form that archaware writes (core/v1 `NodeSelectorRequirement`). */
 export type Requirement = { readonly key: string; readonly operator: 'In'; readonly values: readonly string[] };
 
-/** One that was added: to which of the required terms; without that: in a list that is ours as a whole. */
+/**
+ * A requirement that archaware added. `term`: the index of the author's term that it was added to; absent if the whole list is
+ * archaware's.
+ */
 export type AddedRequirement = Requirement & { readonly term?: number };
 
-/** What node affinity is to say of a pod, where its author does not. */
+/** The node affinity that a pod should have, where its author does not say otherwise. */
 export type AffinityIntent = {
   readonly required: readonly Requirement[];
   readonly preferred: readonly Preference[];
 };
 
-/** The parts of a pod's spec that say on which nodes it may run, as the API server sent them. */
+/** The parts of a pod's spec that select nodes, as the API server sent them. */
 export type Placed = { readonly affinity?: unknown; readonly nodeSelector?: unknown };
 
 export const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 export const PREFERRED_TERMS = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** Other keys under which a label may be asked for. */
+/** The older keys of labels, which pods may still use. */
 const ALIASES: Readonly<Record<string, string>> = {
   [ARCHITECTURE_LABEL]: OLD_ARCHITECTURE_LABEL,
   [OS_LABEL]: OLD_OS_LABEL,
 };
 
 /**
- * `spec.affinity` with what is to be added to it: each requirement in every required term that does not speak of its
- * label, the preferences unless the pod prefers architectures itself. Undefined where nothing is added. What a gated
- * pod's affinity may become is less than what a new one's may: expressions are appended, terms neither added to others nor
- * filled where they are empty (`ValidatePodUpdate`); an empty term matches no node, and stays.
+ * Returns `spec.affinity` with the intent added; undefined if there is nothing to add. Each requirement goes into every required
+ * term that does not mention its label. The preferences are added unless the pod prefers architectures itself. The API server
+ * allows fewer changes to a gated pod than to a new one (`ValidatePodUpdate`): expressions are appended, terms are not added to
+ * existing ones, and empty terms are not filled. An empty term matches no node, and stays empty.
  */
 export function withAffinity(spec: Placed, intent: AffinityIntent): JsonObject | undefined {
   const before = isObject(spec.affinity) ? objectAt(spec.affinity, 'nodeAffinity') : {};
@@ -47,7 +50,7 @@ export function withAffinity(spec: Placed, intent: AffinityIntent): JsonObject |
   };
 }
 
-/** Those of the requirements that {@link withAffinity} added to a spec. */
+/** Returns the requirements that {@link withAffinity} added to a spec. */
 export function addedTo(before: Placed, after: Placed, required: readonly Requirement[]): AddedRequirement[] {
   const isOurs = termsOf(before) === undefined;
   return (termsOf(after) ?? []).flatMap((term, index) => {
@@ -62,7 +65,7 @@ function termsOf({ affinity }: Placed): readonly unknown[] | undefined {
   return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms : undefined;
 }
 
-/** A preference as a term of `preferredDuringSchedulingIgnoredDuringExecution`. */
+/** Returns a preference as a term of `preferredDuringSchedulingIgnoredDuringExecution`. */
 export function preferredTerm({ architecture, weight }: Preference): JsonObject {
   return {
     weight,
@@ -70,7 +73,7 @@ export function preferredTerm({ architecture, weight }: Preference): JsonObject 
   };
 }
 
-/** Those of which the pod's node selector says nothing. */
+/** Returns the requirements whose labels the pod's node selector does not mention. */
 function asked(nodeSelector: unknown, requirements: readonly Requirement[]): readonly Requirement[] {
   if (!isObject(nodeSelector)) return requirements;
   return requirements.filter(({ key }) => !namesOf(key).some((name) => Object.hasOwn(nodeSelector, name)));

@@ -10,9 +10,9 @@ import { withAffinity } from './affinity.ts';
 import { lacking, type Toleration } from './tolerations.ts';
 
 /**
- * The patch that gives a pod the tolerations it lacks; empty where it lacks none. It fails on another pod of the same
- * name, and where tolerations or images changed since the pod was read: both raise `metadata.generation`. Servers
- * before 1.33 do not count a pod's generations; there the list itself is tested.
+ * Returns the patch that adds the tolerations that a pod lacks; empty if it lacks none. The patch fails on another pod of the
+ * same name, and if tolerations or images changed since the pod was read: both raise `metadata.generation`. Pods have no
+ * generation before Kubernetes 1.33; there the patch tests the list of tolerations itself.
  */
 export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
   const missing = lacking(pod.tolerations ?? [], wanted);
@@ -20,7 +20,7 @@ export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
   const operations: Operation[] = [test('/metadata/uid', pod.uid)];
   if (pod.generation !== undefined) operations.push(test('/metadata/generation', pod.generation));
   if (pod.tolerations === undefined) {
-    // Over a list that came in between this is refused, as it would take entries away.
+    // If somebody added tolerations in between, the API server refuses this patch: it would remove entries.
     return [...operations, test('/spec/tolerations', null), add('/spec/tolerations', missing)];
   }
   if (pod.generation === undefined) operations.push(test('/spec/tolerations', pod.tolerations));
@@ -28,8 +28,8 @@ export function podPatch(pod: Pod, wanted: readonly Toleration[]): Operation[] {
 }
 
 /**
- * The patch that releases a gated pod (KEP-3838): affinity, tolerations and our gate at once; of no placing, the gate
- * alone. It fails where anything of these changed since the pod was read.
+ * Returns the patch that releases a gated pod (KEP-3838): it sets affinity and tolerations and removes archaware's gate at once.
+ * Without a `placing` it removes only the gate. The patch fails if any of these changed since the pod was read.
  */
 export function releasePatch(pod: Pod, gated: Gated, placing: PlacementIntent | undefined): Operation[] {
   const { gates, affinity } = gated;
@@ -38,7 +38,8 @@ export function releasePatch(pod: Pod, gated: Gated, placing: PlacementIntent | 
   const narrowed = placing?.affinity && withAffinity(gated, placing.affinity);
   const missing = lacking(pod.tolerations ?? [], placing?.tolerations ?? []);
   const operations: Operation[] = [test('/metadata/uid', pod.uid)];
-  // Before 1.33 nothing counts what decides, images and node selector included; a gated pod has hardly any other changes.
+  // Before 1.33 there is no generation that counts changes of the spec, so the patch tests the resource version instead. A gated
+  // pod has hardly any other changes.
   if (generation === undefined) operations.push(test('/metadata/resourceVersion', resourceVersion));
   else operations.push(test('/metadata/generation', generation));
   operations.push(test('/spec/schedulingGates', gates));
@@ -52,12 +53,12 @@ export function releasePatch(pod: Pod, gated: Gated, placing: PlacementIntent | 
 }
 
 /**
- * The patch that renders a node's decision: taints, labels and annotation at once, each tested as it was read. The labels
- * that rules ask for are not tested: where one changed, its event decides anew.
+ * Returns the patch for a node's decision: taints, labels and annotation at once, each tested against the value that was read.
+ * The labels that rules read are not tested: if one changed, its event leads to a new decision.
  */
 export function nodePatch(node: Node, decision: NodeChange): Operation[] {
   const operations: Operation[] = [test('/metadata/uid', node.uid)];
-  // Before the kubelet reported it, nothing is decided by it, and a test of what is not there fails.
+  // Before the kubelet reports it, no decision depends on it, and a test of an absent field fails.
   if (node.reportedArchitecture !== '') {
     operations.push(test('/status/nodeInfo/architecture', node.reportedArchitecture));
   }
@@ -75,7 +76,7 @@ export function nodePatch(node: Node, decision: NodeChange): Operation[] {
   ];
 }
 
-/** What a node's write is for, in one word. */
+/** Returns the purpose of a node's patch in one word. */
 export function nodeAction(node: Node, decision: NodeChange): 'taint' | 'untaint' | 'label' | 'unlabel' {
   const { taints, addedLabels, removedLabels, managed } = decision;
   if (addedLabels.length + removedLabels.length > 0 && sameItems(taints, node.taints ?? [])) {
@@ -84,7 +85,7 @@ export function nodeAction(node: Node, decision: NodeChange): 'taint' | 'untaint
   return readManaged(managed).taints.length === 0 ? 'untaint' : 'taint';
 }
 
-/** Nobody else's label is written over: one that came in between fails the test. */
+/** Returns the operations for the labels. Their tests fail if somebody else set or changed one of the labels in between. */
 function labelsPatch({ hasLabels }: Node, { addedLabels, removedLabels }: NodeChange): Operation[] {
   if (!hasLabels && addedLabels.length > 0) {
     const labels = Object.fromEntries(addedLabels.map((label) => [label, LABEL_VALUE]));
@@ -100,7 +101,7 @@ function labelsPatch({ hasLabels }: Node, { addedLabels, removedLabels }: NodeCh
   ];
 }
 
-/** The patch that renders a template's decision: tolerations and the annotation that says which are ours. */
+/** Returns the patch for a template's decision: the tolerations, and the annotation that lists archaware's. */
 export function daemonSetPatch(
   daemonSet: DaemonSet,
   decision: Extract<TemplateDecision, { kind: 'set' }>,
@@ -133,7 +134,7 @@ function annotationPatch(
   const path = `/metadata/annotations/${pointerPart(name)}`;
   if (wanted === undefined) return [test(path, present), { op: 'remove', path }];
   if (!hasAnnotations) return [test('/metadata/annotations', null), add('/metadata/annotations', { [name]: wanted })];
-  // A test of a path that is not there fails as a whole, so an absent annotation is added without one.
+  // A test of an absent path fails, so an absent annotation is added without a test.
   return present === undefined ? [add(path, wanted)] : [test(path, present), add(path, wanted)];
 }
 

@@ -1,9 +1,9 @@
 import { type JsonObject, stringAt } from '../../kit/json.ts';
 
-/** The fields of a taint that decide; objects of the API server are kept whole beside it. */
+/** The fields of a taint that archaware decides by. The API server's object may have more. */
 export type Taint = { readonly key: string; readonly value: string; readonly effect: string };
 
-/** A toleration as we write it: one architecture, `Equal`. */
+/** A toleration in the form that archaware writes: operator `Equal`, one architecture as value. */
 export type Toleration = {
   readonly key: string;
   readonly operator: 'Equal';
@@ -11,7 +11,7 @@ export type Toleration = {
   readonly effect: string;
 };
 
-/** The tolerations that let a pod onto nodes with these architectures, in the order given. */
+/** Returns one toleration per architecture, in the order given. */
 export function tolerationsFor(
   taint: { readonly key: string; readonly effect: string },
   architectures: readonly string[],
@@ -30,12 +30,12 @@ export function tolerates(toleration: JsonObject, taint: Taint): boolean {
   return operator === 'Exists' || (operator === 'Equal' && (stringAt(toleration, 'value') ?? '') === taint.value);
 }
 
-/** Those of the wanted tolerations whose taint none of the present ones tolerates. */
+/** Returns the wanted tolerations that are missing: no present toleration covers their taint. */
 export function lacking(present: readonly JsonObject[], wanted: readonly Toleration[]): Toleration[] {
   return wanted.filter((toleration) => !present.some((other) => tolerates(other, toleration)));
 }
 
-/** Whether a toleration has exactly the fields and values of one of ours. */
+/** Whether a toleration has exactly the fields and values of one that archaware writes. */
 export function isSameToleration(toleration: JsonObject, ours: Toleration): boolean {
   return (
     toleration.key === ours.key &&
@@ -46,7 +46,7 @@ export function isSameToleration(toleration: JsonObject, ours: Toleration): bool
   );
 }
 
-/** The toleration as one of the form that we write, or undefined where it has another form, key or effect. */
+/** Returns the toleration if it has archaware's form and this taint's key and effect, else undefined. */
 export function asOurs(
   toleration: JsonObject,
   taint: { readonly key: string; readonly effect: string },

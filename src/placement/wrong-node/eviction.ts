@@ -10,16 +10,16 @@ import { wantedTolerations } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import type { WrongPlace } from './verdict.ts';
 
-/** What only the whole pod says. */
+/** The facts for which the whole pod must be read, beyond what the watch keeps. */
 export type Whole = {
-  /** Whether its node was named when it was made, and not by the scheduler: then its template names it. */
+  /** Whether the author, not the scheduler, set `spec.nodeName`: then the template names the node too. */
   readonly namesNode: boolean;
-  /** Whether we wrote its tolerations, so that those of our form are ours. */
+  /** Whether archaware wrote the tolerations, so that those of its form are its own. */
   readonly toleratesByUs: boolean;
   readonly demands: Demands;
 };
 
-/** Reads it from a pod as the API server sent it. A binding is in nobody's `managedFields`. */
+/** Reads these facts from a pod as the API server sent it. A binding by the scheduler leaves no entry in `managedFields`. */
 export function readWhole(object: JsonObject): Whole {
   return {
     namesNode: writersOf(object, 'f:nodeName').length > 0,
@@ -28,19 +28,19 @@ export function readWhole(object: JsonObject): Whole {
   };
 }
 
-/** What of the cluster decides whether a pod may go. */
+/** The state of the cluster on which an eviction depends. */
 export type Surroundings = {
   readonly architectures: readonly string[];
   readonly nodes: Iterable<Node>;
-  /** What the template of the pod's DaemonSet tolerates; undefined where there is none, or none is known. */
+  /** The tolerations of the template of the pod's DaemonSet; undefined if it has no DaemonSet, or an unknown one. */
   readonly daemonTolerations: readonly JsonObject[] | undefined;
 };
 
 /**
- * Why a pod may not be evicted from a wrong node, in words for its Event; undefined: it may. It must be proved that it does not
- * run there; it must have an owner that makes another one, a node that this one fits, and a taint that keeps it off
- * this node. A daemon pod needs no other node: its template must no longer tolerate this one. `whole`: undefined before the
- * whole pod was read; then what is of our form counts as ours, and no node is looked for.
+ * Returns why a pod may not be evicted from a wrong node, as text for its Event; undefined: it may be evicted. The conditions: it
+ * is proved that the pod does not run there, its owner creates another one, another node would take that one, and a taint keeps
+ * it off this node. A daemon pod needs no other node; its template must no longer tolerate this one. `whole`: undefined before
+ * the whole pod was read. Then all tolerations of archaware's form count as archaware's, and no other node is looked for.
  */
 export function whyNotEvicted(
   pod: Pick<Pod, 'owner' | 'tolerations'>,
@@ -82,7 +82,7 @@ export function whyNotEvicted(
   if (tolerated !== undefined) return `its own tolerations let it onto nodes of ${tolerated}, so it could come back`;
   if (whole === undefined) return undefined;
   if (whole.namesNode) return 'its template names the node (spec.nodeName), so it would come back';
-  // The binding is this pod's alone.
+  // The next pod is not bound, so this pod's node does not count.
   const tolerations = [...own, ...wantedTolerations(settings, possible)];
   const demands: Demands = { ...whole.demands, nodeName: undefined, tolerations };
   return fitsOneOf(nodes, possible, demands)
@@ -106,7 +106,7 @@ function whyNotProved(place: WrongPlace, architecture: string): string | undefin
   }
 }
 
-/** What is wrong where an image has the node's architecture and its container is refused all the same, and what to do. */
+/** Returns the problem and a step, for a container that is refused although its image claims the node's architecture. */
 export function whatLies({ container, pulled }: WrongPlace, architecture: string): string {
   if (container.trouble === 'exec-format-error') {
     return `its image says that it runs on ${architecture}, but it does not (it holds other files, or starts a script without #!): rebuild it, or say in images.overrides what it runs on`;
@@ -120,13 +120,13 @@ function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], dema
   for (const node of nodes) {
     const architecture = nodeArchitecture(node);
     if (architecture === undefined || !architectures.includes(architecture)) continue;
-    // A pod that tolerates the taint of cordoned nodes is not sent there for that.
+    // A cordoned node does not count, even if the pod tolerates its taint.
     if (!node.deleting && !node.unschedulable && obstaclesTo(demands, node).length === 0) return true;
   }
   return false;
 }
 
-/** The tolerations that the next pod has before anybody adds to them. */
+/** Returns the tolerations that the next pod has before archaware adds any. */
 function ownTolerations(
   tolerations: readonly JsonObject[],
   { key, effect }: Settings['taints'],
@@ -135,7 +135,7 @@ function ownTolerations(
   return oursAreOurs ? tolerations.filter((entry) => asOurs(entry, { key, effect }) === undefined) : tolerations;
 }
 
-/** The first of the architectures whose taint one of the tolerations tolerates. */
+/** Returns the first of the architectures whose taint is tolerated. */
 function toleratedOf(
   tolerations: readonly JsonObject[],
   architectures: readonly string[],

@@ -3,7 +3,7 @@ import type { WrongPlace } from './verdict.ts';
 
 type Where = { readonly name: string; readonly architecture: string };
 
-/** What an operator reads of a pod on a wrong node: `outcome` says what became of it. */
+/** Returns the text for a pod on a wrong node. `outcome`: what was done about it. */
 export function wrongNodeNote(place: WrongPlace, node: Where, outcome: string): string {
   const { known, pulled } = place;
   const isNamed = known.images.some(({ image }) => image === pulled?.image);

@@ -5,45 +5,47 @@ import { MOST_IMAGES, type Pod } from '../objects/pod.ts';
 import type { BrokenContainer } from '../objects/start-error.ts';
 import type { Settings } from '../settings.ts';
 
-/** What shows that a pod is on a wrong node: what its images run on, or that a container died of it. */
+/** The evidence for a wrong node: the platforms of the pod's images, or an exec format error of a container. */
 export type WrongReason = 'platforms' | 'exec-format-error';
 
 /**
- * What is known of a broken container on its node. `does-not-run`: what was pulled has no such platform. `says-it-runs`: it has,
- * and the container is refused all the same. `unproved`: nothing certain is known of what was pulled.
+ * The verdict about a broken container on its node. `does-not-run`: the pulled image lacks the node's platform. `says-it-runs`:
+ * the image has the platform, but the container is refused nevertheless. `unproved`: nothing certain is known of the pulled image.
  */
 export type Verdict = 'does-not-run' | 'says-it-runs' | 'unproved';
 
-/** What an image runs on, and the architectures of nodes that run it. */
+/** An image with its platforms and the architectures of nodes that can run it. */
 export type KnownImage = ImageSet & { readonly architectures: readonly string[] };
 
-/** What is known of the images that a pod names, as far as nobody guessed: what its successor would run. */
+/** The certain knowledge of the images in a pod's spec: a replacement of the pod would run these. */
 export type KnownPod = {
   readonly images: readonly KnownImage[];
-  /** Those of nodes that run all of them; undefined where an image is not known, or none narrows them. */
+  /** The architectures of nodes that run all images; undefined if an image is not known, or if no image narrows them. */
   readonly architectures: readonly string[] | undefined;
-  /** Images that were never looked up until now: their answer is on the way. */
+  /** Images whose first lookup is under way. */
   readonly pending: readonly string[];
-  /** Images of which nothing is known, or nothing that still holds. */
+  /** Images of which nothing is known, or nothing that is still valid. */
   readonly unknown: readonly string[];
 };
 
-/** What is known of what was pulled for broken containers: what their status says, not what a tag says today. */
+/**
+ * The knowledge of the images that were pulled for broken containers: by the digests in the status, not by what a tag means today.
+ */
 export type Pulled = {
   readonly images: ReadonlyMap<BrokenContainer, KnownImage>;
-  /** Digests (`repository@digest`) whose answer is on the way. */
+  /** Digests (`repository@digest`) whose lookup is under way. */
   readonly pending: readonly string[];
   /** Digests that could not be looked up. */
   readonly unknown: readonly string[];
 };
 
-/** A pod that is where it should not be. */
+/** The finding that a pod is on a wrong node. */
 export type WrongPlace = {
   readonly reason: WrongReason;
   readonly verdict: Verdict;
   /** The container that shows it. */
   readonly container: BrokenContainer;
-  /** What was pulled for it, where that is known. */
+  /** The image that was pulled for it, if known. */
   readonly pulled: KnownImage | undefined;
   readonly known: KnownPod;
 };
@@ -52,8 +54,8 @@ type Subject = Pick<Pod, 'images' | 'os' | 'hasRuntimeClass' | 'statement' | 'br
 type Rules = Pick<Settings, 'overrides' | 'compatible'>;
 
 /**
- * What is known for certain of what a pod's images run on. Its author's own statement is no knowledge of images, and none
- * is asked then. `isStale`: what is known of an image could not be revalidated.
+ * Returns what is known for certain about a pod's images. If the author states the architectures in the annotation, no image is
+ * looked up and nothing is known. `isStale`: says whether the knowledge of an image could not be revalidated.
  */
 export function whatIsKnown(
   pod: Omit<Subject, 'broken'>,
@@ -80,7 +82,10 @@ export function whatIsKnown(
   return { images, architectures, pending, unknown };
 }
 
-/** What is known of what the runtime pulled for a pod's broken containers. `images.overrides` goes before the digest. */
+/**
+ * Returns what is known about the images that the runtime pulled for a pod's broken containers. `images.overrides` goes before the
+ * digest.
+ */
 export function whatWasPulled(
   pod: Subject,
   settings: Rules,
@@ -111,8 +116,8 @@ export function whatWasPulled(
 }
 
 /**
- * Whether every broken container was pulled for this architecture and says nothing against it: then it fails for a reason of
- * its own, and what its tags say today need not be asked.
+ * Whether every broken container fails for a reason of its own: its pulled image has this architecture, and its status does not
+ * mention a wrong one. Then the tags of the pod need no lookup.
  */
 export function failsByItself({ broken }: Pick<Pod, 'broken'>, architecture: string, { images }: Pulled): boolean {
   return (broken ?? []).every(
@@ -122,8 +127,9 @@ export function failsByItself({ broken }: Pick<Pod, 'broken'>, architecture: str
 }
 
 /**
- * Whether a pod that is bound to a node of this architecture is in the wrong place, and what shows it. A pod whose containers
- * all run is in no wrong place, whatever its tags say by now. The container that proves most is the one that is named.
+ * Judges whether a node of this architecture is wrong for a pod that is bound to it; undefined: nothing says so. A pod whose
+ * containers all run is never on a wrong node, even if its tags have changed since. The result names the container with the
+ * strongest proof.
  */
 export function wrongPlace(
   { broken }: Pick<Pod, 'broken'>,
@@ -144,7 +150,7 @@ export function wrongPlace(
 
 const RANK: Readonly<Record<Verdict, number>> = { 'does-not-run': 0, 'says-it-runs': 1, unproved: 2 };
 
-/** Undefined: nothing shows that the architecture is what it fails for. */
+/** Judges one container. Undefined: nothing shows that it fails because of the architecture. */
 function judge(
   { image, trouble }: BrokenContainer,
   architecture: string,
@@ -152,7 +158,8 @@ function judge(
   pulled: KnownImage | undefined,
 ): Verdict | undefined {
   const runs = (set: KnownImage) => set.architectures.includes(architecture);
-  // The kubelet says it on the container that mounts the volume; what was pulled for the container has no part in that.
+  // The kubelet reports a missing platform of an image volume on the container that mounts it; that container's image is not at
+  // fault.
   const isOfVolume = known.images.some((each) => each.volume !== undefined && !runs(each));
   if (trouble === 'no-match-for-platform' && isOfVolume) return 'does-not-run';
   if (pulled !== undefined) {

@@ -7,31 +7,31 @@ import { isVouchedFor, type Pair, PairError, readBundle, readPair, timeProblem }
 import { type CertificateSource, createHolder, createProblemReporter, type OnProblem } from './source.ts';
 
 export type CertificateDirectoryOptions = {
-  /** Holds `tls.crt`, `tls.key` and, where clients are to be told whom to trust, `ca.crt`. */
+  /** The directory with `tls.crt`, `tls.key` and, optionally, `ca.crt` for the webhook configuration's bundle. */
   readonly directory: string;
   readonly clock: Clock;
   readonly onProblem: OnProblem;
-  /** Milliseconds between two looks at the files; 2000 unless told. */
+  /** Milliseconds between two checks of the files; default 2000. */
   readonly intervalMs?: number;
 };
 
-/** Between two looks at the clock, and at files that were found wrong. */
+/** The interval for checks of the time, and of files with a problem. */
 const AGAIN_MS = 2000;
-/** Looks in a row that find the files wrong before that is a problem: one file may change before the other. */
+/** How many reads in a row must fail before a problem is reported: one file may change before the other. */
 const PATIENCE = 3;
 
 /**
- * The certificates of a directory, as cert-manager or an operator puts them there, read again whenever they change. A
- * new pair that cannot be used, or not at this time, does not replace one that can.
+ * Creates a source that reads the certificates of a directory, which cert-manager or an operator writes, whenever they change. A
+ * new pair that is invalid, expired or not valid yet does not replace a good one.
  */
 export function createCertificateDirectory(options: CertificateDirectoryOptions): CertificateSource {
   const { directory, clock, onProblem, intervalMs } = options;
   const names = { cert: join(directory, 'tls.crt'), key: join(directory, 'tls.key') };
   const caName = join(directory, 'ca.crt');
   const { set, ...held } = createHolder();
-  const tell = createProblemReporter(onProblem);
+  const report = createProblemReporter(onProblem);
   let served: Pair | undefined;
-  /** What is wrong with the files, as of the last look at them. */
+  /** The problem that the last read found. */
   let wrong: string | undefined;
 
   async function look(): Promise<void> {
@@ -49,12 +49,12 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
     } catch (error) {
       found = messageOf(error);
     }
-    // Only now: until the look is over, what the last one found holds.
+    // Set at the end: until this read is over, the result of the last one is valid.
     wrong = found;
     judge();
   }
 
-  /** The bundle for clients, and what is wrong with it: a pair can be served without one. */
+  /** Reads the bundle for clients, or its problem. A pair can be served without a bundle. */
   async function readAuthority(pair: Pair): Promise<[ca: string | undefined, problem?: string]> {
     try {
       const text = await textOf(caName, '');
@@ -68,9 +68,11 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
 
   function judge(): void {
     const untimely = served === undefined ? undefined : timeProblem(served, clock.wall());
-    if (wrong !== undefined) tell(wrong, served === undefined ? 1 : PATIENCE);
+    if (wrong !== undefined) report(wrong, served === undefined ? 1 : PATIENCE);
     else
-      tell(untimely === undefined ? undefined : `${names.cert} ${untimely}; it is served until there is a better one`);
+      report(
+        untimely === undefined ? undefined : `${names.cert} ${untimely}; it is served until there is a better one`,
+      );
   }
 
   return {
@@ -94,7 +96,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
   };
 }
 
-/** @throws PairError where the file cannot be read, or, without a `fallback`, is not there */
+/** @throws PairError if the file cannot be read, or does not exist and there is no `fallback` */
 async function textOf(file: string, fallback?: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');

@@ -1,19 +1,19 @@
 import { createPrivateKey, randomBytes, webcrypto } from 'node:crypto';
 import type { Extension, JsonGeneralNames } from '@peculiar/x509';
 
-/** The names by which we are called: DNS names and addresses. */
+/** The names by which the webhook is called: DNS names and addresses. */
 export type ServingNames = { readonly dns: readonly string[]; readonly ips: readonly string[] };
 
 /** A certificate and its private key, PEM. */
 export type CertificateAndKey = { readonly cert: string; readonly key: string };
 
-/** From when to when a certificate holds; milliseconds since the epoch. */
+/** The validity of a certificate; milliseconds since the epoch. */
 export type Life = { readonly notBefore: number; readonly notAfter: number };
 
-/** What a certificate is to be; its key is made with it. */
+/** The description of a certificate to create; its key is created with it. */
 type Wanted = {
   readonly subject: string;
-  /** Whose certificate signs; it signs itself where absent. */
+  /** The authority that signs; absent: the certificate signs itself. */
   readonly issuer?: { readonly name: string; readonly key: webcrypto.CryptoKey; readonly public: webcrypto.CryptoKey };
   readonly life: Life;
   readonly extensions: readonly Extension[];
@@ -23,7 +23,7 @@ const { subtle } = webcrypto;
 const P256 = { name: 'ECDSA', namedCurve: 'P-256' };
 const ECDSA_SHA256 = { name: 'ECDSA', hash: 'SHA-256' };
 
-/** Makes a certificate authority. Each has a name of its own, so that nobody takes one for its predecessor. */
+/** Creates a certificate authority. Each has a different name, so that it cannot be confused with its predecessor. */
 export async function makeAuthority(life: Life): Promise<CertificateAndKey> {
   const { BasicConstraintsExtension, KeyUsagesExtension, KeyUsageFlags } = await loadX509();
   return make({
@@ -97,15 +97,15 @@ function importKey(pem: string): Promise<webcrypto.CryptoKey> {
 
 let loading: Promise<typeof import('@peculiar/x509')> | undefined;
 
-/** The package is loaded when the first certificate is to be made: every start would pay for it. */
+/** Loads the package when the first certificate is created, because loading it would slow down every start. */
 function loadX509(): Promise<typeof import('@peculiar/x509')> {
   loading ??= load();
   return loading;
 }
 
 /**
- * tsyringe, which comes with it, refuses to be loaded without the metadata of decorators (a proposal, and a package of
- * its own). The classes that it registers have no parameters to be described, so while it loads, none is enough.
+ * Its dependency tsyringe refuses to load without the metadata of decorators (a proposal, with a package of its own). The classes
+ * that it registers have no parameters, so a function that returns no metadata is enough while it loads.
  */
 async function load(): Promise<typeof import('@peculiar/x509')> {
   const missing = ['getMetadata', 'getOwnMetadata'].filter((name) => !(name in Reflect));

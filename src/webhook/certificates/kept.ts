@@ -3,19 +3,19 @@ import type { JsonObject } from '../../kit/json.ts';
 import { entryOf } from '../../kube/secret.ts';
 import { isVouchedFor, lifeOf, type Pair, PairError, readBundle, readPair } from './pair.ts';
 
-/** What the Secret keeps of our own certificates; what is missing there, or damaged, is undefined. */
+/** The content of the Secret with archaware's own certificates. A part that is missing or damaged is undefined. */
 export type Kept = {
-  /** `tls.crt` and `tls.key`, where an authority of the bundle vouches for them. */
+  /** `tls.crt` and `tls.key`, if an authority of the bundle signed them. */
   readonly serving: Pair | undefined;
   /** The authority that signs. */
   readonly authority: Pair | undefined;
-  /** The one that is to follow it. */
+  /** The authority that will follow it. */
   readonly next: Pair | undefined;
-  /** `ca.crt`: whom clients should trust. */
+  /** `ca.crt`: the authorities that clients should trust. */
   readonly bundle: readonly X509Certificate[];
-  /** Since when those who call us have `next` in their bundle; milliseconds since the epoch. */
+  /** Since when the callers have `next` in their bundle; milliseconds since the epoch. */
   readonly trustedSince: number | undefined;
-  /** What is damaged, each by the name of its entry. */
+  /** The damaged entries, by name. */
   readonly problems: readonly string[];
 };
 
@@ -24,7 +24,7 @@ const AUTHORITY = { cert: 'authority.crt', key: 'authority.key' };
 const NEXT = { cert: 'next-authority.crt', key: 'next-authority.key' };
 const BUNDLE = 'ca.crt';
 const TRUSTED_SINCE = 'next-authority.trusted-since';
-/** Bounds a bundle in which others wrote. */
+/** The limit for a bundle that others may have written to. */
 const MOST_AUTHORITIES = 8;
 
 const NOTHING: Kept = {
@@ -36,7 +36,7 @@ const NOTHING: Kept = {
   problems: [],
 };
 
-/** Reads the Secret. One without any of our entries keeps nothing yet, which is no damage. */
+/** Reads the Secret. A Secret without any of the entries counts as empty, not as damaged. */
 export function readKept(secret: JsonObject | undefined): Kept {
   const at = (name: string) => entryOf(secret ?? {}, name);
   const isNew = [SERVING, AUTHORITY, NEXT].every(({ cert, key }) => at(cert) === undefined && at(key) === undefined);
@@ -61,7 +61,7 @@ export function readKept(secret: JsonObject | undefined): Kept {
       problems.push(`${names.cert} is no authority`);
       return undefined;
     }
-    // It is good all the same, and whatever is written next puts it there.
+    // The pair can be used nevertheless, and the next write adds the authority to the bundle.
     if (!bundle.some(({ raw }) => raw.equals(certificate.raw))) problems.push(`${BUNDLE} lacks ${names.cert}`);
     return found;
   };
@@ -83,7 +83,7 @@ export function readKept(secret: JsonObject | undefined): Kept {
   };
 }
 
-/** The Secret's entries for what is to be kept; undefined for one that is to go. */
+/** Returns the Secret's entries; undefined for an entry to remove. */
 export function entriesOf(kept: Kept): Readonly<Record<string, string | undefined>> {
   return {
     [SERVING.cert]: kept.serving?.cert,
@@ -97,12 +97,12 @@ export function entriesOf(kept: Kept): Readonly<Record<string, string | undefine
   };
 }
 
-/** PEM of a bundle. */
+/** Returns a bundle as PEM. */
 export function bundleText(bundle: readonly X509Certificate[]): string {
   return bundle.map(String).join('');
 }
 
-/** The bundle with these authorities in front; each once, and none that has expired. */
+/** Returns the bundle with these authorities in front, without duplicates and expired ones. */
 export function extendBundle(
   bundle: readonly X509Certificate[],
   authorities: readonly (Pair | undefined)[],

@@ -4,24 +4,24 @@ import { messageOf } from '../../kit/errors.ts';
 import { readAuthorities } from '../../oci/http/trust.ts';
 import type { Life } from './issue.ts';
 
-/** A certificate with its key, read and found to belong together. */
+/** A certificate with its key, checked to belong together. */
 export type Pair = Life & {
-  /** PEM: the certificate itself, then those that came with it. */
+  /** PEM: the certificate itself, then the intermediate ones. */
   readonly cert: string;
   readonly key: string;
   readonly chain: readonly X509Certificate[];
 };
 
-/** A pair that cannot be served with; the message names what is wrong, and no key. */
+/** The error for a pair that cannot be used. The message names the problem and never contains a key. */
 export class PairError extends Error {
   override readonly name = 'PairError';
 }
 
 /**
- * Reads a certificate and its key, PEM both.
+ * Reads a certificate and its key, both PEM.
  *
- * @param names of the two, for messages: of files, or of a Secret's entries
- * @throws PairError where one cannot be read, they do not belong together, or TLS refuses them
+ * @param names for messages: those of the two files, or of the Secret's entries
+ * @throws PairError if one cannot be read, they do not belong together, or TLS refuses them
  */
 export function readPair(cert: string, key: string, names: { readonly cert: string; readonly key: string }): Pair {
   const chain = readBundle(cert, names.cert);
@@ -50,7 +50,7 @@ function readKey(key: string, name: string): KeyObject {
 /**
  * Reads a PEM bundle of certificates.
  *
- * @throws PairError where it is none
+ * @throws PairError if the text is not a bundle
  */
 export function readBundle(text: string, name: string): X509Certificate[] {
   try {
@@ -60,18 +60,18 @@ export function readBundle(text: string, name: string): X509Certificate[] {
   }
 }
 
-/** From when to when a certificate holds. */
+/** Returns the validity of a certificate. */
 export function lifeOf(certificate: X509Certificate): Life {
   return { notBefore: Date.parse(certificate.validFrom), notAfter: Date.parse(certificate.validTo) };
 }
 
-/** What the clock says against a certificate, or undefined. */
+/** Returns why a certificate is not valid at this time, or undefined. */
 export function timeProblem({ notBefore, notAfter }: Life, now: number): string | undefined {
   if (now > notAfter) return `expired at ${new Date(notAfter).toISOString()}`;
   return now < notBefore ? `is not valid before ${new Date(notBefore).toISOString()}` : undefined;
 }
 
-/** Whether one of the authorities vouches for a pair, by way of the certificates that came with it. */
+/** Whether one of the authorities signed a pair, directly or through its intermediate certificates. */
 export function isVouchedFor({ chain }: Pick<Pair, 'chain'>, authorities: readonly X509Certificate[]): boolean {
   const [first, ...between] = chain;
   let left = between;

@@ -5,19 +5,19 @@ import type { RotationStep } from './rotation.ts';
 
 export type RotateOptions = {
   readonly names: ServingNames;
-  /** Whether those who call us trust the next authority now. */
+  /** Whether the callers trust the next authority now. */
   readonly isTrusted: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Of a serving certificate, in milliseconds; an authority lives ten times as long. */
+  /** The lifetime of a serving certificate in milliseconds; an authority lives ten times as long. */
   readonly lifetimeMs: number;
 };
 
 const LIVES_OF_AUTHORITY = 10;
-/** The clocks of those who call us differ from ours. */
+/** Certificates are backdated by up to this time, because the callers' clocks may be slow. */
 const MOST_BACKDATED_MS = 3_600_000;
 
-/** Takes a step of the plan: what is to be kept after it. */
+/** Carries out a step of the plan. Returns what the Secret should contain after it. */
 export async function rotate(step: Exclude<RotationStep, 'keep'>, kept: Kept, options: RotateOptions): Promise<Kept> {
   const { now, isTrusted } = options;
   const taken = await take();

@@ -1,31 +1,32 @@
 import type { Life } from './issue.ts';
 
-/** How long a new authority is in everybody's bundle before anything is signed by it. */
+/** How long a new authority is in all bundles before it signs anything. */
 const OVERLAP_MS = 3_600_000;
 
-/** What there is of our own certificates. What is missing or damaged is undefined. */
+/** The state of archaware's own certificates. A part that is missing or damaged is undefined. */
 export type Rotation = {
-  /** The serving certificate, where an authority in the bundle vouches for it. `lacks`: wanted names that are not in it. */
+  /** The serving certificate, if an authority of the bundle signed it. `lacks`: wanted names that are not in it. */
   readonly serving: (Life & { readonly lacks: readonly string[] }) | undefined;
   /** The authority that signs. */
   readonly authority: Life | undefined;
-  /** The one that is to follow it: in the bundle, and signing nothing yet. */
+  /** The authority that will follow it. It is in the bundle and signs nothing yet. */
   readonly next: Life | undefined;
-  /** Whether all who call us have the next one in their bundle now. */
+  /** Whether all callers have the next authority in their bundle now. */
   readonly isTrusted: boolean;
-  /** Since when they were seen to; milliseconds since the epoch. */
+  /** Since when that is known; milliseconds since the epoch. */
   readonly trustedSince: number | undefined;
-  /** Whether something is not as it was written, be it not needed. */
+  /** Whether an entry is damaged, even one that is not needed. */
   readonly isDamaged: boolean;
 };
 
 /**
- * One step of keeping our certificates good; the next one is planned on what it has made.
- * - `create`: a new authority and a certificate by it, at once: there is nothing that callers could go on trusting;
- * - `announce`: a new authority, into the bundle only;
- * - `note`: write down whether callers trust the next authority, and since when;
- * - `switch`: the next authority signs from now on; the one before stays in the bundle until it has expired;
- * - `issue`: a new serving certificate by the authority that signs.
+ * One step of the rotation. The next step is planned on its result.
+ * - `create`: create an authority and a certificate at once, because there is nothing that callers could go on trusting;
+ * - `announce`: create the next authority and put it into the bundle only;
+ * - `note`: record whether callers trust the next authority, and since when;
+ * - `switch`: let the next authority sign from now on; the one before stays in the bundle until it expires;
+ * - `issue`: issue a new serving certificate by the authority that signs;
+ * - `keep`: nothing is due.
  */
 export type RotationStep = 'keep' | 'create' | 'announce' | 'note' | 'switch' | 'issue';
 
@@ -42,12 +43,12 @@ export function planRotation(rotation: Rotation, now: number): RotationStep {
   if (next === undefined) {
     if (authority === undefined || isOld(authority, now)) return 'announce';
   } else {
-    // A time to come was written by a clock that has been set back since.
+    // A time in the future was written by a clock that has been set back since. It does not count.
     const since = trustedSince !== undefined && trustedSince <= now ? trustedSince : undefined;
     if (isTrusted !== (since !== undefined)) return 'note';
     const overlap = Math.min(OVERLAP_MS, (former.notAfter - former.notBefore) / 10);
     if (since !== undefined && now - since >= overlap) return 'switch';
-    // Soon nobody will trust what there is, whether or not they trust what follows.
+    // The present authority expires soon, so the next one must sign even if not all callers trust it yet.
     if (former.notAfter - now < overlap) return 'switch';
   }
   if (authority === undefined || serving === undefined) return 'keep';
@@ -59,7 +60,7 @@ function inForce<T extends Life>(life: T | undefined, now: number): T | undefine
   return life !== undefined && life.notBefore <= now && now < life.notAfter ? life : undefined;
 }
 
-/** Whether two thirds of a life are over. */
+/** Whether two thirds of the validity are over. */
 function isOld({ notBefore, notAfter }: Life, now: number): boolean {
   return now - notBefore >= ((notAfter - notBefore) * 2) / 3;
 }

@@ -14,55 +14,55 @@ import { type CertificateSource, createHolder, createProblemReporter, type OnPro
 
 export type SelfSignedOptions = {
   readonly client: ApiClient;
-  /** Our own, where the Secret is. */
+  /** The namespace of archaware, with the Secret. */
   readonly namespace: string;
-  /** By which names we are called; asked for at each look of the leader, because they may change. */
+  /** Returns the names by which the webhook is called. The leader calls it at each check, because the names may change. */
   readonly names: () => Promise<ServingNames>;
-  /** Whether all who call us have this authority (PEM) in their bundle; nothing is signed by it before they do. */
+  /** Whether all callers have this authority (PEM) in their bundle. It signs nothing before that. */
   readonly trusts: (authority: string) => Promise<boolean>;
-  /** Whether any caller has the bundle of an authority already, whichever it is. */
+  /** Whether any caller has a bundle already, of any authority. */
   readonly trustsAny: () => Promise<boolean>;
   /** Whether the lease is fresh at this moment: only the leader renews and replaces certificates. */
   readonly mayWrite: () => boolean;
   readonly clock: Clock;
-  /** Of a serving certificate; 90 days unless told. An authority lives ten times as long. */
+  /** The lifetime of a serving certificate; default 90 days. An authority lives ten times as long. */
   readonly lifetimeMs?: number;
   readonly onProblem: OnProblem;
 };
 
 const LIFETIME_MS = 90 * 86_400_000;
-/** Between two looks at the Secret, without a pair and with one. */
+/** The intervals between two checks of the Secret: without a pair, and with one. */
 const SEARCH_MS = 2000;
 const LOOK_MS = 10_000;
-/** Looks in a row that find nothing, or fail, before that is a problem. */
+/** How many checks in a row must find nothing, or fail, before a problem is reported. */
 const PATIENCE = 4;
-/** How many looks find no Secret before a replica that does not lead makes one, where callers trust another authority. */
+/** How many checks must find no certificates before a follower creates them although callers trust another authority. */
 const LOOKS_FOR_LEADER = 8;
-/** No more steps in one look: announcing, noting and issuing may follow each other. Conflicts count. */
+/** The limit of steps in one check: announce, note and issue may follow each other. Conflicts count too. */
 const MOST_STEPS = 6;
 
 /**
- * Our own authority and the certificates by it, kept in a Secret so that the replicas agree. The leader renews them, with
- * an overlap of authorities; all replicas load what is new. The leader replaces what is damaged in the Secret, and each
- * replica serves what it has until then.
+ * Creates the source of self-signed certificates. archaware's own authority and its certificates are in a Secret, so that all
+ * replicas use the same. The leader renews them, with an overlap of the old and the new authority, and the other replicas load
+ * them. The leader also replaces damaged entries of the Secret; until then each replica serves its last good pair.
  *
- * Where there are no certificates at all, every replica may make the first ones: the API server lets one creation win, and
- * the others read it. While the webhook is turned on by a rolling update the leader is an old replica, which does not know
- * of the webhook, and the update waits until a new replica is ready. Where callers trust an authority already, a leader may
- * still have it in memory, and gets the time to put it back.
+ * If there are no certificates at all, every replica may create the first ones: the API server accepts one creation, and the
+ * other replicas read it. This is needed when a rolling update turns the webhook on: the leader is then an old replica that does
+ * not know of the webhook, and the update waits until a new replica is ready. If callers trust an authority already, a leader may
+ * still have it in memory, and gets some time to put it back.
  */
 export function createSelfSigned(options: SelfSignedOptions): CertificateSource {
   const { client, namespace, mayWrite, clock, lifetimeMs = LIFETIME_MS, onProblem } = options;
   const secret = openSecret(client, namespace, WEBHOOK_SECRET);
   const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
   const { set, ...held } = createHolder();
-  const tell = createProblemReporter(onProblem);
+  const report = createProblemReporter(onProblem);
   let served: (Pair & Pick<Kept, 'bundle'>) | undefined;
   let shared: Shared | undefined;
-  /** Looks in a row that found no certificates. */
+  /** The number of checks in a row that found no certificates. */
   let missing = 0;
 
-  /** Looks once, and renews what is due. Gives what was wrong with the Secret as it was found. */
+  /** Checks once and renews what is due. Returns the problems of the Secret as it was found. */
   async function look(signal: AbortSignal): Promise<string[]> {
     let read = await secret.read(signal);
     let kept = readKept(read);
@@ -71,12 +71,12 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     for (let steps = 0; steps < MOST_STEPS && !signal.aborted && (await mayMake(kept)); steps += 1) {
       const after = await renew(read, kept, await options.names(), signal);
       if (after === 'nothing to do') break;
-      // Where another writer came first, its version counts.
+      // If another writer was faster, its version counts.
       read = after ?? (await secret.read(signal));
       kept = readKept(read);
     }
     load(kept, read);
-    // A Secret of an earlier version has certificates alone.
+    // The Secret of an earlier version has only certificates.
     if (served !== undefined && readShared(read) === undefined && mayWrite()) {
       load(kept, await secret.write(read, sharedEntries(shared ?? makeShared()), signal));
     }
@@ -102,15 +102,15 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     const step = planRotation({ ...kept, serving, isTrusted, isDamaged: kept.problems.length > 0 }, now);
     if (step === 'keep') return 'nothing to do';
     const wanted = await rotate(step, kept, { names, isTrusted, now, lifetimeMs });
-    // Making them took its time.
+    // Creating certificates took some time, so the lease may have been lost.
     if (!mayWrite() && !isEmpty(found)) return 'nothing to do';
     const more = readShared(read) === undefined ? sharedEntries(shared ?? makeShared()) : {};
     return secret.write(read, { ...entriesOf(wanted), ...more }, signal);
   }
 
   /**
-   * Where the Secret has nothing to go on with, because somebody deleted it, the pair that is served is: those who call
-   * us trust it, and are given the time to learn of another authority.
+   * If somebody deleted the Secret, starts from the pair that this replica serves: the callers trust it, and get the time to
+   * learn about another authority.
    */
   function withServed(kept: Kept, now: number): Kept {
     if (served === undefined || kept.serving !== undefined || kept.authority !== undefined) return kept;
@@ -118,7 +118,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   }
 
   function load({ serving, bundle }: Kept, read: JsonObject | undefined): void {
-    // What is not there now was there before: the leader puts it back, as callers go by it.
+    // If the shared secrets are missing now, the leader writes the former ones back, because callers use that path.
     shared = readShared(read) ?? shared;
     if (serving === undefined) return;
     served = { ...serving, bundle };
@@ -126,14 +126,14 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     set({ cert, key, ca: bundleText(bundle), notAfter, shared });
   }
 
-  function tellOf(found: readonly string[]): void {
+  function reportState(found: readonly string[]): void {
     const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
     if (found.length > 0) {
-      tell(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
-    } else if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
+      report(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
+    } else if (wrong !== undefined) report(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
     else if (served === undefined)
-      tell(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
-    else tell(undefined);
+      report(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
+    else report(undefined);
   }
 
   return {
@@ -141,12 +141,12 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
     async run(signal) {
       while (!signal.aborted) {
         try {
-          tellOf(await look(signal));
+          reportState(await look(signal));
         } catch (error) {
           if (signal.aborted) return;
           const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
-          if (wrong !== undefined) tell(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
-          else tell(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
+          if (wrong !== undefined) report(`${title}: tls.crt ${wrong}, and cannot be renewed: ${messageOf(error)}`);
+          else report(`${title} cannot be read or renewed: ${messageOf(error)}`, PATIENCE);
         }
         await clock.delay(served === undefined ? SEARCH_MS : LOOK_MS, signal);
       }
@@ -154,7 +154,7 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   };
 }
 
-/** Whether there is nothing yet, not even something damaged. */
+/** Whether the Secret has none of the entries, not even a damaged one. */
 function isEmpty({ serving, authority, next, problems }: Kept): boolean {
   return serving === undefined && authority === undefined && next === undefined && problems.length === 0;
 }
@@ -164,7 +164,7 @@ function problemsOf({ problems, serving }: Kept, now: number): string[] {
   return wrong === undefined ? [...problems] : [...problems, `tls.crt ${wrong}`];
 }
 
-/** The names that a certificate does not hold for. */
+/** Returns the wanted names that are not in a certificate. */
 function lackingNames({ chain: [certificate] }: Pair, { dns, ips }: ServingNames): string[] {
   if (certificate === undefined) return [...dns, ...ips];
   return [

@@ -1,34 +1,34 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Shared } from './secrets.ts';
 
-/** What the webhook serves with, wherever it comes from. */
+/** The certificate that the webhook serves with, from any source. */
 export type ServingCertificate = {
-  /** PEM: the serving certificate, then those between it and the authority. */
+  /** PEM: the serving certificate, then the intermediate ones. */
   readonly cert: string;
   /** PEM. */
   readonly key: string;
-  /** PEM bundle of the authorities that clients should trust; undefined where the source does not know. */
+  /** PEM bundle of the authorities that clients should trust; undefined if the source does not know them. */
   readonly ca: string | undefined;
-  /** Milliseconds since the epoch, of the serving certificate. */
+  /** The end of the serving certificate's validity; milliseconds since the epoch. */
   readonly notAfter: number;
-  /** What else the replicas share; undefined where certificates come from a directory, and until the Secret has it. */
+  /** The other shared secrets; undefined if certificates come from a directory, and until the Secret has them. */
   readonly shared?: Shared | undefined;
 };
 
-/** Where serving certificates come from. */
+/** A source of serving certificates. */
 export type CertificateSource = {
-  /** The pair to serve with; undefined until the first good one is there. */
+  /** Returns the pair to serve with; undefined until the first good one is there. */
   current(): ServingCertificate | undefined;
-  /** Called with each new good pair, the first included. */
+  /** Calls the listener with each new good pair, including the first. */
   onChange(listener: (certificate: ServingCertificate) => void): void;
-  /** Looks for new pairs. Never throws; resolves when it has ended, with the signal. */
+  /** Looks for new pairs until the signal aborts. Never throws. */
   run(signal: AbortSignal): Promise<void>;
 };
 
-/** Told what is wrong, once, and undefined once nothing is any more. */
+/** Called once with a problem, and with undefined when it is over. */
 export type OnProblem = (problem: string | undefined) => void;
 
-/** The pair in use, and who is told when there is another. */
+/** Creates the holder of the pair in use. It calls its listeners for each new pair. */
 export function createHolder(): Pick<CertificateSource, 'current' | 'onChange'> & {
   set(certificate: ServingCertificate): void;
 } {
@@ -45,14 +45,14 @@ export function createHolder(): Pick<CertificateSource, 'current' | 'onChange'> 
   };
 }
 
-/** Tells of each problem once: when it was found `patience` times in a row. */
+/** Creates a function that reports each problem once: after it was found `patience` times in a row. */
 export function createProblemReporter(onProblem: OnProblem): (problem: string | undefined, patience?: number) => void {
-  let told: string | undefined;
+  let reported: string | undefined;
   let found = 0;
   return (problem, patience = 1) => {
     found = problem === undefined ? 0 : found + 1;
-    if (problem === told || (problem !== undefined && found < patience)) return;
-    told = problem;
+    if (problem === reported || (problem !== undefined && found < patience)) return;
+    reported = problem;
     onProblem(problem);
   };
 }

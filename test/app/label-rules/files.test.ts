@@ -45,7 +45,7 @@ describe('a directory of label rules', () => {
     expect(await read()).to.deep.equal(only());
   });
 
-  it('is shipped with the accelerators that k8s-auto-labeller knows', async () => {
+  it('has an example with the accelerators that k8s-auto-labeller knows', async () => {
     expect(await read(SHIPPED)).to.deep.equal(
       only(
         'accelerators/edgetpu: kkohtaka.org/edgetpu,feature.node.kubernetes.io/usb-fe_1a6e_089a.present,' +
@@ -55,7 +55,7 @@ describe('a directory of label rules', () => {
     );
   });
 
-  it('leaves out what editors leave behind, hidden files, and folders of mounts', async () => {
+  it('ignores temporary files of editors, hidden files, and the directories of mounts', async () => {
     const strange = ['.x.swp', 'x~', '#x#', '.#x', '4913', '.hidden', '.x.kate-swp', '..2026_01_01/x', '.git/config'];
     await write(
       Object.fromEntries(
@@ -88,7 +88,7 @@ describe('a directory of label rules', () => {
     expect(await read()).to.deep.equal(only('a/y: n', 'b/z: m'));
   });
 
-  it('is read as one or the other version while it is swapped, or as both, and never fails', async () => {
+  it('is read in the old or the new version, or as a mixture, while it is swapped, and never fails', async () => {
     const versions: Contents[] = [
       { 'a/x': 'k', 'a/y': 'k', 'b/z': 'k' },
       { 'a/x': 'l', 'c/z': 'l' },
@@ -110,7 +110,7 @@ describe('a directory of label rules', () => {
     expect(await read()).to.deep.equal(only('a/x: k', 'a/y: k', 'b/z: k'));
   });
 
-  it('passes over a link to nowhere', async () => {
+  it('ignores a link to nowhere', async () => {
     await write({ 'a/x': 'k' });
     await symlink('nowhere', join(directory, 'b'));
     await symlink('nowhere', join(directory, 'a', 'y'));
@@ -162,13 +162,13 @@ describe('a directory of label rules', () => {
     });
   }
 
-  it('waits for no pipe', async () => {
+  it('does not wait for a pipe', async () => {
     await write({ 'a/x': 'k' });
     execFileSync('mkfifo', [join(directory, 'a', 'y')]);
     expect(await read()).to.deep.equal({ rules: ['a/x: k'], refused: ['a/y'], problems: ['/a/y: is no file'] });
   });
 
-  it('cannot be read where it is gone, is a file, or may not be read', async () => {
+  it('cannot be read if it is missing, is a file, or may not be read', async () => {
     const failure = (path: string) => readLabelRules(path).then(() => '', String);
     expect(await failure(join(directory, 'gone'))).to.match(/gone: cannot be read \(ENOENT\)/);
     await write({ file: '', 'a/x': 'k' });

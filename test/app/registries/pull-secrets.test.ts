@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 import type { ApiClient } from '../../../src/kube/client.ts';
 import { ApiError, ConnectionError } from '../../../src/kube/errors.ts';
 
-describe('reading what a pod names', () => {
+describe('reading the Secrets that a pod names', () => {
   let asked: string[];
   let failure: Error | undefined;
   const client: ApiClient = {
@@ -89,7 +89,7 @@ describe('reading what a pod names', () => {
     });
   }
 
-  describe('for many look-ups at once', () => {
+  describe('for many lookups at once', () => {
     let running: { path: string; answer: (status?: number) => void }[];
     let most: number;
     let now: number;
@@ -131,7 +131,7 @@ describe('reading what a pod names', () => {
       }
     }
 
-    it('asks once for all who want a Secret, and not again for ten seconds', async () => {
+    it('reads a Secret once for all that want it, and not again for ten seconds', async () => {
       const both = Promise.all([open(access('ns', 'a'), signal), open(access('ns', 'a'), signal)]);
       await answerAll();
       const expected = [{ name: 'a', type: 'Opaque', data: { '.dockercfg': 'x' } }];
@@ -148,7 +148,7 @@ describe('reading what a pod names', () => {
       expect(asked).to.have.lengthOf(2);
     });
 
-    it('asks again at once after a failure that may pass', async () => {
+    it('reads again at once after a temporary failure', async () => {
       const first = open(access('ns', 'a'), signal).catch((error: unknown) => error);
       await answerAll(503);
       expect(await first).to.be.instanceOf(ApiError);
@@ -157,7 +157,7 @@ describe('reading what a pod names', () => {
       expect(await second).to.have.lengthOf(1);
     });
 
-    it('asks for four at once, namespace by namespace', async () => {
+    it('reads four at once, namespace by namespace', async () => {
       const all = [open(access('loud', ...names(20)), signal), open(access('quiet', 'a', 'b'), signal)];
       await answerAll();
       expect((await Promise.all(all)).map(({ length }) => length)).to.deep.equal([20, 2]);
@@ -170,7 +170,7 @@ describe('reading what a pod names', () => {
       ]);
     });
 
-    it('lets a bounded number wait in one namespace, and none of who has gone away', async () => {
+    it('limits the number of waiting reads in one namespace, without those that were given up', async () => {
       const gone = new AbortController();
       const waiting = open(access('loud', ...names(1_004)), gone.signal).catch((error: unknown) => error);
       const tooMany = await open(access('loud', 'more'), signal).catch((error: unknown) => error);

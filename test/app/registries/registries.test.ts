@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { type Product, startProduct } from '../../support/product.ts';
 import { startTestRegistry, type TestRegistry } from '../../support/registry.ts';
 
-describe('what the operator says of registries', () => {
+describe("the operator's settings for registries", () => {
   let product: Product;
   let directory: string;
   beforeEach(async () => {
@@ -19,7 +19,7 @@ describe('what the operator says of registries', () => {
   const dockerConfig = (host: string, password: string) =>
     JSON.stringify({ auths: { [host]: { username: 'ops', password } } });
 
-  it('serves pods that waited as soon as a file of credentials is mended, and keeps what was good when one is broken', async () => {
+  it('place waiting pods as soon as a file of credentials is repaired, and keep the last good content of a broken file', async () => {
     product = await startProduct({ registry: { auth: 'basic', users: { ops: 'right horse' } } });
     const image = product.image('private', ['arm64']);
     await writeFile(file('config.json'), dockerConfig(product.registry.host, 'wrong horse'));
@@ -40,7 +40,7 @@ describe('what the operator says of registries', () => {
     expect(controller.logs().join('\n')).not.to.contain('horse');
   });
 
-  it('asks nobody again after a restart for what the cache file knows', async () => {
+  it('cause no request after a restart for images in the cache file', async () => {
     product = await startProduct();
     const flags = ['--images.cache.file', file('images.json'), '--leaderElection.leaseDuration', '2s'];
     const [index, single] = [
@@ -59,7 +59,7 @@ describe('what the operator says of registries', () => {
     expect(await second.metric('archaware_resolver_cache_total', { result: 'hit' })).to.be.greaterThan(0);
   });
 
-  it('sets a broken cache file aside, says so, and works', async () => {
+  it('let a broken cache file be set aside, with a message, and go on', async () => {
     product = await startProduct();
     await writeFile(file('images.json'), '{"version":1,"digests":{"sha256:');
     const controller = await product.run(['--images.cache.file', file('images.json')]);
@@ -76,7 +76,7 @@ describe('what the operator says of registries', () => {
     });
     afterEach(() => mirror.stop());
 
-    it('decides who is asked, and inspect names who answered', async () => {
+    it('decide which registry is asked, and inspect names the one that answered', async () => {
       product = await startProduct();
       mirror.put('hub/library/nginx', 'latest', ['amd64', 'arm64']);
       const mirrors = { 'docker.io': { endpoints: [`http://${mirror.host}/hub`], fallback: false } };
@@ -98,7 +98,7 @@ describe('what the operator says of registries', () => {
     });
   });
 
-  it('of images by overrides is what inspect shows, and nobody is asked', async () => {
+  it('about images in overrides are shown by inspect, without a request', async () => {
     product = await startProduct();
     const image = product.image('legacy', ['arm64']);
     const overrides = [{ pattern: `${product.registry.host}/*`, architectures: ['amd64', 's390x'] }];
@@ -118,7 +118,7 @@ describe('what the operator says of registries', () => {
     expect(product.registry.requests()).to.deep.equal([]);
   });
 
-  it('of mirrors is refused by the commands that only look at it, as by those that use it', async () => {
+  it('about mirrors are refused also by the commands that only check them', async () => {
     product = await startProduct();
     const rows: [mirrors: unknown, expected: RegExp][] = [
       [
@@ -146,12 +146,12 @@ describe('what the operator says of registries', () => {
         if (command[0] === 'config') expect(stderr).to.match(/config\.yaml:1\)/);
       }
     }
-    // What is in files is a matter of those who read them.
+    // The content of files is checked by the commands that read them.
     await writeFile(file('config.yaml'), 'credentials: {directory: /nowhere}');
     expect((await product.command(['config', 'validate', file('config.yaml')])).code).to.equal(0);
   });
 
-  it('that cannot be read ends every command that would need it, in one line', async () => {
+  it('that cannot be read end every command that needs them, with one line', async () => {
     product = await startProduct();
     await writeFile(file('broken'), 'x = [');
     const rows: [key: string, value: string, expected: RegExp][] = [

@@ -27,7 +27,7 @@ describe('the resolver of a configuration', () => {
       (error: unknown) => (error instanceof ImageError ? error : expect.fail(String(error))),
     );
 
-  it('does not ask the API server, by any name or by an address that it has by now', async () => {
+  it('does not contact the API server, by any name or present address', async () => {
     const addresses = new Set<string>();
     const resolver = await start('Api.Example.com:6443', addresses);
     addresses.add('10.9.8.7');
@@ -47,7 +47,7 @@ describe('the resolver of a configuration', () => {
     }
   });
 
-  it('does not ask the API server by its address, before it was ever connected to', async () => {
+  it('does not contact the API server by its address, even before the first connection to it', async () => {
     for (const [host, image] of [
       ['10.9.8.7:6443', '10.9.8.7/x/y:1'],
       ['[fd00::7]:6443', '[fd00::7]:5000/x/y:1'],
@@ -57,14 +57,14 @@ describe('the resolver of a configuration', () => {
     }
   });
 
-  it('asks there where the configuration names a registry', async () => {
+  it('contacts that address if the configuration names a registry there', async () => {
     const name = 'localhost:1';
     const resolver = await start(name, new Set(['127.0.0.1']), { 'registries.insecure': `${name},127.0.0.1:1` });
     expect(await failure(resolver, `${name}/x/y:1`)).to.include({ code: 'unavailable' });
     expect(await failure(resolver, '127.0.0.1:1/x/y:1')).to.include({ code: 'unavailable' });
   });
 
-  it('tells the registries that it names apart in metrics, as they are called there', () => {
+  it('gives the registries that it names labels of their own in metrics', () => {
     const mirrors = { 'docker.io': { endpoints: ['http://Mirror.test:80/hub'] } };
     const config = configOf({ 'registries.mirrors': JSON.stringify(mirrors) });
     const namedHosts = () => new Set(['hosts-toml.test', 'mirror.test']);

@@ -31,7 +31,7 @@ describe('the end of a process', () => {
     }
   });
 
-  it('counts at once where the signal has come already', async () => {
+  it('begins at once if the signal has come already', async () => {
     const { clock, reached } = arrange(true);
     await clock.advance(5_000);
     expect(reached()).to.deep.equal([true, true, false]);

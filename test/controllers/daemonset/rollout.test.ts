@@ -13,7 +13,7 @@ type Given = {
   available?: number;
   misscheduled?: number;
   strategy?: string;
-  /** Whether archaware wrote it before. */
+  /** Whether archaware wrote to it before. */
   isRecorded?: boolean;
 };
 
@@ -39,7 +39,7 @@ function turns() {
   const store = createStore<DaemonSet>();
   const turn = createRolloutTurn(store, clock);
   const put = (subject: DaemonSet) => store.put(subject.name, subject);
-  /** The first was written: it rolls to its second generation. */
+  /** The first DaemonSet was written: it rolls to its second generation. */
   function firstRolls(): void {
     put(daemonSet('first'));
     turn.take('first', daemonSet('first'));
@@ -49,7 +49,7 @@ function turns() {
 }
 
 describe('the turn of a DaemonSet to roll', () => {
-  it('comes at once where none rolls', () => {
+  it('comes at once if no DaemonSet rolls', () => {
     const { turn } = turns();
     expect(turn.take('first', daemonSet('first'))).to.equal(true);
   });
@@ -69,7 +69,7 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
-  it('does not come by what the one before was like before it was written', () => {
+  it('does not come from the state of the one before, as it was before the write', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
     turn.take('first', daemonSet('first'));
@@ -83,7 +83,7 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
-  it('comes after five minutes, whatever became of the one before', async () => {
+  it('comes after five minutes at the latest', async () => {
     const { clock, turn, firstRolls } = turns();
     firstRolls();
     await clock.advance(5 * MINUTE);
@@ -92,26 +92,26 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
-  it('is still that of the one that rolls', () => {
+  it('still belongs to the one that rolls', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('first', daemonSet('first', { generation: 2 }))).to.equal(true);
   });
 
-  it('is not asked for by one without pods, or one that only its owner rolls', () => {
+  it('is not needed by one without pods, or with OnDelete', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('second', daemonSet('second', { desired: 0 }))).to.equal(true);
     expect(turn.take('third', daemonSet('third', { strategy: 'OnDelete' }))).to.equal(true);
   });
 
-  it('is waited for by one that should have no pods and still has some: on nodes that are tainted they are misscheduled', () => {
+  it('is needed by one that should have no pods but has misscheduled ones on tainted nodes', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('second', daemonSet('second', { desired: 0, misscheduled: 2 }))).to.equal(false);
   });
 
-  it('is that of one which a leader before this one left rolling', async () => {
+  it('belongs to one that an earlier leader left rolling', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('first', { isRecorded: true, available: 1 }));
     expect(turn.take('second', daemonSet('second'))).to.equal(false);
@@ -119,7 +119,7 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
-  it('is waited for once only where a leader before this one left one rolling, also when the first write then fails', async () => {
+  it('waits only once for one that an earlier leader left rolling, even if the first write then fails', async () => {
     const { clock, turn, put } = turns();
     put(daemonSet('first', { isRecorded: true, available: 1 }));
     turn.take('second', daemonSet('second'));
@@ -129,25 +129,25 @@ describe('the turn of a DaemonSet to roll', () => {
     expect(turn.take('third', daemonSet('third'))).to.equal(true);
   });
 
-  it('is not held by one that only its owner rolled', () => {
+  it('is not kept by one with OnDelete', () => {
     const { turn, put } = turns();
     put(daemonSet('first', { available: 1 }));
     expect(turn.take('second', daemonSet('second'))).to.equal(true);
   });
 
-  it('is not asked for by one that is about to roll for a change of its owner', () => {
+  it('is not needed by one that is about to roll for a change of its owner', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('second', daemonSet('second', { generation: 4, observed: 3 }))).to.equal(true);
   });
 
-  it('is waited for by one that is not settled, as with a dead node none ever is', () => {
+  it('is needed by one that is not rolled out, which never ends with a dead node', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('second', daemonSet('second', { available: 2 }))).to.equal(false);
   });
 
-  it('goes back where nothing was written', () => {
+  it('is returned if nothing was written', () => {
     const { turn, put } = turns();
     put(daemonSet('first'));
     turn.take('first', daemonSet('first'));

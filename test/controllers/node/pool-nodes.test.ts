@@ -28,7 +28,7 @@ describe('the watch for how nodes of pools join', () => {
     uid,
   });
 
-  it('reports a node that joins without the taint, once, at its first sight', () => {
+  it('reports a node that joins without the taint, once, when it first appears', () => {
     const { watch, pools, reasons } = arrange();
     watch.changed({ now: named('1'), before: undefined });
     watch.changed({ now: named('1', POOL, ['other=x:NoSchedule']), before: named('1') });
@@ -59,7 +59,7 @@ describe('the watch for how nodes of pools join', () => {
     });
   }
 
-  it('says nothing of nodes that are there at its begin, and of those that go', () => {
+  it('reports no nodes that existed at the beginning, and no deleted ones', () => {
     const { watch, reasons } = arrange();
     watch.begin([named('1')]);
     watch.changed({ now: named('1'), before: named('1') });
@@ -93,7 +93,7 @@ describe('the watch for how nodes of pools join', () => {
     expect(reasons()).to.deep.equal(['NodeNotInitialized 1', 'NodeNotInitialized 1']);
   });
 
-  it('counts from the moment when nothing else is in the way', async () => {
+  it('counts from the moment when no other taint is left', async () => {
     const { clock, watch, reasons } = arrange();
     const unready = named('1', REGISTERED, [OURS, 'node.kubernetes.io/not-ready:NoSchedule']);
     watch.begin([unready]);
@@ -124,7 +124,7 @@ describe('the watch for how nodes of pools join', () => {
     });
   }
 
-  it('looks no more after its end', async () => {
+  it('checks nothing after its end', async () => {
     const { clock, watch, reasons } = arrange();
     watch.begin([stuck]);
     watch.end();

@@ -34,7 +34,7 @@ describe('the watch for taints that nobody manages', () => {
     return { clock, watch, notes, found, put };
   }
 
-  it('says nothing where there are none', async () => {
+  it('reports nothing if there are none', async () => {
     const { watch, notes, found } = arrange(0);
     watch.look();
     expect([notes, found]).to.deep.equal([[], []]);
@@ -50,7 +50,7 @@ describe('the watch for taints that nobody manages', () => {
     for (const text of notes) expect(text).to.match(/; 2 more node\(s\) have such taints$/);
   });
 
-  it('reports again when they are others, once for many changes, and when there are none any more', async () => {
+  it('reports again when they change, once for many changes, and when there are none any more', async () => {
     const { clock, watch, found, put } = arrange(1);
     watch.look();
     for (const name of ['n2', 'n3']) {
@@ -70,7 +70,7 @@ describe('the watch for taints that nobody manages', () => {
     expect(found.at(-1)).to.deep.equal([]);
   });
 
-  it('looks no more after its end', async () => {
+  it('checks nothing after its end', async () => {
     const { clock, watch, found, put } = arrange(0);
     put('n1');
     watch.changed();

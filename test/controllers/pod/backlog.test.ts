@@ -25,7 +25,7 @@ function pods(imagesOf: (key: string) => readonly string[]) {
 }
 
 describe('the images of bound pods', () => {
-  it('are asked about at five a second, in the order of the pods', async () => {
+  it('are looked up at five a second, in the order of the pods', async () => {
     const { clock, asked, reconcile } = pods((key) => [key]);
     for (let pod = 0; pod < 20; pod++) reconcile(`p${pod}`);
     expect(asked).to.deep.equal([]);
@@ -33,7 +33,7 @@ describe('the images of bound pods', () => {
     expect(asked).to.deep.equal(['p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9']);
   });
 
-  it('are asked about in turns of their namespaces', async () => {
+  it('are looked up namespace by namespace, in turns', async () => {
     const { clock, asked, reconcile } = pods((key) => [key]);
     for (const key of ['flood/1', 'flood/2', 'flood/3', 'bystander/1']) reconcile(key);
     for (let step = 0; step < 4; step++) await clock.advance(200);
@@ -45,13 +45,13 @@ describe('the images of bound pods', () => {
     for (const key of ['many', 'next']) reconcile(key);
     await clock.advance(200);
     expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
-    // The time of the first turn was set when nothing was asked yet; that of the next one follows from what was asked.
+    // The first turn was planned before any lookup. The time of the next one depends on the lookups of this one.
     await clock.advance(200);
     await clock.advance(800);
     expect(asked).to.deep.equal(['a', 'b', 'c', 'd', 'e', 'next']);
   });
 
-  it('are not asked about where they are known', async () => {
+  it('are not looked up if they are known', async () => {
     const { clock, asked, known, reconcile } = pods(() => ['a']);
     known.add('a');
     reconcile('p');
@@ -59,7 +59,7 @@ describe('the images of bound pods', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('are not asked about for a pod that is gone', async () => {
+  it('are not looked up for a pod that is gone', async () => {
     const { clock, asked, backlog, reconcile } = pods((key) => [key]);
     reconcile('p');
     backlog.forget('p');

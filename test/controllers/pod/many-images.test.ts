@@ -11,8 +11,8 @@ import { createHandClock } from '../hand-clock.ts';
 const IMAGES = 5_000;
 const KEY = 'shop/p';
 
-describe('a pod of thousands of images', () => {
-  it('has some of them asked about, and is decided once for many answers', async () => {
+describe('a pod with thousands of images', () => {
+  it('has only some of them looked up, and is decided once for many answers', async () => {
     const clock = createHandClock();
     const pods = createStore<Pod>();
     const namespaces = createStore<Namespace>();
@@ -70,7 +70,7 @@ describe('a pod of thousands of images', () => {
     expect(wanted).to.have.length(256);
     for (const image of wanted) {
       answered.add(image);
-      for (const { key, inMs } of pod.imageSettled(image)) enqueueAfter(key, inMs);
+      for (const { key, inMs } of pod.lookupEnded(image)) enqueueAfter(key, inMs);
       await settle();
     }
     expect(outcomes).to.deep.equal(['waiting', 'waiting']);

@@ -23,8 +23,8 @@ const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patc
 /** Tries to release the pod every ten seconds while the API server refuses what `refuses` says. */
 function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | undefined) {
   const clock = createHandClock();
-  const told: Occurrence[] = [];
-  const announcer = { tell: (_key: string, occurrence: Occurrence) => void told.push(occurrence), forget() {} };
+  const reported: Occurrence[] = [];
+  const announcer = { report: (_key: string, occurrence: Occurrence) => void reported.push(occurrence), forget() {} };
   const release = createRelease({ announcer, refusals: createRefusals({ announcer, clock }) });
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
@@ -45,11 +45,11 @@ function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | 
     for (let count = 1; count <= most; count++) if (await once()) return count;
     return 0;
   }
-  return { tries, told, given: () => given };
+  return { tries, reported, given: () => given };
 }
 
 describe('the release of a gated pod', () => {
-  it('is tried again for as long as the API server refuses it for no reason in the pod, and then is whole', async () => {
+  it('is retried while the API server refuses it for a reason outside the pod, and is then complete', async () => {
     let isStarting = true;
     const { tries, given } = attempts(() => (isStarting ? forbidden : undefined));
     expect(await tries(100)).to.equal(0);
@@ -58,15 +58,15 @@ describe('the release of a gated pod', () => {
     expect(given()).to.deep.equal(PLACING);
   });
 
-  it('goes without node affinity only after a minute of the same refusal of it, and says so', async () => {
-    const { tries, told, given } = attempts((placing) => (placing?.affinity ? invalid : undefined));
+  it('goes without node affinity only after the same refusal for a minute, with an Event', async () => {
+    const { tries, reported, given } = attempts((placing) => (placing?.affinity ? invalid : undefined));
     expect(await tries(20)).to.equal(7);
     expect(given()).to.deep.equal({ ...PLACING, affinity: undefined });
-    expect(told.at(-1)).to.include({ reason: 'OpenPlacement' });
-    expect(told.at(-1)?.note).to.contain('released without node affinity');
+    expect(reported.at(-1)).to.include({ reason: 'OpenPlacement' });
+    expect(reported.at(-1)?.note).to.contain('released without node affinity');
   });
 
-  it('goes with nothing only after another minute of refusals of the rest', async () => {
+  it('goes without tolerations only after another minute of refusals', async () => {
     const { tries, given } = attempts((placing) => (placing === undefined ? undefined : invalid));
     expect(await tries(30)).to.be.greaterThan(7);
     expect(given()).to.equal(undefined);

@@ -25,26 +25,26 @@ const STATE = {
 
 function setUp() {
   const clock = createHandClock();
-  const told: Occurrence[] = [];
-  const announcer = { tell: (_key: string, occurrence: Occurrence) => void told.push(occurrence), forget() {} };
+  const reported: Occurrence[] = [];
+  const announcer = { report: (_key: string, occurrence: Occurrence) => void reported.push(occurrence), forget() {} };
   const undone = createUndone({ announcer, clock });
   const check = (tolerations: readonly object[] = []) => undone.check('shop/web-1', pod(tolerations), STATE, WROTE);
-  return { clock, told, undone, check };
+  return { clock, reported, undone, check };
 }
 
-describe('tolerations that are taken out of a pod', () => {
-  it('are no matter where the pod shows them', () => {
-    const { check, told } = setUp();
+describe('tolerations that another webhook removes from a pod', () => {
+  it('are not contested if the pod has them', () => {
+    const { check, reported } = setUp();
     for (let time = 0; time < 10; time++) expect(check(WROTE)).to.equal(0);
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
   });
 
   it('are written again three times, then left alone for ten minutes, with an Event', () => {
-    const { check, told, undone } = setUp();
+    const { check, reported, undone } = setUp();
     expect([check(), check(), check()]).to.deep.equal([0, 0, 0]);
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
     expect(check()).to.equal(10 * MINUTE);
-    expect(told.map(({ reason }) => reason)).to.deep.equal(['WriteContested']);
+    expect(reported.map(({ reason }) => reason)).to.deep.equal(['WriteContested']);
     expect(undone.count()).to.equal(1);
   });
 
@@ -56,7 +56,7 @@ describe('tolerations that are taken out of a pod', () => {
     expect(check()).to.equal(20 * MINUTE);
   });
 
-  it('are not remembered of a pod that is gone', () => {
+  it('are forgotten when the pod is gone', () => {
     const { check, undone } = setUp();
     for (let time = 0; time < 4; time++) check();
     undone.forget('shop/web-1');

@@ -15,7 +15,7 @@ import { createHandClock } from '../hand-clock.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const NEVER = new AbortController().signal;
-/** Of a container that crashes, and names what was pulled for it. */
+/** The status of a container that crashes, with the digest of the pulled image. */
 const CRASHING = {
   containerStatuses: [
     {
@@ -27,7 +27,7 @@ const CRASHING = {
   ],
 };
 const [CRASHED] = CRASHING.containerStatuses;
-/** The same, its log in the status. */
+/** The same, with the log in the status. */
 const DIED = {
   containerStatuses: [{ ...CRASHED, lastState: { terminated: { exitCode: 1, message: 'exec format error' } } }],
 };
@@ -38,20 +38,20 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
   const clock = createHandClock();
   const [pods, nodes, namespaces] = [createStore<Pod>(), createStore<Node>(), createStore<Namespace>()];
   const daemonSets = createStore<DaemonSet>();
-  /** As the API server has them. */
+  /** The pods as the API server has them. */
   const objects = new Map<string, JsonObject>();
   const world = {
     settings: settings(given),
-    /** Of a tag, and of a digest. */
+    /** The platforms of a tag, and of a digest. */
     answer: known('linux/amd64'),
     pulled: known('linux/amd64'),
     stale: false,
-    /** What the API server answers an eviction. */
+    /** The API server's answer to an eviction. */
     eviction: { kind: 'evicted' } as Eviction,
     managedFields: [] as JsonObject[],
   };
   const evicted: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const counted: string[] = [];
   const asked: string[] = [];
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
@@ -94,10 +94,10 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
         return world.eviction;
       },
     },
-    events: { emit: ({ reason, note }) => told.push(`${reason}: ${note}`) > 0 },
+    events: { emit: ({ reason, note }) => reported.push(`${reason}: ${note}`) > 0 },
     onWrongNode: (reason, action) => counted.push(`${reason} ${action}`),
   });
-  /** Adds a bound pod; gives its key. */
+  /** Adds a bound pod and returns its key. */
   function pod(
     name: string,
     { owner = 'web', kind = 'ReplicaSet', metadata = {}, status = CRASHING as JsonObject, spec = {} } = {},
@@ -113,7 +113,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     return `shop/${name}`;
   }
   return {
-    ...{ clock, world, controller, pods, nodes, evicted, told, counted, asked, objects, pod },
+    ...{ clock, world, controller, pods, nodes, evicted, reported, counted, asked, objects, pod },
     daemonSet: (name: string, tolerations: readonly JsonObject[], labels: JsonObject = {}) =>
       daemonSets.put(
         `shop/${name}`,
@@ -128,30 +128,30 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
 
 describe('a pod that is found on a wrong node', () => {
   it('has one Event and counts once while it stays, and another Event after half an hour', async () => {
-    const { pod, run, clock, told, counted } = arrange({ onWrongNode: 'warn' });
+    const { pod, run, clock, reported, counted } = arrange({ onWrongNode: 'warn' });
     const key = pod('a');
     expect(await run(key)).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
     await run(key);
-    expect(told).to.have.lengthOf(1);
-    expect(told[0]).to.equal(
+    expect(reported).to.have.lengthOf(1);
+    expect(reported[0]).to.equal(
       `WrongNode: container main fails on node arm64 (arm64), for which its image has no platform; not evicted: pods.onWrongNode is warn; pulled app@${digest('app')} (linux/amd64); app (linux/amd64)`,
     );
     await clock.advance(30 * MINUTE);
     await run(key);
-    expect(told).to.have.lengthOf(2);
+    expect(reported).to.have.lengthOf(2);
     expect(counted).to.deep.equal(['platforms warned']);
   });
 
-  it('has another Event and counts once more when a container has died of the format', async () => {
-    const { pod, run, counted, told } = arrange({ onWrongNode: 'warn' });
+  it('has another Event and counts once more after an exec format error', async () => {
+    const { pod, run, counted, reported } = arrange({ onWrongNode: 'warn' });
     await run(pod('a'));
     await run(pod('a', { status: DIED }));
-    expect(told[1]).to.match(/container main died with an exec format error/);
+    expect(reported[1]).to.match(/container main died with an exec format error/);
     expect(counted).to.deep.equal(['platforms warned', 'exec-format-error warned']);
   });
 
   it('is evicted, and the next one ten seconds later', async () => {
-    const { pod, run, clock, evicted, told, counted } = arrange();
+    const { pod, run, clock, evicted, reported, counted } = arrange();
     const [a, b] = [pod('a'), pod('b', { owner: 'api' })];
     expect(await run(a)).to.deep.equal({ outcome: 'written' });
     expect(await run(b)).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
@@ -159,93 +159,93 @@ describe('a pod that is found on a wrong node', () => {
     await clock.advance(10 * SECOND);
     await run(b);
     expect(evicted).to.deep.equal(['a', 'b']);
-    expect(told.map((text) => text.split('; ')[1])).to.deep.equal(['evicted', 'evicted']);
+    expect(reported.map((text) => text.split('; ')[1])).to.deep.equal(['evicted', 'evicted']);
     expect(counted).to.deep.equal(['platforms evicted', 'platforms evicted']);
   });
 
   it('stays where three of its owner were evicted, until that is ten minutes ago', async () => {
-    const { pod, run, clock, evicted, told, counted } = arrange();
+    const { pod, run, clock, evicted, reported, counted } = arrange();
     for (const name of ['a', 'b', 'c']) {
       await run(pod(name));
       await clock.advance(10 * SECOND);
     }
     const key = pod('d');
     expect(await run(key)).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE - 30 * SECOND });
-    expect(told.at(-1)).to.match(/not evicted: 3 pods of its ReplicaSet were evicted within 10 minutes/);
+    expect(reported.at(-1)).to.match(/not evicted: 3 pods of its ReplicaSet were evicted within 10 minutes/);
     expect(counted.at(-1)).to.equal('platforms warned');
     await clock.advance(10 * MINUTE - 30 * SECOND);
     await run(key);
     expect(evicted).to.deep.equal(['a', 'b', 'c', 'd']);
   });
 
-  it('is tried again later each time while a budget keeps it, and holds up nobody else', async () => {
-    const { pod, run, world, told, counted, evicted } = arrange();
+  it('is retried at growing intervals while a disruption budget blocks it, and delays no other pod', async () => {
+    const { pod, run, world, reported, counted, evicted } = arrange();
     const key = pod('a');
     world.eviction = { kind: 'blocked', reason: 'a budget' };
     const waits = [];
     for (let attempt = 0; attempt < 7; attempt++) waits.push((await run(key)).againInMs);
     expect(waits).to.deep.equal([10, 20, 40, 80, 160, 300, 300].map((seconds) => seconds * SECOND));
-    expect(told).to.have.lengthOf(1);
-    expect(told[0]).to.match(/its eviction is blocked and will be tried again: a budget; /);
+    expect(reported).to.have.lengthOf(1);
+    expect(reported[0]).to.match(/its eviction is blocked and will be tried again: a budget; /);
     world.eviction = { kind: 'evicted' };
     await run(pod('b', { owner: 'api' }));
     expect(evicted).to.deep.equal(['b']);
     expect(counted).to.deep.equal(['platforms blocked', 'platforms evicted']);
   });
 
-  it('has no Event where it is gone by then', async () => {
-    const { pod, run, world, told } = arrange();
+  it('has no Event if it is gone by then', async () => {
+    const { pod, run, world, reported } = arrange();
     world.eviction = { kind: 'gone' };
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged' });
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
   });
 
-  it('stays where the whole pod shows that it would come back', async () => {
-    const { pod, run, world, evicted, told } = arrange();
+  it('stays if the whole pod shows that it would come back', async () => {
+    const { pod, run, world, evicted, reported } = arrange();
     world.managedFields = [{ manager: 'kube-controller-manager', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
     await run(pod('a'));
     expect(evicted).to.deep.equal([]);
-    expect(told[0]).to.match(/its template names the node/);
+    expect(reported[0]).to.match(/its template names the node/);
   });
 
-  it('stays where it runs by the time it is read whole', async () => {
-    const { pod, run, objects, evicted, told } = arrange();
+  it('stays if it runs by the time the whole pod is read', async () => {
+    const { pod, run, objects, evicted, reported } = arrange();
     const key = pod('a');
     objects.set('a', { ...objects.get('a'), status: RUNNING });
     expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
-    expect([evicted, told]).to.deep.equal([[], []]);
+    expect([evicted, reported]).to.deep.equal([[], []]);
   });
 
-  it('stays where the next one would fit no node: its nodeSelector, or every right node is cordoned', async () => {
-    const { pod, run, nodes, evicted, told } = arrange();
+  it('stays if the next one would fit no node: because of its nodeSelector, or because every right node is cordoned', async () => {
+    const { pod, run, nodes, evicted, reported } = arrange();
     await run(pod('a', { spec: { nodeSelector: { disk: 'ssd' } } }));
     const right = nodes.get('amd64');
     if (right !== undefined) nodes.put('amd64', { ...right, unschedulable: true });
     await run(pod('b'));
     expect(evicted).to.deep.equal([]);
-    expect(told.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
+    expect(reported.map((text) => /no node of amd64 would take another one/.test(text))).to.deep.equal([true, true]);
   });
 
-  it('waits for a digest that is asked for, then for its tags, and never goes by a guess', async () => {
-    const { pod, run, world, controller, evicted, told } = arrange();
+  it('waits for the lookup of the digest, then of its tags, and is never evicted on a guess', async () => {
+    const { pod, run, world, controller, evicted, reported } = arrange();
     const key = pod('a');
     [world.pulled, world.answer] = [pending, pending];
     expect(await run(key)).to.deep.equal({ outcome: 'unchanged' });
-    expect(controller.imageSettled(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
+    expect(controller.lookupEnded(`canonical/app@${digest('app')}`)).to.deep.equal([{ key, inMs: 0 }]);
     world.pulled = known('linux/amd64');
     await run(key);
-    expect(controller.imageSettled('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key, inMs: 0 }]);
     [world.answer, world.stale] = [known('linux/amd64'), true];
     await run(key);
-    expect(told[0]).to.match(/not evicted: it is not known for certain what its images run on/);
+    expect(reported[0]).to.match(/not evicted: it is not known for certain what its images run on/);
     world.stale = false;
     await run(key);
     expect(evicted).to.deep.equal(['a']);
-    expect(controller.imageSettled('canonical/app')).to.deep.equal([]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
   });
 
-  it('counts as found while an image is asked for again', async () => {
-    const { pod, run, world, controller, told } = arrange({ onWrongNode: 'warn' });
+  it('counts as found while an image is looked up again', async () => {
+    const { pod, run, world, controller, reported } = arrange({ onWrongNode: 'warn' });
     const key = pod('a');
     await run(key);
     world.answer = pending;
@@ -253,14 +253,14 @@ describe('a pod that is found on a wrong node', () => {
     expect([controller.count(), controller.found()]).to.deep.equal([1, [key]]);
     world.answer = known('linux/amd64');
     await run(key);
-    expect(told).to.have.lengthOf(1);
+    expect(reported).to.have.lengthOf(1);
   });
 
-  it('is asked for again a minute after nothing could be looked up', async () => {
-    const { pod, run, world, told } = arrange();
+  it('is looked up again a minute after a failed lookup', async () => {
+    const { pod, run, world, reported } = arrange();
     [world.answer, world.pulled] = [failed(1), failed(1)];
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
-    expect(told).to.deep.equal([]);
+    expect(reported).to.deep.equal([]);
   });
 
   const alone: [given: string, what: Parameters<ReturnType<typeof arrange>['pod']>[1]][] = [
@@ -276,27 +276,27 @@ describe('a pod that is found on a wrong node', () => {
   ];
   for (const [given, what] of alone) {
     it(`is left alone where it ${given}`, async () => {
-      const { pod, run, told, evicted } = arrange();
+      const { pod, run, reported, evicted } = arrange();
       expect(await run(pod('a', what))).to.deep.equal({ outcome: 'unchanged' });
-      expect([told, evicted]).to.deep.equal([[], []]);
+      expect([reported, evicted]).to.deep.equal([[], []]);
     });
   }
 });
 
-describe('a pod that fails on a node which what was pulled is for', () => {
-  it('is left alone, and its tags are not asked for', async () => {
-    const { pod, run, world, asked, told } = arrange();
+describe('a pod that fails although the pulled image has the platform of its node', () => {
+  it('is left alone, without a lookup of its tags', async () => {
+    const { pod, run, world, asked, reported } = arrange();
     world.pulled = known('linux/amd64,linux/arm64');
     expect(await run(pod('a'))).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
-    expect([told, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
+    expect([reported, asked]).to.deep.equal([[], [`app@${digest('app')}`]]);
   });
 
-  it('is never evicted where it died of the format: the image lies, and the Event says so', async () => {
-    const { pod, run, world, evicted, told, counted } = arrange();
+  it('is never evicted after an exec format error: the image is wrong, and the Event says so', async () => {
+    const { pod, run, world, evicted, reported, counted } = arrange();
     world.pulled = known('linux/amd64,linux/arm64');
     await run(pod('a', { status: DIED }));
     expect(evicted).to.deep.equal([]);
-    expect(told[0]).to.match(
+    expect(reported[0]).to.match(
       /main died with an exec format error .*; not evicted: its image says that it runs on arm64, but/,
     );
     expect(counted).to.deep.equal(['exec-format-error warned']);
@@ -306,7 +306,7 @@ describe('a pod that fails on a node which what was pulled is for', () => {
 describe('a daemon pod on a wrong node', () => {
   const daemon = { owner: 'agent', kind: 'DaemonSet' };
 
-  it('is evicted where its template no longer tolerates the node, though nothing would take another one', async () => {
+  it('is evicted if its template no longer tolerates the node, even if no node would take another one', async () => {
     const { pod, run, daemonSet, evicted, world } = arrange();
     world.answer = failed(1);
     daemonSet('agent', [toleration('supported-arch=amd64:NoSchedule')]);
@@ -314,14 +314,14 @@ describe('a daemon pod on a wrong node', () => {
     expect(evicted).to.deep.equal(['agent-1']);
   });
 
-  it('stays where its template tolerates the node: another one would be made there', async () => {
-    const { pod, run, daemonSet, evicted, told } = arrange();
+  it('stays if its template tolerates the node, because another one would be created there', async () => {
+    const { pod, run, daemonSet, evicted, reported } = arrange();
     daemonSet('agent', [{ operator: 'Exists' }]);
     await run(pod('agent-1', daemon));
-    expect([evicted, told[0]?.includes('its DaemonSet would make another one here')]).to.deep.equal([[], true]);
+    expect([evicted, reported[0]?.includes('its DaemonSet would make another one here')]).to.deep.equal([[], true]);
   });
 
-  it('stays where its DaemonSet is another one of that name', async () => {
+  it('stays if its DaemonSet is another one of the same name', async () => {
     const { pod, run, daemonSet, evicted } = arrange();
     daemonSet('agent', []);
     const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', uid: 'gone', controller: true }];
@@ -329,16 +329,16 @@ describe('a daemon pod on a wrong node', () => {
     expect(evicted).to.deep.equal([]);
   });
 
-  it('is left alone where its DaemonSet is ignored', async () => {
-    const { pod, run, daemonSet, evicted, told } = arrange();
+  it('is left alone if its DaemonSet is ignored', async () => {
+    const { pod, run, daemonSet, evicted, reported } = arrange();
     daemonSet('agent', [], { 'archaware.dev/ignore': 'true' });
     await run(pod('agent-1', daemon));
-    expect([evicted, told]).to.deep.equal([[], []]);
+    expect([evicted, reported]).to.deep.equal([[], []]);
   });
 });
 
-describe('which pods are looked at', () => {
-  it('are those that are bound and of which a container does not run; nothing is asked to know that', () => {
+describe('the pods that are examined', () => {
+  it('are those that are bound and have a broken container, found without any request', () => {
     const { pod, controller, asked } = arrange();
     expect(controller.suspects(pod('a'))).to.equal(true);
     expect(controller.suspects(pod('b', { status: RUNNING }))).to.equal(false);
@@ -348,7 +348,7 @@ describe('which pods are looked at', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('are found by their nodes and DaemonSets, without a look at the others', () => {
+  it('are found by node and DaemonSet, without a scan of all pods', () => {
     const { pod, controller, pods } = arrange();
     const [a, b] = [pod('a'), pod('agent-1', { owner: 'agent', kind: 'DaemonSet' })];
     const healthy = pod('h', { status: RUNNING });
@@ -365,7 +365,7 @@ describe('which pods are looked at', () => {
     expect(controller.podsOn('arm64')).to.deep.equal([]);
   });
 
-  it('are remembered until they are gone, run, or are in the right place', async () => {
+  it('are remembered until they are gone, run, or are on a right node', async () => {
     const { pod, run, world, pods, controller } = arrange({ onWrongNode: 'warn' });
     const [a, b, c] = [pod('a'), pod('b'), pod('c')];
     for (const key of [a, b, c]) if (controller.suspects(key)) await run(key);

@@ -6,7 +6,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 describe('the limits of evictions', () => {
-  it('let one go in ten seconds, of whatever owner', async () => {
+  it('allow one in ten seconds, over all owners', async () => {
     const clock = createHandClock();
     const limits = createEvictionLimits(clock);
     expect(limits.check('a')).to.equal(undefined);
@@ -18,7 +18,7 @@ describe('the limits of evictions', () => {
     expect(limits.check('b')).to.equal(undefined);
   });
 
-  it('let three of one owner go in ten minutes, and others go on', async () => {
+  it('allow three for one owner in ten minutes, and more for others', async () => {
     const clock = createHandClock();
     const limits = createEvictionLimits(clock);
     for (let count = 0; count < 3; count++) {
@@ -35,7 +35,7 @@ describe('the limits of evictions', () => {
     expect(limits.check('a')).to.deep.equal({ of: 'owner', waitMs: MINUTE - 10 * SECOND });
   });
 
-  it('count what was evicted, not what was asked', () => {
+  it('count evictions, not questions', () => {
     const limits = createEvictionLimits(createHandClock());
     for (let count = 0; count < 10; count++) expect(limits.check('a')).to.equal(undefined);
   });

@@ -4,7 +4,7 @@ import { type Client, createClient } from '../../../hack/cluster/client.ts';
 import { at, listAt } from '../../../hack/cluster/json.ts';
 import type { World } from './world.ts';
 
-/** A client with the rights of our service account, which does what no code of ours does. */
+/** A client with the rights of archaware's service account, which does what archaware never does. */
 export async function connectAsAccount({ cluster, kubeconfig }: World): Promise<Client> {
   const [user] = listAt(parse(await readFile(kubeconfig, 'utf8')), 'users');
   const token = String(at(user, 'user', 'token'));

@@ -18,9 +18,9 @@ export type ProxiedRequest = {
   readonly endedAs: number;
 };
 
-/** A reverse proxy in front of the API server that one process goes through, so that what it sends can be told apart. */
+/** A reverse proxy in front of the API server that one process goes through, so that its requests can be distinguished. */
 export type ApiProxy = {
-  /** The kubeconfig at `path`, but through the proxy; gives the path of the new one. */
+  /** The kubeconfig at `path`, but through the proxy; returns the path of the new one. */
   kubeconfig(path: string): Promise<string>;
   requests(): ProxiedRequest[];
   /** Requests that write, those to the Lease apart. */
@@ -32,7 +32,7 @@ export type ApiProxy = {
   fail(matches: (method: string, path: string) => boolean, status: number, times: number): void;
   /** How many watches are open. */
   watching(): number;
-  /** Resets the connections that watch and leaves the others alone; gives how many there were. */
+  /** Resets the connections that watch and leaves the others alone; returns how many there were. */
   resetWatches(): number;
   /** Resets every watch as soon as it is answered, while this is on. */
   breakWatches(on: boolean): void;

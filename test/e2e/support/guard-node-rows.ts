@@ -1,4 +1,4 @@
-/** What our account may write to a node, and what it must not. Nothing is ever stored. */
+/** What archaware's account may write to a node, and what it must not. Nothing is ever stored. */
 import { type Attempt, add, part, remove, replace } from './account.ts';
 import { MANAGED } from './placed.ts';
 

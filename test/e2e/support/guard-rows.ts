@@ -1,4 +1,4 @@
-/** What our account may write, and what it must not, by object. The objects are made for it, and nothing is ever stored. */
+/** What archaware's account may write, and what it must not, by object. The objects are made for it, and nothing is ever stored. */
 import { type Attempt, add, part, remove, replace } from './account.ts';
 import { GATE, isIn, MANAGED, onArch } from './placed.ts';
 import { daemonSet, type KubernetesObject, pod } from './workloads.ts';
@@ -146,7 +146,7 @@ const entry = (toleration: unknown) => JSON.stringify([toleration]);
 const decidedOn = (tolerations: readonly unknown[], more: object = {}) =>
   JSON.stringify({ images: ['registry.example.com/app:1'], settings: '0a1b', ...more, tolerations });
 
-/** The annotation that goes with the DaemonSet: the first one of its tolerations for our taint is ours. */
+/** The annotation that goes with the DaemonSet: the first one of its tolerations for archaware's taint is archaware's. */
 export const RECORDED = { [NOTES]: entry(own('amd64')) };
 
 /** The record as it has been since it names the images. */

@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 /** What is sent by whom, as a merge patch. */
 export type Step = { readonly by: 'us' | 'others'; readonly patch: object };
 
-/** The last step is ours, and must be refused; the ones before may be. */
+/** The last step is archaware's, and must be refused; the ones before may be. */
 export type Way = {
   readonly title: string;
   readonly kind: 'nodes' | 'daemonsets';
@@ -69,7 +69,7 @@ const withImages = (...list: readonly Toleration[]) =>
   JSON.stringify({ images: ['registry.example.com/app:1'], settings: '0123abcd', tolerations: list.map(entry) });
 const noted = (record: string) => ({ metadata: { annotations: { [RECORD]: record } } });
 
-/** A DaemonSet whose template tolerates this, with our record. */
+/** A DaemonSet whose template tolerates this, with archaware's record. */
 function onSet(title: string, present: readonly Toleration[], record: string, steps: readonly Step[]): Way {
   const name = `way-${++count}`;
   const spec = { nodeSelector: { 'example.com/nowhere': 'yes' } };

@@ -5,7 +5,7 @@ export type Labels = Readonly<Record<string, string>>;
 
 /** Somebody who keeps changing labels of nodes that rules ask for, as feature discovery does. */
 export type LabelWriter = {
-  /** Rests until `resume`; gives the labels that it has written, by node. */
+  /** Pauses until `resume`; returns the labels that it has written, by node. */
   pause(): Promise<ReadonlyMap<string, Labels>>;
   resume(): void;
   stop(): Promise<{ readonly writes: number }>;

@@ -5,7 +5,7 @@ import { pathOf, type World } from './world.ts';
 export type OtherWriter = {
   /** How many times it has written. */
   writes(): number;
-  /** Ends it; gives what was wrong with what it read, and the taint that it wrote last. */
+  /** Ends it; returns the problems that it found, and the taint that it wrote last. */
   stop(): Promise<{ readonly lost: readonly string[]; readonly last: unknown }>;
 };
 
@@ -57,7 +57,7 @@ export function keepTainting(world: World, node: string): OtherWriter {
   };
 }
 
-/** Ours, and those that Kubernetes moves by itself. */
+/** Archaware's fields, and those that Kubernetes changes by itself. */
 function isOurs(taint: unknown): boolean {
   const key = String(at(taint, 'key'));
   return key === 'supported-arch' || key.startsWith('node.kubernetes.io/');

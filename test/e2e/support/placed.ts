@@ -13,7 +13,7 @@ export const gates = (pod: unknown): unknown[] =>
   listAt(pod, 'spec', 'schedulingGates').map((gate) => at(gate, 'name'));
 export const affinity = (pod: unknown): unknown => at(pod, 'spec', 'affinity');
 
-/** `{key, operator: In, values}`, as we write it. */
+/** `{key, operator: In, values}`, as archaware writes it. */
 export const isIn = (key: string, ...values: readonly string[]) => ({ key, operator: 'In', values });
 export const onArch = (...values: readonly string[]) => isIn('kubernetes.io/arch', ...values);
 
@@ -59,7 +59,7 @@ export async function inSilence(world: World, act: () => Promise<void>): Promise
   }
 }
 
-/** How many patches of ours a pod has had. */
+/** How many patches of archaware a pod has had. */
 export async function patchesOf(world: World, namespace: string, pod: string): Promise<number> {
   const path = new RegExp(`/namespaces/${namespace}/pods/${pod}(?:\\?|$)`);
   return (await world.cluster.auditedRequests()).filter(({ verb, path: of }) => verb === 'patch' && path.test(of))
@@ -85,7 +85,7 @@ export async function versions(world: World, namespace: string, since: string): 
   return found;
 }
 
-/** Creates a pod and gives what the API server made of it; `dryRun` stores nothing. */
+/** Creates a pod and returns the API server's answer; `dryRun` stores nothing. */
 export async function admit(world: World, pod: { metadata: { namespace: string } }, dryRun = false): Promise<unknown> {
   const path = `${pathOf('Pod', pod.metadata.namespace)}${dryRun ? '?dryRun=All' : ''}`;
   return expectSuccess('the pod', await world.cluster.request('POST', path, pod));

@@ -13,9 +13,9 @@ export type Places = {
   readonly directory: string;
   /** Starts one that holds what the world's registry holds, unless it is a mirror. Not named as insecure. */
   registry(options: RegistryOptions): Promise<Registry>;
-  /** One more name for a registry, the world's unless told. Not named as insecure. */
+  /** One more name for a registry (default: the world's). Not configured as insecure. */
   front(options?: Partial<FrontOptions>): Promise<Front>;
-  /** Writes a file at this path below the directory, in one step; gives its path. What is no text becomes YAML. */
+  /** Writes a file at this path below the directory, in one step; returns its path. Anything but a text becomes YAML. */
   file(path: string, content: unknown, mode?: number): Promise<string>;
   /**
    * A directory as the kubelet mounts a Secret: links to files behind `..data`. Called again with the same

@@ -12,12 +12,12 @@ export function isInstalled(name: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((directory) => existsSync(join(directory, name)));
 }
 
-/** Runs a program to its end and gives what it printed. Throws with all of it where it fails. */
+/** Runs a program to its end and returns its output. Throws with all of it if the program fails. */
 export function run([command, ...first]: Program, ...args: readonly string[]): Promise<string> {
   return runWith({}, [command, ...first], ...args);
 }
 
-/** As `run`, with variables besides ours. */
+/** As `run`, with additional variables. */
 export async function runWith(
   environment: Readonly<Record<string, string>>,
   [command, ...first]: Program,

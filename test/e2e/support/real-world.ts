@@ -43,7 +43,7 @@ export async function startRealWorld(): Promise<RealWorld> {
   if (node === undefined) throw new Error('the cluster has no node');
   const directory = await mkdtemp(join(tmpdir(), 'archaware-real-'));
   const built = pushProjectImage(directory, registry.host);
-  // Whoever asks for it is answered with the error.
+  // A request for it is answered with the error.
   built.catch(() => undefined);
   const other = otherArchitecture(node);
   const fake = `fake-${other}`;

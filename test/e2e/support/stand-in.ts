@@ -50,7 +50,7 @@ export function standInForDeployment(cluster: Cluster, environment: Readonly<Rec
   }
 
   const following = follow();
-  // Told by stop; a block that needed it fails before.
+  // `stop` reports it; a block that needed it fails before.
   following.catch(() => undefined);
   return {
     async stop() {

@@ -26,17 +26,17 @@ export type WorldOptions = {
   readonly nodes?: readonly NodeOptions[];
   readonly cluster?: ClusterOptions;
   readonly registry?: RegistryOptions;
-  /** Applied in the place of our manifest. An empty one: nothing is installed, and what runs here has all rights. */
+  /** Applied instead of archaware's manifest. An empty one: nothing is installed, and the program has all rights. */
   readonly manifest?: string;
   /** What the policies of the manifest let through, where it is not as it says: for other keys, and for labels. */
   readonly guard?: Guard;
 };
 
-/** A cluster with our manifest applied, a registry with every fixture, and the means to run the product against both. */
+/** A cluster with archaware's manifest, a registry with every fixture, and ways to run the program against both. */
 export type World = {
   readonly cluster: Cluster;
   readonly registry: Registry;
-  /** Of the service account of our manifest, where there is one. */
+  /** The kubeconfig of the service account in the manifest, if there is one. */
   readonly kubeconfig: string;
   /** The fixtures that the registry took. */
   readonly tags: readonly string[];
@@ -64,13 +64,13 @@ export type World = {
   node(name: string): Promise<unknown>;
   /** The pods of a workload that are not being deleted. */
   pods(namespace: string, app: string): Promise<readonly unknown[]>;
-  /** Our Events of a reason, about objects of this namespace: their notes. */
+  /** The notes of archaware's Events of a reason, about objects of this namespace. */
   events(namespace: string, reason: string): Promise<string[]>;
   /** Waits for the condition with a deadline that suits a shared machine. */
   eventually<T>(what: string, condition: () => Promise<T | false | undefined>): Promise<T>;
-  /** Waits for an Event of ours whose note matches. */
+  /** Waits for an Event of archaware whose note matches. */
   eventuallyTold(namespace: string, reason: string, note: RegExp): Promise<string>;
-  /** Waits until a pod's tolerations, apart from those of Kubernetes, are these; gives the pod. */
+  /** Waits until a pod's tolerations, apart from those of Kubernetes, are these; returns the pod. */
   eventuallyTolerates(namespace: string, pod: string, wanted: readonly string[]): Promise<unknown>;
   /** Everything that the service account wrote since `from` requests, Leases and Events apart. */
   writesSince(from: number): Promise<string[]>;

@@ -72,7 +72,7 @@ function told(object: JsonObject): string {
   return `tolerates ${short(listAt(spec, 'tolerations')) || 'nothing'}${noted}`;
 }
 
-/** As the API server sends it again: fields in the order of their type. */
+/** The object as the API server sends it again: with fields in the order of their type. */
 function encoded(object: JsonObject): JsonObject {
   const path = ['spec', 'template', 'spec'] as const;
   const tolerations = listAt(path.reduce(objectAt, object), 'tolerations');
@@ -90,7 +90,7 @@ type Row = readonly [
   expected: string,
 ];
 
-/** `expected`: what becomes of the DaemonSet; `unchanged` where nothing does. What comes of it changes nothing more. */
+/** `expected`: the DaemonSet after admission, or `unchanged`. A second admission must change nothing. */
 function check(rows: readonly Row[]): void {
   for (const [given, old, now, more, expected] of rows) {
     it(`${given}: ${expected}`, () => {
@@ -212,7 +212,7 @@ describe('a DaemonSet that is updated', () => {
     ['a damaged annotation', { recorded: '{' }, { recorded: '{', labels: { a: 'b' } }, {}, 'tolerates nothing'],
   ]);
 
-  it('keeps every field, and touches only what it must', () => {
+  it('keeps every field, and changes only the tolerations and the annotation', () => {
     const before = daemonSet({ ...ours });
     const patch = admit(daemonSet({ tolerations: [X], recorded: [AMD, ARM] }), { before });
     expect(patch).to.deep.equal([
@@ -221,12 +221,12 @@ describe('a DaemonSet that is updated', () => {
     ]);
   });
 
-  it('is admitted as it is where all annotations would be too large for the API server', () => {
+  it('is admitted unchanged if its annotations would be too large for the API server', () => {
     const full = put(daemonSet({}), ['metadata', 'annotations'], { x: 'x'.repeat(256 * 1024 - 100) });
     expect(admit(full)).to.deep.equal([]);
   });
 
-  it('may be huge, with an annotation that claims a lot', () => {
+  it('may be huge, with an annotation that lists many tolerations', () => {
     const many = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
     const object = daemonSet({ image: 'cold', tolerations: many(500_000, {}), recorded: many(2500, S390X) });
     expect(admit(object)).to.have.length.above(0);

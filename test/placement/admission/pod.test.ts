@@ -14,7 +14,7 @@ const GATED = `gated: gates ${GATE}`;
 
 type Row = readonly [given: string, object: JsonObject, circumstances: Circumstances, expected: string];
 
-/** `expected`: what becomes of the pod, and the pod after it where it changes. */
+/** `expected`: the decision, and the changed pod. */
 function check(rows: readonly Row[]): void {
   for (const [given, object, circumstances, expected] of rows) {
     it(`${given}: ${expected}`, () => {
@@ -106,7 +106,7 @@ describe('a new pod whose images are known', () => {
   ]);
 });
 
-describe('what a new pod says itself', () => {
+describe('a new pod with tolerations or affinity of its own', () => {
   const own = (spec: JsonObject) => pod({ affinity: spec });
   const arm = toleration('supported-arch=arm64:NoSchedule');
   const amd = toleration('supported-arch=amd64:NoSchedule');
@@ -163,7 +163,7 @@ describe('what a new pod says itself', () => {
   ]);
 });
 
-describe('a new pod that is left alone', () => {
+describe('a new pod that is skipped', () => {
   const given = { ...by('both'), ...cold };
   const ignored = { 'archaware.dev/ignore': 'true' };
   check([
@@ -272,7 +272,7 @@ describe('a new pod whose images are not known', () => {
     ],
   ]);
 
-  it('asks for every one of them', () => {
+  it('asks for all of them', () => {
     const asked: string[] = [];
     const answers = new Proxy(
       {},
@@ -371,14 +371,14 @@ describe('a new pod whose images have nothing in common', () => {
     ],
   ]);
 
-  it('says that a RuntimeClass is missing when it refuses WebAssembly', () => {
+  it('is rejected for WebAssembly with the hint that a RuntimeClass is missing', () => {
     expect(admit(pod(), { ...affinity(reject), ...wasm })).to.have.property(
       'message',
       'no architecture for linux is common to all images: WebAssembly without a RuntimeClass (set spec.runtimeClassName): a; a (wasi/wasm)',
     );
   });
 
-  it('names each image with its platforms when it refuses', () => {
+  it('is rejected with each image and its platforms', () => {
     expect(admit(two, { ...affinity(reject), ...apart })).to.deep.equal({
       kind: 'rejected',
       message: 'no architecture for linux is common to all images: a (linux/arm64); b (linux/amd64)',

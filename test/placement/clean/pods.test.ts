@@ -25,10 +25,10 @@ type Given = {
   metadata?: JsonObject;
   phase?: string;
   allPods?: boolean;
-  /** Of the template of its DaemonSet; undefined: there is no such DaemonSet any more. */
+  /** The tolerations of its DaemonSet's template; undefined: the DaemonSet does not exist any more. */
   template?: readonly JsonObject[];
-  /** Whether that DaemonSet has no pod left to replace. */
-  settled?: boolean;
+  /** Whether the rollout of that DaemonSet is complete. */
+  rolledOut?: boolean;
   strategy?: string;
 };
 
@@ -39,16 +39,16 @@ function undo(given: Given) {
   return cleanPod(pod, KEYS, given.allPods ?? false, (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined));
 }
 
-function daemonSetOf({ template, settled = false, strategy }: Given): DaemonSet | undefined {
+function daemonSetOf({ template, rolledOut = false, strategy }: Given): DaemonSet | undefined {
   if (template === undefined) return undefined;
   return readDaemonSet({
     metadata: { generation: 2 },
     spec: { updateStrategy: { type: strategy }, template: { spec: { tolerations: template } } },
-    status: { observedGeneration: settled ? 2 : 1 },
+    status: { observedGeneration: rolledOut ? 2 : 1 },
   });
 }
 
-describe('what is done about a pod that carries our tolerations', () => {
+describe("what clean does about a pod with archaware's tolerations", () => {
   const rows: [given: string, what: Given, expected: string][] = [
     ['of a ReplicaSet', { owner: 'ReplicaSet' }, 'replace'],
     ['of a StatefulSet', { owner: 'StatefulSet' }, 'replace'],
@@ -106,7 +106,7 @@ describe('what is done about a pod that carries our tolerations', () => {
       'rolls',
     ],
     ['of a DaemonSet that is gone', { owner: 'DaemonSet' }, 'none'],
-    ['of a DaemonSet that has rolled without it', { owner: 'DaemonSet', template: [], settled: true }, 'replace'],
+    ['of a DaemonSet that has rolled without it', { owner: 'DaemonSet', template: [], rolledOut: true }, 'replace'],
     [
       'of a DaemonSet that replaces none by itself',
       { owner: 'DaemonSet', template: [], strategy: 'OnDelete' },

@@ -9,7 +9,7 @@ import type { Settings } from '../../../src/placement/settings.ts';
 import { digest, known, settings, taint, toleration } from '../objects.ts';
 
 type Given = {
-  /** What the look-up of each of the pod's images tells: platforms, or an error's code after `!`. */
+  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
   readonly images?: Readonly<Record<string, string>>;
   readonly kind?: 'Pod' | 'Deployment';
   readonly applied?: boolean;
@@ -22,7 +22,7 @@ type Given = {
   readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
 };
 
-/** A node with our taint, unless told otherwise. */
+/** A node, by default with archaware's taint. */
 function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {
   const taints = [taint(`supported-arch=${architecture}:NoSchedule`)];
   return { metadata: { name, labels }, spec: { taints, ...more }, status: { nodeInfo: { architecture } } };
@@ -60,7 +60,7 @@ function lookup(text: string): LookupResult {
 function explained(given: Given): Explanation {
   const { images = {}, secrets = [] } = given;
   const input = inputOf(given);
-  // As the command keeps them: by the very objects that were asked for.
+  // Keyed by the image objects themselves, as in the command.
   const found = new Map(
     imagesToAsk(input).map((asked) => {
       const text = images[asked.image];
@@ -119,7 +119,7 @@ describe('an explanation of the decision', () => {
     });
   }
 
-  it('tells what waiting comes to, unless it never ends', () => {
+  it('names the decision after the wait, unless the wait never ends', () => {
     const images = { a: '!not-found', b: BOTH };
     expect(explained({ images }).decision.afterwards).to.deep.include({ kind: 'place', basis: 'open' });
     expect(explained({ images, settings: { unresolvable: 'wait' } }).decision).not.to.have.property('afterwards');
@@ -129,7 +129,7 @@ describe('an explanation of the decision', () => {
 });
 
 describe('an explanation of images', () => {
-  it('asks for those that take a registry only', () => {
+  it('names only the images that need a registry', () => {
     const images = { a: BOTH, b: BOTH };
     const asked = (more: Given) => imagesToAsk(inputOf({ images, ...more })).map(({ image }) => image);
     expect(asked({})).to.deep.equal(['a', 'b']);
@@ -169,7 +169,7 @@ describe('an explanation of images', () => {
   }
 });
 
-describe('an explanation of the set', () => {
+describe('an explanation of how the architectures are narrowed', () => {
   const rows: [given: string, what: Given, expected: readonly string[]][] = [
     [
       'image by image',
@@ -350,7 +350,7 @@ describe('an explanation of nodes', () => {
   }
 });
 
-describe('an explanation says how far the pod is', () => {
+describe('an explanation names the state of the pod', () => {
   const rows: [given: string, what: Given, expected: JsonObject][] = [
     ['in a file', { kind: 'Deployment' }, { state: 'not-applied' }],
     [
@@ -372,7 +372,7 @@ describe('an explanation says how far the pod is', () => {
 });
 
 describe('an explanation by a policy', () => {
-  it('names it and where its values come from', () => {
+  it('names the policy and the source of its values', () => {
     const everywhere = { namespaces: undefined, namespaceSelector: [], podSelector: [] };
     const policies = [
       { name: 'arm', ...everywhere, settings: { ...settings({ schedulable: ['arm64'] }), policy: 'arm' } },
@@ -707,7 +707,7 @@ describe('the advice', () => {
         'or push a linux/arm64 build of a',
       ],
     ],
-    // What run says, it says too: A6.
+    // explain gives the same reason as run.
     ['a healthy pod on one of the nodes that it fits', { images: { a: BOTH }, spec: ON_AMD }, []],
     [
       'a healthy pod on a node that architectures.schedulable leaves out, whose image runs there',
@@ -763,7 +763,7 @@ describe('the advice', () => {
   }
 });
 
-describe('a pod that is placed where no node fits', () => {
+describe('a placed pod that fits no node', () => {
   const selects = (nodeSelector: JsonObject) => ({ containers: [{ image: 'a' }], nodeSelector });
   const rows: [given: string, what: Given, expected: string | undefined][] = [
     ['none of it', { kind: 'Deployment', images: { a: BOTH }, nodes: LABELLED }, undefined],
@@ -809,7 +809,7 @@ describe('a bound pod', () => {
     ]);
   });
 
-  it('goes back to the node that its template names', () => {
+  it('would return to the node that its template names', () => {
     const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }];
     const given = { images: { a: BOTH }, spec: { ...ON_AMD, ...tolerating }, metadata: { managedFields } };
     expect(told(given)).to.deep.equal([
@@ -818,7 +818,7 @@ describe('a bound pod', () => {
     ]);
   });
 
-  it('of a DaemonSet shows its images where one of its containers does not run', () => {
+  it('of a DaemonSet shows its images if one of its containers is broken', () => {
     const images = { a: 'linux/arm64', [`a@${digest('x')}`]: 'linux/arm64' };
     const ownerReferences = [{ kind: 'DaemonSet', name: 'agent', controller: true }];
     const { decision, images: seen } = explained({
@@ -832,8 +832,8 @@ describe('a bound pod', () => {
   });
 });
 
-describe('an image that nobody asked about', () => {
-  it('is not known, rather than one that runs nowhere', () => {
+describe('an image that was not looked up', () => {
+  it('counts as not known, not as an image that runs nowhere', () => {
     const given: Given = { images: { a: 'linux/amd64' }, spec: ON_AMD, status: died('x') };
     const { decision, advice } = explainPlacement(inputOf(given), {
       lookupOf: () => undefined,
@@ -845,7 +845,7 @@ describe('an image that nobody asked about', () => {
   });
 });
 
-describe('explain where the mode has affinity', () => {
+describe('explain in a mode with affinity', () => {
   const BOTH = { mode: 'both', preferred: { arm64: 75, s390x: 5 } } as const;
   const GATES = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
   const images = { a: 'linux/amd64,linux/arm64', b: 'linux/arm64' };
@@ -853,7 +853,7 @@ describe('explain where the mode has affinity', () => {
     node(`${name}-1`, name, { taints: [] }, { 'kubernetes.io/arch': name }),
   );
 
-  it('tells what a pod that is not there yet will be given, and where it then fits', () => {
+  it('names what a new pod will get, and which nodes it then fits', () => {
     const { affinity, nodes, settings: told } = explained({ kind: 'Deployment', images, settings: BOTH });
     expect(affinity).to.deep.equal({
       required: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'], present: false }],
@@ -868,7 +868,7 @@ describe('explain where the mode has affinity', () => {
     expect(told.map(({ key }) => key)).to.include.members(['placement.mode', 'taints.key', 'architectures.preferred']);
   });
 
-  it('leaves what the pod says itself', () => {
+  it("does not change the pod's own affinity", () => {
     const expressions = [{ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['s390x'] }];
     const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
@@ -876,7 +876,7 @@ describe('explain where the mode has affinity', () => {
     expect(affinity?.required.map(({ present }) => present)).to.deep.equal([true]);
   });
 
-  it('says of a gated pod who will release it, and of a foreign gate that somebody else must', () => {
+  it('says who will release a gated pod, and that somebody else must remove a foreign gate', () => {
     const ours = explained({ images, settings: { mode: 'affinity' }, spec: GATES, nodes: LABELLED });
     expect([ours.pod.state, ours.affinity?.required.length]).to.deep.equal(['gated', 1]);
     expect(ours.advice).to.deep.equal([
@@ -887,13 +887,13 @@ describe('explain where the mode has affinity', () => {
     expect(advice[0]).to.equal('it is held by example.com/quota until its owner removes that gate');
   });
 
-  it('says of a pod that waits without affinity that it is too late', () => {
+  it('says that it is too late for a pending pod without affinity', () => {
     const { affinity, advice } = explained({ images, settings: { mode: 'affinity' }, nodes: LABELLED });
     expect(affinity).to.equal(undefined);
     expect(advice).to.deep.equal(['admission passed it over, and it is too late for affinity: create the pod again']);
   });
 
-  it('gives a DaemonSet none', () => {
+  it('adds no affinity to a DaemonSet', () => {
     const owner = { kind: 'DaemonSet', name: 'agent', uid: 'u', controller: true };
     const { affinity, advice } = explained({ images, settings: BOTH, metadata: { ownerReferences: [owner] } });
     expect(affinity).to.equal(undefined);

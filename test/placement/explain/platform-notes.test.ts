@@ -14,7 +14,7 @@ describe('what people should know of platforms', () => {
     ],
     ['linux/riscv64/rva23u64', ['only for riscv64/rva23u64: nodes need that CPU level']],
     ['linux/ppc64le/power10', ['only for ppc64le/power10: nodes need that CPU level']],
-    // With a build for every CPU beside it there is nothing to know.
+    // No hint is needed if there is also a build for every CPU.
     ['linux/amd64', []],
     ['linux/amd64/v1', []],
     ['linux/amd64 linux/amd64/v3', []],

@@ -18,7 +18,7 @@ const nodePool = (name: string, architecture: string, tainted = true) =>
     },
   }) ?? [];
 
-describe('what explain says of pools', () => {
+describe('the advice about node pools', () => {
   type Row = [
     what: string,
     nodes: readonly Node[],

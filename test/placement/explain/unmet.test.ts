@@ -43,7 +43,7 @@ describe('labels that state facts', () => {
   }
 });
 
-describe('what a node does not meet', () => {
+describe('the demands that a node does not meet', () => {
   const node = { name: 'n', labels: { disk: 'hdd', cores: '4', 'kubernetes.io/arch': 'amd64' } };
   const rows: [given: string, spec: JsonObject, expected: readonly string[]][] = [
     ['nothing is asked', {}, []],
@@ -86,7 +86,7 @@ describe('what a node does not meet', () => {
   }
 });
 
-describe('what a pod asks of the architecture', () => {
+describe('the architectures that a pod asks for', () => {
   const rows: [given: string, spec: JsonObject, expected: string][] = [
     ['nothing', { nodeSelector: { disk: 'ssd' } }, 'open'],
     ['by its selector', { nodeSelector: { 'kubernetes.io/arch': 'arm64' } }, 'arm64 by nodeSelector: arm64'],

@@ -89,7 +89,7 @@ describe('the lines of a label rule', () => {
     });
   }
 
-  it('are shown escaped and cut where they are refused', () => {
+  it('are escaped and cut in error messages', () => {
     const [problem] = parseRule(`\u001B[31m${'x'.repeat(100_000)}`).problems;
     expect(problem?.problem).to.match(/^got "\\u001b\[31mx+…, expected the label of a node as key, key=value, /);
     expect(problem?.problem.length).to.be.below(250);
@@ -107,7 +107,7 @@ describe('the rules of a directory', () => {
     expect(read(file('a/x', 'k'), file('a/y', ''))).to.deep.equal({ order: ['a/x', 'a/y'], refused: [], problems: [] });
   });
 
-  it('do not have what is refused, and have every other; file and line are named', () => {
+  it('leave out refused files, with file and line, and have every other', () => {
     const found = read(
       file('a/x', 'k\nk k'),
       { label: 'a/y', file: 'dir/a/y', problem: 'is no file' },
@@ -121,7 +121,7 @@ describe('the rules of a directory', () => {
     ]);
   });
 
-  it('name five lines of a file, and count the others', () => {
+  it('report five lines of a file, and count the others', () => {
     const { problems } = read(file('a/x', '?\n'.repeat(9)));
     expect(problems).to.have.lengthOf(6);
     expect(problems[5]).to.equal('dir/a/x: and 4 more line(s) like that');
@@ -152,14 +152,14 @@ describe('the rules of a directory', () => {
     });
   }
 
-  it('say where a circle is', () => {
+  it('name the line of a cycle', () => {
     expect(read(file('a/x', 'k\na/y'), file('a/y', '!a/x')).problems).to.deep.equal([
       'dir/a/x:2: a/y is itself decided by a/x; expected no rule that depends on itself',
       'dir/a/y:1: a/x is itself decided by a/y; expected no rule that depends on itself',
     ]);
   });
 
-  it('may be many, one asking for the next', () => {
+  it('may form a long chain', () => {
     const count = 5_000;
     const files = Array.from({ length: count }, (_, index) => file(`a/l${index}`, `a/l${index + 1}`));
     const { order, refused } = read(...files);

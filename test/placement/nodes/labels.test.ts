@@ -7,7 +7,7 @@ import { node, settings, taint } from '../objects.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Rules by label; `refused` has a line that cannot be read. */
+/** Rules by label; the label `refused` has an invalid line. */
 function rulesOf(rules: Labels) {
   return readRules(Object.entries(rules).map(([label, text]) => ({ label, file: label, text }))).rules;
 }
@@ -82,7 +82,7 @@ describe('the labels of a node', () => {
     ['somebody took it away, and it is not needed any more', {}, [X], RULE, { recorded: [] }],
     ['somebody took it away, and its rule is gone', {}, [X], {}, { recorded: [] }],
 
-    // What somebody else set.
+    // Labels that somebody else set.
     ['somebody set it', { k: '1', [X]: 'mine' }, [], RULE, { recorded: [], conflicts: [{ label: X, value: 'mine' }] }],
     [
       'somebody set it as we would have',
@@ -109,13 +109,13 @@ describe('the labels of a node', () => {
     ['somebody changed ours, and its rule is gone', { k: '1', [X]: '' }, [X], {}, { recorded: [] }],
     ['ours under a name that nobody recorded', { [X]: 'true' }, ['x/z'], {}, { recorded: [] }],
 
-    // Rules that cannot be read.
+    // Invalid rules.
     ['its rule is refused', { [X]: 'true' }, [X], { [X]: '?' }, { recorded: [X] }],
     ['its rule is refused, and it has none', { k: '1' }, [], { [X]: 'k\n?' }, { recorded: [] }],
     ['its rule is refused, and somebody took it away', { k: '1' }, [X], { [X]: 'k\n?' }, { recorded: [] }],
     ["its rule is refused, and it is somebody's", { [X]: 'v' }, [X], { [X]: '?' }, { recorded: [] }],
 
-    // Rules that ask for labels of rules.
+    // Rules that read the labels of other rules.
     [
       'a chain begins to hold',
       { k: '1' },
@@ -174,7 +174,7 @@ describe('the labels of a node', () => {
       expect(decision).to.deep.equal({ added: [], removed: [], conflicts: [], ...expected });
     });
 
-    it(`are settled after one decision where ${given}`, () => {
+    it(`need one decision only where ${given}`, () => {
       const { added, removed, recorded: now } = decideLabels(labels, recorded, rulesOf(rules));
       const kept = Object.entries(labels).filter(([label]) => !removed.includes(label));
       const after = { ...Object.fromEntries(kept), ...Object.fromEntries(added.map((label) => [label, 'true'])) };
@@ -183,7 +183,7 @@ describe('the labels of a node', () => {
     });
   }
 
-  it('are told of in words that say what to do', () => {
+  it('are reported with what to do', () => {
     expect(labelConflictNote({ label: 'a/b', value: 'v' })).to.match(
       /^label a\/b=v was set by somebody else and stays/,
     );
@@ -196,7 +196,7 @@ describe('the decision for a node with labels', () => {
   const rules = (more: Labels = { 'x/y': 'k' }) => ({ taints: settings().taints, labels: rulesOf(more) });
   const managed = (value: { taints?: string[]; labels?: string[] }) => JSON.stringify(value);
 
-  it('takes taint and labels together', () => {
+  it('decides taint and labels together', () => {
     const what = node({ labels: { k: '1' } });
     const decision = decideNode(what, rules(), true);
     expect(decision).to.deep.equal({
@@ -239,7 +239,7 @@ describe('the decision for a node with labels', () => {
     expect(decideNode(settled, rules(), false)).to.deep.equal({ kind: 'wait', reason: 'bootstrap', conflicts: [] });
   });
 
-  it('leaves taints and their record alone where only labels are decided, and the other way about', () => {
+  it('leaves taints alone if only labels are decided, and labels alone if only taints are', () => {
     const both = managed({ taints: [TAINT], labels: ['x/y'] });
     const what = node({ labels: { 'x/y': 'true' }, taints: [ARM], managed: both });
     const unlabelled = decideNode(what, { taints: undefined, labels: rulesOf({}) }, true);
@@ -252,16 +252,16 @@ describe('the decision for a node with labels', () => {
       managed: managed({ labels: ['x/y'] }),
     });
     const neither = decideNode(what, { taints: undefined, labels: undefined }, true);
-    expect(neither).to.deep.equal({ kind: 'settled', conflicts: [] });
+    expect(neither).to.deep.equal({ kind: 'unchanged', conflicts: [] });
   });
 
-  it('tells of conflicts whatever else is decided', () => {
+  it('reports conflicts with every kind of decision', () => {
     const conflicts = [{ label: 'x/y', value: 'v' }];
     const labels = { 'x/y': 'v' };
     expect(decideNode(node({ labels }), rules(), false)).to.deep.include({ kind: 'wait', conflicts });
     expect(decideNode(node({ labels }), rules(), true)).to.deep.include({ kind: 'set', conflicts });
     const done = node({ labels, taints: [ARM], managed: [TAINT] });
-    expect(decideNode(done, rules(), true)).to.deep.equal({ kind: 'settled', conflicts });
+    expect(decideNode(done, rules(), true)).to.deep.equal({ kind: 'unchanged', conflicts });
     expect(decideNode(node({ labels, deleting: true }), rules(), true)).to.deep.include({ conflicts: [] });
   });
 
@@ -281,7 +281,7 @@ describe('the decision for a node with labels', () => {
     ]);
   });
 
-  it('gives labels to a node that has none at all', () => {
+  it('adds labels to a node without any', () => {
     const what = { ...node({ taints: [ARM], managed: [TAINT] }), hasLabels: false };
     const decision = decideNode(what, rules({ 'a/b': '!k', 'a/c': '!k' }), true);
     expect(decision.kind).to.equal('set');
@@ -292,7 +292,7 @@ describe('the decision for a node with labels', () => {
     ]);
   });
 
-  it('is undone exactly: ours goes, and what somebody changed stays', () => {
+  it("is undone exactly: archaware's labels are removed, changed ones stay", () => {
     const what = node({
       labels: { 'x/y': 'true', 'x/z': 'v', 'x/o': 'true' },
       taints: [ARM],
@@ -303,7 +303,7 @@ describe('the decision for a node with labels', () => {
     const alone = node({ labels: { 'x/y': 'true' }, managed: managed({ labels: ['x/y'] }) });
     const unlabelled = cleanNode(alone, settings().taints);
     if (unlabelled.kind === 'set') expect(nodeAction(alone, unlabelled)).to.equal('unlabel');
-    expect(cleanNode(node({ labels: { 'x/y': 'true' } }), settings().taints).kind).to.equal('settled');
+    expect(cleanNode(node({ labels: { 'x/y': 'true' } }), settings().taints).kind).to.equal('unchanged');
     expect(decideLabels({ 'x/y': 'true' }, ['x/y'], NO_RULES).removed).to.deep.equal(['x/y']);
   });
 });

@@ -90,7 +90,7 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-describe('what is left of taints', () => {
+describe('leftover taints', () => {
   for (const [what, given, managesNodes, [nodes, daemonSets], expected] of ROWS) {
     it(`${what}: ${expected === undefined ? 'nothing to say' : 'is said'}`, () => {
       const left = findLeftovers(nodes, daemonSets, settings(given));
@@ -99,7 +99,7 @@ describe('what is left of taints', () => {
     });
   }
 
-  it('names a few of many', () => {
+  it('names only a few of many objects', () => {
     const nodes = Array.from({ length: 9 }, (_, index) => ({ ...TAINTED, name: `n${index}` }));
     const left = findLeftovers(nodes, [], settings(AFFINITY));
     expect(left && leftoverNote(left, settings(AFFINITY), true)).to.match(/^9 node\(s\) \(n0, n1, n2, n3, n4, …\)/);

@@ -8,7 +8,7 @@ import { settings, taint } from '../objects.ts';
 const arch = (operator: string, ...values: string[]) => ({ key: 'kubernetes.io/arch', operator, values });
 const OURS = ['supported-arch=arm64:NoSchedule'];
 
-/** A NodePool as Karpenter keeps it. */
+/** A NodePool as the API server has it. */
 function pool(given: {
   requirements?: readonly JsonObject[];
   labels?: JsonObject;
@@ -36,7 +36,7 @@ function problemsOf(given: Parameters<typeof pool>[0], by: PoolSettings = settin
   return read === undefined ? [] : nodePoolProblems(read, by);
 }
 
-describe('what a NodePool lacks', () => {
+describe('the problems of a NodePool', () => {
   const { taints } = settings();
   const MODES = {
     taints: settings(),
@@ -131,7 +131,7 @@ describe('what a NodePool lacks', () => {
     });
   }
 
-  it('is said with what follows and what to do', () => {
+  it('is reported with its consequence and what to do', () => {
     const [missing] = problemsOf({});
     expect(missing?.note).to.equal(
       'lacks the taint supported-arch=arm64:NoSchedule. Karpenter plans without the taint that archaware sets, and may go on ' +
@@ -146,11 +146,11 @@ describe('what a NodePool lacks', () => {
     );
   });
 
-  it('is not asked of one that is being deleted', () => {
+  it('is not reported for a NodePool that is being deleted', () => {
     expect(readNodePool({ metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } })).to.equal(undefined);
   });
 
-  it('is read from anything', () => {
+  it('never throws, for any object', () => {
     const odd = { metadata: 1, spec: { template: { spec: { requirements: [1, { key: 2 }], taints: [null, {}] } } } };
     const read = readNodePool(odd);
     expect(read && nodePoolProblems(read, settings()).map(({ problem }) => problem)).to.deep.equal([

@@ -18,7 +18,7 @@ const ARM = 'supported-arch=arm64:NoSchedule';
 const AMD = 'supported-arch=amd64:NoSchedule';
 const OLD = 'arch=arm64:NoSchedule';
 const PROVIDER = 'kubernetes.io/arch=arm64:NoSchedule';
-/** A taint of somebody else, with fields that we do not know. */
+/** A taint of somebody else, with unknown fields. */
 const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
   timeAdded: '2026-01-01T00:00:00Z',
   new: { a: [1] },
@@ -26,7 +26,7 @@ const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
 
 /** The taints of a decision as texts, and what is recorded of them. */
 type Expected =
-  | 'settled'
+  | 'unchanged'
   | 'deleting'
   | 'provider-taint'
   | 'bootstrap'
@@ -58,12 +58,12 @@ describe('the decision for a node', () => {
   const rows: Row[] = [
     ['no taints', {}, {}, { taints: [ARM], managed: [ARM] }],
     ['an empty list of taints', { taints: [] }, {}, { taints: [ARM], managed: [ARM] }],
-    ['what it should have', { taints: [taint(ARM)], managed: [ARM] }, {}, 'settled'],
+    ['what it should have', { taints: [taint(ARM)], managed: [ARM] }, {}, 'unchanged'],
     [
       'its taint, with a field of the server',
       { taints: [taint(ARM, { timeAdded: 'x' })], managed: [ARM] },
       {},
-      'settled',
+      'unchanged',
     ],
     ['its taint, not recorded', { taints: [taint(ARM)] }, {}, { taints: [ARM], managed: [ARM] }],
     ['a record without its taint', { managed: [ARM] }, {}, { taints: [ARM], managed: [ARM] }],
@@ -112,7 +112,7 @@ describe('the decision for a node', () => {
       'our key with another effect beside ours',
       { taints: [taint(ARM), taint('supported-arch=arm64:PreferNoSchedule')], managed: [ARM] },
       {},
-      'settled',
+      'unchanged',
     ],
     ['the annotation is no JSON', { taints: [taint(ARM)], managed: '{' }, {}, { taints: [ARM], managed: [ARM] }],
     ['the annotation is a list', { taints: [taint(ARM)], managed: '[]' }, {}, { taints: [ARM], managed: [ARM] }],
@@ -129,7 +129,7 @@ describe('the decision for a node', () => {
       { taints: ['gpu:NoSchedule', ARM], managed: [ARM] },
     ],
 
-    // What was configured has changed.
+    // The configuration has changed.
     [
       'the key changed',
       { taints: [taint(ARM), FOREIGN], managed: [ARM] },
@@ -155,7 +155,7 @@ describe('the decision for a node', () => {
       { taints: ['third=arm64:NoSchedule'], managed: ['third=arm64:NoSchedule'] },
     ],
     ['the selector names it', { labels: { pool: 'mixed' } }, outside, { taints: [ARM], managed: [ARM] }],
-    ['the selector does not name it', { taints: [FOREIGN] }, outside, 'settled'],
+    ['the selector does not name it', { taints: [FOREIGN] }, outside, 'unchanged'],
     [
       'the selector does not name it any more',
       { taints: [taint(ARM), FOREIGN], managed: [ARM] },
@@ -173,12 +173,12 @@ describe('the decision for a node', () => {
       'our key with another effect, outside of the selector',
       { taints: [taint('supported-arch=arm64:NoExecute')] },
       outside,
-      'settled',
+      'unchanged',
     ],
 
-    // Somebody else taints.
-    ['manage false', {}, { manage: false }, 'settled'],
-    ['manage false, and a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'settled'],
+    // Somebody else sets the taint.
+    ['manage false', {}, { manage: false }, 'unchanged'],
+    ['manage false, and a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'unchanged'],
     [
       'manage false from now on',
       { taints: [taint(ARM), FOREIGN], managed: [ARM] },
@@ -231,9 +231,9 @@ describe('the decision for a node', () => {
       },
     ],
 
-    // Pods have not had their turn.
+    // The bootstrap is not over.
     ['no taints, before pods had their turn', {}, { bootstrapped: false }, 'bootstrap'],
-    ['what it should have, before', { taints: [taint(ARM)], managed: [ARM] }, { bootstrapped: false }, 'settled'],
+    ['what it should have, before', { taints: [taint(ARM)], managed: [ARM] }, { bootstrapped: false }, 'unchanged'],
     [
       'the key changed, before',
       { taints: [taint(ARM)], managed: [ARM] },
@@ -254,7 +254,7 @@ describe('the decision for a node', () => {
       const decision = decideTaints(node(what), more, bootstrapped);
       if (typeof expected === 'string') {
         const { kind } = decision;
-        expect(kind === 'settled' || kind === 'set' ? kind : decision.reason).to.equal(expected);
+        expect(kind === 'unchanged' || kind === 'set' ? kind : decision.reason).to.equal(expected);
         return;
       }
       expect(decision).to.deep.equal({
@@ -265,12 +265,12 @@ describe('the decision for a node', () => {
       });
     });
 
-    it(`${given}: settled when decided again`, () => {
+    it(`${given}: unchanged when decided again`, () => {
       const before = node(what);
       const decision = decideTaints(before, more, bootstrapped);
       if (decision.kind !== 'set') return;
       const after = { ...before, taints: decision.taints, managed: decision.managed };
-      expect(decideTaints(after, more, bootstrapped).kind).to.be.oneOf(['settled', 'skip']);
+      expect(decideTaints(after, more, bootstrapped).kind).to.be.oneOf(['unchanged', 'skip']);
     });
   }
 
@@ -284,14 +284,14 @@ describe('the decision for a node', () => {
   });
 });
 
-describe('undoing a node', () => {
+describe('cleaning a node', () => {
   const rows: [
     given: string,
     node: Parameters<typeof node>[0],
     what: Partial<Settings['taints']>,
     expected: Expected,
   ][] = [
-    ['nothing of ours', { taints: [FOREIGN] }, {}, 'settled'],
+    ['nothing of ours', { taints: [FOREIGN] }, {}, 'unchanged'],
     ['our taint', { taints: [FOREIGN, taint(ARM)], managed: [ARM] }, {}, { taints: [FOREIGN], managed: [] }],
     ['our taint, not recorded', { taints: [taint(ARM)] }, {}, { taints: [], managed: [] }],
     ['a record alone', { managed: [ARM] }, {}, { taints: [], managed: [] }],
@@ -303,8 +303,8 @@ describe('undoing a node', () => {
       { taints: ['supported-arch=arm64:NoExecute'], managed: [] },
     ],
     ['a taint under the key before', { taints: [taint(OLD)], managed: [OLD] }, {}, { taints: [], managed: [] }],
-    ["the provider's taint", { taints: [taint(PROVIDER)] }, { key: 'kubernetes.io/arch' }, 'settled'],
-    ['manage false, a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'settled'],
+    ["the provider's taint", { taints: [taint(PROVIDER)] }, { key: 'kubernetes.io/arch' }, 'unchanged'],
+    ['manage false, a taint of our key', { taints: [taint(ARM)] }, { manage: false }, 'unchanged'],
     [
       'manage false, recorded',
       { taints: [taint(ARM)], managed: [ARM] },
@@ -332,7 +332,7 @@ describe('undoing a node', () => {
   }
 });
 
-describe('the record of what is ours on a node', () => {
+describe("the record of archaware's taints and labels on a node", () => {
   it('is read as it was written', () => {
     const managed = {
       taints: [
@@ -350,7 +350,7 @@ describe('the record of what is ours on a node', () => {
     expect(writeManaged({ taints: [], labels: [] })).to.equal(undefined);
   });
 
-  it('names no label that we would never set', () => {
+  it('never lists a label that archaware does not set', () => {
     const labels = [
       'a/b',
       'kubernetes.io/os',
@@ -386,7 +386,7 @@ describe('the record of what is ours on a node', () => {
   }
 });
 
-describe('a taint with our key and effect', () => {
+describe('a taint with the configured key and effect', () => {
   const rows: [key: string, expected: boolean][] = [
     ['supported-arch', true],
     ['example.com/arch', true],
@@ -406,7 +406,7 @@ describe('a taint with our key and effect', () => {
 });
 
 describe("the cluster's architectures", () => {
-  it('are those of its nodes, sorted, each once, but of none that goes and none unknown', () => {
+  it('are those of its nodes, sorted, without duplicates, deleted nodes and unknown ones', () => {
     const nodes = [
       node({ architecture: 's390x', deleting: true }),
       node({ architecture: 'arm64' }),

@@ -49,7 +49,7 @@ describe('a node that joins', () => {
     what: string,
     given: Parameters<typeof node>[0],
     by: PoolSettings,
-    /** The taint that is missing; `?` where its value is not known. */
+    /** The taint that is missing; `?` if its value is not known. */
     missing: string | undefined,
   ];
   const plain = withTaints({});
@@ -119,7 +119,7 @@ describe('a node that joins', () => {
     );
   });
 
-  it('is named with its pool by plan, a NodePool only where NodePools cannot be read', () => {
+  it('is named with its pool by plan, for a NodePool only if NodePools cannot be read', () => {
     const nodes = [
       ...['b', 'a', 'a'].map((name) => node({ labels: { 'karpenter.sh/nodepool': name } })),
       node({ labels: { agentpool: 'c' } }),

@@ -53,7 +53,7 @@ describe('the pools that taint nodes again after clean', () => {
     });
   }
 
-  it('are named with what to do', () => {
+  it('are reported with what to do', () => {
     const notes = taintingPoolNotes(
       [
         { kind: 'NodePool', name: 'a', nodes: 2, certain: true },

@@ -73,13 +73,13 @@ describe('taints that the configuration does not manage', () => {
     });
   }
 
-  it('are those of nodes that have any', () => {
+  it('are listed by node', () => {
     const nodes = [nodeWith([OURS], RECORDED), nodeWith([], undefined)];
     const found = nodesWithUnmanagedTaints(nodes, settings(AFFINITY), false);
     expect(found.map((each) => each.node)).to.deep.equal([nodes[0]]);
   });
 
-  it('are named with the reason, what follows and what to do', () => {
+  it('are reported with the reason, the consequence and what to do', () => {
     const taints = unmanagedTaints(nodeWith([OURS], RECORDED), settings(AFFINITY), false);
     expect(unmanagedTaintNote(taints, settings(AFFINITY), false, 2)).to.equal(
       "taint supported-arch=arm64:NoSchedule is archaware's, and this configuration does not manage it (the loop for nodes " +

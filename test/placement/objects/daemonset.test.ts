@@ -31,7 +31,7 @@ type Row = [
   present: readonly JsonObject[] | undefined,
   recorded: readonly JsonObject[] | string | undefined,
   wanted: readonly ReturnType<typeof toleration>[],
-  expected: 'settled' | { tolerations: readonly JsonObject[]; recorded: readonly JsonObject[]; rolls: boolean },
+  expected: 'unchanged' | { tolerations: readonly JsonObject[]; recorded: readonly JsonObject[]; rolls: boolean },
   liveTaints?: readonly string[],
 ];
 
@@ -39,8 +39,8 @@ describe('the decision for a template', () => {
   const rows: Row[] = [
     ['no list', undefined, undefined, [AMD], { tolerations: [AMD], recorded: [AMD], rolls: true }],
     ['an empty list', [], undefined, [AMD, ARM], { tolerations: [AMD, ARM], recorded: [AMD, ARM], rolls: true }],
-    ['what it should have', [AUTHORS, AMD], [AMD], [AMD], 'settled'],
-    ['nothing wanted', [AUTHORS], undefined, [], 'settled'],
+    ['what it should have', [AUTHORS, AMD], [AMD], [AMD], 'unchanged'],
+    ['nothing wanted', [AUTHORS], undefined, [], 'unchanged'],
     [
       "its author's own are kept, in their place",
       [AUTHORS, { key: 'x', operator: 'Exists' }],
@@ -48,8 +48,8 @@ describe('the decision for a template', () => {
       [ARM],
       { tolerations: [AUTHORS, { key: 'x', operator: 'Exists' }, ARM], recorded: [ARM], rolls: true },
     ],
-    ['it tolerates everything already', [EVERYTHING], undefined, [AMD, ARM], 'settled'],
-    ['its author gave it the very same', [AMD], undefined, [AMD], 'settled'],
+    ['it tolerates everything already', [EVERYTHING], undefined, [AMD, ARM], 'unchanged'],
+    ['its author gave it the very same', [AMD], undefined, [AMD], 'unchanged'],
     [
       'its author gave it one of two',
       [AMD],
@@ -88,7 +88,7 @@ describe('the decision for a template', () => {
       ['supported-arch:NoSchedule'],
     ],
     ['the set is another one', [AMD], [AMD], [ARM], { tolerations: [ARM], recorded: [ARM], rolls: true }],
-    ['the set shrank, but its author wants the rest', [AMD, ARM], [ARM], [ARM], 'settled'],
+    ['the set shrank, but its author wants the rest', [AMD, ARM], [ARM], [ARM], 'unchanged'],
     ['an update dropped ours', [AUTHORS], [AMD], [AMD], { tolerations: [AUTHORS, AMD], recorded: [AMD], rolls: true }],
     [
       'an update dropped ours, and they are wanted no more',
@@ -128,7 +128,7 @@ describe('the decision for a template', () => {
       [OLD, AMD],
       [OLD, AMD],
       [AMD],
-      'settled',
+      'unchanged',
       ['arch:NoSchedule', 'supported-arch:NoSchedule'],
     ],
     [
@@ -158,11 +158,13 @@ describe('the decision for a template', () => {
   ];
   for (const [given, present, recorded, wanted, expected, liveTaints = []] of rows) {
     const saying =
-      expected === 'settled' ? expected : `${expected.rolls ? 'rolls' : 'annotates'} to ${expected.tolerations.length}`;
+      expected === 'unchanged'
+        ? expected
+        : `${expected.rolls ? 'rolls' : 'annotates'} to ${expected.tolerations.length}`;
     it(`${given}: ${saying}`, () => {
       const decision = decideTemplate(daemonSet(present, recorded), wanted, new Set(liveTaints));
-      if (expected === 'settled') {
-        expect(decision).to.deep.equal({ kind: 'settled' });
+      if (expected === 'unchanged') {
+        expect(decision).to.deep.equal({ kind: 'unchanged' });
         return;
       }
       expect(decision).to.deep.equal({
@@ -173,11 +175,11 @@ describe('the decision for a template', () => {
       });
     });
 
-    it(`${given}: settled when decided again`, () => {
+    it(`${given}: unchanged when decided again`, () => {
       const decision = decideTemplate(daemonSet(present, recorded), wanted, new Set(liveTaints));
       if (decision.kind !== 'set') return;
       const after = daemonSet(decision.tolerations, decision.recorded);
-      expect(decideTemplate(after, wanted, new Set(liveTaints))).to.deep.equal({ kind: 'settled' });
+      expect(decideTemplate(after, wanted, new Set(liveTaints))).to.deep.equal({ kind: 'unchanged' });
     });
   }
 
@@ -188,7 +190,7 @@ describe('the decision for a template', () => {
   });
 });
 
-describe('undoing a template', () => {
+describe('cleaning a template', () => {
   const rows: [
     given: string,
     present: readonly JsonObject[],
@@ -202,15 +204,15 @@ describe('undoing a template', () => {
     ["ours twice, one of them its author's", [AMD, { ...AMD }], [AMD], [AMD]],
   ];
   for (const [given, present, recorded, left] of rows) {
-    it(`${given}: ${left === undefined ? 'settled' : `leaves ${left.length}`}`, () => {
+    it(`${given}: ${left === undefined ? 'unchanged' : `leaves ${left.length}`}`, () => {
       const decision = cleanTemplate(daemonSet(present, recorded));
-      if (left === undefined) expect(decision).to.deep.equal({ kind: 'settled' });
+      if (left === undefined) expect(decision).to.deep.equal({ kind: 'unchanged' });
       else expect(decision).to.deep.include({ kind: 'set', tolerations: left, recorded: undefined });
     });
   }
 });
 
-describe('the record of which tolerations are ours', () => {
+describe("the record of archaware's tolerations", () => {
   const rows: [annotation: string | undefined, expected: readonly JsonObject[]][] = [
     [undefined, []],
     ['', []],
@@ -230,7 +232,7 @@ describe('the record of which tolerations are ours', () => {
   }
 });
 
-describe('whether a DaemonSet has settled', () => {
+describe('whether a DaemonSet is rolled out', () => {
   const done = { observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3 };
   const rows: [given: string, status: JsonObject, expected: boolean][] = [
     ['all are new and available', done, true],
@@ -243,12 +245,12 @@ describe('whether a DaemonSet has settled', () => {
   for (const [given, status, expected] of rows) {
     it(`${given}: ${expected ? 'yes' : 'no'}`, () => {
       const read = readDaemonSet({ metadata: { generation: 2 }, status });
-      expect(read.settled).to.equal(expected);
+      expect(read.rolledOut).to.equal(expected);
       expect(read.desired).to.equal(status.desiredNumberScheduled ?? 0);
     });
   }
 
-  it('rolls unless it says otherwise', () => {
+  it('has the update strategy RollingUpdate by default', () => {
     expect(readDaemonSet({}).updateStrategy).to.equal('RollingUpdate');
     expect(readDaemonSet({ spec: { updateStrategy: { type: 'OnDelete' } } }).updateStrategy).to.equal('OnDelete');
   });

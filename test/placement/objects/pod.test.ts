@@ -39,7 +39,7 @@ const POD: JsonObject = {
 };
 
 describe('reading a pod', () => {
-  it('takes what decides, and keeps its tolerations whole', () => {
+  it('reads the fields that matter, and keeps its tolerations whole', () => {
     const { labels, ...pod } = readPod(POD);
     expect({ ...labels }).to.deep.equal({ app: 'web' });
     expect(pod).to.deep.equal({
@@ -89,14 +89,14 @@ describe('reading a pod', () => {
     });
   }
 
-  it('has no gate any more after its release', () => {
+  it('returns a pod without the gate after its release', () => {
     const pod = readPod({ metadata: { uid: 'u', generation: 1 }, spec: { schedulingGates: [gate] } });
     const after = podAfter(pod, [toleration('k=v:NoSchedule')], { metadata: { generation: 2, resourceVersion: '9' } });
     expect(after).to.include({ gated: undefined, generation: 2, resourceVersion: '9' });
     expect(after.tolerations).to.deep.equal([toleration('k=v:NoSchedule')]);
   });
 
-  it('tells an absent list of tolerations from an empty one', () => {
+  it('distinguishes an absent list of tolerations from an empty one', () => {
     expect(readPod({}).tolerations).to.equal(undefined);
     expect(readPod({ spec: { tolerations: null } }).tolerations).to.equal(undefined);
     expect(readPod({ spec: { tolerations: [] } }).tolerations).to.deep.equal([]);
@@ -119,7 +119,7 @@ describe('reading a pod', () => {
     [terms(isIn('kubernetes.io/os', 'windows')), 'windows'],
     [terms([...isIn('disk', 'ssd', 'nvme'), ...isIn('kubernetes.io/os', 'windows')]), 'windows'],
     [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'windows')), 'windows'],
-    // Alternatives that leave it open.
+    // Alternatives that do not agree on an OS.
     [terms(isIn('kubernetes.io/os', 'windows'), isIn('kubernetes.io/os', 'linux')), 'linux'],
     [terms(isIn('kubernetes.io/os', 'windows'), isIn('disk', 'ssd')), 'linux'],
     [terms(isIn('kubernetes.io/os', 'windows', 'linux')), 'linux'],
@@ -128,10 +128,10 @@ describe('reading a pod', () => {
     [terms(isIn('beta.kubernetes.io/os', 'windows')), 'linux'],
     [terms(), 'linux'],
     [terms([{ key: 'kubernetes.io/os', operator: 'In', values: [7] }]), 'linux'],
-    // What is said more plainly goes before it.
+    // More direct fields go before affinity.
     [{ ...terms(isIn('kubernetes.io/os', 'windows')), nodeSelector: { 'kubernetes.io/os': 'linux' } }, 'linux'],
     [{ ...terms(isIn('kubernetes.io/os', 'windows')), os: { name: 'linux' } }, 'linux'],
-    // A preference binds nobody.
+    // A preference does not count.
     [
       {
         affinity: {
@@ -151,7 +151,7 @@ describe('reading a pod', () => {
     });
   }
 
-  it('takes the same image once for each pull policy', () => {
+  it('reads the same image once for each pull policy', () => {
     const containers = [
       { image: 'a', imagePullPolicy: 'Never' },
       { image: 'a', imagePullPolicy: 'Always' },
@@ -167,7 +167,7 @@ describe('reading a pod', () => {
     ]);
   });
 
-  it('keeps labels that are named like what every object has', () => {
+  it('keeps labels with the names of built-in properties', () => {
     const { labels } = readPod({ metadata: JSON.parse('{"labels": {"__proto__": "x", "constructor": "y", "n": 1}}') });
     expect(Object.entries(labels)).to.deep.equal([
       ['__proto__', 'x'],
@@ -183,13 +183,13 @@ describe('reading a pod again', () => {
   const again = (metadata: object, more: object = {}) =>
     readPod({ ...first, ...more, metadata: { ...first.metadata, resourceVersion: '6', ...metadata } }, before);
 
-  it('takes from before what only a new generation changes', () => {
+  it('reuses the fields that only a new generation changes', () => {
     expect(again({}).images).to.equal(before.images);
     expect(again({}).tolerations).to.equal(before.tolerations);
     expect(again({})).to.deep.equal({ ...before, resourceVersion: '6' });
   });
 
-  it('reads everything of a new generation, of another pod, and where generations are not counted', () => {
+  it('reads everything for a new generation, another pod, and a pod without generation', () => {
     const changed = { spec: { ...spec, containers: [{ name: 'c', image: 'other' }] } };
     const images = [{ image: 'other', pullPolicy: '' }];
     expect(again({ generation: 2 }, changed).images).to.deep.equal(images);
@@ -198,7 +198,7 @@ describe('reading a pod again', () => {
     expect(readPod({ ...changed, metadata: { uid: 'u' } }, uncounted).images).to.deep.equal(images);
   });
 
-  it('reads what changes without one', () => {
+  it('reads the fields that change without a new generation', () => {
     expect(again({ labels: { a: 'c' } }).labels).to.deep.equal({ a: 'c' });
     expect(again({ annotations: { 'archaware.dev/architectures': 'arm64' } }).statement).to.equal('arm64');
     expect(again({ deletionTimestamp: 'x' }).deleting).to.equal(true);
@@ -209,7 +209,7 @@ describe('reading a pod again', () => {
   });
 });
 
-describe('objects that nobody should send', () => {
+describe('malformed objects', () => {
   const odd: unknown[] = [
     undefined,
     null,
@@ -289,11 +289,11 @@ describe('objects that nobody should send', () => {
     });
   }
 
-  it('leave out of a list what is no object', () => {
+  it('are left out of a list if they are not objects', () => {
     expect(readPod({ spec: { tolerations: [null, 'x', [], { key: 'k' }] } }).tolerations).to.deep.equal([{ key: 'k' }]);
   });
 
-  it('keeps 256 images, each once for each pull policy, and one more that is marked where there are more', () => {
+  it('keeps 256 images, each once per pull policy, and one more that marks the limit', () => {
     const read = (...images: string[]) => {
       const containers = images.map((image) => ({ image }));
       return readPod({ spec: { initContainers: [{ image: 'first' }], containers } }).images;
@@ -308,7 +308,7 @@ describe('objects that nobody should send', () => {
     expect(read('x'.repeat(100_000)).map(({ image }) => image.length)).to.deep.equal([5, 801]);
   });
 
-  it('keeps 32 names of pull secrets, each once, and one more where there are more', () => {
+  it('keeps 32 names of pull secrets without duplicates, and one more that marks the limit', () => {
     const read = (...names: string[]) => readPullSecrets({ imagePullSecrets: names.map((name) => ({ name })) });
     const many = Array.from({ length: 20_000 }, (_, index) => `s${index}`);
     expect(read('a', 'b', 'a', '')).to.deep.equal(['a', 'b']);

@@ -129,7 +129,7 @@ describe('what was pulled for a broken container', () => {
     });
   }
 
-  it('is kept under its own name where the spec has no such container', () => {
+  it('keeps the name of the image ID if the spec has no such container', () => {
     const [broken] = readBroken({}, of({ imageID: `docker.io/x/y@${DIGEST}`, ...ended(1) })) ?? [];
     expect(broken?.pulled).to.deep.equal({ image: `docker.io/x/y@${DIGEST}`, pullPolicy: 'IfNotPresent' });
   });
@@ -145,9 +145,9 @@ describe('a pod that is kept', () => {
     expect(readPod({ metadata, status: {} }, died).broken).to.equal(undefined);
   });
 
-  it('keeps what the last pull said while the kubelet waits for the next one, until that says something else', () => {
+  it('keeps the error of the last pull while the kubelet waits for the next one, until that has another result', () => {
     const missing = readPod({ metadata, status: of(waiting('ErrImagePull', NO_MATCH)) });
-    // As older kubelets say it, without the cause.
+    // Older kubelets report it without the cause.
     const backsOff = readPod(
       { metadata, status: of(waiting('ImagePullBackOff', 'Back-off pulling image "x"')) },
       missing,
@@ -160,7 +160,7 @@ describe('a pod that is kept', () => {
     expect(says.broken?.[0]?.trouble).to.equal('failing');
   });
 
-  it('keeps the list where an event says the same, so that nothing is looked at again', () => {
+  it('keeps the same list object if an event changes nothing in it', () => {
     const one = readPod({ metadata, status: of(crashing(GO)) });
     const again = readPod({ metadata: { ...metadata, generation: 2 }, status: of(crashing(GO, 'StartError')) }, one);
     expect(again.broken).to.equal(one.broken);

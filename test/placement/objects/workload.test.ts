@@ -35,7 +35,7 @@ describe('what can be explained', () => {
     });
   }
 
-  it("has a DaemonSet's pods tolerate what its controller makes them tolerate", () => {
+  it('adds the tolerations that the DaemonSet controller gives its pods', () => {
     const keys = (spec: JsonObject) =>
       readWorkload(object('DaemonSet', { template: { spec } }))?.demands.tolerations.map(({ key }) => String(key)) ??
       [];
@@ -49,7 +49,7 @@ describe('what can be explained', () => {
     expect(readWorkload(object('DaemonSet'))?.template.tolerations).to.equal(undefined);
   });
 
-  it("names a pod's gates and what the scheduler last said of it", () => {
+  it("has a pod's gates and the scheduler's last message", () => {
     const conditions = [{ type: 'PodScheduled', status: 'False', message: '0/2 nodes are available' }];
     const pod = { ...object('Pod', { schedulingGates: [{ name: 'a.example.com/g' }] }), status: { conditions } };
     expect(readWorkload(pod)).to.deep.include({ gates: ['a.example.com/g'], scheduler: '0/2 nodes are available' });
@@ -58,7 +58,7 @@ describe('what can be explained', () => {
   });
 });
 
-describe('what can be explained is left alone', () => {
+describe('what can be explained is skipped', () => {
   const ignore = { labels: { 'archaware.dev/ignore': 'true' } };
   const rows: [given: string, object: JsonObject, expected: string | undefined][] = [
     ['a Deployment', object('Deployment'), undefined],

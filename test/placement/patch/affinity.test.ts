@@ -13,7 +13,7 @@ function intent(required: AffinityIntent['required'], ...preferred: [architectur
 
 type Row = readonly [given: string, spec: JsonObject, intent: AffinityIntent, expected: string | undefined];
 
-/** `expected`: the affinity in one line; undefined: nothing is to be added. */
+/** `expected`: the affinity in one line; undefined: nothing is added. */
 function check(rows: readonly Row[]): void {
   for (const [given, spec, what, expected] of rows) {
     it(`${given}: ${expected ?? 'nothing is added'}`, () => {
@@ -25,7 +25,7 @@ function check(rows: readonly Row[]): void {
   }
 }
 
-describe('what is required of nodes', () => {
+describe('the required node affinity', () => {
   const arch = intent([BOTH]);
   const fields = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n1'] }] };
   check([
@@ -87,7 +87,7 @@ describe('what is required of nodes', () => {
   ]);
 });
 
-describe('what a node selector says', () => {
+describe('a node selector of the pod', () => {
   const all = intent([BOTH, LINUX, POOL]);
   const selecting = (nodeSelector: JsonObject, affinity?: JsonObject) =>
     affinity === undefined ? { nodeSelector } : { nodeSelector, affinity };
@@ -136,7 +136,7 @@ describe('several requirements', () => {
   ]);
 });
 
-describe('what is preferred', () => {
+describe('the preferred node affinity', () => {
   const arm = intent([], ['arm64', 75], ['amd64', 25]);
   const ours = 'prefers arch In arm64 (75), arch In amd64 (25)';
   const own = (...texts: string[]) => ({ affinity: prefers(...texts) });
@@ -183,7 +183,7 @@ describe('what is preferred', () => {
 });
 
 describe('affinity of other kinds', () => {
-  it('stays, and so does every field that nobody knows', () => {
+  it('is kept, like every unknown field', () => {
     const before = {
       podAffinity: { required: [1] },
       podAntiAffinity: { preferred: [2] },
@@ -216,7 +216,7 @@ describe('affinity of other kinds', () => {
   });
 });
 
-describe('what was added to a spec', () => {
+describe('the requirements that were added to a spec', () => {
   const required = [BOTH, LINUX];
   const rows: [given: string, spec: JsonObject, expected: unknown][] = [
     ['the list is ours as a whole', {}, [BOTH, LINUX]],

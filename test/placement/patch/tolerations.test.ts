@@ -43,7 +43,7 @@ describe('a toleration', () => {
     });
   }
 
-  it('without a value tolerates the taint without one', () => {
+  it('without a value tolerates a taint without a value', () => {
     expect(tolerates({ key: 'gpu', effect: 'NoSchedule' }, { key: 'gpu', value: '', effect: 'NoSchedule' })).to.equal(
       true,
     );
@@ -58,14 +58,14 @@ describe('what a pod lacks', () => {
     expect(tolerationsFor(TAINT, [])).to.deep.equal([]);
   });
 
-  it('is only what none of the present ones covers', () => {
+  it('is only what no present toleration covers', () => {
     expect(lacking([AMD, { key: 'x', operator: 'Exists' }], [AMD, OURS])).to.deep.equal([OURS]);
     expect(lacking([], [AMD, OURS])).to.deep.equal([AMD, OURS]);
     expect(lacking([{ operator: 'Exists' }], [AMD, OURS])).to.deep.equal([]);
   });
 });
 
-describe('the form that we write', () => {
+describe("the form of archaware's tolerations", () => {
   const rows: [given: string, toleration: JsonObject, ours: boolean][] = [
     [
       'is known in any order of fields',

@@ -12,12 +12,12 @@ type Row = {
   readonly trouble?: ContainerTrouble;
   readonly verdict?: Verdict;
   readonly isPulled?: false;
-  /** What its images run on by now; undefined: not known. */
+  /** The architectures of its images now; undefined: not known. */
   readonly runsOn?: readonly string[] | undefined;
   readonly spec?: JsonObject;
   readonly metadata?: JsonObject;
   readonly settings?: Partial<Settings>;
-  /** Of the wrong node, which is of arm64. */
+  /** The taints of the wrong node, which is arm64. */
   readonly taints?: readonly JsonObject[];
   readonly nodes?: readonly JsonObject[];
   readonly daemonTolerations?: readonly JsonObject[];
@@ -33,7 +33,7 @@ const by = (...tolerations: readonly JsonObject[]): Row => ({ spec: { toleration
 const off = (more: Partial<Settings['taints']>) => ({ taints: { ...settings().taints, ...more } });
 const wrote = (manager: string, fields: JsonObject) => ({ manager, fieldsV1: { 'f:spec': fields } });
 
-/** Another node of the cluster, with our taint. */
+/** Another node of the cluster, with archaware's taint. */
 function other(architecture: string, spec: JsonObject = {}, labels: JsonObject = {}): JsonObject {
   return {
     metadata: { name: `${architecture}-2`, labels: { 'kubernetes.io/arch': architecture, ...labels } },
@@ -66,7 +66,7 @@ describe('the eviction of a pod from a wrong node', () => {
     ['that is bare', { metadata: {} }, /bare pod/],
     ['with pods.onWrongNode: warn', { settings: { onWrongNode: 'warn' } }, /pods.onWrongNode is warn/],
 
-    // What is not proved evicts nothing.
+    // Without proof nothing is evicted.
     [
       'whose image says that it runs there, and does not',
       { trouble: 'exec-format-error', verdict: 'says-it-runs' },
@@ -91,13 +91,13 @@ describe('the eviction of a pod from a wrong node', () => {
     ['that died of the format as it must', { trouble: 'exec-format-error' }, undefined],
     ['that cannot be pulled, as it must', { trouble: 'no-match-for-platform', isPulled: false }, undefined],
 
-    // The next pod runs what the tags name by now.
+    // The next pod runs the images that the tags name now.
     ['of whose images one is not known', { runsOn: undefined }, /not known for certain what its images run on/],
     ['whose images run there by now', { runsOn: ['amd64', 'arm64'] }, /by now its images say that they run on arm64/],
     ['that could run nowhere', { runsOn: ['s390x'] }, /no node of the cluster runs all/],
     ['that may run nowhere else', { settings: { schedulable: ['arm64'] } }, /no node of the cluster runs all/],
 
-    // Something has to keep the next pod off this node.
+    // A taint must keep the next pod off this node.
     ['where nodes are not tainted by us', { settings: off({ manage: false }) }, /has no taint supported-arch=arm64/],
     ['whose node has no taint yet', { taints: [] }, /node n1 has no taint/],
     ["whose node has another architecture's taint", { taints: [taint('supported-arch=amd64:NoSchedule')] }, /no taint/],
@@ -125,7 +125,7 @@ describe('the eviction of a pod from a wrong node', () => {
       /its template names the node/,
     ],
 
-    // The next pod has to fit a node that runs its images (core review, finding 3).
+    // The next pod must fit a node that runs its images.
     [
       'whose nodeSelector allows only nodes that do not run it',
       { spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } },
@@ -239,7 +239,7 @@ describe('the eviction of a pod from a wrong node', () => {
   }
 });
 
-describe('what the whole pod says', () => {
+describe('the facts that only the whole pod has', () => {
   const rows: [given: string, managedFields: unknown, expected: Omit<Whole, 'demands'>][] = [
     [
       'of a template',

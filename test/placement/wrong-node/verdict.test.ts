@@ -7,7 +7,7 @@ import { wrongNodeNote } from '../../../src/placement/wrong-node/note.ts';
 import { failsByItself, whatIsKnown, whatWasPulled, wrongPlace } from '../../../src/placement/wrong-node/verdict.ts';
 import { digest, failed, known, pending, settings } from '../objects.ts';
 
-/** What a container's status shows: it runs, crashes, cannot be pulled, or died with an exec format error. */
+/** The state of a container: it runs, crashes, cannot be pulled, or ended with an exec format error. */
 const STATES = {
   runs: { ready: true, state: { running: {} } },
   starts: { state: { waiting: { reason: 'ContainerCreating' } } },
@@ -18,7 +18,7 @@ const STATES = {
   },
 } as const;
 
-/** One container: what its tag says today, what was pulled (absent: its status names no digest), and how it is. */
+/** One container: the platforms of its tag now, of the pulled image (absent: no digest in its status), and its state. */
 type Container = {
   readonly is: keyof typeof STATES;
   readonly tag?: ImageAnswer;
@@ -36,7 +36,7 @@ type Given = {
 
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];
 
-/** What is known of a pod on a node of arm64. */
+/** The knowledge about a pod on an arm64 node. */
 function find(given: Given) {
   const { pullPolicy: imagePullPolicy, statement } = given;
   const all = Object.entries({ ...(given.init ? { i: given.init } : {}), ...given.containers });
@@ -83,12 +83,12 @@ const one = (is: Container['is'], tag?: ImageAnswer, pulled?: ImageAnswer): Give
 
 describe('a pod on a node of arm64', () => {
   const rows: [given: string, what: Given, expected: string][] = [
-    // Where it runs nothing else counts: a tag that moved is of no concern to it.
+    // A running container is never wrong, even if its tag has moved.
     ['that runs, its tag for amd64 by now', one('runs', AMD), 'right'],
     ['that runs, pulled for amd64 (emulated)', one('runs', AMD, AMD), 'right'],
     ['that starts, its tag for amd64', one('starts', AMD), 'right'],
 
-    // What was pulled decides, not what its tag says by now.
+    // The pulled image decides, not what the tag names now.
     ['that fails, pulled for amd64', one('fails', AMD, AMD), 'app platforms does-not-run'],
     ['that fails, pulled for amd64, its tag for both by now', one('fails', BOTH, AMD), 'app platforms does-not-run'],
     ['that fails, pulled for arm64, its tag for amd64 by now', one('fails', AMD, ARM), 'right'],
@@ -118,7 +118,7 @@ describe('a pod on a node of arm64', () => {
       'app platforms does-not-run',
     ],
 
-    // An exec format error proves nothing alone: a script without #! gives the same text.
+    // An exec format error alone proves nothing: a script without #! causes the same text.
     ['that died of the format, pulled for amd64', one('format', AMD, AMD), 'app exec-format-error does-not-run'],
     [
       'that died of the format, pulled for arm64: the image lies',
@@ -178,7 +178,7 @@ describe('a pod on a node of arm64', () => {
       'app platforms unproved',
     ],
 
-    // Several containers: the one that proves most is named.
+    // With several containers, the one with the strongest proof is named.
     [
       'one of whose containers runs, and one was pulled for amd64',
       { containers: { good: { is: 'runs', tag: BOTH, pulled: BOTH }, bad: { is: 'fails', tag: AMD, pulled: AMD } } },
@@ -203,7 +203,7 @@ describe('a pod on a node of arm64', () => {
     });
   }
 
-  it('that fails for a reason of its own is known by its digest alone, whatever its tags say', () => {
+  it('that fails for a reason of its own is recognised by its digest, without a lookup of its tags', () => {
     const alone = (given: Given) => find(given).alone;
     expect(alone(one('fails', AMD, ARM))).to.equal(true);
     expect(alone(one('fails', ARM, AMD))).to.equal(false);
@@ -211,16 +211,16 @@ describe('a pod on a node of arm64', () => {
     expect(alone(one('format', ARM, ARM))).to.equal(false);
   });
 
-  it('that runs has no digest asked for', () => {
+  it('that runs causes no lookup of a digest', () => {
     const { pod, pulled } = find(one('runs', AMD, AMD));
     expect([pod.broken, pulled.pending, pulled.unknown]).to.deep.equal([undefined, [], []]);
   });
 
-  it('whose author stated its architectures has nothing asked for', () => {
+  it('whose author stated its architectures causes no lookup', () => {
     expect(find({ ...one('format', AMD, AMD), statement: 'all' }).asked).to.deep.equal([]);
   });
 
-  it('shows what is on its way and what has failed, of tags and of digests', () => {
+  it('lists pending and failed lookups, of tags and of digests', () => {
     const { tags, pulled } = find({
       containers: {
         a: { is: 'fails', tag: pending, pulled: pending },

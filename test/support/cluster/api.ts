@@ -68,7 +68,7 @@ export function createApi(store: Store, options: ApiOptions) {
     const given = { kind, apiVersion, ...rest, metadata, ...(keepsStatus && status ? { status } : {}) };
     const fill = (item: JsonObject) => object(normalise(withDefaults(resource, item)));
     const filled = fill(given);
-    // What admission adds is nobody's: the fields of a new object are owned as they were sent, and defaulted.
+    // Fields that admission adds have no owner: the fields of a new object are owned as they were sent, with defaults.
     const fields = managedFields(undefined, filled, writer, '', now());
     const owned = unborn(assign(filled, ['metadata', 'managedFields'], fields), name !== '');
     const prepare = (item: JsonObject) => admit(resource, item);
@@ -114,14 +114,14 @@ export function createApi(store: Store, options: ApiOptions) {
     await create(SERVICE_ACCOUNTS, namespace, { metadata: { name: 'default' } }, CONTROLLER_MANAGER);
   }
 
-  /** Reads, lets `change` make the next state out of it, checks that as an update and stores it. No webhook is asked. */
+  /** Reads an object, lets `change` make its next state, checks that as an update and stores it. Calls no webhook. */
   function update(address: Address, change: Change, writer: Writer, dryRun = false): JsonObject {
     const previous = find(address);
     const sent = requested(address, previous, change);
     return settle(address, previous, sent, admitUpdate(address, sent, previous, writer), writer, dryRun);
   }
 
-  /** `update` as a client's PUT or PATCH: the webhooks are asked, and who loses against another writer begins again. */
+  /** `update` for a client's PUT or PATCH: calls the webhooks, and starts again after a conflict with another writer. */
   async function amend(address: Address, change: Change, writer: Writer, dryRun = false): Promise<JsonObject> {
     const { resource, namespace, name, subresource } = address;
     if (subresource !== '') return update(address, change, writer, dryRun);
@@ -144,7 +144,7 @@ export function createApi(store: Store, options: ApiOptions) {
     return carryOver(address, previous, changed);
   }
 
-  /** Stores what admission made of what was sent; what admission adds is nobody's. */
+  /** Stores the object after admission. Fields that admission added have no owner. */
   function settle(
     address: Address,
     previous: JsonObject,

@@ -1,7 +1,7 @@
 import type { Address } from './api.ts';
 import { assign, at, equal, type JsonObject, object } from './json.ts';
 
-/** Metadata that the server gives, and keeps over every update. */
+/** Metadata that the server sets, and keeps over every update. */
 const KEPT = ['uid', 'creationTimestamp', 'generation', 'managedFields', 'resourceVersion'] as const;
 
 /** An update as admission sees it: a PUT need not name any of the server's metadata. */
@@ -25,7 +25,7 @@ export function carryOver({ resource, subresource }: Address, previous: JsonObje
   return { ...next, status: previous.status };
 }
 
-/** What the generation counts. */
+/** Returns the part of an object whose changes raise its generation. */
 export function content(item: JsonObject): JsonObject {
   const { metadata: _metadata, status: _status, ...rest } = item;
   return rest;

@@ -32,7 +32,7 @@ export function createClient(server: () => string, token: string) {
   return { request, close: () => dispatcher.destroy() };
 }
 
-/** The body of a success; throws with the server's own message else. */
+/** Returns the body of a success; otherwise throws with the server's own message. */
 export function succeeded(what: string, { status, body }: Answer): JsonObject {
   if (status >= 300) throw new Error(`${what}: ${status} ${text(at(body, 'message'))}`);
   return object(body);
@@ -47,7 +47,7 @@ export function collectionOf(item: JsonObject): string {
   return `${root}/${resource.namespaced ? `namespaces/${namespace}/` : ''}${resource.plural}`;
 }
 
-/** Like `kubectl apply` without its memory: what is there takes the document's fields (a merge patch). */
+/** Like `kubectl apply` without its annotation: existing objects get the document's fields (a merge patch). */
 export async function apply(request: Request, yaml: string): Promise<void> {
   for (const document of parseAllDocuments(yaml)) {
     const parsed: unknown = document.toJS();
@@ -89,7 +89,7 @@ export async function setNodeArchitecture(request: Request, name: string, archit
   succeeded(`label of ${name}`, await request('PATCH', path, labels));
 }
 
-/** Asks until the answer is something else than false or undefined. */
+/** Repeats the question until the answer is neither false nor undefined. */
 export async function waitFor<T>(
   description: string,
   condition: () => Promise<T | false | undefined>,

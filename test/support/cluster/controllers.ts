@@ -5,14 +5,14 @@ import { PODS, type Resource } from './resources.ts';
 import { ApiError } from './status.ts';
 import { keyOf, nameOf, namespaceOf, type Store, type StoreEvent, uidOf } from './store.ts';
 
-/** One of the cluster's own controllers: what it looks at again after an event, and what it does for a key. */
+/** One of the cluster's own controllers: the keys that it queues after an event, and what it does for a key. */
 export interface Controller {
   onEvent(event: StoreEvent, enqueue: (key: string) => void): void;
   /** A promise where pods are made, which may have to wait for admission. */
   reconcile(key: string): void | Promise<void>;
 }
 
-/** What controllers work with. They act on the store directly, not over HTTP: no request of theirs is in the log. */
+/** The parts that controllers use. They act on the store directly, not over HTTP, so the log has none of their requests. */
 export interface World {
   readonly store: Store;
   readonly api: Api;
@@ -21,11 +21,11 @@ export interface World {
 
 /** Done in one turn of the event loop at most, so that HTTP gets its own. */
 const BATCH = 64;
-/** What was refused is tried again after this long. */
+/** A refused action is retried after this time. */
 const RETRY_MS = 100;
 
 /**
- * Runs the controllers after each change, a moment later, until nothing is left to do. A key is in one controller's hands
+ * Runs the controllers shortly after each change, until nothing is left to do. A controller handles each key only
  * once at a time.
  */
 export function runControllers(store: Store, controllers: readonly Controller[]) {

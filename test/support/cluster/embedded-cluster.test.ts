@@ -29,7 +29,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ours}
 subjects: [{kind: ServiceAccount, name: ours, namespace: ours}]
 `;
 
-describe('the embedded cluster, beside what it shares with a real one', () => {
+describe('the embedded cluster, in addition to the contract', () => {
   let cluster: EmbeddedCluster;
   let ours: ContractClient;
   const start = async (options: EmbeddedOptions = {}) => {
@@ -47,7 +47,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     await cluster.stop();
   });
 
-  it('logs requests, and tells the writes of others from those of the tests', async () => {
+  it('logs requests, and separates the writes of others from those of the tests', async () => {
     await start();
     await waiting('a');
     await ours.request('GET', PODS);
@@ -72,7 +72,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     ).to.deep.equal([200, 403, 200]);
   });
 
-  it('answers a fault as often as it was asked for', async () => {
+  it('applies a fault as often as requested', async () => {
     await start();
     await waiting('a');
     cluster.faults.inject({ method: 'PATCH', path: /pods\/a/, times: 2, status: 503, headers: { 'retry-after': '1' } });
@@ -82,7 +82,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     expect(answers[0]?.headers['retry-after']).to.equal('1');
   });
 
-  it('resets connections, and loses answers of work that it did', async () => {
+  it('resets connections, and loses answers of finished work', async () => {
     await start();
     await waiting('a');
     const tolerations = async () =>
@@ -95,7 +95,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     expect(await tolerations()).to.equal(3);
   });
 
-  it('lets another writer in before a patch', async () => {
+  it('lets another writer write before a patch', async () => {
     await start();
     const pod = await waiting('a');
     const tests = [{ op: 'test', path: '/metadata/generation', value: at(pod, 'metadata', 'generation') }, ...ADD];
@@ -103,7 +103,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     expect((await ours.request('PATCH', `${PODS}/a`, tests)).status).to.equal(422);
   });
 
-  it('expires watches in their streams, and by status where that is asked for', async () => {
+  it('expires watches in their streams, or by status if requested', async () => {
     await start();
     const events = ours.watch(`${PODS}?watch=1&resourceVersion=0`);
     const first = events.next();
@@ -130,7 +130,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     expect([next.status, at(next.body, 'reason')]).to.deep.equal([410, 'Expired']);
   });
 
-  it('stalls watches: what happens meanwhile is lost to them', async () => {
+  it('stalls watches, which miss what happens meanwhile', async () => {
     await start();
     const events = ours.watch(`${PODS}?watch=1&resourceVersion=0`);
     const first = events.next();
@@ -158,7 +158,7 @@ describe('the embedded cluster, beside what it shares with a real one', () => {
     expect((await cluster.request('GET', `${PODS}/a`)).status).to.equal(404);
   });
 
-  it('crashes what is made for another architecture', async () => {
+  it('crashes containers whose image is for another architecture', async () => {
     await start({ imagePlatforms: (image) => (image.startsWith('arm/') ? ['arm64'] : undefined) });
     await cluster.createNode({ name: 'n', architecture: 'amd64' });
     await cluster.createPod({ name: 'a', images: ['arm/only:1'] });

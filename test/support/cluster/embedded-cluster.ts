@@ -28,7 +28,7 @@ export interface EmbeddedOptions {
   readonly gitVersion?: string;
   /** The admission plug-in DefaultTolerationSeconds; without it a pod may have no tolerations at all. Default true. */
   readonly defaultTolerations?: boolean;
-  /** MutatingAdmissionPolicies work, as far as the one of our manifest goes. Default true. */
+  /** The MutatingAdmissionPolicy of archaware's manifest works; no others do. Default true. */
   readonly daemonSetGuard?: boolean;
   /** Default true. */
   readonly scheduler?: boolean;
@@ -51,7 +51,7 @@ export interface PodOptions {
   /** Default one, `registry.example.com/app:1`. */
   readonly images?: readonly string[];
   readonly metadata?: JsonObject;
-  /** Over what the other options make. */
+  /** Fields that replace those of the other options. */
   readonly spec?: JsonObject;
 }
 
@@ -64,7 +64,7 @@ export interface EmbeddedCluster extends TestCluster {
   readonly faults: Faults & WatchFaults;
   /** Every request over HTTP since the start, or since `forgetRequests`. */
   requests(): readonly LoggedRequest[];
-  /** Those that write and were let through; of one user, or of everybody but the tests' admin. */
+  /** The successful writes of one user, or of everybody but the tests' admin. */
   writes(user?: string): readonly LoggedRequest[];
   forgetRequests(): void;
   openWatches(): number;
@@ -72,7 +72,7 @@ export interface EmbeddedCluster extends TestCluster {
 
 export interface WatchFaults {
   closeWatches(): void;
-  /** Watches, also new ones, send nothing and stay open; false ends that, what was missed stays missed. */
+  /** Makes watches, also new ones, send nothing and stay open; false ends that. Missed events stay missed. */
   stallWatches(stalled?: boolean): void;
   /** Ends every watch with 410 in its stream. */
   expireWatches(): void;
@@ -83,7 +83,7 @@ export interface WatchFaults {
 const ADMIN = 'admin';
 const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Starts the simulated cluster on a free port of the loopback; in milliseconds. */
+/** Starts the simulated cluster on a free port of the loopback address, within milliseconds. */
 export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promise<EmbeddedCluster> {
   const store = createStore(options.historyLimit ?? 20_000);
   const faults = createFaults();

@@ -1,6 +1,6 @@
 import type { JsonObject } from './json.ts';
 
-/** What happens to requests that match; with `times` to that many of them, else until it is taken back. */
+/** A fault for matching requests: for `times` of them, else until it is removed. */
 export interface Fault {
   readonly method?: string;
   /** Matched against path and query. */
@@ -27,13 +27,13 @@ export interface Asked {
   readonly user: string;
 }
 
-/** The faults that were asked for; requests are held against them in order, the first that matches counts. */
+/** Creates the list of faults. A request is compared with them in order; the first match counts. */
 export function createFaults() {
   let active: { fault: Fault; left: number }[] = [];
   let beforePatch: ((asked: Asked) => void | Promise<void>)[] = [];
   const state = { holdTermination: false, goneAsStatus: false };
   return Object.assign(state, {
-    /** Returns a function that takes the fault back. */
+    /** Adds a fault. Returns a function that removes it. */
     inject(fault: Fault): () => void {
       const entry = { fault, left: fault.times ?? Number.POSITIVE_INFINITY };
       active.push(entry);
@@ -47,7 +47,7 @@ export function createFaults() {
       state.holdTermination = false;
       state.goneAsStatus = false;
     },
-    /** Another writer gets its turn once, after the client of the next matching patch has read and before it writes. */
+    /** Lets another writer write once, just before the next matching patch. */
     conflictNextPatch(path: RegExp, write: () => unknown): void {
       const once = async (asked: Asked) => {
         if (!path.test(asked.path)) return;
@@ -56,7 +56,7 @@ export function createFaults() {
       };
       beforePatch.push(once);
     },
-    /** For the server alone. */
+    /** For the server only. */
     async reached(asked: Asked): Promise<Fault | undefined> {
       if (asked.method === 'PATCH') for (const write of beforePatch) await write(asked);
       const entry = active.find(

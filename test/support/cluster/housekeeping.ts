@@ -15,7 +15,7 @@ import { keyOf, nameOf, namespaceOf, uidOf } from './store.ts';
 const NOT_READY = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
 const UNSCHEDULABLE = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
-/** Nodes: the taints of their condition, and the end of the pods of a node that went. */
+/** The node controller: the taints for a node's conditions, and the deletion of the pods of a deleted node. */
 export function createNodeLifecycle({ store, api, pods }: World): Controller {
   return {
     onEvent({ resource, object }, enqueue) {
@@ -43,7 +43,7 @@ export function createNodeLifecycle({ store, api, pods }: World): Controller {
   };
 }
 
-/** The garbage collector: what a deleted object owned goes after it. */
+/** The garbage collector: deletes the objects that a deleted object owned. */
 export function createGarbageCollector({ store, api, pods }: World): Controller {
   return {
     onEvent({ resource, type, object }, enqueue) {

@@ -94,7 +94,7 @@ export function createKubelet({ store, api }: World, options: KubeletOptions): C
   };
 }
 
-/** Whether what runs is what the spec says. */
+/** Whether the running images are those of the spec. */
 function sameImages(pod: JsonObject): boolean {
   const images = (items: unknown) =>
     objects(items)

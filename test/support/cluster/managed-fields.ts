@@ -4,7 +4,7 @@ import { equal, isObject, type JsonObject, object, objects, text } from './json.
 export interface Writer {
   readonly user: string;
   readonly manager: string;
-  /** What the request says, where it says it. */
+  /** The request's field manager, if it names one. */
   readonly fieldManager?: string;
 }
 

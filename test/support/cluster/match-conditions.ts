@@ -3,7 +3,7 @@ import { at, type JsonObject, objects, text } from './json.ts';
 
 type Condition = (request: JsonObject) => boolean;
 
-/** The CEL expressions that are known, each by its text and as what it says of the request of an AdmissionReview. */
+/** The known CEL expressions: their text, and the same condition as a function of an AdmissionReview's request. */
 const CONDITIONS: Readonly<Record<string, Condition>> = {
   [`!has(object.spec.nodeName) || object.spec.nodeName == '' || (has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(g, g.name == '${ARCHITECTURE_GATE}'))`]:
     (request) =>

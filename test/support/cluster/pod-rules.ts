@@ -34,7 +34,7 @@ const PRIORITIES: Readonly<Record<string, number>> = {
   'system-node-critical': 2_000_001_000,
 };
 
-/** What admission makes of a new pod; the service account's pull secrets are handed in. */
+/** Returns a new pod after the built-in admission plug-ins. The caller passes the service account's pull secrets. */
 export function preparePod(pod: JsonObject, pullSecrets: unknown): JsonObject {
   const spec = object(pod.spec);
   const account = text(spec.serviceAccountName) || 'default';

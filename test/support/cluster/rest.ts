@@ -23,7 +23,7 @@ export interface RestOptions {
   readonly faults: Faults;
   readonly adminUser: string;
   readonly gitVersion: string;
-  /** The token is good for the user from now on. */
+  /** Makes the token valid for the user. */
   readonly addToken: (token: string, user: string) => void;
 }
 
@@ -61,7 +61,7 @@ export function createRest(options: RestOptions) {
     if (call.user === options.adminUser) return;
     const { resource, namespace, name, subresource } = address;
     const verb = verbOf(call, name);
-    // To RBAC a namespace lies in itself: a Role in it may grant reading it.
+    // For RBAC, a namespace is in itself: a Role in it may allow reading it.
     const within = resource.plural === 'namespaces' ? name : namespace;
     options.rbac.check({ user: call.user, verb, resource, subresource, namespace: within, name });
   }

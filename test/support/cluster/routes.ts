@@ -39,7 +39,7 @@ export function route(pathname: string): Address | undefined {
   return { resource, namespace: inNamespace ? (rest[1] ?? '') : '', name, subresource };
 }
 
-/** What is no resource: health, version, discovery. */
+/** Paths that are not resources: health, version, discovery. */
 export function answerSimple(pathname: string, gitVersion: string): Reply {
   if (['/healthz', '/readyz', '/livez'].includes(pathname)) return { status: 200, json: 'ok' };
   if (pathname === '/version') {

@@ -225,8 +225,8 @@ function validateEvent(event: JsonObject, previous: JsonObject | undefined): Cau
 }
 
 /**
- * The MutatingAdmissionPolicy of our manifest, done by hand: an update of a DaemonSet by anybody but us loses neither the
- * tolerations that its annotation lists nor the annotation, unless it is to be ignored.
+ * The MutatingAdmissionPolicy of archaware's manifest, by hand: an update of a DaemonSet by anybody else keeps the
+ * tolerations that its annotation lists, and the annotation, unless the DaemonSet has the label to ignore it.
  */
 export function guardDaemonSet(next: JsonObject, previous: JsonObject): JsonObject {
   const path = ['spec', 'template', 'spec', 'tolerations'];

@@ -14,7 +14,7 @@ const isWaiting = (pod: JsonObject) =>
   at(pod, 'spec', 'schedulerName') === 'default-scheduler' &&
   list(at(pod, 'spec', 'schedulingGates')).length === 0;
 
-/** Knows taints, node selectors and node affinity; resources of nodes it does not count. */
+/** The scheduler. It knows taints, node selectors and node affinity, but not the resources of nodes. */
 export function createScheduler({ store, api, pods }: World): Controller {
   const waiting = new Set<string>();
 

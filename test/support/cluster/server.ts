@@ -5,7 +5,7 @@ import type { Faults } from './faults.ts';
 import { isObject } from './json.ts';
 import { ApiError, badRequest, unauthorized } from './status.ts';
 
-/** A request as it was answered; `status` 0: it was not. */
+/** A logged request and the status of its answer; 0: it got no answer. */
 export interface LoggedRequest {
   readonly method: string;
   /** With its query. */
@@ -39,7 +39,7 @@ export interface ServerOptions {
   readonly answer: (call: Call) => Promise<Reply>;
 }
 
-/** The HTTP shell: authentication, faults, the log of requests. Stopped and started again it keeps its port. */
+/** The HTTP server: authentication, faults, the log of requests. It keeps its port when it is stopped and started again. */
 export function createHttpServer({ faults, users, answer }: ServerOptions) {
   const log: LoggedRequest[] = [];
   let server: Server | undefined;

@@ -106,7 +106,7 @@ export function createStore(historyLimit: number) {
       return last;
     },
 
-    /** What happened after the version, or undefined when that is no longer known. */
+    /** Returns the events after the version; undefined if the history no longer has them. */
     since(after: number): readonly StoreEvent[] | undefined {
       if (after < oldest) return undefined;
       return history.slice(firstAfter(history, after));

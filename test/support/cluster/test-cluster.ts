@@ -1,4 +1,4 @@
-/** What tests may ask of a cluster, be it the embedded one or the real one of hack/cluster. */
+/** The interface of a cluster in tests: the embedded one, or the real one of hack/cluster. */
 export interface TestCluster {
   readonly server: string;
   /** Path of a kubeconfig with all rights. */
@@ -13,7 +13,7 @@ export interface TestCluster {
   /** Resolves when the node takes pods. */
   createNode(options: NodeOptions): Promise<void>;
   setNodeArchitecture(name: string, architecture: string): Promise<void>;
-  /** Asks until the answer is something else than false or undefined; throws after the time, 30 s unless told. */
+  /** Repeats the condition until the answer is neither false nor undefined; throws after the time (default 30 s). */
   waitFor<T>(description: string, condition: () => Promise<T | false | undefined>, timeoutMs?: number): Promise<T>;
   stopApiServer(): Promise<void>;
   /** On the same port, with the same data. */

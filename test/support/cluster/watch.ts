@@ -9,7 +9,7 @@ export interface WatchRequest {
   readonly resource: Resource;
   readonly namespace: string;
   readonly matches: Predicate;
-  /** '' and '0' begin with what there is. */
+  /** '' and '0' begin with the present objects. */
   readonly resourceVersion: string;
   readonly bookmarks: boolean;
   readonly timeoutSeconds: number | undefined;
@@ -79,7 +79,7 @@ export function createWatches(store: Store, bookmarkPeriodMs: number) {
     closeAll() {
       for (const watch of [...open]) watch.end();
     },
-    /** Sends nothing more over any watch, open or new, until `false`; what happens meanwhile is lost to them. */
+    /** Sends nothing over any watch, open or new, until `false`. The watches miss what happens meanwhile. */
     stall(value: boolean) {
       stalled = value;
     },

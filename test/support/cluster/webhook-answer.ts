@@ -1,7 +1,7 @@
 import { at, isObject, type JsonObject, object, text } from './json.ts';
 import { ApiError } from './status.ts';
 
-/** A webhook that could not be asked, or said what cannot be understood: what its `failurePolicy` is for. */
+/** The error for a webhook that could not be called or gave an invalid answer, to which its `failurePolicy` applies. */
 export class CallFailure extends Error {}
 
 /** Trouble on the server's side, as it words it. */

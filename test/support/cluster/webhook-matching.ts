@@ -4,7 +4,7 @@ import { NAMESPACES, type Resource } from './resources.ts';
 import { objectSelector } from './selectors.ts';
 import type { Store } from './store.ts';
 
-/** The webhook's own kinds are never sent to a webhook, or none could be mended. */
+/** Webhook configurations are never sent to a webhook. Otherwise a broken one could not be repaired. */
 const NEVER_SENT: ReadonlySet<string> = new Set(['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']);
 
 /** Whether a webhook wants the request of an AdmissionReview: its rules, selectors and conditions. */

@@ -19,7 +19,7 @@ export interface Admission {
   readonly oldObject?: JsonObject;
   readonly writer: Writer;
   readonly dryRun: boolean;
-  /** What the server does to an object before the webhooks and once more before their second round. */
+  /** The built-in changes to an object, before the webhooks and again before their second round. */
   readonly prepare: (item: JsonObject) => JsonObject;
   /** What is not there is filled in, after each patch. */
   readonly fill: (item: JsonObject) => JsonObject;

@@ -28,7 +28,7 @@ describe('certificates of a directory', () => {
   let source: CertificateSource;
   let problems: string[];
   let served: ServingCertificate[];
-  /** How often the clock was asked: at every look. */
+  /** How often the clock was read: once at every check. */
   let asked: number;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'archaware-certificates-'));
@@ -60,14 +60,14 @@ describe('certificates of a directory', () => {
     running = source.run(end.signal);
     await until('it has looked', () => hand.waiting === 1);
   }
-  /** Lets time pass, until the next looks are over. */
+  /** Lets time pass, until the next checks are over. */
   async function pass(ms = 2000, looks = 1): Promise<void> {
     for (let look = 0; look < looks; look += 1) {
       await hand.advance(ms);
       await until('it has looked', () => hand.waiting === 1);
     }
   }
-  /** Puts files, and waits until that was seen. */
+  /** Writes files, and waits until the source has read them. */
   async function putSeen(contents: Readonly<Record<string, string>>): Promise<void> {
     const before = asked;
     await put(contents);
@@ -75,7 +75,7 @@ describe('certificates of a directory', () => {
   }
   const serves = (cert: string) => until('it is served', () => source.current()?.cert === cert);
 
-  it('are served, with the bundle for clients and their last moment', async () => {
+  it('are served, with the bundle for clients and their expiry', async () => {
     const given = files(5);
     await put(given);
     await start();
@@ -85,7 +85,7 @@ describe('certificates of a directory', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('are served without a bundle where there is none, or an empty one', async () => {
+  it('are served without a bundle if there is none, or an empty one', async () => {
     const { 'ca.crt': ca, ...pair } = files();
     await put(pair);
     await start();
@@ -97,7 +97,7 @@ describe('certificates of a directory', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('are served without a bundle that does not vouch for them, which is said', async () => {
+  it('are served without a bundle that did not sign them, which is reported', async () => {
     await put({ ...files(), 'ca.crt': other.certificate });
     await start();
     await pass(2000, 3);
@@ -152,7 +152,7 @@ describe('certificates of a directory', () => {
     });
   }
 
-  it('whose directory is not there yet are found when it is', async () => {
+  it('are found when their directory appears later', async () => {
     const at = join(directory, 'later');
     await start(at);
     expect(problems[0]).to.contain('does not exist');
@@ -163,7 +163,7 @@ describe('certificates of a directory', () => {
     await until('that is said', () => problems.at(-1) === 'none');
   });
 
-  it('that change one after the other are not a problem', async () => {
+  it('may change one after the other', async () => {
     await put(files());
     await start();
     const next = files();
@@ -175,7 +175,7 @@ describe('certificates of a directory', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('that the kubelet swaps by a link are served from then on', async () => {
+  it('are served after the kubelet swaps the link to them', async () => {
     for (const version of ['..1', '..2', '..3']) {
       await mkdir(join(directory, version));
       for (const [name, text] of Object.entries(files())) await writeFile(join(directory, version, name), text);
@@ -195,7 +195,7 @@ describe('certificates of a directory', () => {
     expect(problems).to.deep.equal([]);
   });
 
-  it('that have expired do not take the place of good ones', async () => {
+  it('do not replace good ones if they have expired', async () => {
     const given = files();
     await put(given);
     await start();
@@ -208,7 +208,7 @@ describe('certificates of a directory', () => {
     expect(source.current()?.cert).to.equal(given['tls.crt']);
   });
 
-  it('that have expired are served where there are no others, which is said', async () => {
+  it('are served although they have expired if there are no others, which is reported', async () => {
     const given = files(-1);
     await put(given);
     await start();
@@ -217,7 +217,7 @@ describe('certificates of a directory', () => {
     expect(problems[0]).to.match(/tls\.crt expired at/);
   });
 
-  it('that expire while they are served are a problem from then on, and are served until there are better ones', async () => {
+  it('are reported when they expire, and are served until there are better ones', async () => {
     const given = files(1);
     await put(given);
     await start();
@@ -232,7 +232,7 @@ describe('certificates of a directory', () => {
     await until('that is said', () => problems.at(-1) === 'none');
   });
 
-  it('that do not hold yet take the place of good ones when they do', async () => {
+  it('replace good ones only when they become valid', async () => {
     await put(files());
     await start();
     const life = { notBefore: Date.now() + HOUR, notAfter: Date.now() + 9 * HOUR };

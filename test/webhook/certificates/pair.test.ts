@@ -7,10 +7,10 @@ const NOW = Date.UTC(2030, 0, 1);
 const LIFE = { notBefore: NOW, notAfter: NOW + 86_400_000 };
 const NAMES = { cert: 'tls.crt', key: 'tls.key' };
 
-/** An authority of an authority. */
+/** An intermediate authority. */
 async function intermediate(root: { cert: string; key: string }): Promise<{ cert: string; key: string }> {
   const own = await makeAuthority(LIFE);
-  // It is loaded by now, as it can be.
+  // The package is loaded by now.
   const x509 = await import('@peculiar/x509');
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
   const der = x509.PemConverter.decodeFirst(root.key);
@@ -32,7 +32,7 @@ async function intermediate(root: { cert: string; key: string }): Promise<{ cert
 describe('a certificate and its key', () => {
   const names = { dns: ['hook.svc'], ips: [] };
 
-  it('are vouched for by the authority that issued it, directly or by way of those that come with it', async () => {
+  it('are signed by the authority, directly or through intermediate certificates', async () => {
     const [root, stranger] = [await makeAuthority(LIFE), await makeAuthority(LIFE)];
     const between = await intermediate(root);
     const leaf = await issueServing(between, names, LIFE);
@@ -47,18 +47,18 @@ describe('a certificate and its key', () => {
     expect(isVouchedFor(alone, [])).to.equal(false);
   });
 
-  it('are vouched for by the certificate itself, where it is the one that is trusted', async () => {
+  it('are trusted if the certificate itself is in the bundle', async () => {
     const own = await makeAuthority(LIFE);
     expect(isVouchedFor(readPair(own.cert, own.key, NAMES), readBundle(own.cert, 'ca.crt'))).to.equal(true);
   });
 
-  it('have the life of the certificate, and not of those that come with it', async () => {
+  it('have the validity of the certificate, not of the intermediate ones', async () => {
     const root = await makeAuthority({ notBefore: NOW - 5000, notAfter: NOW + 5000 });
     const leaf = await issueServing(root, names, LIFE);
     expect(readPair(leaf.cert + root.cert, leaf.key, NAMES)).to.include(LIFE);
   });
 
-  it('of an encrypted key cannot be read, and the message holds nothing of it', async () => {
+  it('cannot be read if the key is encrypted, and the message contains nothing of the key', async () => {
     const { cert } = await makeAuthority(LIFE);
     const { privateKey: key } = generateKeyPairSync('ec', {
       namedCurve: 'P-256',
@@ -70,7 +70,7 @@ describe('a certificate and its key', () => {
     );
   });
 
-  it('that we made are of P-256, and each authority has a name of its own', async () => {
+  it('are P-256 if archaware created them, and each authority has a different name', async () => {
     const [one, other] = [await makeAuthority(LIFE), await makeAuthority(LIFE)].map(
       ({ cert }) => new X509Certificate(cert),
     );
@@ -79,7 +79,7 @@ describe('a certificate and its key', () => {
     expect(one?.subject).not.to.equal(other?.subject);
   });
 
-  it('leave nothing behind in the global Reflect', async () => {
+  it('change nothing in the global Reflect', async () => {
     await makeAuthority(LIFE);
     expect(Reflect).not.to.have.any.keys('getMetadata', 'getOwnMetadata');
   });

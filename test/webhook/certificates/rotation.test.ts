@@ -6,7 +6,7 @@ const DAY = 24 * HOUR;
 /** The moment of every plan. */
 const NOW = Date.UTC(2030, 0, 1);
 
-/** A life of this many days, of which so many are over; negative: it begins in so many days. */
+/** A validity of this many days, of which so many are over; negative: it begins in so many days. */
 const life = (days: number, over: number) => ({ notBefore: NOW - over * DAY, notAfter: NOW + (days - over) * DAY });
 const serving = (days: number, over: number, ...lacks: string[]) => ({ ...life(days, over), lacks });
 
@@ -23,7 +23,7 @@ const ANNOUNCED: Rotation = { ...GOOD, authority: life(900, 610), next: life(900
 const TRUSTED: Rotation = { ...ANNOUNCED, isTrusted: true, trustedSince: NOW - HOUR };
 const WITHOUT_AUTHORITY: Rotation = { ...GOOD, authority: undefined, isDamaged: true };
 
-describe('our own certificates', () => {
+describe("the rotation of archaware's certificates", () => {
   const rows: [given: string, rotation: Rotation, step: RotationStep][] = [
     ['nothing at all', { ...GOOD, serving: undefined, authority: undefined }, 'create'],
     ['nothing but what has expired', { ...GOOD, serving: serving(90, 91), authority: life(900, 901) }, 'create'],

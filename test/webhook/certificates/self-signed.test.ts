@@ -54,7 +54,7 @@ describe('self-made certificates', () => {
     return { ...(await issueServing(authority, { dns: [HOST], ips: [] }, life)), ca: authority.cert };
   }
 
-  it('convince a TLS client that trusts their bundle, by every name, and no other client', async () => {
+  it('are accepted by a TLS client that trusts their bundle, under every name, and by no other client', async () => {
     world = createWorld(client, Date.now());
     const current = (await world.replica()).current();
     expect(current).not.to.equal(undefined);
@@ -91,7 +91,7 @@ describe('self-made certificates', () => {
 
   const follower = { mayWrite: () => false };
 
-  it('are made by the first replica, whether or not it leads; the others find them, and write nothing', async () => {
+  it('are created by the first replica, leader or not; the others find them and write nothing', async () => {
     const first = await world.replica(follower);
     expect(first.current()).not.to.equal(undefined);
     const second = await world.replica(follower);
@@ -102,7 +102,7 @@ describe('self-made certificates', () => {
     expect([...first.problems, ...second.problems, ...leader.problems]).to.deep.equal([]);
   });
 
-  it('are renewed by the leader alone', async () => {
+  it('are renewed by the leader only', async () => {
     const one = await world.replica(follower);
     const before = one.current()?.cert;
     await world.pass(61 * DAY);
@@ -113,7 +113,7 @@ describe('self-made certificates', () => {
     expect(one.current()?.cert).not.to.equal(before);
   });
 
-  /** Callers trust an authority that is in no Secret. */
+  /** The callers trust an authority that is in no Secret. */
   const trustStranger = async () => {
     const configuration = webhookConfiguration({
       service: { name: 'archaware-controller', namespace: 'archaware', path: '/mutate' },
@@ -122,7 +122,7 @@ describe('self-made certificates', () => {
     await client.request('create', CONFIGURATIONS, { body: configuration });
   };
 
-  it('are left to the leader for a while where callers trust an authority already: it may have it in memory', async () => {
+  it('are left to the leader for a while if callers trust an authority already, which it may have in memory', async () => {
     await trustStranger();
     const waiting = await world.replica(follower);
     for (let looks = 0; looks < 5; looks += 1) await world.pass(SEARCH);
@@ -157,7 +157,7 @@ describe('self-made certificates', () => {
     expect(writes()).to.have.length(1);
   });
 
-  it('are not written over by a replica that lost the lease while it made them', async () => {
+  it('are not overwritten by a replica that lost the lease while it created them', async () => {
     const before = (await world.replica(follower)).current();
     const url = 'https://webhook.example.com:9443/mutate';
     await client.request('create', CONFIGURATIONS, { body: webhookConfiguration({ url }) });
@@ -167,7 +167,7 @@ describe('self-made certificates', () => {
     expect(replica.current()).to.deep.equal(before);
   });
 
-  /** Holds back the first requests of a kind until that many are there. */
+  /** Delays the first requests of a kind until that many have arrived. */
   function meeting(verb: ApiVerb, count: number): ApiClient {
     let came = 0;
     return {
@@ -195,7 +195,7 @@ describe('self-made certificates', () => {
     expect([...one.problems, ...other.problems]).to.deep.equal([]);
   });
 
-  it('are the same for two who both believe to lead, and renew them at once', async () => {
+  it('are the same for two replicas that both believe they lead and renew them at once', async () => {
     const both = meeting('update', 2);
     const [one, other] = [await world.replica({ client: both }), await world.replica({ client: both })];
     const before = one.current();
@@ -206,7 +206,7 @@ describe('self-made certificates', () => {
     expect((await entries(client))['tls.crt']).to.equal(one.current()?.cert);
   });
 
-  it('are issued anew, by the same authority, when they are called by another name', async () => {
+  it('are issued again by the same authority when the webhook is called by another name', async () => {
     const replica = await world.replica();
     const before = replica.current();
     const url = 'https://webhook.example.com:9443/mutate';
@@ -262,7 +262,7 @@ describe('self-made certificates', () => {
       const follower = await world.replica({ mayWrite: () => false });
       const written = await entries(client);
       await damage(await changes());
-      // Where the authority is gone, callers are given an hour to learn of the next one.
+      // If the authority is lost, callers get an hour to learn about the next one.
       const looks = (await entries(client))['authority.crt'] === written['authority.crt'] ? 2 : 64;
       for (let look = 0; look < looks; look += 1) {
         const before = leader.current();
@@ -280,7 +280,7 @@ describe('self-made certificates', () => {
     });
   }
 
-  it('are served on when somebody deletes the Secret, and replaced when callers know the new authority', async () => {
+  it('are still served when somebody deletes the Secret, and replaced when callers know the new authority', async () => {
     const leader = await world.replica();
     const before = leader.current();
     await client.request('delete', SECRET);
@@ -296,7 +296,7 @@ describe('self-made certificates', () => {
     expect(leader.problems.at(-1)).to.equal('none');
   });
 
-  it('are replaced as a whole where all of it has expired, and that is said', async () => {
+  it('are replaced as a whole if everything has expired, which is reported', async () => {
     const first = createWorld(client, BEGIN - 1000 * DAY);
     const old = (await first.replica()).current();
     await first.end();
@@ -311,7 +311,7 @@ describe('self-made certificates', () => {
     expect([leader.problems.at(-1), follower.problems.at(-1)]).to.deep.equal(['none', 'none']);
   });
 
-  it('are served on while the API server cannot be asked, which is said when it lasts, or when they expire', async () => {
+  it('are still served while the API server does not answer, which is reported if it lasts, or when they expire', async () => {
     let isDown = false;
     const failing: ApiClient = {
       ...client,
@@ -335,7 +335,7 @@ describe('self-made certificates', () => {
     expect(replica.current()?.cert).not.to.equal(before?.cert);
   });
 
-  it('keep their keys out of everything but the Secret', async () => {
+  it('have their keys in the Secret only', async () => {
     const { current } = await world.replica();
     const secret = await client.request('get', SECRET);
     expect(objectAt(isObject(secret) ? secret : {}, 'data')).to.have.all.keys(
@@ -351,7 +351,7 @@ describe('self-made certificates', () => {
     expect(current()?.ca).not.to.contain('PRIVATE KEY');
   });
 
-  describe('and what else the replicas share', () => {
+  describe('and the other shared secrets', () => {
     const shared = (source: CertificateSource) => source.current()?.shared;
     const remove = (...names: string[]) =>
       client.request('patch', SECRET, {
@@ -359,7 +359,7 @@ describe('self-made certificates', () => {
         contentType: 'application/merge-patch+json',
       });
 
-    it('is made with the first certificate, in one write, and is the same for all', async () => {
+    it('are created with the first certificate, in one write, and are the same for all', async () => {
       const first = await world.replica(follower);
       const second = await world.replica(follower);
       expect(shared(first)?.path).to.match(/^\/mutate\/[0-9a-f]{40}$/);
@@ -368,7 +368,7 @@ describe('self-made certificates', () => {
       expect(writes()).to.have.length(1);
     });
 
-    it('is added by the leader to a Secret of an earlier version; a follower waits for it', async () => {
+    it('are added by the leader to a Secret of an earlier version; a follower waits for them', async () => {
       const first = await world.replica(follower);
       const certificate = first.current()?.cert;
       await remove('path', 'signing.key');
@@ -381,7 +381,7 @@ describe('self-made certificates', () => {
       for (const source of [first, late]) expect(shared(source)).to.deep.equal(shared(leader));
     });
 
-    it('comes back as it was where somebody deletes the Secret or changes it to what is none', async () => {
+    it('are restored if somebody deletes the Secret or damages them', async () => {
       const leader = await world.replica();
       const before = shared(leader);
       await client.request('delete', SECRET);
@@ -397,7 +397,7 @@ describe('self-made certificates', () => {
       expect((await entries(client))['signing.key']).to.equal(before?.signingKey);
     });
 
-    it('that cannot be added does not keep the certificate from being served', async () => {
+    it('do not prevent the certificate from being served if they cannot be added', async () => {
       await world.replica(follower);
       await remove('path');
       const request: ApiClient['request'] = (verb, path, options) =>
