@@ -7,7 +7,7 @@ import { ConfigurationError } from '../../src/config/problems.ts';
 
 describe('a configuration file', () => {
   const refused: [given: string, text: string, expected: RegExp][] = [
-    ['is no YAML', 'a: 1\nb: [1\n', /^Flow sequence .*\(c\.yaml:3\)$/],
+    ['is not YAML', 'a: 1\nb: [1\n', /^Flow sequence .*\(c\.yaml:3\)$/],
     ['names a key twice', 'a: 1\nb: 2\na: 3\n', /^Map keys must be unique.*\(c\.yaml:3\)$/],
     [
       'holds two documents',

@@ -300,7 +300,7 @@ describe('a hostile registry whose answer', () => {
       ['names a digest of 8 kB', lying(['Docker-Content-Digest', 'a'.repeat(8000)])],
       ['names a digest of no known kind', lying(['Docker-Content-Digest', 'md5:d41d8cd98f00b204e9800998ecf8427e'])],
       ['names its sha512', lying(['Docker-Content-Digest', sha512(GOOD)])],
-      ['has a prototype besides', says(200, [TYPE], `{"__proto__":{"layers":[]},"constructor":1,${GOOD.slice(1)}`)],
+      ['has a prototype as well', says(200, [TYPE], `{"__proto__":{"layers":[]},"constructor":1,${GOOD.slice(1)}`)],
       ['has a key twice, of which the last counts', says(200, [TYPE], `{"manifests":5,${GOOD.slice(1)}`)],
     ];
     for (const [what, speak] of believed) {

@@ -185,7 +185,7 @@ describe("Noe's command line", () => {
     ['is something else', 'kind: Service', /^theirs: got 0 containers with flags of Noe, expected its flags/],
     ['is values of another chart', 'replicas: 2', /^theirs: got 0 containers/],
     ['is there twice', `${DEPLOYMENT}---${DEPLOYMENT}`, /^theirs: got 2 containers/],
-    ['is no YAML', 'a: [', /^theirs: /],
+    ['is not YAML', 'a: [', /^theirs: /],
     ['lacks a value at its end', '--preferred-arch', /^--preferred-arch: got nothing, expected a value/],
     [
       'prefers something that is not an architecture',

@@ -69,7 +69,7 @@ describe("tolerable's file", () => {
   }
 
   const refused: [what: string, text: string, expected: RegExp][] = [
-    ['is no TOML', 'a = 1\nb =', /^Invalid TOML.*\(theirs:2\)$/],
+    ['is not TOML', 'a = 1\nb =', /^Invalid TOML.*\(theirs:2\)$/],
     [
       'names one architecture without a list',
       'supported_architectures = "arm64"',

@@ -25,7 +25,7 @@ describe('credentials match as in the kubelet', () => {
     ['ports are equal', ['a.b:5000'], 'a.b:5000/x', ['a.b:5000']],
     ['ports differ', ['a.b:5000'], 'a.b/x', []],
     ['no port does not mean 443', ['a.b:443'], 'a.b/x', []],
-    ['a glob is no port', ['a.b:*'], 'a.b:5000/x', []],
+    ['a glob is not a port', ['a.b:*'], 'a.b:5000/x', []],
     ['a path', ['a.b/team'], 'a.b/team/x', ['a.b/team']],
     ['a path is a string', ['a.b/team'], 'a.b/team-other/x', ['a.b/team']],
     ['another path', ['a.b/team'], 'a.b/x', []],
