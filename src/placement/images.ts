@@ -5,7 +5,7 @@ import type { PodImage } from './objects/image.ts';
 import { MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
-/** What is known of an image at the moment of a decision. */
+/** The knowledge of an image at the moment of a decision. */
 export type ImageAnswer =
   | {
       readonly kind: 'known';

@@ -102,7 +102,7 @@ describe('plan, where nodes come from pools', () => {
   });
 
   for (const status of [403, 404]) {
-    it(`goes by the labels of nodes where reading NodePools is answered ${status}`, async () => {
+    it(`uses the labels of nodes if reading NodePools is answered with ${status}`, async () => {
       await join('arm64-2', POOL);
       product.cluster.faults.inject({ path: NODE_POOLS, status });
       const { code, stdout, stderr } = await product.command(['plan', '--output', 'json']);

@@ -164,7 +164,7 @@ describe('run, with pods on wrong nodes', () => {
     ],
   ];
   for (const [given, template, why] of staying) {
-    it(`leaves a pod where it is whose template ${given}`, async () => {
+    it(`does not evict a pod whose template ${given}`, async () => {
       await start(['arm64']);
       await deployOnWrongNode({ template });
       const uids = await uidsOf('web');

@@ -313,7 +313,7 @@ describe('images that need no lookup', () => {
     '💥',
     'a'.repeat(40),
   ]) {
-    it(`lets the images decide where the statement ${JSON.stringify(statement)} cannot be read`, () => {
+    it(`lets the images decide if the statement ${JSON.stringify(statement)} is invalid`, () => {
       const metadata = { annotations: { 'archaware.dev/architectures': statement } };
       expect(told(decide(input({ a: ARM }, { template: template(['a'], {}, metadata) })))).to.equal(
         'place arm64 (images)',

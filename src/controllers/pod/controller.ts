@@ -222,7 +222,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     }
   }
 
-  /** Returns the function that sends a patch and tells the memory about it. */
+  /** Returns a function that sends a patch, and lets the memory know what the watch will show. */
   function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
     return async (pod, placing, patch) => {
       const { namespace, name } = pod;

@@ -5,7 +5,7 @@ export const LABEL_VALUE = 'true';
 /** A label with this value counts as absent. */
 const UNSET = 'false';
 
-/** A label of a rule that somebody else set. It stays as it is. */
+/** A label of a rule that somebody else set. archaware does not change it. */
 export type LabelConflict = { readonly label: string; readonly value: string };
 
 /** The change to the labels of a node. */

@@ -150,7 +150,7 @@ export function wrongPlace(
 
 const RANK: Readonly<Record<Verdict, number>> = { 'does-not-run': 0, 'says-it-runs': 1, unproved: 2 };
 
-/** Judges one container. Undefined: nothing shows that it fails because of the architecture. */
+/** Judges one container. Undefined: there is no evidence that it fails because of the architecture. */
 function judge(
   { image, trouble }: BrokenContainer,
   architecture: string,

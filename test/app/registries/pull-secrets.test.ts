@@ -56,7 +56,7 @@ describe('reading the Secrets that a pod names', () => {
     'a..b',
     'n'.repeat(254),
   ]) {
-    it(`asks for nothing that is called ${JSON.stringify(name.slice(0, 30))}`, async () => {
+    it(`does not request the name ${JSON.stringify(name.slice(0, 30))}`, async () => {
       expect(await read(name, 'good')).to.deep.equal([
         { name, problem: 'its name is not one that a Secret can have' },
         { name: 'good', type: 'Opaque', data: {} },
@@ -74,7 +74,7 @@ describe('reading the Secrets that a pod names', () => {
     [431, 'it cannot be read: the API server answers 431'],
   ];
   for (const [status, problem] of problems) {
-    it(`passes over what is answered with ${status}`, async () => {
+    it(`ignores a Secret that is answered with ${status}`, async () => {
       failure = new ApiError(status, {}, 'get x');
       expect(await read('a')).to.deep.equal([{ name: 'a', problem }]);
       expect(await accounts('a')).to.deep.equal([]);
@@ -82,7 +82,7 @@ describe('reading the Secrets that a pod names', () => {
   }
 
   for (const error of [new ApiError(500, {}, 'get x'), new ConnectionError('not there')]) {
-    it(`fails where that may pass: ${error.name} ${error.message}`, async () => {
+    it(`fails after a temporary error: ${error.name} ${error.message}`, async () => {
       failure = error;
       expect(await read('a').catch((thrown: unknown) => thrown)).to.equal(error);
       expect(await accounts('a').catch((thrown: unknown) => thrown)).to.equal(error);

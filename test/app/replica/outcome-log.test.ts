@@ -18,7 +18,7 @@ describe('the log of reconciliations', () => {
     ],
   ];
   for (const [what, outcome, error, level] of rows) {
-    it(`tells at ${level} of ${what}`, () => {
+    it(`logs ${what} at ${level}`, () => {
       const lines: string[] = [];
       const log = { debug: () => lines.push('debug'), info: () => lines.push('info'), warn: () => lines.push('warn') };
       const counted: string[] = [];

@@ -52,7 +52,7 @@ describe('the watch for how nodes of pools join', () => {
     ['in the mode affinity', { given: settings({ mode: 'affinity' }) }, named('1')],
   ];
   for (const [what, setUp, joining] of quiet) {
-    it(`says nothing of a node ${what}`, () => {
+    it(`reports nothing about a node ${what}`, () => {
       const { watch, pools, reasons } = arrange(setUp);
       watch.changed({ now: joining, before: undefined });
       expect([pools, reasons()]).to.deep.equal([[], []]);

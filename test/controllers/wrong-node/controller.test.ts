@@ -275,7 +275,7 @@ describe('a pod that is found on a wrong node', () => {
     ],
   ];
   for (const [given, what] of alone) {
-    it(`is left alone where it ${given}`, async () => {
+    it(`is left alone if it ${given}`, async () => {
       const { pod, run, reported, evicted } = arrange();
       expect(await run(pod('a', what))).to.deep.equal({ outcome: 'unchanged' });
       expect([reported, evicted]).to.deep.equal([[], []]);

@@ -145,7 +145,7 @@ describe('the rules of a directory', () => {
     ['one asks for a refused one', { 'a/a': 'a/b', 'a/b': '?' }, ['a/a'], ['a/b']],
   ];
   for (const [given, files, order, refused] of rows) {
-    it(`are in the order in which they are decided where ${given}`, () => {
+    it(`are in the order of their evaluation if ${given}`, () => {
       const found = read(...Object.entries(files).map(([label, text]) => file(label, text)));
       expect(found).to.deep.include({ order, refused });
       expect(found.problems).to.have.lengthOf(refused.length);

@@ -169,12 +169,12 @@ describe('the labels of a node', () => {
     ],
   ];
   for (const [given, labels, recorded, rules, expected] of rows) {
-    it(`are decided where ${given}`, () => {
+    it(`are decided if ${given}`, () => {
       const decision = decideLabels(labels, recorded, rulesOf(rules));
       expect(decision).to.deep.equal({ added: [], removed: [], conflicts: [], ...expected });
     });
 
-    it(`need one decision only where ${given}`, () => {
+    it(`need one decision only if ${given}`, () => {
       const { added, removed, recorded: now } = decideLabels(labels, recorded, rulesOf(rules));
       const kept = Object.entries(labels).filter(([label]) => !removed.includes(label));
       const after = { ...Object.fromEntries(kept), ...Object.fromEntries(added.map((label) => [label, 'true'])) };

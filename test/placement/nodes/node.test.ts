@@ -380,7 +380,7 @@ describe("the record of archaware's taints and labels on a node", () => {
     '{"labels":"a/b"}',
     '{',
   ]) {
-    it(`counts as nothing where it is ${garbage || 'empty'}`, () => {
+    it(`counts as empty if it is ${garbage || 'empty'}`, () => {
       expect(readManaged(garbage)).to.deep.equal({ taints: [], labels: [] });
     });
   }
@@ -397,7 +397,7 @@ describe('a taint with the configured key and effect', () => {
     ['k8s.io/arch', false],
   ];
   for (const [key, expected] of rows) {
-    it(`${key} is ${expected ? 'ours' : 'not ours'} unless it is recorded`, () => {
+    it(`${key} ${expected ? 'counts as' : 'does not count as'} archaware's unless it is recorded`, () => {
       const what = { key, effect: 'NoSchedule' };
       expect(isOurTaint(what, { taints: [] }, what)).to.equal(expected);
       expect(isOurTaint(what, { taints: [{ ...what, value: 'x' }] }, what)).to.equal(true);

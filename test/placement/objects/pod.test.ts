@@ -282,7 +282,7 @@ describe('malformed objects', () => {
     ['as nodeInfo', (value) => ({ status: { nodeInfo: value, phase: value, desiredNumberScheduled: value } })],
   ];
   for (const [where, make] of shapes) {
-    it(`are read as far as they can be, with anything ${where}`, () => {
+    it(`are read as far as possible, with any value ${where}`, () => {
       for (const value of odd) {
         for (const read of Object.values(readers)) expect(read(make(value))).to.be.an('object');
       }

@@ -257,7 +257,7 @@ describe('self-made certificates', () => {
     ],
   ];
   for (const [what, problem, changes] of damages) {
-    it(`with ${what}: the leader says so and replaces it, and nobody serves what clients do not trust`, async () => {
+    it(`with ${what}: the leader reports it and replaces it, and no replica serves a certificate that clients do not trust`, async () => {
       const leader = await world.replica();
       const follower = await world.replica({ mayWrite: () => false });
       const written = await entries(client);
