@@ -68,15 +68,12 @@ export const REGISTRIES: readonly Behaviour[] = [
     'proxy that answers an error falls back',
     'N',
     'also where it hangs, answers nonsense, or redirects to where it may not',
-    ['oci/lookup/lookup.test.ts', 'goes on to the next where a mirror is broken, and to the source after the last'],
-    ['oci/lookup/lookup.test.ts', 'goes on to the next where a mirror never answers, and to the source after the last'],
+    ['oci/lookup/lookup.test.ts', 'goes on to the next if a mirror is broken, and to the source after the last'],
+    ['oci/lookup/lookup.test.ts', 'goes on to the next if a mirror never answers, and to the source after the last'],
+    ['oci/lookup/lookup.test.ts', 'goes on to the next if a mirror answers nonsense, and to the source after the last'],
     [
       'oci/lookup/lookup.test.ts',
-      'goes on to the next where a mirror answers nonsense, and to the source after the last',
-    ],
-    [
-      'oci/lookup/lookup.test.ts',
-      'goes on to the next where a mirror redirects to where it may not, and to the source after the last',
+      'goes on to the next if a mirror redirects to where it may not, and to the source after the last',
     ],
   ),
   same(
