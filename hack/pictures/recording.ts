@@ -108,12 +108,12 @@ function lineAt(y: number, line: string): string {
 function piecesOf(line: string): Piece[] {
   const pieces: Piece[] = [];
   let style = '';
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of a terminal begin with one.
-  for (const part of line.split(/(\u001b\[\d+m)/)) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the codes of a terminal begin with one.
-    const code = /^\u001b\[(\d+)m$/.exec(part)?.[1];
-    if (code !== undefined) style = code === BOLD ? 'bold' : (STYLES[code]?.[0] ?? '');
-    else if (part !== '') pieces.push({ text: part, style });
+  const [plain = '', ...coloured] = line.split('\u001b[');
+  if (plain !== '') pieces.push({ text: plain, style });
+  for (const part of coloured) {
+    const [, code = '', text = ''] = /^(\d+)m(.*)$/.exec(part) ?? [];
+    style = code === BOLD ? 'bold' : (STYLES[code]?.[0] ?? '');
+    if (text !== '') pieces.push({ text, style });
   }
   return pieces;
 }
