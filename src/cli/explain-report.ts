@@ -1,9 +1,8 @@
-import type { Platform } from '../kit/platform.ts';
 import type { ExplainedImage, ExplainedNodes, Explanation } from '../placement/explain/explanation.ts';
 import type { ExplainedDecision } from '../placement/explain/input.ts';
 import { platformNotes } from '../placement/explain/platform-notes.ts';
 import { imageText } from '../placement/reasons.ts';
-import { table } from './output.ts';
+import { platformText, table } from './output.ts';
 
 /** How many node names a line shows before it says "and 3 more". */
 const MOST_NAMES = 5;
@@ -75,10 +74,6 @@ const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>
   webassembly: 'WebAssembly, which runs where the RuntimeClass of its pod does: it does not narrow',
   volume: 'a single manifest, which every node mounts as a volume: it does not narrow',
 };
-
-function platformText({ os, architecture, variant }: Platform): string {
-  return [os, architecture, ...(variant === undefined ? [] : [variant])].join('/');
-}
 
 function describeSkipped({ digest, reason }: ExplainedImage['skipped'][number]): string {
   return `${reason}${digest === undefined ? '' : ` (${digest})`}`;

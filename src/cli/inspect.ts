@@ -9,7 +9,7 @@ import { ImageError } from '../oci/errors.ts';
 import type { Resolution, Resolver } from '../oci/resolver.ts';
 import { platformNotes } from '../placement/explain/platform-notes.ts';
 import { answerLocally } from '../placement/images.ts';
-import { printValue, table } from './output.ts';
+import { platformText, printValue, table } from './output.ts';
 
 /** The output of `inspect` for an image. */
 type Inspected = {
@@ -79,8 +79,4 @@ function render(results: readonly Inspected[]): string {
   const notes = results.flatMap(({ image, platforms }) => platformNotes(platforms).map((note) => [image, note]));
   const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes)}`;
   return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows) + noted + left;
-}
-
-function platformText({ os, architecture, variant }: Platform): string {
-  return [os, architecture, ...(variant ? [variant] : [])].join('/');
 }
