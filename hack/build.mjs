@@ -1,5 +1,7 @@
-// Bundles src/main.ts and everything it imports into one file, dist/main.js, that runs with nothing beside it.
+// Bundles src/main.ts and everything it imports into one file, dist/main.js, that needs no other file.
+// With --executables: hack/executables/main.ts into dist/executables/main.cjs, as the main of a single executable must be CommonJS.
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
@@ -28,19 +30,39 @@ const withoutUnused = {
   },
 };
 
-await build({
-  entryPoints: [new URL('../src/main.ts', import.meta.url).pathname],
-  outfile: new URL('../dist/main.js', import.meta.url).pathname,
+const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const common = {
+  // The bundle names its files by their path from here: the same for every checkout.
+  absWorkingDir: pathOf(''),
   bundle: true,
   platform: 'node',
-  target: 'node20.19',
-  format: 'esm',
   minifySyntax: true,
   plugins: [withoutUnused],
   legalComments: 'none',
   define: { ARCHAWARE_VERSION: JSON.stringify(version) },
-  // Some dependencies are CommonJS and call require for Node's own modules.
-  banner: {
-    js: "#!/usr/bin/env node\nimport { createRequire as $createRequire } from 'node:module'; const require = $createRequire(import.meta.url);",
-  },
-});
+};
+
+if (process.argv.includes('--executables')) {
+  await build({
+    ...common,
+    entryPoints: [pathOf('hack/executables/main.ts')],
+    outfile: pathOf('dist/executables/main.cjs'),
+    target: 'node22',
+    format: 'cjs',
+    // yargs reads it, for texts in other languages, which are not used.
+    define: { ...common.define, 'import.meta.url': '$moduleUrl' },
+    banner: { js: "const $moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  });
+} else {
+  await build({
+    ...common,
+    entryPoints: [pathOf('src/main.ts')],
+    outfile: pathOf('dist/main.js'),
+    target: 'node20.19',
+    format: 'esm',
+    // Some dependencies are CommonJS and call require for Node's own modules.
+    banner: {
+      js: "#!/usr/bin/env node\nimport { createRequire as $createRequire } from 'node:module'; const require = $createRequire(import.meta.url);",
+    },
+  });
+}

@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 usage: hack/build.sh NAMESPACE TAG
 
-Builds the last commit (what is not committed is left out) for linux/amd64, arm64, ppc64le and s390x with buildah or docker
+Builds the last commit (uncommitted changes are not in the image) for linux/amd64, arm64, ppc64le and s390x with buildah or docker
 buildx, and pushes it as archaware-controller:TAG in the namespace NAMESPACE of Docker Hub. Prints its name with the digest,
 and on stderr the commands that install it, with kubectl or with helm; the packages in it stand in
 dist/archaware-controller-TAG.spdx.json (npm sbom).
@@ -16,8 +16,8 @@ dist/archaware-controller-TAG.spdx.json (npm sbom).
 The same commit gives the same digest, whatever the tag, as long as the builder is the same one: buildah and buildx compress
 differently. docker buildx needs a builder for several platforms: docker buildx create --use. Nothing is emulated.
 
-  BASE_IMAGE        in place of the image with Node.js that the Dockerfile names; by digest, and for all four platforms
-  DOCKER_REGISTRY   host[:port] to use in place of docker.io (loopback hosts: plain http)
+  BASE_IMAGE        replaces the image with Node.js that the Dockerfile names; by digest, and for all four platforms
+  DOCKER_REGISTRY   host[:port] to use instead of docker.io (loopback hosts: plain http)
 
 Exit codes: 0 done, 1 failed, 3 usage.
 TEXT
@@ -35,8 +35,8 @@ if [ $# -ne 2 ]; then
 fi
 namespace=$1
 tag=$2
-[[ $namespace =~ ^[a-z0-9]+([._-]+[a-z0-9]+)*$ ]] || fail 3 "\"$namespace\" is no namespace: lower case letters, digits, . _ -"
-[[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]] || fail 3 "\"$tag\" is no tag: letters, digits, _ . -, 128 at most"
+[[ $namespace =~ ^[a-z0-9]+([._-]+[a-z0-9]+)*$ ]] || fail 3 "\"$namespace\" is not a valid namespace: lower case letters, digits, . _ -"
+[[ $tag =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]] || fail 3 "\"$tag\" is not a valid tag: letters, digits, _ . -, 128 at most"
 if [ -n "${BASE_IMAGE:-}" ]; then
   [[ $BASE_IMAGE =~ @sha256:[0-9a-f]{64}$ ]] || fail 3 "BASE_IMAGE \"$BASE_IMAGE\" has no digest: NAME@sha256:…"
 fi
@@ -46,12 +46,12 @@ if command -v buildah > /dev/null; then
 elif docker buildx inspect > /dev/null 2>&1; then
   builder=buildx
 else
-  fail 1 'neither buildah nor docker buildx is there: install one (apt-get install buildah)'
+  fail 1 'neither buildah nor docker buildx was found: install one (apt-get install buildah)'
 fi
-command -v npm > /dev/null || fail 1 'npm is not there: it writes the list of packages'
+command -v npm > /dev/null || fail 1 'npm was not found: it writes the list of packages'
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[ -z "$(git status --porcelain --untracked-files=no)" ] || echo 'build.sh: what is not committed is left out' >&2
+[ -z "$(git status --porcelain --untracked-files=no)" ] || echo 'build.sh: uncommitted changes are not in the image' >&2
 image=${DOCKER_REGISTRY:-docker.io}/$namespace/archaware-controller:$tag
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -69,22 +69,22 @@ if [ -n "${BASE_IMAGE:-}" ]; then arguments+=(--build-arg "BASE_IMAGE=$BASE_IMAG
 
 case $builder in
   buildah)
-    # Storage of its own: what an earlier build left there would be found again, and shows in the digest.
+    # A separate storage: leftovers of an earlier build would be found there and would change the digest.
     own=(buildah --root "$work/storage" --runroot "$work/run")
     trap '"${own[@]}" rmi --all --force > /dev/null 2>&1 || true; rm -rf "$work"' EXIT
-    # Version 1.28 does not know it by itself.
+    # buildah 1.28 does not set BUILDPLATFORM by itself.
     arguments+=(--build-arg "BUILDPLATFORM=linux/$("${own[@]}" info --format '{{.host.arch}}')")
-    # One after the other: asked for all at once, it lists them in any order. --layers bundles for the first one only.
+    # One after the other: with all platforms at once the order in the list is random. With --layers the bundle is built only once.
     for platform in "${platforms[@]}"; do
       "${own[@]}" build "${arguments[@]}" --layers --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" --manifest all "$work/context" >&2
     done
     [[ $image =~ ^(127\.[0-9.]+|localhost)(:|/) ]] && plain=(--tls-verify=false) || plain=()
-    # Version 1.28 ends with 0 and without a word where it could not push; only the digest tells.
+    # buildah 1.28 exits with 0 and without a message if the push failed. Only a missing digest shows it.
     "${own[@]}" manifest push --all "${plain[@]}" --digestfile "$work/digest" all "docker://$image" >&2
     digest=$(< "$work/digest")
     ;;
   buildx)
-    # Attestations carry the time of the build.
+    # Attestations contain the time of the build, so they would change the digest.
     docker buildx build "${arguments[@]}" --platform "$(IFS=,; echo "${platforms[*]}")" --provenance=false --sbom=false --metadata-file "$work/metadata.json" \
       --output "type=image,name=$image,push=true,oci-mediatypes=true,rewrite-timestamp=true" "$work/context" >&2
     digest=$(grep -oE '"containerimage.digest": *"sha256:[0-9a-f]{64}"' "$work/metadata.json" | grep -oE 'sha256:[0-9a-f]{64}')
@@ -93,7 +93,7 @@ esac
 [ -n "$digest" ] || fail 1 "$image could not be pushed"
 
 mkdir -p dist
-# Without what only tests need: taken out first, as npm sbom --omit=dev drops whatever a package of theirs needs as well.
+# Development dependencies are removed first, because npm sbom --omit=dev also drops packages that both kinds need.
 (
   cd "$work/context"
   npm pkg delete devDependencies

@@ -7,15 +7,17 @@ import { LAYERS, withLayersTable } from './layers.ts';
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
 /** The largest number of files in a folder that a reader can still survey. */
 const MOST_FILES = 15;
-/** A lower limit would cause bad splits of files. */
-const MOST_LINES = 400;
 const REFUSED_NAMES: ReadonlySet<string> = new Set(['index', 'utils', 'helpers', 'common', 'types']);
 
 /** `kube` of `kube/client.ts`, `main.ts` of itself. */
 const partOf = (file: string) => file.split('/')[0] ?? file;
 const layerOf = (part: string) => LAYERS.findIndex((layer) => layer.some((each) => each.part === part));
 
-/** Returns why an import is refused, or undefined. */
+/**
+ * Returns why an import is refused, or undefined. This is not a lint rule: Biome compares the text of an import, and
+ * `../clean/` is a part of src in one folder and a folder of placement in another. Circles, extensions and the length of
+ * files are lint rules (biome.json).
+ */
 function refusal(from: string, to: string): string | undefined {
   const [part, other] = [partOf(from), partOf(to)];
   if (layerOf(part) < 0) return `${from}: ${part} is in no layer`;
@@ -44,23 +46,11 @@ const imports = new Map(
   }),
 );
 
-/** Returns the first cycle of imports that is reached from a file; undefined if there is none. */
-function circleFrom(file: string, way: readonly string[], done: Set<string>): readonly string[] | undefined {
-  if (way.includes(file)) return [...way.slice(way.indexOf(file)), file];
-  if (done.has(file)) return undefined;
-  for (const to of imports.get(file) ?? []) {
-    const circle = circleFrom(to, [...way, file], done);
-    if (circle !== undefined) return circle;
-  }
-  done.add(file);
-  return undefined;
-}
-
 describe('the layers', () => {
   it('allow every import in src', () => {
     const refused = [...imports].flatMap(([from, list]) => list.flatMap((to) => refusal(from, to) ?? []));
     expect(refused).to.deep.equal([]);
-    expect(imports.get('main.ts')).to.include('cli/run.ts');
+    expect(imports.get('main.ts')).to.include('cli/command-line.ts');
     expect(imports.get('kube/events.ts')).to.include('names.ts');
   });
 
@@ -76,15 +66,6 @@ describe('the layers', () => {
       './b.ts',
     ]);
     expect(importsIn("const { run } = await import('./cli/run.ts');")).to.deep.equal(['./cli/run.ts']);
-  });
-
-  it('have no circle of imports', () => {
-    const done = new Set<string>();
-    for (const file of files) expect(circleFrom(file, [], done), file).to.equal(undefined);
-  });
-
-  it('name the file of every import, with its extension', () => {
-    for (const [from, list] of imports) for (const to of list) expect(files, `${from} imports ${to}`).to.include(to);
   });
 
   it('keep placement pure: no package, no clock, no randomness, no process', () => {
@@ -106,11 +87,10 @@ describe('docs/architecture.md', () => {
 });
 
 describe('the folders', () => {
-  it(`hold at most ${MOST_FILES} files, of at most ${MOST_LINES} lines`, () => {
+  it(`hold at most ${MOST_FILES} files`, () => {
     const counts = new Map<string, number>();
     for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
     expect([...counts].filter(([, count]) => count > MOST_FILES)).to.deep.equal([]);
-    expect(files.filter((file) => textOf(file).trimEnd().split('\n').length > MOST_LINES)).to.deep.equal([]);
   });
 
   it('have no drawers', () => {

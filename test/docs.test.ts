@@ -1,13 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import {
-  type Block,
-  blocksIn,
-  blocksOf,
-  makeWorkplace,
-  startDocumentRegistry,
-  type Workplace,
-} from './support/doc-blocks.ts';
+import { blocksOf, makeWorkplace, startDocumentRegistry, type Workplace } from './support/doc-blocks.ts';
 import { type Product, startProduct } from './support/product.ts';
 
 const DOCUMENTS = [
@@ -16,6 +9,8 @@ const DOCUMENTS = [
   'docs/operating.md',
   'docs/admission.md',
   'docs/explain.md',
+  'docs/report.md',
+  'docs/check.md',
   'docs/migrating.md',
 ];
 const found = await Promise.all(
@@ -58,7 +53,11 @@ describe('a documented kubectl delete', () => {
     const root = new URL('../', import.meta.url);
     const names = await readdir(new URL('docs/', root), { recursive: true });
     const documents = ['README.md', ...names.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`)];
-    const manifests = ['manifests/archaware-controller.yaml', 'manifests/archaware-controller-1.30.yaml'];
+    const manifests = [
+      'manifests/archaware-controller.yaml',
+      'manifests/archaware-controller-1.30.yaml',
+      'manifests/archaware-controller-observe.yaml',
+    ];
     const failing: string[] = [];
     let seen = 0;
     for (const name of [...documents, ...manifests]) {
@@ -78,34 +77,5 @@ describe('the marked blocks of a document', () => {
   it('there are some', () => {
     const documents = found.filter(({ blocks }) => blocks.length > 0).map(({ document }) => document);
     expect(documents).to.include.members(['README.md', 'docs/install.md', 'docs/explain.md']);
-  });
-
-  const rows: [markdown: string, blocks: Block[]][] = [
-    ['```sh\nls\n```\n', []],
-    ['```yaml\na: 1\n```\n', []],
-    ['```sh tested\nls\n\npwd\n```\n', [{ line: 1, mark: 'tested', exit: 0, script: 'ls\n\npwd' }]],
-    ['a\n```sh tested exit=2\nls\n```\n', [{ line: 2, mark: 'tested', exit: 2, script: 'ls' }]],
-    ['```sh tested-on-cluster\nls\n```\n', [{ line: 1, mark: 'tested-on-cluster', exit: 0, script: 'ls' }]],
-    ['```yaml\n```\n```sh tested\nls\n```', [{ line: 3, mark: 'tested', exit: 0, script: 'ls' }]],
-  ];
-  for (const [markdown, blocks] of rows) {
-    it(`are found in ${JSON.stringify(markdown)}`, () => expect(blocksIn(markdown)).to.deep.equal(blocks));
-  }
-
-  it('are refused with an unknown mark, and without an end', () => {
-    expect(() => blocksIn('```sh testd\nls\n```\n')).to.throw('line 1: "sh testd" is no mark');
-    expect(() => blocksIn('```sh tested\nls\n')).to.throw('the block of line 1 has no end');
-  });
-
-  it('fail with their output if they end with another exit code than expected', async () => {
-    const workplace = await makeWorkplace();
-    const block = { line: 7, mark: 'tested', exit: 0 } as const;
-    try {
-      const failed = await workplace.run({ ...block, script: 'echo so far\nfalse\necho never' }, {}).catch(String);
-      expect(failed).to.equal('Error: the block of line 7 ended with 1, not 0:\nso far\n');
-      expect((await workplace.run({ ...block, exit: 1, script: 'false | true' }, {})).code).to.equal(1);
-    } finally {
-      await workplace.remove();
-    }
   });
 });

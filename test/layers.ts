@@ -19,8 +19,8 @@ export const LAYERS: readonly (readonly { readonly part: string; readonly holds:
     { part: 'clean', holds: 'what `clean` does' },
   ],
   [{ part: 'app', holds: 'what a running replica is made of' }],
-  [{ part: 'cli', holds: 'one file for each command, and its output' }],
-  [{ part: 'main.ts', holds: 'the entry point and exit codes' }],
+  [{ part: 'cli', holds: 'the command line, and one folder for each command' }],
+  [{ part: 'main.ts', holds: 'the entry point' }],
 ];
 
 /** The layers as a table, lowest first, as docs/architecture.md shows them. */

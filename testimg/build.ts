@@ -143,7 +143,7 @@ export function programImage(platform: FixturePlatform, program: Buffer): ImageF
   return { root, manifests: [root], blobs: [config, layer] };
 }
 
-/** A manifest whose config blob is no image's. */
+/** A manifest whose config blob is not that of an image. */
 export function artifact(options: { configType: string; layerType: string; artifactType?: string }): ImageFixture {
   const config = json(options.configType, {});
   const layer = content(options.layerType, gzipStored(tarOfNothing()));

@@ -225,7 +225,7 @@ export const FIXTURES: readonly Fixture[] = [
   },
   {
     tag: 'helm-chart',
-    description: 'Helm chart: an artifact that is no image',
+    description: 'Helm chart: an artifact that is not an image',
     build: () =>
       artifact({
         configType: 'application/vnd.cncf.helm.config.v1+json',

@@ -11,7 +11,7 @@ DOCKER_NS of Docker Hub and QUAY_NS of Quay, a tag for each. Can be run again at
 
   authfile          credentials in the form of Docker's config.json;
                     default: ~/.docker/config.json, if there is one
-  DOCKER_REGISTRY   host[:port] to use in place of docker.io (loopback hosts: plain http)
+  DOCKER_REGISTRY   host[:port] to use instead of docker.io (loopback hosts: plain http)
   QUAY_REGISTRY     host[:port] to use in place of quay.io
 
 Exit codes: 0 done, 1 failed, 3 usage.
@@ -29,7 +29,7 @@ if [ $# -lt 2 ] || [ $# -gt 3 ]; then
   exit 3
 fi
 for namespace in "$1" "$2"; do
-  [[ $namespace =~ ^[a-z0-9]+([._-]+[a-z0-9]+)*$ ]] || fail 3 "\"$namespace\" is no namespace: lower case letters, digits, . _ -"
+  [[ $namespace =~ ^[a-z0-9]+([._-]+[a-z0-9]+)*$ ]] || fail 3 "\"$namespace\" is not a valid namespace: lower case letters, digits, . _ -"
 done
 arguments=("$1" "$2")
 if [ $# -eq 3 ]; then

@@ -1,4 +1,3 @@
-import { systemClock } from '../kit/clock.ts';
 import { stringAt } from '../kit/json.ts';
 import { findCluster } from '../kube/access.ts';
 import { type ApiClient, type ApiRequest, createClient } from '../kube/client.ts';
@@ -36,14 +35,20 @@ const LEASE_CONNECTIONS = 2;
  * before 1.30.
  */
 export async function connect(
-  { config, kubeconfig, context, signal }: Context,
+  {
+    config,
+    kubeconfig,
+    context,
+    clock,
+    signal,
+  }: Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal'>,
   onRequest?: (request: ApiRequest) => void,
 ): Promise<Connection> {
   const access = findCluster({ kubeconfig, context });
   const common = {
     access,
     userAgent: USER_AGENT,
-    now: systemClock.monotonic,
+    now: clock.monotonic,
     // A name may have several addresses, and each client may use another one.
     addresses: new Set<string>(),
     ...(onRequest ? { onRequest } : {}),
@@ -71,7 +76,7 @@ export async function connect(
 async function checkVersion(client: ApiClient, signal: AbortSignal): Promise<void> {
   const text = stringAt(await get(client, '/version', signal), 'gitVersion') ?? '';
   const [, major = '', minor = ''] = /^v?([0-9]+)\.([0-9]+)/.exec(text) ?? [];
-  if (major === '') throw new ClusterError(`${client.host} does not say which version of Kubernetes it is`);
+  if (major === '') throw new ClusterError(`${client.host} does not report its version of Kubernetes`);
   if (Number(major) === 1 && Number(minor) < LEAST_MINOR) {
     throw new ClusterError(`${client.host} is Kubernetes ${text}; 1.${LEAST_MINOR} or later is needed`);
   }

@@ -1,16 +1,49 @@
 import type { KeySource } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { LogDestination } from '../observability/log.ts';
 
-/** The input of every command: the merged configuration, the common flags, and one signal that ends everything. */
-export type Context = {
+/** What a command finds around it: the streams, the environment, the time and the signals of its process. */
+export type Surroundings = {
+  /** The words with which the program was called: `archaware-controller`, or `kubectl archaware`. */
+  readonly program: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Writes to standard output, which holds results and nothing else. */
+  print(text: string): void;
+  /** Writes a line to standard error: notes, progress and errors. */
+  note(line: string): void;
+  /** Replaces the last line of standard error; empty removes it. Undefined if standard error is not a terminal. */
+  readonly status?: ((line: string) => void) | undefined;
+  /** Reads standard input to its end. */
+  readInput(): string;
+  /** Asks the user; every answer but yes counts as no. Undefined if standard input or standard error is not a terminal. */
+  readonly ask: ((question: string, signal: AbortSignal) => Promise<boolean>) | undefined;
+  /** The width of standard output in characters; undefined if it is not a terminal. */
+  readonly columns: number | undefined;
+  /** The words of the controller's command line, if this process was started inside the container of a running controller. */
+  readonly controllerWords: readonly string[] | undefined;
+  readonly log: LogDestination;
+  /** Has V8 keep the heap of the whole process near what is alive, from here on. */
+  keepHeapSmall(): void;
+  readonly clock: Clock;
+  /** Aborts at SIGTERM and SIGINT. It ends everything. */
+  readonly signal: AbortSignal;
+};
+
+/** The input of a command that works on a configuration: the merged configuration and the common flags. */
+export type Context = Surroundings & {
   readonly config: Config;
   readonly sources: ReadonlyMap<string, KeySource>;
   /** The file that `--config` names. `load` reads it again, with the same flags and variables. */
   readonly file: { readonly name: string; load(): Config } | undefined;
+  /**
+   * Where the configuration comes from: the file of `--config`, the controller in the cluster, or nothing but defaults, flags and
+   * variables. `unreadable`: there may be one in the cluster, but it could not be read.
+   */
+  readonly origin: 'file' | 'cluster' | 'defaults' | 'unreadable';
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
   readonly output: 'table' | 'json' | 'yaml';
-  readonly signal: AbortSignal;
 };
 
 /** The documented exit codes. */

@@ -9,7 +9,7 @@ import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controlle
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { createPodController } from '../controllers/pod/controller.ts';
 import type { Clock } from '../kit/clock.ts';
-import { type Controller, createController, type Outcome, type Reconciler } from '../kube/controller.ts';
+import { type Controller, createController, type Failure, type Reconciler, type Result } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/nodes/label-rules.ts';
@@ -34,15 +34,9 @@ export type LoopsOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
-  readonly onOutcome: (
-    controller: string,
-    key: string,
-    outcome: Outcome | 'error',
-    seconds: number,
-    error?: unknown,
-  ) => void;
+  readonly onOutcome: (controller: string, key: string, seconds: number, result: Result | Failure) => void;
   readonly onPlaced?: (seconds: number) => void;
-  readonly onBootstrapped?: (open: number) => void;
+  readonly onBootstrapped?: (undecided: number) => void;
   /** Absent: taints that nobody manages are not watched. */
   readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
   /** Absent: the joining of pool nodes is not watched. */
@@ -86,8 +80,8 @@ export function createLoops(options: LoopsOptions): Loops {
     clock,
     // If nodes were tainted before a DaemonSet's template tolerates the taint, its pods could not restart there.
     isInLine: (key) => daemonSet.waitingToRoll().some((name) => key === `daemonset ${name}`),
-    onOver(open) {
-      options.onBootstrapped?.(open);
+    onOver(undecided) {
+      options.onBootstrapped?.(undecided);
       enqueueNodes();
     },
   });
@@ -144,7 +138,7 @@ export function createLoops(options: LoopsOptions): Loops {
       reconcile,
       clock,
       priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
-      onOutcome: (key, outcome, seconds, error) => options.onOutcome(name, key, outcome, seconds, error),
+      onOutcome: (key, seconds, result) => options.onOutcome(name, key, seconds, result),
     });
   const podLoop = loop('pod', pod.reconcile, (key) => pods.get(key)?.nodeName === undefined);
   const daemonSetLoop = loop('daemonset', daemonSet.reconcile, () => true);

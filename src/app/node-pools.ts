@@ -10,9 +10,13 @@ const NOT_THERE: ReadonlySet<number> = new Set([403, 404]);
 
 /**
  * Reads Karpenter's NodePools with the rights of the user who runs the command; undefined if they cannot be read. They are only
- * used for hints, so no failure ends the command. A failure that is not about rights is printed to standard error.
+ * used for hints, so no failure ends the command. A failure that is not about rights is passed to `note`.
  */
-export async function readNodePools(client: ApiClient, signal: AbortSignal): Promise<NodePool[] | undefined> {
+export async function readNodePools(
+  client: ApiClient,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<NodePool[] | undefined> {
   try {
     // Every user may ask whether the kind exists. If not, no request is sent that could be refused.
     await client.request('get', KARPENTER, { signal });
@@ -20,7 +24,7 @@ export async function readNodePools(client: ApiClient, signal: AbortSignal): Pro
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ApiError && NOT_THERE.has(error.status)) return undefined;
-    process.stderr.write(`NodePools could not be read: ${messageOf(error)}\n`);
+    note(`NodePools could not be read: ${messageOf(error)}`);
     return undefined;
   }
 }

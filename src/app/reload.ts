@@ -40,9 +40,12 @@ async function watchFile(
       if (applies.length > 0) await apply(next, applies);
       inForce = next;
       metrics.configReloaded(true);
-      if (isChanged || applies.length > 0) log.info({ file: file.name, keys: applies }, 'configuration read again');
+      if (isChanged || applies.length > 0) log.info({ file: file.name, keys: applies }, 'configuration reloaded');
       if (needsRestart.length > 0) {
-        log.warn({ file: file.name, keys: needsRestart }, 'changed, but needs a restart: the values from before hold');
+        log.warn(
+          { file: file.name, keys: needsRestart },
+          'changed, but needs a restart: the previous values stay in use',
+        );
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -53,13 +56,13 @@ async function watchFile(
 
   function reject(problems: readonly string[]): void {
     metrics.configReloaded(false);
-    log.error({ problems }, 'configuration refused; the last good one holds');
+    log.error({ problems }, 'configuration refused; the last valid one stays in use');
     events.emit({
       regarding,
       type: 'Warning',
       reason: 'ConfigurationRejected',
       action: 'Reloading',
-      note: `the last good configuration holds: ${problems.join('; ')}`,
+      note: `refused, so the last valid configuration stays in use: ${problems.join('; ')}`,
     });
   }
 

@@ -37,11 +37,21 @@ export type Listeners = {
 /** The kinds of objects to watch. */
 type Watched = ReadonlySet<'pods' | 'nodes' | 'namespaces' | 'daemonsets'>;
 
+/** The part of the cluster to watch. Nodes are always watched, all of them. */
+export type Scope = {
+  /** Only this namespace; undefined: all. */
+  readonly namespace: string | undefined;
+  /** Only pods and DaemonSets that match this label selector; undefined: all. */
+  readonly labels: string | undefined;
+};
+
 /** Creates the four reflectors. Only those of `kinds` run; the others count as synced and stay empty. */
 export function createWatches(options: {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly kinds: Watched;
+  /** Default: everything. */
+  readonly scope?: Scope;
   readonly onRestart: (kind: string, reason: string) => void;
   /** Called when lists or watches of a kind fail: once for each kind of failure, until they work again. */
   readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
@@ -51,11 +61,11 @@ export function createWatches(options: {
   /** Milliseconds for which a refused first list is retried; default: half a minute. */
   readonly refusedMs?: number;
 }): Watches {
-  const { client, clock, kinds, onRestart, onTrouble, onWorking, onHeard, refusedMs } = options;
+  const { client, clock, kinds, scope, onRestart, onTrouble, onWorking, onHeard, refusedMs } = options;
   const listeners: Listeners = {};
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
-    path: string,
+    { path, query }: Listed,
     read: (object: JsonObject) => T,
     keyOf: (object: T) => string,
     onChange: (change: Change<T>) => void,
@@ -63,6 +73,7 @@ export function createWatches(options: {
     createReflector({
       client,
       path,
+      query,
       read,
       keyOf,
       onChange,
@@ -82,17 +93,23 @@ export function createWatches(options: {
   };
   const pods: Reflector<Pod> = reflect<Pod>(
     'pods',
-    '/api/v1/pods',
+    namespacedPath('/api/v1', 'pods', scope),
     (pod) => readPod(pod, lastRead(pod)),
     namespaced,
     (change) => listeners.pod?.(change),
   );
-  const nodes = reflect('nodes', '/api/v1/nodes', readNode, named, (change) => listeners.node?.(change));
-  const namespaces = reflect('namespaces', '/api/v1/namespaces', readNamespace, named, (change) =>
+  const nodes = reflect('nodes', { path: '/api/v1/nodes', query: '' }, readNode, named, (change) =>
+    listeners.node?.(change),
+  );
+  const namespaces = reflect('namespaces', namespacesPath(scope), readNamespace, named, (change) =>
     listeners.namespace?.(change),
   );
-  const daemonSets = reflect('daemonsets', '/apis/apps/v1/daemonsets', readDaemonSet, namespaced, (change) =>
-    listeners.daemonSet?.(change),
+  const daemonSets = reflect(
+    'daemonsets',
+    namespacedPath('/apis/apps/v1', 'daemonsets', scope),
+    readDaemonSet,
+    namespaced,
+    (change) => listeners.daemonSet?.(change),
   );
   const all = { pods, nodes, namespaces, daemonsets: daemonSets } as const;
   const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));
@@ -112,6 +129,21 @@ export function createWatches(options: {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
   };
+}
+
+/** A collection: its path, and the query that selects a part of it (`labelSelector=…`). */
+type Listed = { readonly path: string; readonly query: string };
+
+function namespacedPath(group: string, resource: string, scope: Scope | undefined): Listed {
+  const within = scope?.namespace === undefined ? '' : `/namespaces/${encodeURIComponent(scope.namespace)}`;
+  const query = scope?.labels === undefined ? '' : `labelSelector=${encodeURIComponent(scope.labels)}`;
+  return { path: `${group}${within}/${resource}`, query };
+}
+
+function namespacesPath(scope: Scope | undefined): Listed {
+  const name = scope?.namespace;
+  const query = name === undefined ? '' : `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
+  return { path: '/api/v1/namespaces', query };
 }
 
 /**

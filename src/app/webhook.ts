@@ -99,7 +99,8 @@ export function startWebhook(parts: WebhookParts): Webhook {
       const { address } = config.webhook;
       // The path that the API server calls must be known before the first review.
       await Promise.race([looked, until(signal)]);
-      const onError = (err: unknown) => log.error({ err }, 'admission review failed; its object was let pass');
+      const onError = (err: unknown) =>
+        log.error({ err }, 'admission review failed; its object was admitted without a change');
       try {
         const { leaving } = parts;
         const { isServed } = paths;
@@ -167,10 +168,10 @@ function createProblemLog(
   const report: OnProblem = (problem) => {
     current = problem;
     if (problem === undefined) {
-      log.info(`the webhook's ${what} is good`);
+      log.info(`the problem with the webhook's ${what} is solved`);
       return;
     }
-    log.error({ problem }, `the webhook's ${what}`);
+    log.error({ problem }, `problem with the webhook's ${what}`);
     void emitWhenLeading(problem);
   };
   return report;

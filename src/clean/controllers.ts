@@ -66,7 +66,7 @@ export async function findControllers(
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
     throw new RefusedError(
-      `${error.message}; clean looks in every namespace for controllers of ours, as they would undo its work: grant "list" on ` +
+      `${error.message}; clean looks for controllers of archaware in every namespace, because they would undo its work: grant "list" on ` +
         'deployments.apps and leases.coordination.k8s.io (ClusterRole archaware-controller-clean), or run it as an administrator',
     );
   }
@@ -124,7 +124,7 @@ export function wantText({ namespace, name, wanted }: OwnDeployment): string {
 
 /** Returns `… leads (Lease archaware/archaware-controller)`. */
 export function leadText({ namespace, name, holder }: Pick<OwnLease, 'namespace' | 'name' | 'holder'>): string {
-  const verb = holder.startsWith('clean:') ? 'is another clean at work' : 'leads';
+  const verb = holder.startsWith('clean:') ? 'is another clean that is running' : 'leads';
   return `${holder} ${verb} (Lease ${namespace}/${name})`;
 }
 
@@ -184,7 +184,7 @@ export async function stopDeployments(
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
       const done = stopped.length === 0 ? '' : ` (scaled to 0 before: ${stopped.join(', ')})`;
       throw new RefusedError(
-        `${error.message}; ${stopAdvice(namespace, name)} as somebody who may patch deployments/scale there${done}`,
+        `${error.message}; ${stopAdvice(namespace, name)} as a user who may patch deployments/scale there${done}`,
       );
     }
     stopped.push(`${namespace}/${name}`);

@@ -6,7 +6,7 @@ import { retrying } from '../kube/retry.ts';
 import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, stopAdvice } from './controllers.ts';
 
 /** The namespace and the name of a Lease. */
-export type Place = { readonly namespace: string; readonly name: string };
+export type LeaseName = { readonly namespace: string; readonly name: string };
 
 export type HoldOptions = {
   readonly client: ApiClient;
@@ -40,17 +40,19 @@ const WATCH_MS = 500;
  * Returns the Leases to hold so that no archaware controller can lead: those that exist, and for a Deployment without one the
  * Lease that it would create. `configured` counts if it is set explicitly, or if nothing was found.
  */
-export function placesToHold(
+export function leasesToHold(
   { deployments, leases }: OwnControllers,
-  configured: Place & { readonly stated: boolean },
-): Place[] {
+  configured: LeaseName & { readonly stated: boolean },
+): LeaseName[] {
   const { namespace, name, stated } = configured;
   const found = [...leases, ...deployments.map((deployment) => ({ namespace: deployment.namespace, name }))];
   const all = stated || found.length === 0 ? [{ namespace, name }, ...found] : found;
-  return [...new Map(all.map((place) => [`${place.namespace}/${place.name}`, place])).values()].map((place) => ({
-    namespace: place.namespace,
-    name: place.name,
-  }));
+  return [...new Map(all.map((leaseName) => [`${leaseName.namespace}/${leaseName.name}`, leaseName])).values()].map(
+    (leaseName) => ({
+      namespace: leaseName.namespace,
+      name: leaseName.name,
+    }),
+  );
 }
 
 /**
@@ -58,7 +60,7 @@ export function placesToHold(
  * duration of its Lease to renew it. Throws {@link RefusedError} if a leader lives, after releasing the Leases taken so far.
  */
 export async function holdLeases(
-  places: readonly Place[],
+  names: readonly LeaseName[],
   options: HoldOptions,
   lost: () => void,
 ): Promise<HeldLeases> {
@@ -68,8 +70,8 @@ export async function holdLeases(
     await Promise.all(held.map((lease) => lease.release(signal).catch(() => undefined)));
   };
   try {
-    for (const place of places) {
-      const taken = await take(place, options);
+    for (const leaseName of names) {
+      const taken = await take(leaseName, options);
       if (taken instanceof ApiError) refused ??= taken;
       if (taken === undefined || taken instanceof ApiError) continue;
       held.push(taken);
@@ -93,9 +95,9 @@ export async function holdLeases(
  * Takes a Lease. Undefined if its namespace does not exist; the API server's refusal if these credentials may not take the Lease
  * and nobody renews it.
  */
-async function take(place: Place, options: HoldOptions): Promise<Lease | ApiError | undefined> {
+async function take(leaseName: LeaseName, options: HoldOptions): Promise<Lease | ApiError | undefined> {
   const { client, clock, identity, durationMs, waitMs, say, signal } = options;
-  const { namespace, name } = place;
+  const { namespace, name } = leaseName;
   const lease = createLease({ client, namespace, name, identity, durationMs, clock });
   const deadline = clock.monotonic() + waitMs;
   let said = false;
@@ -108,20 +110,22 @@ async function take(place: Place, options: HoldOptions): Promise<Lease | ApiErro
       // Without the namespace of the Lease, no leader can work there either.
       if (isGone(error)) return undefined;
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
-      await refuseIfLive(place, options, error);
+      await refuseIfLive(leaseName, options, error);
       return error;
     }
     if (attempt.held) return lease;
     if (attempt.alive && clock.monotonic() >= deadline) {
-      const advice = options.stopping ? 'no Deployment of ours runs it, or it does not end' : stopAdvice(namespace);
-      throw new RefusedError(`${leadText({ ...place, holder: attempt.holder })}: ${advice}`);
+      const advice = options.stopping
+        ? 'it does not belong to a Deployment of archaware, or it does not stop'
+        : stopAdvice(namespace);
+      throw new RefusedError(`${leadText({ ...leaseName, holder: attempt.holder })}: ${advice}`);
     }
     if (!said) {
       const seconds = Math.round(durationMs / 1000);
       say(
         attempt.alive
-          ? `${attempt.holder} leads; waiting for it to end`
-          : `${attempt.holder} holds the lease; waiting up to ${seconds}s to see whether it lives`,
+          ? `${attempt.holder} leads; waiting until it stops`
+          : `${attempt.holder} holds the lease; waiting up to ${seconds}s to see whether it still runs`,
       );
     }
     said = true;
@@ -130,9 +134,13 @@ async function take(place: Place, options: HoldOptions): Promise<Lease | ApiErro
 }
 
 /** Watches a Lease of another namespace that may not be taken, and refuses if somebody renews it. */
-async function refuseIfLive(place: Place, { client, clock, say, signal }: HoldOptions, error: ApiError): Promise<void> {
-  const lease = await findLease(client, place, signal);
+async function refuseIfLive(
+  leaseName: LeaseName,
+  { client, clock, say, signal }: HoldOptions,
+  error: ApiError,
+): Promise<void> {
+  const lease = await findLease(client, leaseName, signal);
   const [live] = lease === undefined ? [] : await liveLeases(client, [lease], { clock, atMostMs: Infinity, signal });
-  if (live !== undefined) throw new RefusedError(`${leadText(live)}: ${stopAdvice(place.namespace)}`);
-  say(`${error.message}: nothing keeps a controller from leading there meanwhile`);
+  if (live !== undefined) throw new RefusedError(`${leadText(live)}: ${stopAdvice(leaseName.namespace)}`);
+  say(`${error.message}: another controller could begin to lead there while clean runs`);
 }

@@ -125,7 +125,7 @@ async function writeUntilClean<T>(
     const now = written.kind === 'written' ? written.object : await client.request('get', pathOf(target), { signal });
     object = await read(isObject(now) ? now : {});
   }
-  return `another writer changed it ${ATTEMPTS} times meanwhile; run clean again`;
+  return `another writer changed it ${ATTEMPTS} times; run clean again`;
 }
 
 function note({ ledger }: StepOptions, row: Row, item: Item, reason: string | undefined): void {

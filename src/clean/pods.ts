@@ -67,7 +67,9 @@ export async function replacePods(options: ReplaceOptions, pods: readonly Carryi
     else
       blocked(
         pod,
-        pod.cleaning.kind === 'rolls' ? 'its DaemonSet has not replaced it yet' : 'its turn did not come in time',
+        pod.cleaning.kind === 'rolls'
+          ? 'its DaemonSet has not replaced it yet'
+          : 'its turn did not come before the timeout',
       );
   }
   reportProgress();

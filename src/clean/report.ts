@@ -16,21 +16,21 @@ export function planRows(inventory: Inventory, how: string): Rows {
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const podRows: [number, string][] =
     how === 'keep'
-      ? [[pods.length, 'keep (their tolerations are harmless then)']]
+      ? [[pods.length, 'keep (the tolerations do nothing now)']]
       : [
           [count('replace'), how],
           [count('rolls'), 'replaced by their DaemonSet'],
-          [count('leave'), 'left, as nothing would bring them back (--all-pods)'],
+          [count('leave'), 'left, because no controller would create them again (--all-pods)'],
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);
   return [
     ['1', 'admission configurations', String(configurations.length), 'delete'],
-    ['2', 'gated pods', String(gated.length), 'take our gate away'],
-    ['3', 'nodes', String(nodes.length), 'take our taint and labels away'],
-    ['4', 'DaemonSets', String(daemonSets.length), 'take our tolerations from the template (this rolls them)'],
-    ...shown.map(([number, verb]) => ['5', 'pods with our tolerations', String(number), verb]),
+    ['2', 'gated pods', String(gated.length), 'remove the gate'],
+    ['3', 'nodes', String(nodes.length), 'remove the taint and labels'],
+    ['4', 'DaemonSets', String(daemonSets.length), 'remove the tolerations (rolls them)'],
+    ...shown.map(([number, verb]) => ['5', 'pods with tolerations', String(number), verb]),
     ...(recorded.length > 0
-      ? [['6', 'pods with our affinity', String(recorded.length), 'take our annotation away']]
+      ? [['6', 'pods with affinity of archaware', String(recorded.length), 'remove the annotation']]
       : []),
   ];
 }
@@ -39,7 +39,7 @@ export function planRows(inventory: Inventory, how: string): Rows {
 export function podQuestion(pods: readonly CarryingPod[], how: string): string {
   const count = (kind: CarryingPod['cleaning']['kind']) => pods.filter(({ cleaning }) => cleaning.kind === kind).length;
   const rolls = count('rolls') > 0 ? `, and wait for ${count('rolls')} that their DaemonSets replace` : '';
-  return `Now ${how} ${count('replace')} pod(s) whose controllers bring them back without our tolerations${rolls}?`;
+  return `Now ${how} ${count('replace')} pod(s), which their controllers create again without these tolerations${rolls}?`;
 }
 
 /** The header of the closing table. */
@@ -53,7 +53,7 @@ export function resultRows({ removed, remaining }: CleanOutcome, kept: number): 
   const rows: [string, number, number][] = [
     ['admission configurations', removed.configurations, remaining.configurations],
     ['gates of pods', removed.gates, remaining.gates],
-    ['nodes with our taint or labels', removed.nodes, remaining.nodes],
+    ['nodes with taint or labels', removed.nodes, remaining.nodes],
     ['labels of nodes', removed.labels, remaining.labels],
     ['tolerations of DaemonSets', removed.daemonSets, remaining.daemonSets],
     kept > 0 ? ['pods with tolerations, kept', 0, kept] : ['pods with tolerations', removed.pods, remaining.pods],

@@ -64,7 +64,7 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
   await ungatePods(steps, before.gated);
   if (before.gated.length > 0) say(`gates: ${done('gates')} removed`);
   await untaint(options, before.nodes);
-  say(`nodes: ${done('nodes')} without our taint and labels now`);
+  say(`nodes: ${done('nodes')} now without taint and labels of archaware`);
   // If nodes are still tainted, daemon pods without tolerations would leave them at once, and pods could not come back to them.
   if (ledger.count('nodes').remaining > 0) {
     ledger.leaveRest('not touched while nodes are still tainted; run clean again');
@@ -87,12 +87,12 @@ async function replace(options: CleanOptions, before: Inventory): Promise<void> 
   const stuck = new Set(now.daemonSets.map(({ uid }) => uid));
   const pods = there.map((pod) =>
     pod.owner !== undefined && stuck.has(pod.owner.uid)
-      ? { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has our tolerations' } as const }
+      ? { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has tolerations of archaware' } as const }
       : pod,
   );
   if (pods.length === 0) return;
   if (!(await options.mayReplace(pods))) {
-    for (const pod of pods) ledger.left('pods', pod, 'kept, as you answered no');
+    for (const pod of pods) ledger.left('pods', pod, 'kept, because you answered no');
     return;
   }
   const { client, mayWrite } = steps;
@@ -129,7 +129,7 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   await forgetPods(steps, before.recorded);
   for (const deployment of wantedOnes(await findControllers(look.client, leaseName, look.signal))) {
     const { namespace, name } = deployment;
-    const reason = `${wantText(deployment)} again: it does again what clean removed`;
+    const reason = `${wantText(deployment)} again: it writes again what clean removed`;
     ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);
   }
 }
@@ -139,8 +139,8 @@ async function untaint({ steps, nodesBefore, say }: CleanOptions, nodes: readonl
   await untaintNodes(steps, nodes);
   for (const { name } of nodes.filter((node) => !nodesBefore.has(node.uid) && isMadeTainted(node))) {
     say(
-      `Node ${name} was made with our taint while clean worked: take it from its kubelet (--register-with-taints, registerWithTaints) ` +
-        'or its node group, or the next node has it, too',
+      `Node ${name} joined with the taint of archaware while clean was running: remove the taint from its kubelet (--register-with-taints, registerWithTaints) ` +
+        'or its node group, or the next nodes will have it, too',
     );
   }
 }

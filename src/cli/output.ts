@@ -1,25 +1,124 @@
-import { stringify } from 'yaml';
+import { Document, Scalar, visit } from 'yaml';
 import type { Platform } from '../kit/platform.ts';
 import { printable } from '../kit/printable.ts';
 
-/** Returns a table whose columns are as wide as their widest cell, except the last one. Text from outside is escaped. */
-export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [header, ...rows].map((row) => row.map((cell) => printable(cell, 4_000)));
-  const widths = header.map((_, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)));
+/** A column is not made narrower than this, so that a name can still be recognised. */
+const LEAST_COLUMN = 12;
+/** The last column gets at least the width of its longest word before other columns are made narrower, within these limits. */
+const LEAST_LAST = 28;
+const MOST_LAST = 40;
+/** How many digits of a digest a terminal shows. */
+const DIGEST_DIGITS = 12;
+
+/**
+ * Returns a table whose columns are as wide as their widest cell, except the last one. Text from outside is escaped.
+ *
+ * `columns`: the width of the terminal. There the table fits: cells are wrapped between words, names that are too long are cut in
+ * the middle, and digests are shortened. A long word of the last column stays whole, so that it can be copied. Without `columns`
+ * every cell is whole and every row is one line, for `grep` and files.
+ */
+export function table(header: readonly string[], rows: readonly (readonly string[])[], columns?: number): string {
+  const cells = [header, ...rows].map((row) => row.map((cell) => shown(cell, columns !== undefined)));
+  const widths = columns === undefined ? naturalWidths(cells) : fittedWidths(cells, columns);
+  const last = header.length - 1;
   return cells
-    .map((row) =>
-      row
-        .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-        .join('  ')
-        .trimEnd(),
-    )
+    .flatMap((row) => {
+      const columnsOfRow = row.map((cell, column) => {
+        if (columns === undefined) return [cell];
+        const width = widths[column] ?? 0;
+        const lines = wrapped(cell, width);
+        return column === last ? lines : lines.map((line) => cutInside(line, width));
+      });
+      const height = Math.max(...columnsOfRow.map((lines) => lines.length));
+      return Array.from({ length: height }, (_, line) =>
+        columnsOfRow
+          .map((lines, column) =>
+            column === last ? (lines[line] ?? '') : (lines[line] ?? '').padEnd(widths[column] ?? 0),
+          )
+          .join('  ')
+          .trimEnd(),
+      );
+    })
     .map((line) => `${line}\n`)
     .join('');
 }
 
-/** Writes a value to stdout in a machine-readable form. */
-export function printValue(value: unknown, form: 'json' | 'yaml'): void {
-  process.stdout.write(form === 'json' ? `${JSON.stringify(value, null, 2)}\n` : stringify(value));
+function naturalWidths(cells: readonly (readonly string[])[]): number[] {
+  return (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => (row[column] ?? '').length)));
+}
+
+/** Returns the widths of the columns within this many characters. A very narrow terminal gets a table that is too wide. */
+function fittedWidths(cells: readonly (readonly string[])[], columns: number): number[] {
+  const natural = naturalWidths(cells);
+  const last = natural.length - 1;
+  const widths = natural.slice(0, last);
+  const gaps = 2 * last;
+  const total = () => widths.reduce((sum, width) => sum + width, 0) + gaps;
+  const longestWord = Math.max(...cells.flatMap((row) => (row[last] ?? '').split(' ').map((word) => word.length)));
+  const least = Math.min(Math.max(LEAST_LAST, longestWord), MOST_LAST, natural[last] ?? 0);
+  while (total() > columns - least) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if ((widths[widest] ?? 0) <= LEAST_COLUMN) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  return [...widths, Math.max(least, columns - total())];
+}
+
+function shown(cell: string, isTerminal: boolean): string {
+  const text = printable(cell, 4_000);
+  return isTerminal
+    ? text.replaceAll(new RegExp(`(sha\\d+:[0-9a-f]{${DIGEST_DIGITS}})[0-9a-f]{20,}`, 'g'), '$1…')
+    : text;
+}
+
+/** Cuts a text in the middle: the beginning and the end of a generated name say most. */
+function cutInside(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const head = Math.ceil((width - 1) / 2);
+  return `${text.slice(0, head)}…${text.slice(text.length - (width - 1 - head))}`;
+}
+
+/** Returns the lines of a text. A word that is longer than a line stays whole. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}
+
+/**
+ * Returns a value in a machine-readable form. Characters that a terminal would obey, or that hide text, are escaped as the form
+ * escapes them: a program reads the same value.
+ */
+export function valueText(value: unknown, form: 'json' | 'yaml'): string {
+  return escaped(form === 'json' ? `${JSON.stringify(value, null, 2)}\n` : yamlText(value));
+}
+
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+/** Quotes each text with such a character: YAML knows escapes only between double quotes. */
+function yamlText(value: unknown): string {
+  const document = new Document(value);
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === 'string' && UNSAFE.test(node.value)) node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  // A long text that is folded would have line breaks between its escapes.
+  return document.toString({ lineWidth: 0 });
+}
+
+function escaped(text: string): string {
+  return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+      .map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
 }
 
 /** Returns a platform as people write it: `linux/arm64/v8`. */

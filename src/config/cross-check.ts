@@ -9,6 +9,7 @@ export function crossCheck(config: Config, where: Where): string[] {
   return [
     ...checkPlugins(config, where),
     ...checkMode(config, where),
+    ...checkObserve(config, where),
     ...checkPreferred(config, where),
     ...checkFallback(config, where),
     ...checkPolicies(config, where),
@@ -17,10 +18,31 @@ export function crossCheck(config: Config, where: Where): string[] {
 
 /** Node affinity can be written only at admission. */
 function checkMode({ placement, webhook }: Config, where: Where): string[] {
-  if (placement.mode === 'taints' || webhook.enabled) return [];
+  if (!needsWebhook(placement.mode) || webhook.enabled) return [];
   return [
-    `webhook.enabled: got false (${where('webhook.enabled')}), expected true, or nothing, with placement.mode: ` +
+    `webhook.enabled: got false (${where('webhook.enabled')}), expected true, or not set, with placement.mode: ` +
       `${placement.mode} (${where('placement.mode')})`,
+  ];
+}
+
+/** Whether a mode needs the webhook. */
+export function needsWebhook(mode: unknown): boolean {
+  return mode === 'affinity' || mode === 'both';
+}
+
+/** A key that asks for writes contradicts the mode that writes nothing. */
+function checkObserve({ placement, webhook, pods, loops }: Config, where: Where): string[] {
+  if (placement.mode !== 'observe') return [];
+  const mode = `with placement.mode: observe (${where('placement.mode')})`;
+  const isIdle = !loops.includes('pods') && !loops.includes('daemonsets');
+  return [
+    ...(webhook.enabled
+      ? [`webhook.enabled: got true (${where('webhook.enabled')}), expected false, or not set, ${mode}`]
+      : []),
+    ...(pods.onWrongNode === 'evict'
+      ? [`pods.onWrongNode: got "evict" (${where('pods.onWrongNode')}), expected warn, or not set, ${mode}`]
+      : []),
+    ...(isIdle ? [`loops: got ${shown(loops)} (${where('loops')}), expected pods or daemonsets in it ${mode}`] : []),
   ];
 }
 

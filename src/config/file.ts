@@ -23,11 +23,11 @@ const CONFIG_MAP_KEY = 'config.yaml';
  * among other objects, or the values of the Helm chart. Throws {@link ConfigurationError} with the line if it is
  * invalid.
  */
-export function readConfigFile(name: string): ConfigFile {
+export function readConfigFile(name: string, readInput: () => string): ConfigFile {
   const shownAs = name === STANDARD_INPUT ? 'standard input' : name;
   let text: string;
   try {
-    text = readFileSync(name === STANDARD_INPUT ? 0 : name, 'utf8');
+    text = name === STANDARD_INPUT ? readInput() : readFileSync(name, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     throw new ConfigurationError([`configuration file ${shownAs} cannot be read (${code})`]);
@@ -42,7 +42,11 @@ export function parseConfig(name: string, text: string): ConfigFile {
   const errors = documents.flatMap((document) => document.errors);
   if (errors.length > 0) {
     throw new ConfigurationError(
-      errors.map(({ message, pos }) => `${message.split('\n')[0]} (${name}:${lines.linePos(pos[0]).line})`),
+      errors.map(({ code, message, pos }) => {
+        const what =
+          code === 'DUPLICATE_KEY' ? `key ${shown(keyAt(text, pos[0]))} is given twice` : message.split('\n')[0];
+        return `${what} (${name}:${lines.linePos(pos[0]).line})`;
+      }),
     );
   }
   const read = documents.filter(isFilled).map((document) => ({ document, value: plainValue(name, document) }));
@@ -59,10 +63,15 @@ export function parseConfig(name: string, text: string): ConfigFile {
   if (config !== undefined) return inConfigMap(name, document, config, lines);
   refuseOtherObjects(name, value);
   if (isObject(value) && Object.hasOwn(value, 'config') && (isObject(value.config) || value.config === null)) {
-    const note = 'this is a Helm values file: its `config:` is what is checked';
+    const note = 'this is a Helm values file: only its `config:` is checked';
     return { name, value: value.config ?? {}, lineOf: (path) => lineOf(['config', ...path]), note };
   }
   return { name, value, lineOf };
+}
+
+/** Returns the key that begins at an offset of a YAML text. */
+function keyAt(text: string, offset: number): string {
+  return /^["']?([^"':\s]*)/.exec(text.slice(offset, offset + 100))?.[1] ?? '';
 }
 
 /** Whether there is anything between two `---`. */
@@ -83,7 +92,7 @@ function inConfigMap(name: string, document: Document.Parsed, text: string, line
   // other style the lines do not correspond.
   const before = literal ? lines.linePos(literal[0]).line : 0;
   const inner = parseConfig(literal ? name : `${name}, ${CONFIG_MAP_KEY}`, '\n'.repeat(before) + text);
-  return { ...inner, note: `this is a ConfigMap: its ${CONFIG_MAP_KEY} is what is checked` };
+  return { ...inner, note: `this is a ConfigMap: only its ${CONFIG_MAP_KEY} is checked` };
 }
 
 /** A value with `kind` is a Kubernetes object, because no key of the configuration has that name. */
@@ -92,7 +101,7 @@ function refuseOtherObjects(name: string, value: unknown): void {
   const keys = Object.keys(objectAt(value, 'data')).join(', ');
   const what = value.kind === 'ConfigMap' ? `a ConfigMap without ${CONFIG_MAP_KEY} (data: ${keys || 'none'})` : '';
   throw new ConfigurationError([
-    `${name}: got ${what || `an object of kind ${shown(value.kind)}`}, expected a configuration, a ConfigMap that holds one as ` +
+    `${name}: got ${what || `an object of kind ${shown(value.kind)}`}, expected a configuration, a ConfigMap that contains one as ` +
       `${CONFIG_MAP_KEY}, or values of the Helm chart`,
   ]);
 }

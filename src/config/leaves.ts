@@ -59,7 +59,7 @@ export function duration(least: string, most: string, fallback: string, descript
       return ms !== undefined && ms >= low && ms <= high;
     })
     .default(fallback);
-  return leaf(schema, description, `a duration from ${least} to ${most}, as 30s or 10m`, DURATION);
+  return leaf(schema, description, `a duration from ${least} to ${most}, such as 30s or 10m`, DURATION);
 }
 
 /** A label selector. */
@@ -75,7 +75,11 @@ export function selector(description: string) {
       }
     })
     .default('');
-  return leaf(schema, description, 'a label selector, as key=value,key!=value,key in (a,b),!key, or an empty text');
+  return leaf(
+    schema,
+    description,
+    'a label selector, such as key=value,key!=value,key in (a,b),!key, or an empty text',
+  );
 }
 
 /** An architecture's name in the spelling that nodes report. */
@@ -89,7 +93,7 @@ export const architecture = z
 
 /** A list of architectures. */
 export function architectures(description: string) {
-  return leaf(z.array(architecture).default([]), description, 'a list of architectures, as amd64,arm64');
+  return leaf(z.array(architecture).default([]), description, 'a list of architectures, such as amd64,arm64');
 }
 
 /** A map from architectures to weights. */
@@ -97,7 +101,7 @@ export function weights(description: string) {
   return leaf(
     z.record(architecture, z.int().min(1).max(100)).default({}),
     description,
-    'a map from architectures to whole numbers from 1 to 100, as {arm64: 75, amd64: 25}',
+    'a map from architectures to whole numbers from 1 to 100, such as {arm64: 75, amd64: 25}',
   );
 }
 

@@ -1,7 +1,7 @@
 import { parse as parseYaml } from 'yaml';
 import { isObject } from '../kit/json.ts';
 import { editDistance, nearest } from '../kit/nearest.ts';
-import { crossCheck } from './cross-check.ts';
+import { crossCheck, needsWebhook } from './cross-check.ts';
 import type { ConfigFile } from './file.ts';
 import { allKeys, assign, expectedAt, type Key, valueAt, variableName } from './keys.ts';
 import { ConfigurationError, MOST_PROBLEMS, shown, withoutLogin } from './problems.ts';
@@ -51,7 +51,7 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
     const value = entry === undefined ? key.fallback : check(key, entry, problems);
     assign(config, key.path, value);
   }
-  if (problems.length > 0) throw new ConfigurationError(problems);
+  if (problems.length > 0) throw new ConfigurationError(byLine(problems));
   followMode(config, given, sources);
   const parsed = schema.parse(config);
   const mismatches = crossCheck(parsed, (key, path = []) => {
@@ -62,6 +62,13 @@ export function loadConfig({ file, environment, flags }: Layers): Loaded {
   return { config: parsed, sources };
 }
 
+/** Sorts problems by their lines in the file; those without a line come last, in their order. An unknown key explains what follows. */
+function byLine(problems: readonly string[]): string[] {
+  const lineOf = (problem: string) => Number(/:(\d+)\)$/.exec(problem)?.[1] ?? Number.POSITIVE_INFINITY);
+  const isKnown = (problem: string) => Number(!problem.includes('unknown key'));
+  return problems.toSorted((one, other) => lineOf(one) - lineOf(other) || isKnown(one) - isKnown(other));
+}
+
 /** If nobody sets whether the webhook is served, it follows from the mode: two modes need it. */
 function followMode(
   config: Record<string, unknown>,
@@ -69,13 +76,13 @@ function followMode(
   sources: Map<string, KeySource>,
 ) {
   const isSaid = (given.get('webhook.enabled')?.value ?? undefined) !== undefined;
-  if (isSaid || valueAt(config, 'placement.mode') === 'taints') return;
+  if (isSaid || !needsWebhook(valueAt(config, 'placement.mode'))) return;
   assign(config, 'webhook.enabled', true);
   sources.set('webhook.enabled', `placement.mode, ${sources.get('placement.mode')}`);
 }
 
 /** Returns the line for an unknown key. */
-function unknownKey(path: string, keys: readonly Key[]): string {
+export function unknownKey(path: string, keys: readonly Key[]): string {
   const near = nearest(path, [...new Set(keys.flatMap((key) => [key.path, ...groupsOf(key.path)]))]);
   return `${path}: unknown key${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
@@ -89,7 +96,8 @@ function groupsOf(path: string): string[] {
 /** Returns the line for an unknown flag. */
 export function unknownFlag(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
-  return `--${name}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
+  const typed = name.length === 1 ? `-${name}` : `--${name}`;
+  return `${typed}: unknown flag${near === undefined ? '' : `; did you mean --${near}?`}`;
 }
 
 function fromFile(file: ConfigFile, keys: readonly Key[], given: Map<string, Given>, problems: string[]): void {

@@ -19,6 +19,7 @@ export class ConfigurationError extends Error {
 
 /** Returns a value as an error line shows it: JSON, cut, and without what may be a login before an "@". */
 export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
   const text = (JSON.stringify(value) ?? String(value)).replace(STRING, (quoted) => withoutLogin(quoted));
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }

@@ -26,7 +26,8 @@ export function toSettings(config: Config): Settings {
     systemNamespaces,
     matchNodeLabels: pods.matchNodeLabels,
     daemonSets: pods.daemonSets,
-    onWrongNode: pods.onWrongNode,
+    // The configuration is checked for it, but a changed file applies `pods` while the mode waits for a restart.
+    onWrongNode: placement.mode === 'observe' ? 'warn' : pods.onWrongNode,
     unresolvable: images.unresolvable,
     fallbackAfterMs: milliseconds(images.fallbackAfter),
     overrides: images.overrides.flatMap(({ pattern, architectures: names }) =>
@@ -52,4 +53,12 @@ export function toSettings(config: Config): Settings {
       },
     })),
   };
+}
+
+/**
+ * Returns the loops that run. In the mode `observe` the loops that only write to nodes do not: without them, a label or taint of an
+ * earlier mode cannot be touched.
+ */
+export function loopsThatRun({ loops, placement }: Pick<Config, 'loops' | 'placement'>): Config['loops'] {
+  return placement.mode === 'observe' ? loops.filter((loop) => loop !== 'nodes' && loop !== 'labels') : loops;
 }

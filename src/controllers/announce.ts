@@ -1,12 +1,12 @@
 import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
-import { ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
 import type { Decision, FailedImage } from '../placement/decide.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
-import type { PodTemplate } from '../placement/objects/pod.ts';
-import { type PlacementIntent, usesTaints } from '../placement/placing.ts';
+import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
+import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
 import { noCommonArchitectureNote, openNote, staleUnder, unresolvableNote } from '../placement/reasons.ts';
 import type { Settings } from '../placement/settings.ts';
@@ -83,7 +83,12 @@ export function announce(
       return;
     case 'place': {
       warnOf(decision.failed);
-      if (GUESSED.has(decision.basis)) warn('OpenPlacement', 'Placing', by + openNote(decision));
+      if (GUESSED.has(decision.basis))
+        warn(
+          'OpenPlacement',
+          'Placing',
+          by + openNote(decision, onlyObserves(settings) ? 'would tolerate' : 'tolerates'),
+        );
       if (decision.images.length > 0) {
         warn(
           'NoCommonArchitecture',
@@ -91,11 +96,11 @@ export function announce(
           by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
         );
       }
-      if (!usesTaints(settings)) return;
+      if (settings.mode === 'affinity') return;
       const stale = staleUnder(decision, template.tolerations ?? [], settings.taints).map(({ value }) => value);
       if (stale.length > 0) {
         const set = decision.architectures.join(', ');
-        const note = `still tolerates ${stale.join(', ')}, which is no longer in its set (${set}): delete the pod`;
+        const note = `still tolerates ${stale.join(', ')}, but its images now run on ${set}: delete the pod`;
         warn('StaleToleration', 'Placing', note);
       }
       return;
@@ -134,8 +139,23 @@ export function announceRefusal(
   announcer: Announcer,
 ): void {
   const without = placing === undefined ? 'node affinity and tolerations' : 'node affinity';
-  const note = `released without ${without}, which the API server refuses: ${refusal.message}`;
+  const note = `released without ${without}, because the API server refuses the change: ${refusal.message}`;
   announcer.report(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
+}
+
+/** Writes the Event for a pod that holds archaware's gate in the mode `observe`, which releases no pod. */
+export function announceGate(
+  key: string,
+  regarding: Regarding,
+  { gated }: Pick<Pod, 'gated'>,
+  settings: Settings,
+  announcer: Announcer,
+): void {
+  if (gated === undefined || !onlyObserves(settings)) return;
+  const note =
+    `the pod holds the scheduling gate ${ARCHITECTURE_GATE} of archaware, and placement.mode observe removes nothing: ` +
+    'run archaware-controller clean; archaware is not ready until then';
+  announcer.report(key, { regarding, type: 'Warning', reason: 'UnmanagedTaint', action: 'Placing', note });
 }
 
 /** How many unusable pull secrets one Event names. */
@@ -154,7 +174,7 @@ export function announceSecrets(
   const more = problems.length > named.length ? ` and ${problems.length - named.length} more` : '';
   const note =
     problems.length === 1
-      ? `pull secret ${first.name} is passed over: ${first.reason}`
-      : `pull secrets are passed over: ${named.join(', ')}${more}`;
+      ? `pull secret ${first.name} cannot be used: ${first.reason}`
+      : `pull secrets cannot be used: ${named.join(', ')}${more}`;
   announcer.report(key, { regarding, type: 'Warning', reason: 'PullSecretUnusable', action: 'Resolving', note });
 }

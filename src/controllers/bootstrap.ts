@@ -21,9 +21,9 @@ export function createBootstrap(options: {
   /** Whether an object only waits in line for others (a DaemonSet that waits to roll). The time does not end the wait for it. */
   readonly isInLine?: (key: string) => boolean;
   readonly clock: Clock;
-  readonly onOver: (open: number) => void;
+  readonly onOver: (undecided: number) => void;
 }): Bootstrap {
-  const open = new Set<string>();
+  const undecided = new Set<string>();
   let begun = false;
   let over = false;
 
@@ -32,28 +32,28 @@ export function createBootstrap(options: {
     for (let ms = options.timeoutMs; !over; ms = LINE_MS) {
       await options.clock.delay(ms, signal);
       if (signal.aborted || over) return;
-      const late = [...open].filter((key) => options.isInLine?.(key) !== true);
-      if (late.length === open.size) return end();
-      for (const key of late) open.delete(key);
+      const late = [...undecided].filter((key) => options.isInLine?.(key) !== true);
+      if (late.length === undecided.size) return end();
+      for (const key of late) undecided.delete(key);
     }
   }
 
   function end(): void {
     if (over) return;
     over = true;
-    options.onOver(open.size);
-    open.clear();
+    options.onOver(undecided.size);
+    undecided.clear();
   }
 
   return {
     begin(keys, signal) {
-      for (const key of keys) open.add(key);
+      for (const key of keys) undecided.add(key);
       begun = true;
-      if (open.size === 0) end();
+      if (undecided.size === 0) end();
       else void expire(signal);
     },
     decided(key) {
-      if (begun && !over && open.delete(key) && open.size === 0) end();
+      if (begun && !over && undecided.delete(key) && undecided.size === 0) end();
     },
     over: () => over,
   };

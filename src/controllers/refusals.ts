@@ -43,7 +43,7 @@ export function createRefusals({ announcer, clock, onRefused }: RefusalsOptions)
       records.set(key, record);
       const lasted = now - record.since;
       if (lasted >= ANNOUNCED_MS) {
-        const note = `the API server refuses to change it, which is tried again: ${error.message}`;
+        const note = `the API server refuses the change, and the controller tries again: ${error.message}`;
         announcer.report(key, { regarding, type: 'Warning', reason: 'WriteRefused', action: 'Placing', note });
       }
       const isForGood = concernsObject(error) && lasted >= FOR_GOOD_MS && record.count >= LEAST_TRIES;

@@ -18,6 +18,6 @@ export function parseDuration(text: string): number | undefined {
 /** Returns the milliseconds of a duration that the schema has accepted. Throws for any other text. */
 export function milliseconds(text: string): number {
   const parsed = parseDuration(text);
-  if (parsed === undefined) throw new Error(`"${text}" is no duration`);
+  if (parsed === undefined) throw new Error(`"${text}" is not a valid duration`);
   return parsed;
 }

@@ -98,7 +98,7 @@ async function look(paths: readonly string[], before: Snapshot): Promise<Snapsho
   async function visitFile(path: string, stats: BigIntStats): Promise<Seen> {
     const { dev, ino, size, mtimeNs, ctimeNs } = stats;
     const metadata = [dev, ino, size, mtimeNs, ctimeNs].join(' ');
-    const changedAt = Number(mtimeNs > ctimeNs ? mtimeNs : ctimeNs) / 1e6;
+    const changedAt = Math.max(Number(mtimeNs), Number(ctimeNs)) / 1e6;
     const isSettled = Date.now() - changedAt > SETTLED;
     const known = before.get(path);
     if (known?.metadata === metadata && known.isSettled) return known;

@@ -52,12 +52,16 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
   }
   const cluster = config.getCurrentCluster();
   if (!cluster) {
+    // KubeConfig gives undefined, against its type, for a file that names no current context.
+    const current: unknown = config.getCurrentContext();
     throw new KubeconfigError(
-      `kubeconfig: the current context "${config.getCurrentContext()}" names no cluster; choose one with --context`,
+      current
+        ? `kubeconfig: the current context "${current}" names no cluster of the file; is the file complete? --context chooses another`
+        : 'kubeconfig: the file has no current-context; choose a context with --context',
     );
   }
   if (!URL.canParse(cluster.server) || !/^https?:/.test(cluster.server)) {
-    throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is no http or https address`);
+    throw new KubeconfigError(`kubeconfig: server "${cluster.server}" is not an http or https address`);
   }
   if (cluster.server.startsWith('http:')) {
     // KubeConfig refuses plain http unless there is no certificate to verify; `kubectl proxy` serves plain http on
@@ -71,6 +75,13 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
     tls: readTls(config),
     authenticate: () => authenticate(config),
   };
+}
+
+/** Returns the names of the contexts in the kubeconfig. Throws as {@link findCluster}. */
+export function contextNames(kubeconfig: string | undefined): string[] {
+  return load(kubeconfig)
+    .getContexts()
+    .map(({ name }) => name);
 }
 
 function load(path: string | undefined): KubeConfig {
@@ -104,7 +115,7 @@ function read(path: string, parse: () => void, config: KubeConfig): KubeConfig {
     // KubeConfig throws a TypeError for an empty file.
     const empty = error instanceof TypeError;
     const message = empty
-      ? 'it holds no clusters'
+      ? 'it contains no clusters'
       : error instanceof Error
         ? error.message.split('\n')[0]
         : String(error);

@@ -16,6 +16,8 @@ export type RequestOptions = {
   readonly contentType?: string;
   /** Asks for the object's metadata alone (`PartialObjectMetadata`), for writes that need no more. */
   readonly metadataOnly?: boolean;
+  /** Returns the answer as text instead of parsing it: the proxied answer of a pod need not be JSON. */
+  readonly asText?: boolean;
   /** Milliseconds from the first byte of the answer to its last; default: two minutes. */
   readonly completeMs?: number;
 };
@@ -154,7 +156,7 @@ export function createClient(options: ClientOptions): ApiClient {
       onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
       if (signal.aborted) throw error;
       throw new ConnectionError(
-        `cannot reach the API server at ${url.host}: ${reasonOf(error)}; is it up, and is it the one that --kubeconfig and --context mean?`,
+        `cannot reach the API server at ${url.host}: ${reasonOf(error)}; check that it runs, and that --kubeconfig and --context select the right cluster`,
       );
     }
   }
@@ -201,7 +203,7 @@ export function createClient(options: ClientOptions): ApiClient {
           text = await read(response.body, completeMs, own);
         } catch (error) {
           if (signal?.aborted) throw error;
-          throw new ConnectionError(`the API server at ${url.host} broke off its answer: ${reasonOf(error)}`);
+          throw new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reasonOf(error)}`);
         }
       } finally {
         forget?.();
@@ -210,7 +212,7 @@ export function createClient(options: ClientOptions): ApiClient {
       if (response.statusCode >= 300) {
         throw failure(verb, path, response.statusCode, text, response.headers['retry-after']);
       }
-      return parseJson(text);
+      return options.asText ? text : parseJson(text);
     },
     async stream(path, signal) {
       const own = new AbortController();

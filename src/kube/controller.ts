@@ -5,8 +5,15 @@ import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 /** How a reconciliation ended, as `archaware_reconcile_total` counts it. */
 export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
 
-/** `againInMs`: reconcile the key again after this time, even if nothing has changed by then. */
-export type Result = { readonly outcome: Outcome; readonly againInMs?: number | undefined };
+/**
+ * `againInMs`: reconcile the key again after this time, even if nothing has changed by then. `detail`: what was written, or why the
+ * object is held, in a few words for the log.
+ */
+export type Result = {
+  readonly outcome: Outcome;
+  readonly againInMs?: number | undefined;
+  readonly detail?: string | undefined;
+};
 
 /**
  * Brings one object to the wanted state. If it throws, the key is tried again with backoff. Must be idempotent: a
@@ -20,9 +27,12 @@ export type ControllerOptions = {
   readonly reconcile: Reconciler;
   readonly priorityOf: (key: string) => Priority;
   readonly clock: Clock;
-  /** Called once after each run, with its length in seconds. */
-  readonly onOutcome: (key: string, outcome: Outcome | 'error', seconds: number, error?: unknown) => void;
+  /** Called once after each run, with its length in seconds, and with the result or the error. */
+  readonly onOutcome: (key: string, seconds: number, result: Result | Failure) => void;
 };
+
+/** A reconciliation that threw. */
+export type Failure = { readonly outcome: 'error'; readonly error: unknown };
 
 /** Workers over a queue. */
 export type Controller = {
@@ -53,13 +63,14 @@ export function createController(options: ControllerOptions): Controller {
       const started = clock.monotonic();
       let succeeded = false;
       try {
-        const { outcome, againInMs } = await reconcile(key, kill);
+        const result = await reconcile(key, kill);
+        const { outcome, againInMs } = result;
         succeeded = outcome !== 'conflict';
-        onOutcome(key, outcome, (clock.monotonic() - started) / 1000);
+        onOutcome(key, (clock.monotonic() - started) / 1000, result);
         if (outcome === 'conflict' && againInMs === undefined) queue.retry(key, priorityOf(key));
         else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);
       } catch (error) {
-        if (!kill.aborted) onOutcome(key, 'error', (clock.monotonic() - started) / 1000, error);
+        if (!kill.aborted) onOutcome(key, (clock.monotonic() - started) / 1000, { outcome: 'error', error });
         if (error instanceof LeaseLostError) {
           // Either the term ends, and the queue with it, or the Lease is renewed at the last moment. An earlier attempt
           // would gain nothing.

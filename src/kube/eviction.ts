@@ -10,7 +10,7 @@ export type EvictedPod = { readonly namespace: string; readonly name: string; re
 /** The reason for a 429: the pod stays where it is. */
 export const BUDGET = 'a PodDisruptionBudget does not allow it';
 /** The reason for a 500: the pod stays for as long as both budgets exist. */
-export const TWO_BUDGETS = 'cannot be evicted (two PodDisruptionBudgets over it?)';
+export const TWO_BUDGETS = 'cannot be evicted (do two PodDisruptionBudgets select it?)';
 
 /**
  * Evicts a pod (policy/v1) if its budgets allow it. Throws what the client throws: 429 for a budget, 409 for another

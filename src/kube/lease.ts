@@ -36,7 +36,7 @@ export type Lease = {
   fresh(): boolean;
   /**
    * Whether a leader holds the Lease now: this replica, or another one that was seen renewing it. Also true for two
-   * retries after a release, by this replica or a seen one by another: within that time a replica takes over.
+   * retries after a Lease was released, by this replica or by another that was seen: within that time a replica takes over.
    */
   live(): boolean;
   /**

@@ -20,7 +20,7 @@ export type SharedSecret = {
 };
 
 /** Opens the Secret of this name. If the program creates it, its type is `Opaque`. */
-export function openSecret(client: ApiClient, namespace: string, name: string): SharedSecret {
+export function secretAt(client: ApiClient, namespace: string, name: string): SharedSecret {
   const collection = `/api/v1/namespaces/${namespace}/secrets`;
   const query = `?fieldManager=${FIELD_MANAGER}`;
   return {

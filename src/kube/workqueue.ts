@@ -8,7 +8,7 @@ export type Priority = 'urgent' | 'backlog';
 export type Workqueue = {
   /** Adds a key. If a worker has it now, it is taken again afterwards. */
   add(key: string, priority: Priority): void;
-  /** Adds a key after this many milliseconds; of several times, the earliest holds. */
+  /** Adds a key after this many milliseconds; if it was added with several times, the earliest one counts. */
   addAfter(key: string, priority: Priority, ms: number): void;
   /** Adds a key that failed: later with each failure, and not before `leastMs` milliseconds have passed. */
   retry(key: string, priority: Priority, leastMs?: number): void;

@@ -3,28 +3,32 @@ import { messageOf } from '../kit/errors.ts';
 
 export type { Logger } from 'pino';
 
+/** Where the log goes: a file, standard error for example, or a function that takes each line as JSON. */
+export type LogDestination = { readonly fd: number; readonly hasColors: boolean } | { write(line: string): void };
+
 /** A batch of lines is written when it has this many bytes, and after this long at the latest. */
 const BATCH_BYTES = 12_288;
 const BATCH_MS = 100;
 
 /**
- * Creates the log: one line for each outcome on stderr, as JSON or in colours for a terminal. stdout is reserved for
- * machine output. The `level` may be changed at any time.
+ * Creates the log: one line for each outcome, as JSON or in colours for a terminal. The `level` may be changed at any time.
  */
-export async function createLog(options: {
-  readonly level: string;
-  readonly format: 'json' | 'pretty';
-}): Promise<Logger> {
+export async function createLog(
+  options: { readonly level: string; readonly format: 'json' | 'pretty' },
+  to: LogDestination,
+): Promise<Logger> {
   const stream =
-    options.format === 'pretty'
-      ? (await import('pino-pretty')).default({
-          destination: 2,
-          sync: true,
-          colorize: process.stderr.isTTY === true,
-          ignore: 'pid,hostname',
-        })
-      : // One system call for each of 2,000 pods would cost more than their patches.
-        destination({ fd: 2, sync: true, minLength: BATCH_BYTES, periodicFlush: BATCH_MS });
+    'write' in to
+      ? to
+      : options.format === 'pretty'
+        ? (await import('pino-pretty')).default({
+            destination: to.fd,
+            sync: true,
+            colorize: to.hasColors,
+            ignore: 'pid,hostname',
+          })
+        : // One system call for each of 2,000 pods would cost more than their patches.
+          destination({ fd: to.fd, sync: true, minLength: BATCH_BYTES, periodicFlush: BATCH_MS });
   const log = pino(
     {
       level: options.level,

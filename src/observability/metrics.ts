@@ -45,19 +45,24 @@ export function createMetrics(version: string, now: () => number) {
   const gauge = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
     new Gauge({ name: `archaware_${name}`, help, labelNames, registers });
 
-  const reconciles = counter('reconcile_total', 'Reconciliations by their end.', ['controller', 'result']);
-  const reconcileSeconds = histogram('reconcile_duration_seconds', 'Time of a reconciliation.', ['controller'], FAST);
+  const reconciles = counter('reconcile_total', 'Reconciliations by result.', ['controller', 'result']);
+  const reconcileSeconds = histogram(
+    'reconcile_duration_seconds',
+    'Duration of a reconciliation.',
+    ['controller'],
+    FAST,
+  );
   const placementSeconds = histogram(
     'pod_placement_seconds',
-    'From the creation of a pod to its tolerations written.',
+    'Time from the creation of a pod until its tolerations are written.',
     [],
     SLOW,
   );
-  const queueDepth = gauge('workqueue_depth', 'Keys that could be worked on now.', ['controller']);
-  const resolutions = counter('image_resolutions_total', 'Look-ups of images: ok, or the code of the error.', [
+  const queueDepth = gauge('workqueue_depth', 'Keys that are ready to be processed.', ['controller']);
+  const resolutions = counter('image_resolutions_total', 'Lookups of images by result: ok, or the code of the error.', [
     'result',
   ]);
-  const unresolvable = gauge('unresolvable_images', 'Images whose last look-up failed.');
+  const unresolvable = gauge('unresolvable_images', 'Images whose last lookup failed.');
   const oldestWaiting = gauge('oldest_waiting_pod_seconds', 'Age of the oldest pod that waits for an image.');
   const registryRequests = counter('registry_requests_total', 'Requests to registries.', [
     'registry',
@@ -66,37 +71,46 @@ export function createMetrics(version: string, now: () => number) {
   ]);
   const registrySeconds = histogram(
     'registry_request_duration_seconds',
-    'Time of a request to a registry.',
+    'Duration of a request to a registry.',
     ['registry'],
     SLOW,
   );
   const rateLimit = gauge(
     'registry_ratelimit_limit',
-    'Requests that a registry grants in its window, by its ratelimit-limit header.',
+    'Requests that a registry allows in its window, from its header ratelimit-limit.',
     ['registry'],
   );
   const rateLimitRemaining = gauge(
     'registry_ratelimit_remaining',
-    'What is left of them, by its ratelimit-remaining header.',
+    'Requests that are left in this window, from the header ratelimit-remaining.',
     ['registry'],
   );
-  const cache = counter('resolver_cache_total', 'Answers from memory: hit, miss, stale, revalidated.', ['result']);
+  const cache = counter(
+    'resolver_cache_total',
+    'Lookups in the cache of images by result: hit, miss, stale, revalidated.',
+    ['result'],
+  );
   const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
   const nodes = gauge('nodes', 'Nodes by architecture.', ['architecture']);
-  const pods = gauge('pods', 'Pods by what became of them.', ['outcome']);
+  const pods = gauge('pods', 'Pods by outcome.', ['outcome']);
   const wrongNodePods = counter(
     'wrong_node_pods_total',
-    'Pods of which a container does not run on its node: why, and what was done.',
+    'Pods with a container that does not run on its node, by reason and action.',
     ['reason', 'action'],
   );
-  const wrongNodePodsNow = gauge('wrong_node_pods', 'Pods on nodes whose architecture their images lack, as of now.');
-  const admissions = counter('admission_reviews_total', 'AdmissionReviews by what was answered.', ['outcome']);
-  const admissionSeconds = histogram('admission_duration_seconds', 'Time of an AdmissionReview.', [], FAST);
-  const gatedPods = gauge('gated_pods', 'Pods that hold our scheduling gate.');
-  const taintedNodes = gauge('tainted_nodes', 'Nodes that carry our taint, by architecture.', ['architecture']);
+  const wrongNodePodsNow = gauge(
+    'wrong_node_pods',
+    'Pods that are now on a node whose architecture their images lack.',
+  );
+  const admissions = counter('admission_reviews_total', 'AdmissionReviews by outcome.', ['outcome']);
+  const admissionSeconds = histogram('admission_duration_seconds', 'Duration of an AdmissionReview.', [], FAST);
+  const gatedPods = gauge('gated_pods', 'Pods that have the scheduling gate of archaware.');
+  const taintedNodes = gauge('tainted_nodes', 'Nodes that have the taint of archaware, by architecture.', [
+    'architecture',
+  ]);
   const unmanagedTaints = gauge(
     'unmanaged_taints',
-    'Taints of archaware on nodes that this configuration does not manage.',
+    'Taints of archaware that are on nodes but not managed by this configuration.',
   );
   const joinedUntainted = counter(
     'nodes_joined_untainted_total',
@@ -105,23 +119,22 @@ export function createMetrics(version: string, now: () => number) {
   );
   const contestedObjects = gauge(
     'contested_objects',
-    'Objects that are left alone for a while, as another writer keeps undoing our writes.',
+    'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
   );
-  const writesRefused = counter(
-    'writes_refused_total',
-    'Writes that the API server, a policy or a webhook in it refused.',
-    ['controller'],
-  );
+  const writesRefused = counter('writes_refused_total', 'Writes that the API server, a policy or a webhook refused.', [
+    'controller',
+  ]);
   const eventsDropped = counter(
     'events_dropped_total',
     'Events that were not written: too many at once, or too many about one object.',
     [],
   );
-  const leader = gauge('leader', 'Whether this process leads.');
-  const watchRestarts = counter('watch_restarts_total', 'Watches that ended otherwise than by their own time.', [
-    'kind',
-  ]);
-  const reloadSuccess = gauge('config_reload_success', 'Whether the configuration file, as it is now, is in force.');
+  const leader = gauge('leader', '1 if this process is the leader, else 0.');
+  const watchRestarts = counter('watch_restarts_total', 'Watches that ended before their time was over.', ['kind']);
+  const reloadSuccess = gauge(
+    'config_reload_success',
+    '1 if the current configuration file is in use, 0 if it was refused.',
+  );
   reloadSuccess.set(1);
   const buildInfo = gauge('build_info', 'Version of the program and of Node.js.', ['version', 'node_version']);
   buildInfo.set({ version, node_version: process.version }, 1);

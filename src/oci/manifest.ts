@@ -82,13 +82,13 @@ export function parseManifest(body: Uint8Array, contentType: string | undefined)
     throw new ImageError(`the manifest is larger than ${MAX_MANIFEST} bytes`, { code: 'too-large', temporary: false });
   }
   const manifest = parseObject(body);
-  if (manifest === undefined) throw malformed('is no JSON object');
+  if (manifest === undefined) throw malformed('is not a JSON object');
   const declared = [mediaType(contentType), mediaType(manifest.mediaType)].map((type) => KIND.get(type));
   const structure = structureOf(manifest);
   if (structure === 'schema1' || (structure === undefined && declared.includes('schema1'))) throw schema1();
-  if (structure === undefined) throw malformed('holds neither "manifests" nor "config" and "layers"');
+  if (structure === undefined) throw malformed('contains neither "manifests" nor "config" and "layers"');
   const contradiction = declared.find((kind) => kind !== undefined && kind !== 'schema1' && kind !== structure);
-  if (contradiction !== undefined) throw malformed(`says that it is an ${contradiction} and is an ${structure}`);
+  if (contradiction !== undefined) throw malformed(`claims to be an ${contradiction} but is an ${structure}`);
   return structure === 'index' ? parseIndex(manifest) : parseImage(manifest);
 }
 
@@ -110,7 +110,7 @@ export function refuseSchema1(body: Uint8Array, contentType: string | undefined)
 function structureOf(manifest: JsonObject): 'index' | 'image' | 'schema1' | undefined {
   const isIndex = 'manifests' in manifest;
   const isImage = 'layers' in manifest || 'config' in manifest;
-  if (isIndex && isImage) throw malformed('holds both "manifests" and "layers"');
+  if (isIndex && isImage) throw malformed('contains both "manifests" and "layers"');
   if (isIndex) return 'index';
   if (isImage) return 'image';
   return manifest.schemaVersion === 1 || 'fsLayers' in manifest ? 'schema1' : undefined;
@@ -122,7 +122,7 @@ function parseImage(manifest: JsonObject): Manifest {
   const artifact = textOf(manifest.artifactType);
   if (!IMAGE_CONFIG.has(config.mediaType) && (artifact !== '' || !LEGACY_CONFIG.has(config.mediaType))) {
     const type = printableAscii(artifact || config.mediaType, 100);
-    throw new ImageError(`this is no image but an artifact of type "${type}"`, {
+    throw new ImageError(`this is not an image but an artifact of type "${type}"`, {
       code: 'unsupported',
       temporary: false,
       isSingleManifest: true,
@@ -133,7 +133,7 @@ function parseImage(manifest: JsonObject): Manifest {
 
 function parseIndex(index: JsonObject): Manifest {
   const entries = index.manifests;
-  if (!Array.isArray(entries)) throw malformed('has "manifests" that are no list');
+  if (!Array.isArray(entries)) throw malformed('has "manifests" that are not a list');
   if (entries.length > MAX_ENTRIES) {
     throw new ImageError(`the index has ${entries.length} entries; at most ${MAX_ENTRIES} are read`, {
       code: 'too-large',
@@ -184,7 +184,7 @@ function parseIndex(index: JsonObject): Manifest {
 export function parseImageConfig(body: Uint8Array): Platform {
   const config = parseObject(body);
   if (config === undefined) {
-    throw new ImageError('the config blob is no JSON object', { code: 'malformed', temporary: false });
+    throw new ImageError('the config blob is not a JSON object', { code: 'malformed', temporary: false });
   }
   if (textOf(config.architecture) === '') {
     throw new ImageError('the config blob names no architecture', { code: 'malformed', temporary: false });
@@ -207,7 +207,7 @@ export function uniquePlatforms(platforms: readonly Platform[]): Platform[] {
     if (!seen.has(key)) seen.set(key, platform);
   }
   if (seen.size > MAX_PLATFORMS) {
-    throw new ImageError(`the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are believed`, {
+    throw new ImageError(`the index names ${seen.size} platforms; at most ${MAX_PLATFORMS} are allowed`, {
       code: 'too-large',
       temporary: false,
     });
@@ -225,7 +225,7 @@ export function readPlatform(platform: JsonObject): Platform | string {
   const architecture = normaliseArchitecture(rawArchitecture);
   if (os === 'unknown' || architecture === undefined || !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(os)) {
     const isStrange = os !== 'unknown' && architecture === undefined;
-    const why = isStrange ? ', whose architecture no Go toolchain names (GOARCH)' : '';
+    const why = isStrange ? ', whose architecture is not a known GOARCH' : '';
     return `the platform "${printableAscii(rawOs, 40)}/${printableAscii(rawArchitecture, 40)}"${why}`;
   }
   const variant = textOf(platform.variant);

@@ -85,7 +85,9 @@ export function parseReference(text: string): Reference {
   if (rest === '') throw refuse('the repository is missing');
   // Only the bare digits: with a tag or a digest they are an ordinary name.
   if (/^[0-9a-f]{64}$/.test(text)) {
-    throw refuse('64 hexadecimal digits are the ID of an image, which no registry knows; name its repository');
+    throw refuse(
+      '64 hexadecimal digits are the ID of an image, and registries do not know IDs; write the name of its repository',
+    );
   }
   if (rest !== rest.toLowerCase()) throw refuse('repository names are lower case');
   const repository = registry === HUB && !rest.includes('/') ? `library/${rest}` : rest;
@@ -96,7 +98,7 @@ export function parseReference(text: string): Reference {
     throw refuse(
       wrong === ''
         ? 'a component of the repository is empty'
-        : `"${printableAscii(wrong, 60)}" is no component of a repository: letters and digits, separated by ".", "_", "__" or dashes`,
+        : `"${printableAscii(wrong, 60)}" is not a valid component of a repository: letters and digits, separated by ".", "_", "__" or dashes`,
     );
   }
 
@@ -156,7 +158,7 @@ function checkHost(host: string): string | undefined {
     return 'the port must be a number from 1 to 65535';
   }
   if (bracketed) {
-    return URL.canParse(`http://[${bracketed[1] ?? ''}]/`) ? undefined : 'the host is no IPv6 address';
+    return URL.canParse(`http://[${bracketed[1] ?? ''}]/`) ? undefined : 'the host is not a valid IPv6 address';
   }
   if (host.length > MAX_HOST) return `the host is longer than ${MAX_HOST} characters`;
   const labels = (colon < 0 ? host : host.slice(0, colon)).split('.');

@@ -13,6 +13,7 @@ import { createCircuits } from './lookup/circuit.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup } from './lookup/lookup.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
+import { listTags } from './lookup/tags.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
 
 /** The result of a lookup. */
@@ -94,20 +95,33 @@ export type Resolver = {
   forgive(): void;
 };
 
+/** A resolver that can also list the tags of an image's repository, which only reports need. */
+export type TagResolver = Resolver & {
+  /**
+   * Lists the tags of an image's repository: one request, or a few for many tags. At most as many are in flight at a host as
+   * lookups may be.
+   *
+   * @throws ImageError, or the signal's reason
+   */
+  tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]>;
+};
+
 /** A lookup under way. If it waits for a place, it gets its turn as soon as one of its namespaces does. */
 type Flight = { readonly found: Promise<Resolution>; readonly askers: Askers };
 
 /** @throws Error for invalid CIDRs in `addresses` */
-export function createResolver(options: ResolverOptions): Resolver {
+export function createResolver(options: ResolverOptions): TagResolver {
   const { now, cache } = options;
   const failures = options.failures ?? createFailures(options);
   const keyring = createKeyring(options);
   const registry = createRegistry(options);
+  const circuits = createCircuits(options);
+  const limiter = createLimiter({ perHost: options.maxInFlight, ...BOUNDS });
   const lookup = createLookup({
     cache,
     now,
-    circuits: createCircuits(options),
-    limiter: createLimiter({ perHost: options.maxInFlight, ...BOUNDS }),
+    circuits,
+    limiter,
     send: registry.send,
     isPrivate: options.isPrivate,
     refusedMs: options.ttl.failure,
@@ -239,6 +253,31 @@ export function createResolver(options: ResolverOptions): Resolver {
     return resolutionOf(entry);
   }
 
+  async function tags(image: string, access: Access, signal: AbortSignal): Promise<readonly string[]> {
+    const until = AbortSignal.any([ended.signal, signal]);
+    const reference = parse(image);
+    if (reference instanceof ImageError) throw reference;
+    // A mirror may know only the tags that somebody has pulled through it, so the source comes first.
+    const endpoints = options.endpointsOf(reference).filter((endpoint) => endpoint.resolvesTags);
+    const endpoint = endpoints.find(({ isSource }) => isSource) ?? endpoints[0];
+    if (endpoint === undefined) return [];
+    const keys = await untilAborted(keyring.open(access, until), until);
+    const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
+    const own = await keys.candidates(endpoint.credentialName, until);
+    const claim = {
+      host: endpoint.host,
+      askers: createAskers(access.namespace),
+      isProven: () => circuits.isHealthy(endpoint.host),
+    };
+    const release = await limiter.acquire(claim, until);
+    try {
+      const credentials = isPrivate ? own : [...own, undefined];
+      return await listTags({ reference, endpoint, credentials, isPrivate, signal: until }, registry.send, now);
+    } finally {
+      release();
+    }
+  }
+
   function isDue(image: string, access: Access): boolean {
     if (ended.signal.aborted || (failures.get(keyOf(image, access))?.retryAt ?? 0) > now()) return false;
     const reference = parse(image);
@@ -285,6 +324,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       const known = reference instanceof ImageError ? undefined : fresh(reference, access);
       return known ?? untilAborted(fly(image, access), signal);
     },
+    tags,
     pending: () => flights.size + starts.size,
     failing: () => failures.count(),
     forgive() {

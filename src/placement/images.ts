@@ -99,7 +99,7 @@ export const TOO_MANY_IMAGES = 'too-many-images';
 
 function surplus({ image }: PodImage): Narrowing {
   const message =
-    `more than ${MOST_IMAGES} different images: ${image} and those after it are not asked about; ` +
+    `more than ${MOST_IMAGES} different images: ${image} and those after it are not looked up; ` +
     `state the architectures in the annotation ${ARCHITECTURES_ANNOTATION}`;
   return {
     kind: 'failed',

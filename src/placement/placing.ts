@@ -14,18 +14,33 @@ export type PlacementIntent = {
   readonly affinity: AffinityIntent | undefined;
 };
 
+/** Returns what a placement writes, in a few words for the log: `tolerates amd64, arm64; requires kubernetes.io/arch in (amd64)`. */
+export function placingText({ tolerations, affinity }: PlacementIntent): string {
+  const required = (affinity?.required ?? []).map(({ key, values = [] }) => `${key} in (${values.join(', ')})`);
+  const parts = [
+    ...(tolerations.length > 0 ? [`tolerates ${tolerations.map(({ value }) => value).join(', ')}`] : []),
+    ...(required.length > 0 ? [`requires ${required.join(', ')}`] : []),
+  ];
+  return parts.join('; ') || 'runs anywhere';
+}
+
 /** Whether the mode places pods by tolerations. */
 export function usesTaints({ mode }: Pick<Settings, 'mode'>): boolean {
-  return mode !== 'affinity';
+  return mode === 'taints' || mode === 'both';
 }
 
 /** Whether the mode places pods by node affinity. */
 export function usesAffinity({ mode }: Pick<Settings, 'mode'>): boolean {
-  return mode !== 'taints';
+  return mode === 'affinity' || mode === 'both';
+}
+
+/** Whether the mode only reports what it decides. Then nothing is written but Events and the Lease. */
+export function onlyObserves({ mode }: Pick<Settings, 'mode'>): boolean {
+  return mode === 'observe';
 }
 
 /**
- * Returns the tolerations for these architectures; empty in the mode `affinity`. Reserved architecture names are left out: no node
+ * Returns the tolerations for these architectures; empty in a mode without taints. Reserved architecture names are left out: no node
  * has them.
  */
 export function wantedTolerations(

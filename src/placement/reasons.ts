@@ -52,13 +52,19 @@ export function unresolvableNote({ image, volume, code, message, registry }: Fai
   return `image ${image}${volume === undefined ? '' : ` of volume ${volume}`} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 
-/** Returns the text for a pod that was placed although not all of its images are known, or although they have nothing in common. */
-export function openNote(decision: Extract<Decision, { kind: 'place' }>): string {
+/**
+ * Returns the text for a pod that was placed although not all of its images are known, or although they have nothing in common.
+ * `verb`: what the pod does with the taints of these architectures.
+ */
+export function openNote(
+  decision: Extract<Decision, { kind: 'place' }>,
+  verb: 'tolerates' | 'would tolerate' = 'tolerates',
+): string {
   const why =
     decision.basis === 'released'
       ? 'the images have no architecture in common (placement.noCommonArchitecture: release)'
       : `not resolved: ${decision.unknown.join(', ')} (images.unresolvable: ${decision.basis})`;
-  return `tolerates ${decision.architectures.join(', ') || 'no architecture, as no node has one'}: ${why}`;
+  return `${verb} ${decision.architectures.join(', ') || 'no architecture, because no node reports one'}: ${why}`;
 }
 
 /**
@@ -109,9 +115,9 @@ function placeNote(decision: Extract<Decision, { kind: 'place' }>): string {
     case 'statement':
       return `its annotation ${ARCHITECTURES_ANNOTATION} says ${set}`;
     case 'cluster':
-      return `none of its images says anything; the cluster has ${set}`;
+      return `its images set no limit; the cluster has ${set}`;
     case 'written':
-      return `archaware placed it before, on ${set}; that stands`;
+      return `archaware placed it before, on ${set}, and keeps this`;
     case 'open':
     case 'fallback':
     case 'released':
@@ -129,8 +135,8 @@ export function skipNote(reason: SkipReason): string {
 const SKIPPED: Readonly<Record<SkipReason, string>> = {
   terminal: 'it has finished',
   deleting: 'it is being deleted',
-  mirror: 'it mirrors a static pod of its kubelet, to which nothing can be written',
-  'daemon-pod': 'it is bound, and the template of its DaemonSet is what is decided on',
+  mirror: 'it is the mirror of a static pod, which cannot be changed',
+  'daemon-pod': 'it is a bound pod of a DaemonSet; archaware decides on the template of the DaemonSet',
   ignored: `it is labelled ${IGNORE_LABEL}=true`,
   'namespace-ignored': `its namespace is labelled ${IGNORE_LABEL}=true`,
   'namespace-excluded': 'pods.excludeNamespaces names its namespace',

@@ -6,8 +6,8 @@ export type Settings = {
   readonly policy?: string;
   /** The first policy that matches wins (`settingsFor` in policy.ts). Empty in the settings of a policy. */
   readonly policies: readonly Policy[];
-  /** How pods are placed: by tolerations, by node affinity, or by both. */
-  readonly mode: 'taints' | 'affinity' | 'both';
+  /** How pods are placed: by tolerations, by node affinity, or by both. `observe`: decisions are reported, and nothing is written. */
+  readonly mode: 'taints' | 'affinity' | 'both' | 'observe';
   readonly taints: {
     readonly manage: boolean;
     readonly key: string;

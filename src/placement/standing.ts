@@ -4,13 +4,13 @@ import { answerLocally, onlySchedulable, statementOf } from './images.ts';
 import { type DaemonSet, type RecordBasis, readRecord } from './objects/daemonset.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import { asOurs } from './patch/tolerations.ts';
-import { usesTaints } from './placing.ts';
+import { onlyObserves, usesTaints } from './placing.ts';
 import type { Settings } from './settings.ts';
 
 /**
  * Returns the architectures that archaware gave to a pod earlier, in this process or another one, read from the pod itself. What
  * archaware wrote is evidence: a new leader asks no registry about it. Undefined if archaware wrote nothing that is still valid
- * under these settings, and for a pod that still waits behind the gate.
+ * under these settings, for a pod that still waits behind the gate, and in the mode `observe`, which reports what the images say.
  */
 export function standingArchitectures(
   pod: Pick<Pod, 'written' | 'gated' | 'tolerations' | 'images' | 'statement'>,
@@ -18,6 +18,7 @@ export function standingArchitectures(
   namesOf: (image: string) => readonly string[],
 ): readonly string[] | undefined {
   const { written, gated, tolerations } = pod;
+  if (onlyObserves(settings)) return undefined;
   if (written === undefined || gated !== undefined || !needsRegistry(pod, settings, namesOf)) return undefined;
   if (!usesTaints(settings)) return isMeant(written.architectures ?? []) ? written.architectures : undefined;
   if (!written.tolerations) return undefined;
@@ -27,14 +28,15 @@ export function standingArchitectures(
 
 /**
  * Returns the architectures that archaware gave to a template earlier. The template's record names the images and the settings
- * of that decision. A record without them was written by an earlier version; it counts as valid for the present images.
+ * of that decision. A record without them was written by an earlier version; it counts as valid for the present images. Undefined
+ * in the mode `observe`.
  */
 export function standingTemplate(
   { recorded, template }: Pick<DaemonSet, 'recorded' | 'template'>,
   settings: Settings,
   namesOf: (image: string) => readonly string[],
 ): readonly string[] | undefined {
-  if (!needsRegistry(template, settings, namesOf)) return undefined;
+  if (onlyObserves(settings) || !needsRegistry(template, settings, namesOf)) return undefined;
   const { basis } = readRecord(recorded);
   const now = basisOf(template, settings);
   const isOther = basis !== undefined && JSON.stringify(basis) !== JSON.stringify(now);

@@ -39,7 +39,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       // The announced length is counted before the body arrives, so that a refused body need not be read.
       let counted = Number(request.headers['content-length'] ?? 0);
       held += counted;
-      const timer = setTimeout(() => end(new RequestError(408, `no whole body within ${time} ms`)), time);
+      const timer = setTimeout(() => end(new RequestError(408, `the body was not complete within ${time} ms`)), time);
       const onData = (chunk: Buffer) => {
         chunks.push(chunk);
         length += chunk.length;
@@ -59,7 +59,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       };
       const onEnd = () => end();
       // The client closed the connection, or what it sends is no longer HTTP.
-      const onClose = () => end(new RequestError(400, 'the body breaks off'));
+      const onClose = () => end(new RequestError(400, 'the body ended too early'));
       const end = (error?: unknown) => {
         clearTimeout(timer);
         request.off('data', onData).off('end', onEnd).off('close', onClose);
@@ -89,7 +89,7 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
     try {
       if (counted > large) await turn();
       const value = parseJson(textOf(chunks));
-      if (!isObject(value)) throw new RequestError(400, 'the body is no JSON object');
+      if (!isObject(value)) throw new RequestError(400, 'the body is not a JSON object');
       return use(value);
     } finally {
       held -= counted;

@@ -66,14 +66,14 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     leadsSince = mayWrite() ? (leadsSince ?? now()) : undefined;
     if (path === undefined) {
       reportPath(
-        'there is no secret path, so that every client that reaches the port can ask for reviews: the leader keeps one in the Secret of self-made certificates; with others set webhook.path',
+        'the webhook has no secret path, so every client that reaches its port can ask for reviews: set webhook.path (with self-signed certificates the leader creates a path)',
         PATIENCE_FOR_PATH,
       );
     }
     if (leadsSince === undefined) return report(undefined);
     if (configuration === undefined) {
       return report(
-        `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so nobody calls the webhook: apply the manifest that has it`,
+        `MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION} not found, so the API server does not call the webhook: apply the manifest that contains it`,
       );
     }
     await update(configuration, path);
@@ -94,13 +94,13 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     if (path !== undefined && (may || !lacksPath)) reportPath(undefined);
     else if (path !== undefined) {
       reportPath(
-        `${WEBHOOK_CONFIGURATION} still names another path: replicas of another version may be left in a rollout that does not end`,
+        `${WEBHOOK_CONFIGURATION} still has another path: a rollout may be stuck, with replicas of another version`,
         PATIENCE_WITH_ROLLOUTS,
       );
     }
     if (lacksCa && isInjectable) {
       return report(
-        `cert-manager was asked to fill in the caBundle of ${WEBHOOK_CONFIGURATION}, and what is there does not vouch for the webhook's certificate`,
+        `cert-manager is configured to fill in the caBundle of ${WEBHOOK_CONFIGURATION}, but that caBundle does not verify the webhook's certificate`,
         PATIENCE_WITH_OTHERS,
       );
     }
@@ -139,7 +139,7 @@ export async function keepConfiguration(options: KeepConfigurationOptions): Prom
     } catch (error) {
       if (signal.aborted) return;
       const reason = messageOf(error);
-      report(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be kept: ${reason}`, PATIENCE);
+      report(`caBundle and path of ${WEBHOOK_CONFIGURATION} cannot be updated: ${reason}`, PATIENCE);
     }
     options.onLooked();
     await clock.delay(LOOK_MS, AbortSignal.any([signal, wake.signal]));

@@ -223,10 +223,10 @@ function refuseBrokenHead({ code = '' }: NodeJS.ErrnoException, socket: Duplex):
   // Clients open connections in advance. One without a byte of a request is idle, which is not an error.
   if (isTimeout && socket instanceof TLSSocket && socket.bytesRead === 0) return false;
   const [status, message] = isTimeout
-    ? ['408 Request Timeout', 'no whole request in time']
+    ? ['408 Request Timeout', 'the request was not complete in time']
     : code === 'HPE_HEADER_OVERFLOW'
       ? ['431 Request Header Fields Too Large', 'the headers are too large']
-      : ['400 Bad Request', 'that is no HTTP'];
+      : ['400 Bad Request', 'not a valid HTTP request'];
   const text = JSON.stringify({ error: message });
   const head = ['content-type: application/json', `content-length: ${text.length}`, 'connection: close'];
   socket.end(`HTTP/1.1 ${status}\r\n${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroy());

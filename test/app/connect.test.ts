@@ -3,7 +3,7 @@ import { type Connection, connect } from '../../src/app/connect.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock as clock } from '../../src/kit/clock.ts';
 import { createLease } from '../../src/kube/lease.ts';
-import { type EmbeddedCluster, startEmbeddedCluster } from '../support/cluster/embedded-cluster.ts';
+import { type EmbeddedCluster, startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
 
 describe('the connection to a cluster', () => {
   let cluster: EmbeddedCluster;
@@ -15,11 +15,9 @@ describe('the connection to a cluster', () => {
     cluster = await startEmbeddedCluster({ scheduler: false, workloads: false });
     connection = await connect({
       config: loadConfig({ environment: {}, flags: {} }).config,
-      sources: new Map(),
-      file: undefined,
       kubeconfig: cluster.kubeconfig,
       context: undefined,
-      output: 'table',
+      clock,
       signal: end.signal,
     });
   });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { OwnControllers } from '../../src/clean/controllers.ts';
-import { placesToHold } from '../../src/clean/leases.ts';
+import { leasesToHold } from '../../src/clean/leases.ts';
 
 describe('the Leases that clean holds', () => {
   const deployment = (namespace: string) => ({ namespace, name: 'archaware-controller', wanted: 0 });
@@ -28,7 +28,7 @@ describe('the Leases that clean holds', () => {
   ];
   for (const [what, found, stated, places] of rows) {
     it(`are ${what}`, () => {
-      const held = placesToHold(found, { namespace: 'archaware', name: 'lease', stated });
+      const held = leasesToHold(found, { namespace: 'archaware', name: 'lease', stated });
       expect(held.map(({ namespace, name }) => `${namespace}/${name}`).join(' ')).to.equal(places);
     });
   }

@@ -20,7 +20,7 @@ describe('the ledger and the report of clean', () => {
     expect(resultRows(outcome, 0)).to.deep.equal([
       ['admission configurations', '0', '0'],
       ['gates of pods', '0', '1'],
-      ['nodes with our taint or labels', '1', '1'],
+      ['nodes with taint or labels', '1', '1'],
       ['labels of nodes', '2', '1'],
       ['tolerations of DaemonSets', '0', '0'],
       ['pods with tolerations', '1', '2'],

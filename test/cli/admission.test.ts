@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import { at, objects, text } from '../support/cluster/json.ts';
+import { at, objects, text } from '../simulator/json.ts';
 import { webhookManifest } from '../support/manifest.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
@@ -78,7 +78,7 @@ describe('run with the webhook', () => {
 
   it('gates nothing without a live leader', async () => {
     product.registry.inject({ kind: 'hang' });
-    const lease = ['--leaderElection.leaseDuration', '2s'];
+    const lease = ['--leaderElection.leaseDuration', '6s'];
     const [port = 0] = await freePorts(1);
     const called = flags;
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
@@ -101,14 +101,13 @@ describe('run with the webhook', () => {
 
   it('releases pods after a restart, in the order in which they wait', async () => {
     const thaw = product.registry.inject({ kind: 'hang' });
-    const lease = ['--leaderElection.leaseDuration', '2s'];
-    const controller = await run(...lease);
+    const controller = await run();
     const names = ['a', 'b', 'c'];
     for (const name of names) await create(name, product.image(name, ['amd64']));
     for (const name of names) expect(gates(await pod(name))).to.have.lengthOf(1);
     await controller.stop('SIGKILL');
     thaw();
-    await product.run([...flags, ...lease]);
+    await product.run(flags);
     for (const name of names) {
       await product.eventually(`${name} to be released`, async () => gates(await pod(name)).length === 0);
       expect(required(await pod(name))).to.contain('"values":["amd64"]');
@@ -149,7 +148,7 @@ describe('run with the webhook', () => {
     thaw();
     await product.eventuallyTold(
       'WriteRefused',
-      /the API server refuses to change it, which is tried again: .*spec.affinity: no/,
+      /the API server refuses the change, and the controller tries again: .*spec.affinity: no/,
     );
     expect(gates(await pod('web'))).to.have.lengthOf(1);
     heal();

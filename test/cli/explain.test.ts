@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { at, type JsonObject, object, objects, text } from '../support/cluster/json.ts';
-import { runBundle } from '../support/controller-process.ts';
+import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
+import { runInProcess } from '../support/in-process.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
 describe('explain', () => {
@@ -111,7 +111,7 @@ describe('explain', () => {
     const told = await explain('p');
     expect(told.pullSecrets).to.deep.equal([{ name: 'regcred', problem: 'it does not exist' }]);
     expect(at(objects(told.images)[0], 'error', 'code')).to.equal('denied');
-    expect(advice(told)).to.contain('repair the pull secret default/regcred: it does not exist');
+    expect(advice(told)).to.contain('fix the pull secret default/regcred: it does not exist');
 
     const auths = { auths: { [product.registry.host]: { username: 'ops', password: 'horse' } } };
     const data = { '.dockerconfigjson': Buffer.from(JSON.stringify(auths)).toString('base64') };
@@ -194,22 +194,30 @@ describe('explain', () => {
       await start();
       const name = await file(workload('Deployment', 'web', [product.image('app', ['arm64'])]));
       const insecure = ['--registries.insecure', product.registry.host];
-      const { code, stdout, stderr } = await runBundle(['explain', '-f', name, ...insecure, '--output', 'json']);
+      const { code, stdout, stderr } = await runInProcess(['explain', '-f', name, ...insecure, '--output', 'json']);
       expect(code).to.equal(0);
       expect(stderr).to.match(/^without a cluster/);
       expect(at(JSON.parse(stdout), 'decision', 'architectures')).to.deep.equal(['arm64']);
       const kubeconfig = join(directory, 'missing');
-      const named = await runBundle(['explain', '-f', name, ...insecure, '--kubeconfig', kubeconfig]);
+      const named = await runInProcess(['explain', '-f', name, ...insecure, '--kubeconfig', kubeconfig]);
       expect([named.code, named.stdout]).to.deep.equal([3, '']);
     });
 
-    it('refuses in one line anything but a single pod or workload', async () => {
+    it('explains each of several objects, in their order', async () => {
+      await start();
+      const images = [product.fixture('multi')];
+      const text = `${workload('Deployment', 'a', images)}\n---\n${workload('DaemonSet', 'b', images)}`;
+      const { code, stdout } = await product.command(['explain', '-f', await file(text), '-o', 'json']);
+      expect([code, objects(JSON.parse(stdout)).map(({ pod }) => at(pod, 'name'))]).to.deep.equal([0, ['a', 'b']]);
+      const table = await product.command(['explain', '-f', await file(text)]);
+      expect(table.stdout).to.match(/^pod +Deployment default\/a: [\s\S]*\n\npod +DaemonSet default\/b: /);
+    });
+
+    it('refuses in one line a file without a pod or workload', async () => {
       await start();
       const service = JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } });
-      const one = workload('Deployment', 'a', ['x']);
       const rows: [content: string, expected: RegExp][] = [
-        [service, /got none, expected exactly one of Pod, Deployment/],
-        [`${one}\n---\n${workload('DaemonSet', 'b', ['x'])}`, /got Deployment a, DaemonSet b, expected/],
+        [service, /got none, expected at least one of Pod, Deployment/],
         ['{', /given\.yaml: /],
         ['a: *b', /given\.yaml: /],
         ['', /got none/],

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { at, objects, text } from '../support/cluster/json.ts';
-import { type Product, startProduct, workload } from '../support/product.ts';
+import { at, objects, text } from '../simulator/json.ts';
+import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 describe('plan', () => {
   let product: Product;
@@ -61,7 +61,7 @@ describe('plan', () => {
     expect(stdout.split('\n')).to.include.members([
       'Held: their images have no architecture in common within architectures.schedulable (riscv64).',
       'Held: their images have no architecture in common within architectures.schedulable (s390x), by policy x.',
-      'Configured, but without a node.',
+      'Configured architectures that no node has.',
       ...warnings,
     ]);
     expect(stderr.split('\n')).to.include.members(warnings);
@@ -103,16 +103,98 @@ describe('plan', () => {
       images: [product.image('app', ['arm64'])],
       metadata: { labels },
     });
-    expect((await plan()).stderr).to.match(/1 pod\(s\) are left alone .*default\/ignored/);
+    expect((await plan()).stderr).to.match(/1 pod\(s\) are ignored by archaware .*default\/ignored/);
   });
 
-  it('prints a table by default', async () => {
-    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
-    const { code, stdout } = await product.command(['plan']);
-    expect(code).to.equal(2);
-    expect(stdout).to.match(/^KIND +NAMESPACE +NAME +ACTION +DETAIL\n/);
-    expect(stdout).to.match(/Pod +default +p +tolerate +supported-arch=arm64:NoSchedule/);
+  describe('as text', () => {
+    const text = async (...flags: readonly string[]) => (await product.command(['plan', ...flags])).stdout;
+    const running = (app: string, count: number) =>
+      product.eventually(`${count} pods of ${app} to run`, async () => {
+        const pods = (await product.list(PODS)).filter((pod) => at(pod, 'metadata', 'labels', 'app') === app);
+        return pods.length === count && pods.every((pod) => at(pod, 'status', 'phase') === 'Running');
+      });
+
+    it('begins with the counts, then has one row for each workload', async () => {
+      const deploy = (name: string, images: readonly string[]) =>
+        product.cluster.apply(workload('Deployment', name, images, { spec: { replicas: 3 } }));
+      await deploy('web', [product.image('app', ['amd64', 'arm64'])]);
+      await deploy('arm', [product.image('arm', ['arm64'])]);
+      await product.cluster.createPod({ name: 'lost', images: [`${product.registry.host}/nothing:1`] });
+      await running('web', 3);
+      await running('arm', 3);
+      const stdout = await text();
+      expect(stdout.split('\n').slice(0, 6)).to.deep.equal([
+        '3 workloads: 1 can run on every architecture of the cluster',
+        '  1 runs on arm64 only',
+        '  1 on a wrong node now',
+        '  0 would be Pending at their next restart',
+        '  1 image unknown',
+        '',
+      ]);
+      expect(stdout).to.match(/^KIND +NAMESPACE +NAME +PODS +ACTION +DETAIL$/m);
+      expect(stdout).to.match(/^Deployment +default +arm +3 +tolerate +arm64$/m);
+      expect(stdout).to.match(/^Node +amd64-1 +taint +amd64$/m);
+      expect(stdout).to.match(
+        /^Unknown images\.\nIMAGE +CODE +WAITS FOR IT +WHY\n\S+\/nothing:1 +not-found +Pod default\/lost +/m,
+      );
+      expect(stdout).not.to.match(/Waiting for images|Not resolved/);
+      const byPod = await text('--pods');
+      expect(byPod).to.match(/^KIND +NAMESPACE +NAME +ACTION +DETAIL$/m);
+      expect(byPod.match(/^Pod +default +arm-\S+ +tolerate +supported-arch=arm64:NoSchedule$/gm)).to.have.lengthOf(3);
+    });
+
+    it('says what happens to a held pod that runs: it would be Pending at its next restart', async () => {
+      const images = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
+      await product.cluster.apply(workload('Deployment', 'torn', images, { spec: { replicas: 2 } }));
+      await running('torn', 2);
+      const stdout = await text();
+      expect(stdout).to.include('  1 would be Pending at its next restart\n');
+      expect(stdout).to.match(/^Deployment +default +torn +2 +runs; Pending at its next restart +\S+/m);
+    });
+
+    it('joins nodes that get the same taint into one row', async () => {
+      await product.cluster.createNode({ name: 'amd64-2', architecture: 'amd64' });
+      expect(await text()).to.match(/^Node +amd64-1, amd64-2 +taint +amd64$/m);
+    });
   });
+
+  it('reads and plans only one namespace with -n, and no nodes', async () => {
+    const image = product.image('app', ['arm64']);
+    await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }));
+    await product.eventually(
+      'the account',
+      async () => (await product.list('/api/v1/namespaces/shop/serviceaccounts')).length > 0,
+    );
+    await product.cluster.createPod({ name: 'here', namespace: 'shop', images: [image] });
+    await product.cluster.createPod({ name: 'there', images: [image] });
+    product.cluster.forgetRequests();
+    expect(await plan('-n', 'shop')).to.deep.include({ code: 2, changes: ['Pod here tolerate'] });
+    const read = product.cluster.requests().map(({ path }) => path.split('?')[0]);
+    expect(read).to.include('/api/v1/namespaces/shop/pods').and.not.to.include('/api/v1/pods');
+    expect(read).not.to.include('/apis/apps/v1/daemonsets');
+    const { code, stderr } = await product.command(['plan', '-n', 'nowhere']);
+    expect([code, stderr]).to.deep.equal([1, 'archaware-controller: namespace nowhere does not exist\n']);
+  });
+
+  it('plans only what -l selects', async () => {
+    const images = [product.image('app', ['arm64'])];
+    await product.cluster.createPod({ name: 'web', images, metadata: { labels: { app: 'web' } } });
+    await product.cluster.createPod({ name: 'db', images, metadata: { labels: { app: 'db' } } });
+    expect((await plan('-l', 'app in (web),!old')).changes).to.deep.equal(['Pod web tolerate']);
+  });
+
+  const refused: readonly (readonly [flags: readonly string[], message: RegExp])[] = [
+    [['-n', 'shop', '-A'], /got --namespace and --all-namespaces/],
+    [['-l', 'a=(b'], /--selector: cannot read "a=\(b"/],
+    [['-n', ''], /--namespace: got an empty text/],
+  ];
+  for (const [flags, message] of refused) {
+    it(`refuses ${flags.join(' ')}`, async () => {
+      const { code, stderr } = await product.command(['plan', ...flags]);
+      expect(code).to.equal(3);
+      expect(stderr).to.match(message);
+    });
+  }
 
   it('reports a missing right to list in one line', async () => {
     product.cluster.faults.inject({ path: /\/nodes\?limit/, status: 403 });

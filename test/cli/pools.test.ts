@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, list, objects, text } from '../support/cluster/json.ts';
+import { at, type JsonObject, list, objects, text } from '../simulator/json.ts';
 import { type Product, startProduct, taintsOf } from '../support/product.ts';
 
 const POOL = { 'karpenter.sh/nodepool': 'default' };
@@ -90,7 +90,7 @@ describe('plan, where nodes come from pools', () => {
     ]);
     const people = await product.command(['plan']);
     expect(people.stdout).to.match(
-      /NodePools that do not fit\.\nNODEPOOL +SEVERITY +PROBLEM\nbare +warning +taint-missing\n/,
+      /NodePools with problems\.\nNODEPOOL +SEVERITY +PROBLEM\nbare +warning +taint-missing\n/,
     );
     expect(product.cluster.writes()).to.deep.equal([]);
   });
@@ -205,6 +205,6 @@ describe('explain, where nodes come from pools', () => {
   });
 
   it('still advises to tolerate the taints of others if no pool could grow', async () => {
-    expect((await advice()).join()).to.match(/let the pod tolerate CriticalAddonsOnly=true:NoSchedule/);
+    expect((await advice()).join()).to.match(/add a toleration for CriticalAddonsOnly=true:NoSchedule to the pod/);
   });
 });

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { stringify } from 'yaml';
-import { at } from '../support/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import { at } from '../simulator/json.ts';
+import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 import { PODS, type Product, startProduct, taintsOf, tolerated } from '../support/product.ts';
-import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
+import type { RunningController } from '../support/running.ts';
 
 const SUCCESS = 'archaware_config_reload_success';
 
@@ -80,7 +80,7 @@ describe("a change of run's configuration file", function () {
     await product.eventually('an idle queue', async () => (await controller.metric('archaware_workqueue_depth')) === 0);
     await product.eventuallyTold('OpenPlacement', /^policy release: /);
     await product.eventuallyTold('OpenPlacement', /^policy open: .*nowhere/);
-    await eventuallyLogged(controller, '"keys":["policies"]', 'configuration read again');
+    await eventuallyLogged(controller, '"keys":["policies"]', 'configuration reloaded');
     expect(tolerated((await product.get(`${PODS}/other`)).spec)).to.deep.equal([]);
     expect(product.written().slice(writes)).to.have.members([`PATCH ${PODS}/held`, `PATCH ${PODS}/waits`]);
     expect(product.lookUps('app')).to.equal(1);
@@ -105,7 +105,7 @@ describe("a change of run's configuration file", function () {
     await createTorn('held', { app: 'torn' });
     await product.eventuallyTold('NoCommonArchitecture', /held|no architecture/);
     await write({ policies: [release('app=torn'), { name: 'B', fallback: ['x86_64'] }], workers: 0 });
-    const told = await product.eventuallyTold('ConfigurationRejected', /the last good/, 'archaware');
+    const told = await product.eventuallyTold('ConfigurationRejected', /the last valid/, 'archaware');
     for (const problem of ['policies[1].name: got "B"', 'policies[1].fallback[0]: got "x86_64"', 'workers: got 0']) {
       expect(told).to.contain(problem);
       await eventuallyLogged(controller, '"level":"error"', JSON.stringify(problem).slice(1, -1));
@@ -131,12 +131,12 @@ describe("a change of run's configuration file", function () {
     const controller = await run({ architectures: { schedulable: ['amd64', 'riscv64'] } });
     await eventuallyLogged(controller, '"level":"warn"', 'architectures that no node has');
     await write({ architectures: { schedulable: ['amd64', 'riscv64'] }, images: { fallbackAfter: '1m' } });
-    await eventuallyLogged(controller, 'configuration read again', 'images.fallbackAfter');
+    await eventuallyLogged(controller, 'configuration reloaded', 'images.fallbackAfter');
     await write({
       architectures: { schedulable: ['amd64'], preferred: {}, fallback: [] },
       policies: [{ name: 'p', fallback: ['amd64'], preferred: {} }],
     });
-    await eventuallyLogged(controller, 'configuration read again', 'policies');
+    await eventuallyLogged(controller, 'configuration reloaded', 'policies');
     await write({ policies: [{ name: 'p', fallback: ['s390x'] }] });
     await eventuallyLogged(controller, '"level":"warn"', 's390x');
     expect(absent(controller).map(({ key, architectures }) => [key, architectures])).to.deep.equal([
@@ -197,7 +197,7 @@ describe("a change of run's configuration file", function () {
       product.registry.inject({ kind: 'hang' }, { path: /\/hangs\// });
       const image = product.image('hangs', ['amd64']);
       await product.cluster.createPod({ name: 'waits', images: [image] });
-      await product.eventually('the look-up', async () => product.lookUps('hangs') === 1);
+      await product.eventually('the lookup', async () => product.lookUps('hangs') === 1);
 
       mirror.put('hangs', '1', ['amd64', 'arm64']);
       const mirrors = { [product.registry.host]: { endpoints: [`http://${mirror.host}`], fallback: false } };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { EmbeddedOptions } from '../support/cluster/embedded-cluster.ts';
-import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
+import type { EmbeddedOptions } from '../simulator/embedded-cluster.ts';
+import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { PODS, type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 const EVICT = ['--pods.onWrongNode', 'evict'];
@@ -196,7 +196,7 @@ describe('run, with pods on wrong nodes', () => {
     await product.cluster.createNode({ name: 'amd64-1', architecture: 'amd64' });
     await product.run(EVICT);
     await product.eventuallyTold('WrongNode', /its Job would count it as failed/);
-    await product.eventuallyTold('WrongNode', /its DaemonSet would make another one here/);
+    await product.eventuallyTold('WrongNode', /its DaemonSet would create another one here/);
     expect(evictions()).to.deep.equal([]);
   });
 
@@ -234,7 +234,7 @@ describe('run, with pods on wrong nodes', () => {
     await setAll('web', SAYS_FORMAT, both);
     await product.eventuallyTold(
       'WrongNode',
-      /container main died with an exec format error on node .*; not evicted: its image says that it runs on .*images\.overrides/,
+      /container main died with an exec format error on node .*; not evicted: its image claims to run on .*images\.overrides/,
     );
     expect(await controller.metric(METRIC, { reason: 'exec-format-error', action: 'warned' })).to.equal(1);
     expect(evictions()).to.deep.equal([]);

@@ -8,7 +8,7 @@ import { ConfigurationError } from '../../src/config/problems.ts';
 describe('a configuration file', () => {
   const refused: [given: string, text: string, expected: RegExp][] = [
     ['is not YAML', 'a: 1\nb: [1\n', /^Flow sequence .*\(c\.yaml:3\)$/],
-    ['names a key twice', 'a: 1\nb: 2\na: 3\n', /^Map keys must be unique.*\(c\.yaml:3\)$/],
+    ['names a key twice', 'a: 1\nb: 2\na: 3\n', /^key "a" is given twice \(c\.yaml:3\)$/],
     [
       'holds two documents',
       'a: 1\n---\nb: 2\n',
@@ -17,7 +17,7 @@ describe('a configuration file', () => {
     [
       'is a ConfigMap without a configuration',
       'apiVersion: v1\nkind: ConfigMap\ndata: {a: x, b: y}\n',
-      /^c\.yaml: got a ConfigMap without config\.yaml \(data: a, b\), expected a configuration, a ConfigMap that holds/,
+      /^c\.yaml: got a ConfigMap without config\.yaml \(data: a, b\), expected a configuration, a ConfigMap that contains/,
     ],
     [
       'is another object',
@@ -32,7 +32,7 @@ describe('a configuration file', () => {
     [
       'is nothing like YAML',
       Array.from({ length: 30 }, () => 'a: 1\n').join(''),
-      /^(Map keys must be unique.*\n){20}and 9 more$/,
+      /^(key .* is given twice .*\n){20}and 9 more$/,
     ],
     ['is indented with tabs', 'a:\n\tb: 1\n', /\(c\.yaml:2\)$/],
     ['uses an alias without its anchor', 'a: *x\n', /^Unresolved alias.*\(c\.yaml\)$/],
@@ -85,14 +85,14 @@ data:
   const held: [given: string, text: string, line: number, note: RegExp | undefined][] = [
     ['alone', 'taints:\n  key: x\n', 2, undefined],
     ['after a separator', '---\ntaints:\n  key: x\n---\n', 3, undefined],
-    ['in a ConfigMap', CONFIG_MAP, 8, /^this is a ConfigMap: its config\.yaml is what is checked$/],
+    ['in a ConfigMap', CONFIG_MAP, 8, /^this is a ConfigMap: only its config\.yaml is checked$/],
     ['in a ConfigMap among other objects', `kind: Role\n---\n${CONFIG_MAP}---\nkind: Pod\n`, 10, /ConfigMap/],
     ['in a ConfigMap, quoted', 'kind: ConfigMap\ndata: {config.yaml: "taints:\\n  key: x"}', 2, /ConfigMap/],
     [
       'in values of the Helm chart',
       'replicas: 1\nconfig:\n  taints:\n    key: x\n',
       4,
-      /^this is a Helm values file: its `config:` is what is checked$/,
+      /^this is a Helm values file: only its `config:` is checked$/,
     ],
   ];
   for (const [given, text, line, note] of held) {
@@ -122,16 +122,19 @@ data:
     it('is read', () => {
       const name = join(directory, 'c.yaml');
       writeFileSync(name, '\ufeffa: ü\r\n');
-      expect(readConfigFile(name).value).to.deep.equal({ a: 'ü' });
+      expect(readConfigFile(name, () => '').value).to.deep.equal({ a: 'ü' });
     });
 
     it('that does not exist is refused in one line', () => {
       const name = join(directory, 'none.yaml');
-      expect(() => readConfigFile(name)).to.throw(
+      expect(() => readConfigFile(name, () => '')).to.throw(
         ConfigurationError,
         `configuration file ${name} cannot be read (ENOENT)`,
       );
-      expect(() => readConfigFile(directory)).to.throw(ConfigurationError, `${directory} cannot be read (EISDIR)`);
+      expect(() => readConfigFile(directory, () => '')).to.throw(
+        ConfigurationError,
+        `${directory} cannot be read (EISDIR)`,
+      );
     });
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject } from '../support/cluster/json.ts';
+import { at, type JsonObject } from '../simulator/json.ts';
 import { type Answer, patching } from '../support/webhook-server.ts';
 import { type Context, fieldErrors, NOWHERE, PODS, podOf } from './context.ts';
 import { webhooksOf } from './webhooks.ts';
@@ -85,7 +85,7 @@ export function describeAdmissionRefusals(context: () => Context): void {
     ['fails its own test', { op: 'test', path: '/metadata/namespace', value: 'other' }],
     ['removes something that does not exist', { op: 'remove', path: '/spec/nothing' }],
     ['adds to a list that does not exist', { op: 'add', path: '/spec/schedulingGates/-', value: GATE }],
-    ['has an unknown operation', { op: 'mend', path: '/spec' }],
+    ['has an unknown operation', { op: 'repair', path: '/spec' }],
   ];
   for (const [what, operation] of unappliable) {
     it(`refuses a pod with 500 if a patch ${what}, even if failures are ignored`, async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, object, objects, text } from '../support/cluster/json.ts';
+import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import { patching } from '../support/webhook-server.ts';
 import { type Context, done, NAMESPACE, NODE_NAMES, NOWHERE, OURS, PODS, patchFailed } from './context.ts';
 import { webhooksOf } from './webhooks.ts';
@@ -88,16 +88,16 @@ export function describeWorkloadAdmission(context: () => Context): void {
 
   it('lets a webhook change an update: one generation, and the change has no field manager', async () => {
     await install(server().webhook('d', { rules: rulesFor('UPDATE') }));
-    await createSet('mended');
+    await createSet('repaired');
     server().answer('/d', () => patching([TOLERATE]));
-    const set = done(await client().request('PATCH', `${SETS}/mended?fieldManager=someone`, image('2')));
+    const set = done(await client().request('PATCH', `${SETS}/repaired?fieldManager=someone`, image('2')));
     expect(at(set, 'spec', 'template', 'spec', 'tolerations')).to.deep.equal([OURS]);
     expect(at(set, 'metadata', 'generation')).to.equal(2);
     const owned = JSON.stringify(at(set, 'metadata', 'managedFields'));
     expect(owned).to.include('"someone"').and.to.not.include('f:tolerations');
     // Removing the list and adding it again is not a change, so no rollout begins.
     const drop = [{ op: 'remove', path: '/spec/template/spec/tolerations' }];
-    const kept = done(await client().request('PATCH', `${SETS}/mended`, drop));
+    const kept = done(await client().request('PATCH', `${SETS}/repaired`, drop));
     expect(at(kept, 'metadata', 'generation')).to.equal(2);
     expect(at(kept, 'spec', 'template', 'spec', 'tolerations')).to.deep.equal([OURS]);
   });

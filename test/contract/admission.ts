@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { IGNORE_LABEL } from '../../src/names.ts';
-import { at, type JsonObject, list, objects, text } from '../support/cluster/json.ts';
+import { at, type JsonObject, list, objects, text } from '../simulator/json.ts';
 import { patching } from '../support/webhook-server.ts';
 import { type Context, done, fieldErrors, NAMESPACE, NOWHERE, PODS, podOf, spec } from './context.ts';
 import { SERVICE, webhooksOf } from './webhooks.ts';

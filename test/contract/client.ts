@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { Agent, request as send } from 'undici';
 import { parse } from 'yaml';
-import { at, isObject, object, objects, text } from '../support/cluster/json.ts';
-import type { Answer, Method } from '../support/cluster/test-cluster.ts';
+import { at, isObject, object, objects, text } from '../simulator/json.ts';
+import type { Answer, Method } from '../simulator/test-cluster.ts';
 
 /** One line of a watch. */
 export interface WatchEvent {

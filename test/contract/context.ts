@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { at, type JsonObject, object, objects, text } from '../support/cluster/json.ts';
-import type { Answer, TestCluster } from '../support/cluster/test-cluster.ts';
+import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
+import type { Answer, TestCluster } from '../simulator/test-cluster.ts';
 import type { ContractAnswer, ContractClient } from './client.ts';
 
 /** What the rows of the contract work with; their objects are in one namespace of their own. */

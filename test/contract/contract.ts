@@ -1,4 +1,4 @@
-import type { TestCluster } from '../support/cluster/test-cluster.ts';
+import type { TestCluster } from '../simulator/test-cluster.ts';
 import { describeAdmission } from './admission.ts';
 import { describeAdmissionRefusals } from './admission-refusals.ts';
 import { describeWorkloadAdmission } from './admission-workloads.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { at, type JsonObject, list, objects } from '../support/cluster/json.ts';
+import { at, type JsonObject, list, objects } from '../simulator/json.ts';
 import { type Context, done, NAMESPACE, OURS, PODS, patchFailed } from './context.ts';
 import { taintNodes } from './scheduling.ts';
 

@@ -1,4 +1,4 @@
-import { startEmbeddedCluster } from '../support/cluster/embedded-cluster.ts';
+import { startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
 import { describeContract } from './contract.ts';
 
 describeContract('the embedded cluster', ({ defaultTolerations }) =>

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, objects } from '../support/cluster/json.ts';
+import { at, type JsonObject, objects } from '../simulator/json.ts';
 import { type Context, createPod, done, NAMESPACE, NOWHERE, PODS, refused } from './context.ts';
 
 const BUDGETS = `/apis/policy/v1/namespaces/${NAMESPACE}/poddisruptionbudgets`;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, object } from '../support/cluster/json.ts';
+import { at, type JsonObject, object } from '../simulator/json.ts';
 import { type Context, createPod, done, fieldErrors, NAMESPACE, NOWHERE, refused, spec, versionOf } from './context.ts';
 
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, objects } from '../support/cluster/json.ts';
+import { at, objects } from '../simulator/json.ts';
 import { type Context, done, fieldErrors, NODE, patchFailed, spec } from './context.ts';
 
 const OURS = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, list, object, objects } from '../support/cluster/json.ts';
+import { at, list, object, objects } from '../simulator/json.ts';
 import {
   type Context,
   createPod,

@@ -91,6 +91,11 @@ export function describeRights(context: () => Context): void {
     ],
     [
       'GET',
+      `${PODS}/x:9090/proxy/metrics`,
+      `pods "x:9090" is forbidden: User "${USER}" cannot get resource "pods/proxy" in API group "" ${where}`,
+    ],
+    [
+      'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/other`,
       `leases.coordination.k8s.io "other" is forbidden: User "${USER}" cannot get resource "leases" in API group "coordination.k8s.io" ${where}`,
     ],
@@ -101,6 +106,15 @@ export function describeRights(context: () => Context): void {
       expect(refused(await limited.request(method, path, body), 403, 'Forbidden').message).to.equal(message);
     });
   }
+
+  it('proxies to no pod that does not exist or has no address', async () => {
+    const { client } = context();
+    const missing = refused(await client.request('GET', `${PODS}/missing:9090/proxy/metrics`), 404, 'NotFound');
+    expect(missing.message).to.equal('pods "missing" not found');
+    await createPod(context(), 'without-address', NOWHERE);
+    const path = `${PODS}/without-address:9090/proxy/metrics`;
+    expect(refused(await client.request('GET', path), 400, 'BadRequest').message).to.equal('address not allowed');
+  });
 
   it('refuses an unknown token', async () => {
     const { cluster } = context();

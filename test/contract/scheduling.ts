@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
+import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import {
   type Context,
   createPod,

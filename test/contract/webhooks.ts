@@ -1,4 +1,4 @@
-import type { JsonObject } from '../support/cluster/json.ts';
+import type { JsonObject } from '../simulator/json.ts';
 import { startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { type Context, done, NAMESPACE, NOWHERE, PODS, podOf } from './context.ts';
 

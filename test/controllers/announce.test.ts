@@ -1,7 +1,95 @@
 import { expect } from 'chai';
-import { announcePreferred, createAnnouncer } from '../../src/controllers/announce.ts';
+import { announce, announcePreferred, createAnnouncer } from '../../src/controllers/announce.ts';
 import type { Occurrence } from '../../src/kube/events.ts';
+import { type Decision, decide } from '../../src/placement/decide.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { failed, input, known, settings, template, toleration } from '../placement/objects.ts';
 import { createHandClock } from './hand-clock.ts';
+
+describe('the Events for a decision', () => {
+  const ARM = known('linux/arm64');
+  const AMD = known('linux/amd64');
+  const TOLERATIONS = ['amd64', 'arm64'].map((name) => toleration(`supported-arch=${name}:NoSchedule`));
+  const failures = (count: number, seconds: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`i${index}`, failed(seconds)]));
+
+  type Given = {
+    readonly answers?: Record<string, ImageAnswer>;
+    readonly settings?: Partial<Settings>;
+    readonly statement?: string;
+    readonly tolerations?: typeof TOLERATIONS;
+  };
+  function notes({ answers = {}, statement, tolerations, ...given }: Given): string[] {
+    const reported: string[] = [];
+    const emit = ({ type, reason, action, note }: Occurrence) =>
+      reported.push(`${type} ${reason} ${action}: ${note}`) > 0;
+    const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
+    const all = { ...settings(given.settings), ...given.settings };
+    const annotations = statement === undefined ? {} : { 'archaware.dev/architectures': statement };
+    const subject = template(Object.keys(answers), { tolerations }, { annotations });
+    const decision: Decision = decide(input(answers, { template: subject, settings: all }));
+    announce('k', regarding, subject, decision, all, createAnnouncer({ emit }, createHandClock()));
+    return reported;
+  }
+  const GUESS = 'Warning OpenPlacement Placing: tolerates';
+  const UNRESOLVED = 'Warning ImageUnresolvable Resolving: image i0';
+  const NOTHING = 'Warning NoCommonArchitecture Placing: no architecture';
+
+  const rows: [given: string, what: Given, starts: readonly string[]][] = [
+    ['nothing, if all images are known', { answers: { a: ARM } }, []],
+    ['each image that failed, while the pod waits', { answers: failures(1, 5) }, [UNRESOLVED]],
+    ['a guess', { answers: failures(1, 120) }, [UNRESOLVED, `${GUESS} amd64, arm64`]],
+    [
+      'a fallback',
+      { answers: failures(1, 120), settings: { unresolvable: 'fallback', fallback: ['amd64'] } },
+      [UNRESOLVED, `${GUESS} amd64`],
+    ],
+    ['images without an architecture in common', { answers: { a: ARM, b: AMD } }, [NOTHING]],
+    [
+      'the same, released',
+      { answers: { a: ARM, b: AMD }, settings: { noCommonArchitecture: 'release' } },
+      [GUESS, NOTHING],
+    ],
+    [
+      'the policy that led to it',
+      { answers: { a: ARM, b: AMD }, settings: { policy: 'p' } },
+      ['Warning NoCommonArchitecture Placing: policy p: no architecture'],
+    ],
+    [
+      'an annotation that cannot be read',
+      { answers: { a: ARM }, statement: 'x64!' },
+      ['Warning ConfigurationRejected Placing: annotation archaware.dev/architectures: '],
+    ],
+    [
+      'a toleration that the images no longer need',
+      { answers: { a: ARM }, tolerations: TOLERATIONS },
+      ['Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
+    ],
+    [
+      'no such toleration in the mode affinity',
+      { answers: { a: ARM }, tolerations: TOLERATIONS, settings: { mode: 'affinity' } },
+      [],
+    ],
+    [
+      'no toleration that a guess does not need',
+      { answers: failures(1, 120), tolerations: TOLERATIONS },
+      [UNRESOLVED, GUESS],
+    ],
+  ];
+  for (const [given, what, starts] of rows) {
+    it(`report ${given}`, () => {
+      const reported = notes(what);
+      expect(reported, reported.join('\n')).to.have.length(starts.length);
+      for (const [index, start] of starts.entries()) expect(reported[index]).to.contain(start);
+    });
+  }
+
+  it('report at most eight of the images that failed', () => {
+    expect(notes({ answers: failures(9, 5) })).to.have.length(8);
+    expect(notes({ answers: failures(9, 120) })).to.have.length(8 + 1);
+  });
+});
 
 describe('preferences that name an architecture that no node has', () => {
   const label = 'archaware.dev/preferred';

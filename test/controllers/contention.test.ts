@@ -52,6 +52,22 @@ describe('a write that another writer undoes', () => {
     expect(waits).to.deep.equal([10, 20, 40, 80, 160]);
   });
 
+  it('is contested again at once by one more undone write, even a quarter of an hour later', async () => {
+    const { clock, write } = quarrel();
+    await clock.advance(untilRefused(write).waitMs);
+    expect(write()).to.deep.equal(NOTHING);
+    await clock.advance(15 * MINUTE);
+    expect(write()).to.deep.equal({ waitMs: 20 * MINUTE, began: true });
+  });
+
+  it('is allowed three times again after it was not undone for twice the last wait', async () => {
+    const { clock, write } = quarrel();
+    await clock.advance(untilRefused(write).waitMs);
+    expect(write()).to.deep.equal(NOTHING);
+    await clock.advance(20 * MINUTE + 1);
+    expect(untilRefused(write)).to.include({ writes: 3, waitMs: 10 * MINUTE });
+  });
+
   it('waits a day at most', async () => {
     const { clock, write } = quarrel();
     for (let round = 0; round < 40; round++) await clock.advance(untilRefused(write).waitMs);

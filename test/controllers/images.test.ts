@@ -47,10 +47,10 @@ describe('the pull secrets of a pod', () => {
       return reported.map((occurrence) => occurrence.note);
     };
     expect(note(1)).to.deep.equal([]);
-    expect(note(2)).to.deep.equal(['pull secret s1 is passed over: it does not exist']);
-    expect(note(3)).to.deep.equal(['pull secrets are passed over: s1 (it does not exist), s2 (it does not exist)']);
+    expect(note(2)).to.deep.equal(['pull secret s1 cannot be used: it does not exist']);
+    expect(note(3)).to.deep.equal(['pull secrets cannot be used: s1 (it does not exist), s2 (it does not exist)']);
     expect(note(33)).to.deep.equal([
-      'pull secrets are passed over: s32 and all after it (only the first 32 are read), s1 (it does not exist), s2 (it does not exist) and 29 more',
+      'pull secrets cannot be used: s32 and all after it (only the first 32 are read), s1 (it does not exist), s2 (it does not exist) and 29 more',
     ]);
   });
 });
@@ -77,6 +77,29 @@ describe('an announcer', () => {
     report();
     expect(asked).to.equal(2);
   });
+
+  it('reports a problem again after half an hour, or if the object was forgotten', async () => {
+    const clock = createHandClock();
+    const notes: string[] = [];
+    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, clock);
+    const regarding = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' };
+    const report = (key: string, note: string) =>
+      announcer.report(key, { regarding, type: 'Warning', reason: 'WrongNode', action: 'Placing', note });
+    report('k', 'a');
+    report('k', 'b');
+    report('other', 'a');
+    expect(notes).to.deep.equal(['a', 'b', 'a']);
+    await clock.advance(30 * 60_000 - 1);
+    report('k', 'a');
+    announcer.forget('other');
+    report('k', 'a');
+    report('other', 'a');
+    expect(notes.splice(0)).to.deep.equal(['a', 'b', 'a', 'a']);
+    await clock.advance(1);
+    report('k', 'a');
+    report('other', 'a');
+    expect(notes).to.deep.equal(['a']);
+  });
 });
 
 describe('the image source', () => {
@@ -98,6 +121,24 @@ describe('the image source', () => {
       expect(started.splice(0)).to.deep.equal([image]);
     }
   });
+
+  const registries: [what: string, image: string, endpoint: string | undefined, registry: string][] = [
+    ['that of the image', 'quay.io/team/app', undefined, 'quay.io'],
+    ["Docker Hub's", 'nginx', undefined, 'docker.io'],
+    ['the mirror that failed', 'quay.io/team/app', 'mirror.example.com', 'mirror.example.com'],
+    ['none, of a malformed image', 'a b', undefined, ''],
+  ];
+  for (const [what, image, endpoint, registry] of registries) {
+    it(`names the registry of a failure: ${what}`, () => {
+      const error = new ImageError('gone', {
+        ...{ code: 'unavailable', temporary: true },
+        ...(endpoint === undefined ? {} : { endpoint }),
+      });
+      const resolver = blank({ failure: () => ({ error, firstFailedAt: 0, retryAt: RETRY_AT, attempts: 1 }) });
+      const images = createImageSource(resolver, createHandClock(), () => undefined);
+      expect(images.answer({ image, pullPolicy: '' }, 'default', [])).to.include({ registry });
+    });
+  }
 
   it('plans the retry of a failed image that becomes due during the call', () => {
     let [wall, started] = [RETRY_AT - 1, false];

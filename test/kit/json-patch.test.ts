@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { difference, type Operation } from '../../src/kit/json-patch.ts';
-import { jsonPatch } from '../support/cluster/patch.ts';
+import { jsonPatch } from '../simulator/objects/patch.ts';
 
 const add = (path: string, value: unknown): Operation => ({ op: 'add', path, value });
 const replace = (path: string, value: unknown): Operation => ({ op: 'replace', path, value });

@@ -61,11 +61,15 @@ describe('finding the cluster', () => {
   });
 
   it('says that a context names no cluster', async () => {
-    expect(failure(await written(config(SERVER)), 'two')).to.match(/"two" names no cluster; choose one with --context/);
+    expect(failure(await written(config(SERVER)), 'two')).to.match(
+      /"two" names no cluster of the file; is the file complete\? --context chooses another/,
+    );
   });
 
   it('refuses a server that is not an address', async () => {
-    expect(failure(await written(config('api.example.com')))).to.match(/"api.example.com" is no http or https address/);
+    expect(failure(await written(config('api.example.com')))).to.match(
+      /"api.example.com" is not an http or https address/,
+    );
   });
 
   it('says in one line why a file cannot be read', async () => {

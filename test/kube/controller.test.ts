@@ -22,7 +22,7 @@ describe('a controller', () => {
       reconcile,
       priorityOf: () => 'urgent',
       clock: { ...systemClock, random: () => -2 },
-      onOutcome(key, outcome) {
+      onOutcome(key, _seconds, { outcome }) {
         outcomes.push(`${key} ${outcome}`);
         onOutcome?.(key, outcome);
       },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { createEvents, type EventRecorder, type Occurrence } from '../../src/kube/events.ts';
-import { at, type JsonObject, objects, text } from '../support/cluster/json.ts';
+import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';
 
 const MINUTE = 60_000;

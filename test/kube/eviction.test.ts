@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ApiError, LeaseLostError } from '../../src/kube/errors.ts';
 import { createEvictor } from '../../src/kube/eviction.ts';
-import { at, text } from '../support/cluster/json.ts';
+import { at, text } from '../simulator/json.ts';
 import { type Server, startServer } from './cluster.ts';
 
 const NEVER = new AbortController().signal;

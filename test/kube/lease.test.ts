@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { cleanerIdentity, createLease, type LeaseOptions, microTime } from '../../src/kube/lease.ts';
-import { at } from '../support/cluster/json.ts';
+import { at } from '../simulator/json.ts';
 import { createSetClock, type Server, type SetClock, startServer } from './cluster.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/default/leases/l';
@@ -60,7 +60,7 @@ describe('the lease', () => {
     expect(attempts.filter(({ held }) => held)).to.have.lengthOf(1);
   });
 
-  it('tells a holder that renews from one that is only recorded', async () => {
+  it('distinguishes a holder that renews from one that is only recorded', async () => {
     const [a, b] = [holder('a'), holder('b')];
     await a.tryAcquire(never);
     await b.tryAcquire(never);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ApiError, ConnectionError, isConflict, LeaseLostError } from '../../src/kube/errors.ts';
 import { createWriter, pathOf } from '../../src/kube/writer.ts';
-import { at } from '../support/cluster/json.ts';
+import { at } from '../simulator/json.ts';
 import { type Server, startServer } from './cluster.ts';
 
 const never = new AbortController().signal;

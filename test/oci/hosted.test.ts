@@ -361,31 +361,14 @@ describe("an image's name", () => {
   });
   afterEach(() => harness.stop());
 
-  const tag = 'T'.repeat(128);
   const asked: [image: string, url: string][] = [
     ['nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
-    ['nginx:1.27', 'https://registry-1.docker.io/v2/library/nginx/manifests/1.27'],
-    ['library/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
-    ['docker.io/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
-    ['docker.io/library/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
-    ['index.docker.io/library/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
     ['index.docker.io/nginx', 'https://registry-1.docker.io/v2/library/nginx/manifests/latest'],
-    ['Docker.IO/user/app', 'https://registry-1.docker.io/v2/user/app/manifests/latest'],
     [`nginx@${digest}`, `https://registry-1.docker.io/v2/library/nginx/manifests/${digest}`],
-    ['quay.io/ns/x:tag', 'https://quay.io/v2/ns/x/manifests/tag'],
     [`quay.io/ns/x:tag@${digest}`, `https://quay.io/v2/ns/x/manifests/${digest}`],
-    ['quay.io/a/b/c/d:1', 'https://quay.io/v2/a/b/c/d/manifests/1'],
-    ['quay.io/x', 'https://quay.io/v2/x/manifests/latest'],
-    ['registry.example.com:5000/x', 'https://registry.example.com:5000/v2/x/manifests/latest'],
     ['registry.example.com:443/x', 'https://registry.example.com/v2/x/manifests/latest'],
     ['registry:5000/x:5000', 'https://registry:5000/v2/x/manifests/5000'],
-    ['localhost:5000/x', 'https://localhost:5000/v2/x/manifests/latest'],
-    ['[::1]:5000/x', 'https://[::1]:5000/v2/x/manifests/latest'],
     ['[2001:DB8::1]/x:1', 'https://[2001:db8::1]/v2/x/manifests/1'],
-    ['192.0.2.1:5000/x', 'https://192.0.2.1:5000/v2/x/manifests/latest'],
-    [`quay.io/x:${tag}`, `https://quay.io/v2/x/manifests/${tag}`],
-    ['quay.io/x:Upper_Case.1-2', 'https://quay.io/v2/x/manifests/Upper_Case.1-2'],
-    ['Quay.IO/x', 'https://quay.io/v2/x/manifests/latest'],
   ];
   for (const [image, url] of asked) {
     it(`${image.slice(0, 60)} is requested once, from its own registry`, async () => {
@@ -402,40 +385,8 @@ describe("an image's name", () => {
     expect(urls).to.have.length(1);
   });
 
-  const refused = [
-    '',
-    'Nginx',
-    'docker.io/Nginx',
-    'quay.io/NS/x',
-    `quay.io/x:${tag}T`,
-    'quay.io/x:',
-    'quay.io/x:-1',
-    'quay.io/x:a b',
-    'quay.io/x:a\nb',
-    'quay.io/',
-    'quay.io//x',
-    'quay.io/../x',
-    'quay.io/x/',
-    'quay.io:/x',
-    'quay.io:0/x',
-    'quay.io:65536/x',
-    '[::1/x',
-    '[::1]x/y',
-    '[::g]:5000/x',
-    '[fe80::1%lo]:5000/x',
-    'quay.io/x@sha256:abc',
-    `quay.io/x@${digest.toUpperCase()}`,
-    `quay.io/x@${digest}@${digest}`,
-    `quay.io/x@md5:${'a'.repeat(32)}`,
-    'https://quay.io/x',
-    'me:hunter2@quay.io/x',
-    'quay.io/x?y=z',
-    'quay.io/x#y',
-    'quay.io/%2e%2e/x',
-    'quay.io\\x',
-    '\u212auay.io/x',
-    'b\u00fccher.example/x',
-  ];
+  // All that is malformed is in reference.test.ts.
+  const refused = ['', 'quay.io/../x', 'quay.io/x:a\nb', 'me:hunter2@quay.io/x', '\u212auay.io/x'];
   for (const image of refused) {
     it(`${JSON.stringify(image.slice(0, 60))} is refused without any request`, async () => {
       const error: unknown = await harness.resolver.resolve(image, access, never).catch((reason: unknown) => reason);

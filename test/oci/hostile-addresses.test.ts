@@ -1,49 +1,28 @@
 import { expect } from 'chai';
 import { response } from '../support/hostile-registry.ts';
-import { type HostileWorld, putSingle, startHostileWorld } from '../support/hostile-world.ts';
+import { type HostileWorld, putSingle, shareHostileWorlds, startHostileWorld } from '../support/hostile-world.ts';
 
 const CLOSE = [['Connection', 'close']] as const;
 
 describe('a hostile name', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
+  const shared = shareHostileWorlds();
 
   describe('that is itself forbidden', () => {
     beforeEach(async () => {
-      world = await startHostileWorld();
+      world = await shared();
     });
+    // All spellings of addresses are in http/guard.test.ts, all forbidden ranges in http/addresses.test.ts.
     const images = [
       '127.0.0.1:PORT/x',
-      '127.1:PORT/x',
-      '0177.0.0.1:PORT/x',
       '0x7f.1:PORT/x',
-      '0x7f000001:PORT/x',
       '2130706433:PORT/x',
-      '0:PORT/x',
-      '0.0.0.0:PORT/x',
-      '[::1]:PORT/x',
-      '[::]:PORT/x',
       '[::ffff:127.0.0.1]:PORT/x',
-      '[::ffff:7f00:1]:PORT/x',
-      '[::127.0.0.1]:PORT/x',
-      '[64:ff9b::127.0.0.1]:PORT/x',
-      '[2002:7f00:1::]:PORT/x',
-      'localhost:PORT/x',
       'LocalHost:PORT/x',
-      'canary.test:PORT/x',
       'Canary.Test:PORT/x',
       '169.254.169.254/latest/meta-data',
-      '169.254.43518/x',
-      '0xa9fea9fe:80/x',
-      '2852039166:80/x',
-      '[::ffff:169.254.169.254]/x',
-      '[64:ff9b::a9fe:a9fe]/x',
       '[fd00:ec2::254]/x',
-      '[fd20:ce::254]/x',
-      '[fe80::1]/x',
-      '100.100.100.200/latest',
-      '168.63.129.16/x',
-      '192.0.0.192/x',
       'metadata.test/computemetadata',
     ];
     for (const image of images) {
@@ -58,13 +37,13 @@ describe('a hostile name', () => {
 
   describe('that changes its address', () => {
     beforeEach(async () => {
-      world = await startHostileWorld();
+      world = await shared();
     });
     /** Allowed until its first request, and forbidden from then on. */
     function rebind(addresses: readonly string[]): void {
       world.names.set('evil.test', () => (world.evil.asked.length === 0 ? ['127.0.0.1'] : addresses));
     }
-    const turned = [['169.254.169.254'], ['fd00:ec2::254'], ['127.0.0.1', '169.254.169.254'], ['::ffff:a9fe:a9fe']];
+    const turned = [['169.254.169.254'], ['127.0.0.1', '::ffff:a9fe:a9fe']];
     for (const addresses of turned) {
       it(`to ${addresses.join(' and ')} between manifest and config blob`, async () => {
         putSingle(world.evil, 'app', { os: 'linux', architecture: 'amd64' }, CLOSE);
@@ -118,7 +97,7 @@ describe('a hostile name', () => {
 
   describe('whose DNS answer', () => {
     beforeEach(async () => {
-      world = await startHostileWorld({ timeoutMs: 1000 });
+      world = await startHostileWorld({ timeoutMs: 200 });
     });
     it('is that it does not exist is unavailable', async () => {
       world.names.delete('evil.test');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, objects, text } from '../support/cluster/json.ts';
+import { at, objects, text } from '../simulator/json.ts';
 import { type HostileServer, head, says, sends, startHostileServer } from '../support/hostile-registry.ts';
 import { BODY, manifest, putSingle } from '../support/hostile-world.ts';
 import { PODS, type Product, startProduct } from '../support/product.ts';

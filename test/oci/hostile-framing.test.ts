@@ -10,7 +10,7 @@ import {
   sends,
   sendsAndCloses,
 } from '../support/hostile-registry.ts';
-import { BODY, type HostileWorld, startHostileWorld } from '../support/hostile-world.ts';
+import { BODY, type HostileWorld, shareHostileWorlds, startHostileWorld } from '../support/hostile-world.ts';
 import { INDEX, indexOf, sha256 } from './server.ts';
 
 const GOOD = JSON.stringify(indexOf('linux/amd64'));
@@ -20,6 +20,7 @@ const TYPE = ['Content-Type', INDEX] as const;
 describe('a hostile registry whose HTTP answer', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
+  const shared = shareHostileWorlds();
 
   const raw = (...lines: readonly string[]): Speak =>
     sends(
@@ -94,7 +95,7 @@ describe('a hostile registry whose HTTP answer', () => {
   ];
   for (const [what, speak, code] of rows) {
     it(`${what} is ${code}`, async () => {
-      world = await startHostileWorld(code === 'timeout' ? { timeoutMs: 300 } : {});
+      world = await shared(code === 'timeout' ? { timeoutMs: 100 } : {});
       world.evil.on('*', speak);
       const temporary = ['timeout', 'unavailable', 'rate-limited'].includes(code);
       expect(await world.fails()).to.include({ code, temporary });

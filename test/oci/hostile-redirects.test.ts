@@ -6,6 +6,7 @@ import {
   type HostileWorld,
   manifest,
   putSingle,
+  shareHostileWorlds,
   startHostileWorld,
   strayed,
 } from '../support/hostile-world.ts';
@@ -14,6 +15,7 @@ import { indexOf } from './server.ts';
 describe('a hostile registry that redirects', () => {
   let world: HostileWorld;
   afterEach(() => world.stop());
+  const shared = shareHostileWorlds();
 
   /** A redirect; CANARY and EVIL stand for the ports of those servers. */
   const redirect = (location: string): HeaderLines => [
@@ -22,63 +24,25 @@ describe('a hostile registry that redirects', () => {
 
   describe('to a forbidden host', () => {
     beforeEach(async () => {
-      world = await startHostileWorld();
+      world = await shared();
     });
-    const loopback = [
+    // All spellings of addresses are in http/guard.test.ts, all forbidden ranges in http/addresses.test.ts.
+    const places = [
       'http://127.0.0.1:CANARY/',
-      'http://127.1:CANARY/',
-      'http://127.0.0.1.:CANARY/',
-      'http://127.255.255.254:CANARY/',
       'http://2130706433:CANARY/',
-      'http://0x7f000001:CANARY/',
-      'http://0x7f.0.0.1:CANARY/',
-      'http://0177.0.0.1:CANARY/',
-      'http://017700000001:CANARY/',
       'http://%31%32%37.0.0.1:CANARY/',
-      'http://%EF%BC%91%EF%BC%92%EF%BC%97.0.0.1:CANARY/',
-      'http://0:CANARY/',
-      'http://0.0.0.0:CANARY/',
-      'http://[::]:CANARY/',
-      'http://[::1]:CANARY/',
-      'http://[0:0:0:0:0:0:0:1]:CANARY/',
       'http://[::ffff:127.0.0.1]:CANARY/',
-      'http://[::ffff:7f00:1]:CANARY/',
-      'http://[::127.0.0.1]:CANARY/',
-      'http://[64:ff9b::127.0.0.1]:CANARY/',
-      'http://[2002:7f00:1::]:CANARY/',
-      'http://localhost:CANARY/',
       'http://LOCALHOST:CANARY/',
       'http://canary.test:CANARY/v2/app/manifests/v1',
       '//127.0.0.1:CANARY/',
       '\\\\127.0.0.1:CANARY/',
       '\t//127.0.0.1:CANARY/',
       'https://127.0.0.1:CANARY/',
-    ];
-    const metadata = [
       'http://169.254.169.254/latest/meta-data/iam/security-credentials/',
       'https://169.254.169.254/',
-      'http://2852039166/',
-      'http://0xa9fea9fe/',
-      'http://0251.0376.0251.0376/',
-      'http://169.254.43518/',
-      'http://[::ffff:169.254.169.254]/',
-      'http://[::ffff:a9fe:a9fe]/',
-      'http://[::169.254.169.254]/',
-      'http://[64:ff9b::a9fe:a9fe]/',
-      'http://[2002:a9fe:a9fe::]/',
       'http://[fd00:ec2::254]/',
-      'http://[fd00:0ec2:0:0:0:0:0:254]/',
-      'http://[fd20:ce::254]/',
-      'http://[fe80::a9fe:a9fe]/',
-      'http://100.100.100.200/latest/meta-data/',
-      'http://1684301000/',
-      'http://168.63.129.16/machine?comp=goalstate',
-      'http://192.0.0.192/opc/v2/',
-      'http://255.255.255.255/',
-      'http://224.0.0.1/',
-      'http://[ff02::1]/',
     ];
-    for (const location of [...loopback, ...metadata]) {
+    for (const location of places) {
       it(`as ${JSON.stringify(location)} writes it`, async () => {
         world.evil.on('*', says(302, redirect(location)));
         expect(await world.fails()).to.include({ code: 'forbidden-address', temporary: false });
@@ -89,15 +53,8 @@ describe('a hostile registry that redirects', () => {
     const named: readonly (readonly [address: string, ...more: string[]])[] = [
       ['169.254.169.254'],
       ['127.0.0.1'],
-      ['0.0.0.0'],
-      ['::1'],
-      ['::'],
       ['::ffff:169.254.169.254'],
-      ['::ffff:127.0.0.1'],
-      ['64:ff9b::a9fe:a9fe'],
-      ['fd00:ec2::254'],
       ['fe80::1%lo'],
-      ['100.100.100.200'],
       ['93.184.216.34', '169.254.169.254'],
       ['127.0.0.1', '93.184.216.34'],
       ['2606:2800:220:1::1', '::1'],
@@ -109,7 +66,7 @@ describe('a hostile registry that redirects', () => {
         world.evil.on('*', says(307, redirect('http://innocent.test:CANARY/')));
         const error = await world.fails();
         expect(error).to.include({ code: 'forbidden-address', temporary: false });
-        expect(error.message).to.match(/^innocent\.test:\d+ leads to an address that may not be asked/);
+        expect(error.message).to.match(/^innocent\.test:\d+ has an address that is not allowed/);
         for (const address of addresses) expect(error.message).to.not.include(address);
         await world.expectNoHarm();
       });
@@ -117,28 +74,10 @@ describe('a hostile registry that redirects', () => {
 
     const schemes: readonly (readonly [location: string, code: string])[] = [
       ['file:///etc/passwd', 'forbidden-address'],
-      ['file://127.0.0.1/etc/passwd', 'forbidden-address'],
-      ['FILE:/etc/passwd', 'forbidden-address'],
-      ['ftp://127.0.0.1:CANARY/', 'forbidden-address'],
-      ['gopher://127.0.0.1:CANARY/_GET%20/', 'forbidden-address'],
-      ['ws://127.0.0.1:CANARY/', 'forbidden-address'],
-      ['data:application/json,{}', 'forbidden-address'],
-      ['blob:http://127.0.0.1:CANARY/x', 'forbidden-address'],
-      ['unix:/var/run/docker.sock', 'forbidden-address'],
-      ['javascript:alert(1)', 'forbidden-address'],
-      ['about:blank', 'forbidden-address'],
-      ['mailto:root@evil.test', 'forbidden-address'],
       ['http://me:hunter2@evil.test:EVIL/v2/', 'forbidden-address'],
-      ['http://me@evil.test:EVIL/v2/', 'forbidden-address'],
-      ['http://:hunter2@evil.test:EVIL/v2/', 'forbidden-address'],
       ['http://evil.test:EVIL@127.0.0.1:CANARY/', 'forbidden-address'],
       ['http://', 'malformed'],
-      ['http://[', 'malformed'],
-      ['http://[::1', 'malformed'],
       ['http://evil.test:99999/', 'malformed'],
-      ['http://ev il.test/', 'malformed'],
-      ['http://256.256.256.256/', 'malformed'],
-      ['http://xn--/', 'malformed'],
     ];
     for (const [location, code] of schemes) {
       it(`or to something invalid: ${location} is ${code}`, async () => {
@@ -156,6 +95,7 @@ describe('a hostile registry that redirects', () => {
 
     for (const what of ['HEAD', 'config blob']) {
       it(`on a ${what}`, async () => {
+        world = await startHostileWorld();
         world.evil.on('/v2/app/manifests/v1', manifest(indexOf('linux/amd64')));
         const blob = putSingle(world.evil, 'single', { os: 'linux', architecture: 'amd64' });
         if (what === 'HEAD') await world.resolve();

@@ -103,7 +103,7 @@ describe('a hostile registry that the operator did not name as insecure', () => 
 
   it('that sends nothing after the handshake has begun leads to a timely end', async () => {
     await world.stop();
-    world = await startHostileWorld({ tls: 'verified', reachable: true, timeoutMs: 300 });
+    world = await startHostileWorld({ tls: 'verified', reachable: true, timeoutMs: 100 });
     world.bank.greet(() => undefined);
     expect(await world.failsFor(`other.test:${world.bank.port}/app:v1`)).to.include({ code: 'timeout' });
     world.bank.behave();

@@ -74,8 +74,8 @@ describe('a host to which a registry redirects', () => {
     start([registry.host]);
     const error = await failure();
     expect(error).to.include({ code: 'unavailable' });
-    expect(error.message).to.include(`at ${store.host}, that cannot be verified`);
-    expect(error.message).to.include(`registries.insecure: ["${store.host}"] skips that`);
+    expect(error.message).to.include(`at ${store.host} that cannot be verified`);
+    expect(error.message).to.include(`registries.insecure: ["${store.host}"] skips the verification`);
     expect(store.asked).to.deep.equal([]);
   });
 
@@ -188,11 +188,11 @@ describe('a host to which a registry redirects', () => {
       challengeAt(`https://${store.host}/token`);
       start([store.host], verified);
       expect((await failure()).message).to.include(
-        `registries.insecure: ["${registry.host}", "${store.host}"] skips that`,
+        `registries.insecure: ["${registry.host}", "${store.host}"] skips the verification`,
       );
       harness.stop();
       start([registry.host]);
-      expect((await failure()).message).to.include(`registries.insecure: ["${store.host}"] skips that`);
+      expect((await failure()).message).to.include(`registries.insecure: ["${store.host}"] skips the verification`);
       harness.stop();
       start([registry.host, store.host]);
       expect((await resolve()).platforms).to.deep.equal(ARM64);

@@ -35,6 +35,7 @@ describe('a manifest', () => {
       0,
     ],
     ['unknown', [entry('unknown', 'unknown'), entry('linux', 'amd64')], ['linux/amd64'], 1, 0],
+    ['an unknown operating system', [entry('unknown', 'amd64')], [], 1, 0],
     [
       'strange strings',
       [entry('linux', 'amd64\nx'), entry('li nux', 'amd64'), entry('linux', 'a'.repeat(99))],
@@ -96,9 +97,40 @@ describe('a manifest', () => {
     ['an index without a type', { schemaVersion: 2, manifests: [] }, undefined, 'index'],
     ['a Docker list', { schemaVersion: 2, mediaType: LIST, manifests: [] }, LIST.toUpperCase(), 'index'],
     ['a list sent as text', { schemaVersion: 2, manifests: [] }, 'text/plain', 'index'],
+    ['a list sent as HTML', { schemaVersion: 2, manifests: [] }, 'text/html', 'index'],
+    ['a list with a prototype', '{"__proto__":{"layers":[]},"constructor":1,"manifests":[]}', INDEX, 'index'],
+    ['a list that has its key twice', '{"manifests":5,"manifests":[]}', INDEX, 'index'],
   ];
   for (const [what, body, type, kind] of accepted) {
     it(`that is ${what} is an ${kind}`, () => expect(parseManifest(bytes(body), type).kind).to.equal(kind));
+  }
+
+  const twice = JSON.stringify({ manifests: [entry('linux', 'amd64')] });
+  const broken: Readonly<Record<string, string | Uint8Array>> = {
+    'a word': '"INTERNAL-PAGE"',
+    null: 'null',
+    'a byte order mark': `\uFEFF${twice}`,
+    'UTF-16': Buffer.from(twice, 'utf16le'),
+    'two documents': `${twice}${twice}`,
+    '100,000 nested lists': '['.repeat(100_000) + ']'.repeat(100_000),
+    '100,000 nested lists that do not end': '['.repeat(100_000),
+    '100,000 nested objects': `${'{"manifests":'.repeat(100_000)}1${'}'.repeat(100_000)}`,
+    '100,000 nested entries': `{"manifests":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+    'a number for a list': '{"manifests":1e999}',
+    'a word for a list': '{"manifests":"length"}',
+    'an object with a length': '{"manifests":{"length":1,"0":{}}}',
+    'null for an entry': '{"manifests":[null]}',
+    'a number for a digest': '{"manifests":[{"digest":5}]}',
+    'a path after a digest': `{"manifests":[{"digest":"${D}/../x"}]}`,
+    'only a prototype': '{"__proto__":{"manifests":[]}}',
+    'a prototype for an entry': `{"manifests":[{"__proto__":{"digest":"${D}"}}]}`,
+  };
+  for (const [what, body] of Object.entries(broken)) {
+    it(`of ${what} is malformed`, () => {
+      expect(() => parseManifest(typeof body === 'string' ? Buffer.from(body) : body, INDEX))
+        .to.throw(ImageError)
+        .that.includes({ code: 'malformed', temporary: false });
+    });
   }
 
   const refused: [what: string, body: unknown, type: string, code: string, message: RegExp][] = [
@@ -106,8 +138,8 @@ describe('a manifest', () => {
     ['a list', [], INDEX, 'malformed', /JSON/],
     ['empty', {}, INDEX, 'malformed', /neither/],
     ['both', { manifests: [], layers: [], config }, INDEX, 'malformed', /both/],
-    ['an image said to be an index', { config, layers: [] }, INDEX, 'malformed', /says/],
-    ['an index that calls itself an image', { mediaType: IMAGE, manifests: [] }, INDEX, 'malformed', /says/],
+    ['an image said to be an index', { config, layers: [] }, INDEX, 'malformed', /claims/],
+    ['an index that calls itself an image', { mediaType: IMAGE, manifests: [] }, INDEX, 'malformed', /claims/],
     ['an image without a digest', { config: { digest: 'x' }, layers: [] }, IMAGE, 'malformed', /config/],
     ['an index with a bad digest', { manifests: [{ digest: '../x' }] }, INDEX, 'malformed', /digest/],
     ['an index without a list', { manifests: {} }, INDEX, 'malformed', /list/],

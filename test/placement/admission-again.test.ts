@@ -389,6 +389,32 @@ describe("a record that claims another webhook's requirement as archaware's", ()
     });
   }
 
+  it('is believed only for the keys and the labels of the present configuration', () => {
+    const gpu = toleration('gpu=yes:NoSchedule');
+    const tenant = { term: 0, key: 'tenant', operator: 'In', values: ['a'] };
+    const earlier = { tolerations: [gpu], required: [tenant], preferred: [] };
+    const wishes = { tolerations: [gpu], affinity: requires(term('tenant In a')) };
+    const record = JSON.stringify(signed(text('shop', 'web', earlier), earlier));
+    const object = pod(wishes, { ...named, annotations: { [MANAGED]: record } });
+    const reviewed = (matchNodeLabels: string[]) =>
+      placement(review(object, by('affinity', { preferred: {}, matchNodeLabels })).after);
+    expect(reviewed([])).to.equal(`tolerates gpu=yes; affinity tenant In a & ${BOTH}; ${NOTED}`);
+    expect(reviewed(['tenant'])).to.equal(`tolerates gpu=yes; affinity ${BOTH}; ${NOTED}`);
+  });
+
+  it('leaves a requirement that has another value today', () => {
+    const own = { term: 0, key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm64'] };
+    const earlier = { tolerations: [], required: [own], preferred: [] };
+    for (const values of ['amd64,s390x', 's390x,arm64', 'amd64']) {
+      const record = JSON.stringify(signed(text('shop', 'web', earlier), earlier));
+      const wishes = { affinity: requires(term(`arch In ${values}`)) };
+      const object = pod(wishes, { ...named, annotations: { [MANAGED]: record } });
+      expect(placement(review(object, by('affinity', { preferred: {} })).after)).to.include(
+        `affinity arch In ${values}`,
+      );
+    }
+  });
+
   it('is not believed by a replica without a certificate, nor is a record that such a replica signs', () => {
     const none = createSeal(() => undefined);
     expect(none.isSigned('x', SEAL.sign('x'))).to.equal(false);
@@ -459,7 +485,7 @@ describe('an annotation that archaware did not write', () => {
     const record = { tolerations: many(2500, ARM), required: many(2500, { key: 'kubernetes.io/arch', values: ['x'] }) };
     const expressions = many(20_000, { key: 'kubernetes.io/arch', operator: 'In' });
     const huge = pod(
-      { tolerations: many(500_000, {}), affinity: requires({ matchExpressions: expressions }) },
+      { tolerations: many(200_000, {}), affinity: requires({ matchExpressions: expressions }) },
       { annotations: { [MANAGED]: JSON.stringify(record) } },
     );
     expect(review(huge, circumstances).kind).to.equal('patched');

@@ -9,8 +9,8 @@ import { PREFERRED_TERMS, REQUIRED } from '../../src/placement/patch/affinity.ts
 import { releasePatch } from '../../src/placement/patch/patch.ts';
 import { placingFor } from '../../src/placement/placing.ts';
 import type { Settings } from '../../src/placement/settings.ts';
-import { jsonPatch } from '../support/cluster/patch.ts';
-import { validatePod, validatePodUpdate } from '../support/cluster/pod-rules.ts';
+import { jsonPatch } from '../simulator/objects/patch.ts';
+import { validatePod, validatePodUpdate } from '../simulator/objects/pod-rules.ts';
 import { admit, applied, type Circumstances, GATE, injected, SEAL } from './admissions.ts';
 import { settings as defaults, failed, input, known, pending, taint } from './objects.ts';
 import { anyPod, indifferentPod } from './random-pods.ts';
@@ -134,7 +134,7 @@ describe('admission of any pod', () => {
         );
         expect(admit(other, given)).to.deep.equal({ kind: 'unchanged' });
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 
@@ -145,7 +145,7 @@ describe('admission of any pod', () => {
         expect(unwritten(after)).to.deep.equal(unwritten(pod));
         expectKept(pod, after);
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 
@@ -155,7 +155,7 @@ describe('admission of any pod', () => {
         const after = applied(pod, admit(pod, given));
         expect(normal(asAuthored(after, defaults(given.settings), 'shop', SEAL))).to.deep.equal(normal(pod));
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 
@@ -165,7 +165,7 @@ describe('admission of any pod', () => {
         fc.pre(validatePod({ ...pod }).length === 0);
         expect(validatePod({ ...applied(pod, admit(pod, given)) })).to.deep.equal([]);
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 
@@ -180,7 +180,7 @@ describe('admission of any pod', () => {
           normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], ''));
         expect(bare(one)).to.deep.equal(bare(other));
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 });
@@ -208,7 +208,7 @@ describe('admission of a pod that does not mention the architecture', () => {
           obstaclesTo(readDemands(objectAt(after, 'spec')), node).some(({ kind }) => kind === 'taint');
         if (settings.mode === 'both') expect(NODES.filter(isAllowed).filter(isRepelled)).to.deep.equal([]);
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 });
@@ -244,7 +244,7 @@ describe('the release of any gated pod', () => {
         expect(unwritten(after)).to.deep.equal(unwritten(pod));
         expectKept(ungated, after);
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 
@@ -256,7 +256,7 @@ describe('the release of any gated pod', () => {
           normal(put(object, ['metadata', 'annotations', 'archaware.dev/managed'], undefined));
         expect(bare(released(pod, settings))).to.deep.equal(bare(admitted));
       }),
-      { numRuns: 200 },
+      { numRuns: 50 },
     );
   });
 });

@@ -3,7 +3,7 @@ import { type AdmissionDecision, type AdmissionInput, admitPod } from '../../src
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
-import { jsonPatch } from '../support/cluster/patch.ts';
+import { jsonPatch } from '../simulator/objects/patch.ts';
 import { shown } from './affinities.ts';
 import { input, known } from './objects.ts';
 

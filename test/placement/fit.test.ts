@@ -71,7 +71,7 @@ describe('a pod and a node that is cordoned', () => {
   const cordoned = { unschedulable: true, taints: ['node.kubernetes.io/unschedulable:NoSchedule'] };
   const tolerated = { key: 'node.kubernetes.io/unschedulable', operator: 'Exists', effect: 'NoSchedule' };
   check([
-    ['is told once', {}, cordoned, CORDONED],
+    ['is reported once', {}, cordoned, CORDONED],
     ['without the taint, which comes a moment later', {}, { unschedulable: true }, CORDONED],
     ['a toleration of its taint', { tolerations: [tolerated] }, cordoned, 'fits'],
     ['before other reasons', { nodeSelector: { a: 'b' } }, cordoned, `${CORDONED}; ${AFFINITY}`],
@@ -136,7 +136,7 @@ describe("a pod's required node affinity", () => {
     ['Lt the same number', expression('cores', 'Lt', '16'), false],
     ['Lt beyond what a double holds', expression('cores', 'Lt', '9007199254740993'), true],
     ['Lt beyond 64 bits', expression('cores', 'Lt', '9223372036854775808'), false],
-    ['Gt of a label that is no number', expression('zone', 'Gt', '1'), false],
+    ['Gt of a label that is not a number', expression('zone', 'Gt', '1'), false],
     ['Gt of a label that is absent', expression('disk', 'Gt', '1'), false],
     ['Gt with two values', expression('cores', 'Gt', '1', '2'), false],
     ['Gt with no number', expression('cores', 'Gt', 'many'), false],
@@ -242,6 +242,20 @@ describe('nodes are grouped', () => {
       { nodeName: 'a' },
       [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
       ['amd64: a', 'amd64: b,c'],
+    ],
+    [
+      'by the name that the affinity asks for',
+      {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] }],
+            },
+          },
+        },
+      },
+      [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
+      ['amd64: a,c', 'amd64: b'],
     ],
     [
       'with one that has not reported its architecture last',

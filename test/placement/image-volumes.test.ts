@@ -11,7 +11,7 @@ import { decisionNote } from '../../src/placement/reasons.ts';
 import type { Settings } from '../../src/placement/settings.ts';
 import { basisOf, standingArchitectures, standingTemplate } from '../../src/placement/standing.ts';
 import { wrongNodeNote } from '../../src/placement/wrong-node/note.ts';
-import { whatIsKnown, whatWasPulled, wrongPlace } from '../../src/placement/wrong-node/verdict.ts';
+import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/verdict.ts';
 import { digest, failed, input, known, pending, settings, template, toleration } from './objects.ts';
 
 const BOTH = known('linux/amd64,linux/arm64');
@@ -194,17 +194,17 @@ describe('a pod on a node of arm64 whose container waits for an image', () => {
     [
       'because of its own image, beside a volume of a single manifest',
       { 'a:1': known('linux/amd64'), v: single('linux/amd64') },
-      'does-not-run: container app has nothing to run on node n1 (arm64): no match for platform in manifest; warned; a:1 (linux/amd64)',
+      'does-not-run: container app has no image for node n1 (arm64): no match for platform in manifest; warned; a:1 (linux/amd64)',
     ],
     [
       'though all is for both',
       { 'a:1': BOTH, v: index('linux/amd64,linux/arm64') },
-      'says-it-runs: container app has nothing to run on node n1 (arm64): no match for platform in manifest; warned; a:1 (linux/amd64, linux/arm64); volume data: v (linux/amd64, linux/arm64)',
+      'says-it-runs: container app has no image for node n1 (arm64): no match for platform in manifest; warned; a:1 (linux/amd64, linux/arm64); volume data: v (linux/amd64, linux/arm64)',
     ],
     [
       'and its volume could not be looked up',
       { 'a:1': BOTH, v: failed(1) },
-      'says-it-runs: container app has nothing to run on node n1 (arm64): no match for platform in manifest; warned; a:1 (linux/amd64, linux/arm64); not known: v',
+      'says-it-runs: container app has no image for node n1 (arm64): no match for platform in manifest; warned; a:1 (linux/amd64, linux/arm64); not known: v',
     ],
   ];
   for (const [given, answers, expected, imageID = ''] of rows) {
@@ -221,7 +221,7 @@ describe('a pod on a node of arm64 whose container waits for an image', () => {
         answerOf,
         () => false,
       );
-      const place = wrongPlace(
+      const place = findWrongNode(
         pod,
         'arm64',
         tags,

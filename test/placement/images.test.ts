@@ -60,6 +60,11 @@ describe("a pod's statement", () => {
     ['riscv', '; did you mean riscv64?'],
     ['', ''],
     ['amd64,', ''],
+    [',', ''],
+    ['unknown', ''],
+    ['amd64 arm64', ''],
+    ['arm64/v8', '; did you mean arm64?'],
+    ['a'.repeat(40), ''],
   ];
   for (const [text, meant] of refused) {
     it(`${JSON.stringify(text)} is refused, and counts as absent`, () => {

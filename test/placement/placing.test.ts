@@ -57,6 +57,7 @@ describe('what each mode adds to a pod', () => {
   const preferred = { arm64: 75 };
   check([
     ['taints', placed({ a: BOTH }, { mode: 'taints', preferred }), 'tolerates amd64,arm64'],
+    ['observe', placed({ a: BOTH }, { mode: 'observe', preferred }), ''],
     [
       'affinity',
       placed({ a: BOTH }, { mode: 'affinity', preferred }),

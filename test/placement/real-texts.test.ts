@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { readPod } from '../../src/placement/objects/pod.ts';
 import { whyNotEvicted } from '../../src/placement/wrong-node/eviction.ts';
-import { whatIsKnown, whatWasPulled, wrongPlace } from '../../src/placement/wrong-node/verdict.ts';
+import { findWrongNode, whatIsKnown, whatWasPulled } from '../../src/placement/wrong-node/verdict.ts';
 import { digest, known, pending, settings } from './objects.ts';
 
 const [AMD, ARM, BOTH] = [known('linux/amd64'), known('linux/arm64'), known('linux/amd64,linux/arm64')];
@@ -59,7 +59,7 @@ function verdictOf(status: JsonObject, tag: ImageAnswer, pulled: ImageAnswer = t
   const answerOf = ({ image }: { image: string }) =>
     image === 'app:1' ? tag : image === `app@${digest('app')}` ? pulled : pending;
   const tags = whatIsKnown(pod, settings(), namesOf, answerOf, () => false);
-  const place = wrongPlace(pod, 'amd64', tags, whatWasPulled(pod, settings(), namesOf, answerOf));
+  const place = findWrongNode(pod, 'amd64', tags, whatWasPulled(pod, settings(), namesOf, answerOf));
   if (place === undefined) return 'nothing';
   const taints = [{ key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' }];
   const around = { architectures: ['amd64', 'arm64'], nodes: [], daemonTolerations: undefined };

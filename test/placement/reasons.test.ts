@@ -87,7 +87,7 @@ describe('the text for operators', () => {
     [
       'an open placement without nodes',
       [{ a: failed(300) }, { clusterArchitectures: [] }],
-      'tolerates no architecture, as no node has one: not resolved: a (images.unresolvable: open)',
+      'tolerates no architecture, because no node reports one: not resolved: a (images.unresolvable: open)',
     ],
     [
       'a fallback',

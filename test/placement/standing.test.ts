@@ -41,7 +41,7 @@ describe('what archaware wrote to a pod', () => {
   const rows: readonly [
     what: string,
     pod: { managed?: JsonObject[]; record?: JsonObject; spec?: JsonObject },
-    mode: 'taints' | 'both' | 'affinity',
+    mode: 'taints' | 'both' | 'affinity' | 'observe',
     expected: readonly string[] | undefined,
   ][] = [
     ['nothing was written', { managed: [author] }, 'taints', undefined],
@@ -50,6 +50,12 @@ describe('what archaware wrote to a pod', () => {
       { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
       'taints',
       ['amd64', 'arm64'],
+    ],
+    [
+      'tolerations that were left behind, in the mode that reports what the images say',
+      { managed: [author, wrote('archaware-controller', TOLERATIONS, 1)], spec: { tolerations: [AMD, ARM] } },
+      'observe',
+      undefined,
     ],
     [
       'tolerations for what no node can have, which an earlier version took from an image',

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at } from '../support/cluster/json.ts';
+import { at } from '../simulator/json.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 // archaware-controller up to 0.1 ignored image volumes because nothing in them is executed. But the kubelet refuses an

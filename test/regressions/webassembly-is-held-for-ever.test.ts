@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at } from '../support/cluster/json.ts';
+import { at } from '../simulator/json.ts';
 import { type Product, startProduct, tolerated, workload } from '../support/product.ts';
 
 // archaware-controller up to 0.1 looked for nodes of the architecture wasm, whatever RuntimeClass a pod had. No node

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at } from '../support/cluster/json.ts';
+import { at } from '../simulator/json.ts';
 import { AMD, type Labelled, startLabelled, USB } from '../support/labelled.ts';
 
 // k8s-auto-labeller (2020) wrote every label in its directory, even `node-role.kubernetes.io/control-plane`.
@@ -30,7 +30,7 @@ describe('labels of Kubernetes are neither set nor removed', () => {
     await world.eventually(AMD, 'accelerators/x=true', `${USB}=true`);
     const allowed = { 'accelerators/x': 'true', 'gpu.x-k8s.io/y': 'true' };
     expect(at(await world.product.get(AMD), 'metadata', 'labels')).to.deep.equal({ ...Object(before), ...allowed });
-    const log = controller.logs().find((line) => line.includes('label rules refused'));
+    const log = controller.logs().find((line) => line.includes('some label rules are refused'));
     for (const domain of ['kubernetes.io', 'k8s.io', 'node-role.kubernetes.io', 'a.k8s.io']) {
       expect(log).to.contain(`/${domain}: is reserved for Kubernetes`);
     }

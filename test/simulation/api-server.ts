@@ -2,15 +2,15 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { ApiClient, ApiVerb, RequestOptions } from '../../src/kube/client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
-import { createApi } from '../support/cluster/api.ts';
-import { createFaults } from '../support/cluster/faults.ts';
-import { assign, at, type JsonObject, list, objects, text } from '../support/cluster/json.ts';
-import { createRbac } from '../support/cluster/rbac.ts';
-import { findResource, PODS, resourceOf } from '../support/cluster/resources.ts';
-import { createRest } from '../support/cluster/rest.ts';
-import { ApiError as Refusal } from '../support/cluster/status.ts';
-import { createStore, jsonOf, type StoreEvent } from '../support/cluster/store.ts';
-import type { Webhooks } from '../support/cluster/webhooks.ts';
+import { createFaults } from '../simulator/faults.ts';
+import { createRest } from '../simulator/http/rest.ts';
+import { assign, at, type JsonObject, list, objects, text } from '../simulator/json.ts';
+import { createApi } from '../simulator/objects/api.ts';
+import { createRbac } from '../simulator/objects/rbac.ts';
+import { findResource, PODS, resourceOf } from '../simulator/objects/resources.ts';
+import { ApiError as Refusal } from '../simulator/objects/status.ts';
+import { createStore, jsonOf, type StoreEvent } from '../simulator/objects/store.ts';
+import type { Webhooks } from '../simulator/webhooks/webhooks.ts';
 import { BEGINNING, SENT, type World } from './world.ts';
 
 /** A write of a replica, as it was sent. */

@@ -1,6 +1,6 @@
 import { ARCHITECTURE_GATE, ARCHITECTURE_LABEL, FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../src/names.ts';
-import { at, equal, type JsonObject, list, object, objects, text } from '../support/cluster/json.ts';
-import { nameOf, uidOf } from '../support/cluster/store.ts';
+import { at, equal, type JsonObject, list, object, objects, text } from '../simulator/json.ts';
+import { nameOf, uidOf } from '../simulator/objects/store.ts';
 import type { Applied, ModelServer, Write } from './api-server.ts';
 import { IMAGES } from './registry.ts';
 import { LEASE_NAMESPACE, type Replica } from './replica.ts';

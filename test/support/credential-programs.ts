@@ -53,7 +53,7 @@ else {
 const PLUGIN = (answer: object): string => `
 const { kind, apiVersion, image } = JSON.parse(call.stdin);
 if (kind !== 'CredentialProviderRequest' || apiVersion !== '${PROVIDER_API}' || typeof image !== 'string') {
-  process.stderr.write('this is no request');
+  process.stderr.write('this is not a request');
   end(1);
 } else {
   say(JSON.stringify({ kind: 'CredentialProviderResponse', apiVersion, ...${JSON.stringify(answer)} }));

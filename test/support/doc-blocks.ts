@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { startTestRegistry } from '../simulator/registry/registry.ts';
 import type { Finished } from './controller-process.ts';
-import { startTestRegistry } from './registry.ts';
 
-/** What a block needs: Node.js alone, or kubectl and a real control plane besides. */
+/** What a block needs: Node.js alone, or also kubectl and a real control plane. */
 export type Mark = 'tested' | 'tested-on-cluster';
 
 /** One block that begins with ```` ```sh tested ```` or ```` ```sh tested-on-cluster ````, perhaps with ` exit=2`. */
@@ -40,7 +40,7 @@ function marked({ line, info, script }: { line: number; info: string; script: re
   if (mark === 'tested' || mark === 'tested-on-cluster') {
     return [{ line, mark, exit: Number(exit), script: script.join('\n') }];
   }
-  if (/^sh ./.test(info)) throw new Error(`line ${line}: "${info}" is no mark`);
+  if (/^sh ./.test(info)) throw new Error(`line ${line}: "${info}" is not a mark`);
   return [];
 }
 

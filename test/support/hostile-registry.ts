@@ -25,12 +25,12 @@ export type HostileServer = {
   on(path: string, speak: Speak): void;
   /** What it says to a new connection before it is asked anything; it then listens to nothing. */
   greet(speak: (socket: Socket) => void): void;
-  /** Forgets what it was told to say. */
+  /** Forgets the answers that were set. */
   behave(): void;
   stop(): Promise<void>;
 };
 
-/** Starts one on 127.0.0.1, with TLS where it is given a certificate. What it is not told to answer it answers with 404. */
+/** Starts one on 127.0.0.1, with TLS where it is given a certificate. It answers 404 where no answer was set. */
 export async function startHostileServer(
   tls?: { readonly certificate: string; readonly key: string },
   address = '127.0.0.1',

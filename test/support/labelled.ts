@@ -2,10 +2,10 @@
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { at, object, text } from './cluster/json.ts';
-import type { RunningController } from './controller-process.ts';
+import { at, object, text } from '../simulator/json.ts';
 import type { Contents } from './mounted.ts';
 import { type Product, startProduct } from './product.ts';
+import type { RunningController } from './running.ts';
 
 export type Labelled = {
   readonly product: Product;

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { parseAllDocuments, stringify } from 'yaml';
-import { at, type JsonObject, object, objects, text } from './cluster/json.ts';
+import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 
 const MANIFEST = new URL('../../manifests/archaware-controller.yaml', import.meta.url);
 const MANIFEST_OF_1_30 = new URL('../../manifests/archaware-controller-1.30.yaml', import.meta.url);
+const MANIFEST_OF_OBSERVE = new URL('../../manifests/archaware-controller-observe.yaml', import.meta.url);
 const WEBHOOK_MANIFEST = new URL('../../manifests/webhook.yaml', import.meta.url);
 
 /** What the policies that guard our account let through, where that is not what the manifest says. */
@@ -12,11 +13,11 @@ export type Guard = {
   readonly taints?: readonly string[];
   /** The domains of the labels of `nodeLabels.directory`. */
   readonly labels?: readonly string[];
-  /** The keys of `pods.matchNodeLabels`, besides architecture and operating system. */
+  /** The keys of `pods.matchNodeLabels`, in addition to architecture and operating system. */
   readonly nodeLabels?: readonly string[];
 };
 
-/** The manifest without its Deployment: whoever applies it here runs the controller himself. */
+/** The manifest without its Deployment, because the test runs the controller itself. */
 export function manifestWithoutDeployment(guard: Guard = {}): Promise<string> {
   return manifestWithout(['Deployment'], MANIFEST, guard);
 }
@@ -26,7 +27,22 @@ export function manifestOf130(guard: Guard = {}): Promise<string> {
   return manifestWithout(['Deployment', 'MutatingWebhookConfiguration'], MANIFEST_OF_1_30, guard);
 }
 
-async function manifestWithout(kinds: readonly string[], manifest: URL, guard: Guard): Promise<string> {
+/** The manifest for placement.mode observe, without its Deployment. */
+export function manifestOfObserve(): Promise<string> {
+  return manifestWithout(['Deployment'], MANIFEST_OF_OBSERVE, {});
+}
+
+/** To read a manifest takes longer than most tests do. */
+const made = new Map<string, Promise<string>>();
+
+function manifestWithout(kinds: readonly string[], manifest: URL, guard: Guard): Promise<string> {
+  const key = JSON.stringify([kinds, manifest, guard]);
+  const found = made.get(key) ?? makeManifest(kinds, manifest, guard);
+  made.set(key, found);
+  return found;
+}
+
+async function makeManifest(kinds: readonly string[], manifest: URL, guard: Guard): Promise<string> {
   const documents = parseAllDocuments(await readFile(manifest, 'utf8'));
   return documents
     .map((document) => ({ object: object(document.toJS()), text: String(document) }))

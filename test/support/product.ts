@@ -1,23 +1,27 @@
-/** The embedded cluster with our manifest, a registry, and dist/main.js run against both: what most tests of commands need. */
+/** The embedded cluster with the manifest, a registry, and commands run against both: what most tests of commands need. */
+import type { Clock } from '../../src/kit/clock.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
-import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from './cluster/embedded-cluster.ts';
-import { at, type JsonObject, object, objects, text } from './cluster/json.ts';
-import type { LoggedRequest } from './cluster/server.ts';
+import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from '../simulator/embedded-cluster.ts';
+import type { LoggedRequest } from '../simulator/http/server.ts';
+import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
 import {
-  type Finished,
-  type ProcessOptions,
-  type RunningController,
-  runBundle,
-  startController,
-} from './controller-process.ts';
+  type PutOptions,
+  startTestRegistry,
+  type TestRegistry,
+  type TestRegistryOptions,
+} from '../simulator/registry/registry.ts';
+import type { Finished } from './controller-process.ts';
+import { fastClock, type InProcessOptions, runInProcess, startInProcess } from './in-process.ts';
 import { manifestWithoutDeployment } from './manifest.ts';
-import { type PutOptions, startTestRegistry, type TestRegistry, type TestRegistryOptions } from './registry.ts';
+import type { RunningController } from './running.ts';
 
 export type ProductOptions = {
   /** Architectures, one node each, named `amd64-1` and so on. Default amd64 and arm64. */
   readonly nodes?: readonly string[];
   readonly cluster?: EmbeddedOptions;
   readonly registry?: TestRegistryOptions;
+  /** How many times faster time passes for the commands. Default 5. */
+  readonly speed?: number;
 };
 
 export type Product = {
@@ -27,10 +31,13 @@ export type Product = {
   image(repository: string, platforms: readonly string[], options?: PutOptions): string;
   /** Stores an image of the table in testimg/fixtures.ts and gives its reference. */
   fixture(tag: string): string;
-  /** Runs the controller until `stop`; resolves when it is ready. */
-  run(flags?: readonly string[], options?: ProcessOptions): Promise<RunningController>;
-  /** Runs another command to its end. */
-  command(args: readonly string[], options?: ProcessOptions): Promise<Finished>;
+  readonly clock: Clock;
+  /** What every command gets: which cluster, and that the registry serves plain http. */
+  readonly flags: readonly string[];
+  /** Runs the controller in this process until `stop`; resolves when it is ready. */
+  run(flags?: readonly string[], options?: InProcessOptions): Promise<RunningController>;
+  /** Runs another command to its end, in this process. The line that names no configuration of the cluster is left out of stderr. */
+  command(args: readonly string[], options?: InProcessOptions): Promise<Finished>;
   /** The body of a success. */
   get(path: string): Promise<JsonObject>;
   list(path: string): Promise<readonly JsonObject[]>;
@@ -56,13 +63,18 @@ export const DEADLINE_MS = 20_000;
 
 /** Starts everything but the controller; in some 50 ms. */
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
-  const { nodes = ['amd64', 'arm64'] } = options;
+  const { nodes = ['amd64', 'arm64'], speed = 5 } = options;
+  const clock = fastClock(speed);
   const manifest = await manifestWithoutDeployment();
   const cluster = await startEmbeddedCluster({ manifest, ...options.cluster });
   const registry = await startTestRegistry(options.registry);
   const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
   const running: RunningController[] = [];
-  const common = ['--kubeconfig', kubeconfig, '--registries.insecure', registry.host];
+  // The memory for 50,000 images is reserved at once, which takes longer than most tests do.
+  const common = [
+    ...['--kubeconfig', kubeconfig, '--registries.insecure', registry.host],
+    ...['--images.cache.maxEntries', '1000'],
+  ];
   for (const architecture of nodes) await cluster.createNode({ name: `${architecture}-1`, architecture });
 
   const succeed = async (method: 'GET' | 'PATCH', path: string, body?: unknown): Promise<JsonObject> => {
@@ -88,12 +100,17 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
       registry.load('fixtures', tag, found.build());
       return `${registry.host}/fixtures:${tag}`;
     },
-    async run(flags = [], processOptions = {}) {
-      const controller = await startController([...common, ...flags], processOptions);
+    clock,
+    flags: common,
+    async run(flags = [], own = {}) {
+      const controller = await startInProcess([...common, ...flags], { clock, ...own });
       running.push(controller);
       return controller;
     },
-    command: ([name = '', ...args], processOptions) => runBundle([name, ...common, ...args], processOptions),
+    async command([name = '', ...args], own) {
+      const finished = await runInProcess([name, ...common, ...args], { clock, ...own });
+      return { ...finished, stderr: finished.stderr.replace(/^configuration: defaults; no Deployment .*\n/, '') };
+    },
     get,
     list,
     patch: (path, body) => succeed('PATCH', path, body),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
-import { isObject, type JsonObject, object } from './cluster/json.ts';
+import { isObject, type JsonObject, object } from '../simulator/json.ts';
 
 /** The request of an AdmissionReview, and where it came to. */
 export interface Reviewed {
@@ -13,13 +13,13 @@ export interface Reviewed {
 }
 
 /**
- * What a webhook answers: the response of an AdmissionReview without its uid, or a text that is none; `hang` is no answer
- * at all.
+ * What a webhook answers: the response of an AdmissionReview without its uid, or a text that is not a response. With `hang` it
+ * does not answer at all.
  */
 export type Answer = JsonObject | string;
 export type Answering = (request: JsonObject) => Answer | Promise<Answer>;
 
-/** A webhook of the tests' own on 127.0.0.1. What it is not told to change it allows. */
+/** A webhook of the tests' own on 127.0.0.1. It allows everything that it does not have to change. */
 export interface WebhookServer {
   readonly port: number;
   readonly calls: readonly Reviewed[];

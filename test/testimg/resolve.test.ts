@@ -5,7 +5,7 @@ import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
 import { ImageError } from '../../src/oci/errors.ts';
 import { createResolver, type Resolver } from '../../src/oci/resolver.ts';
 import { FIXTURES, type Fixture, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
-import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
+import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 
 /** Nobody's pod: no pull secrets, so every registry is asked anonymously. */
 const ACCESS = { namespace: 'default', pullSecrets: [], always: false };

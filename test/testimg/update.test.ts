@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { assert } from 'chai';
 import { readCredentials } from '../../testimg/credentials.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
-import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
+import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
 
 type Run = { code: number; stdout: string; stderr: string };
 
@@ -60,27 +60,13 @@ describe('testimg/update.sh', function () {
     assert.match(run.stdout, /^schema1 +skipped +skipped/m);
   });
 
-  it('fails with one line when a registry is not there', async () => {
-    const gone = await startTestRegistry();
-    await gone.stop();
-    const run = await update(['team', 'other', await config({})], { DOCKER_REGISTRY: gone.host });
-    assert.equal(run.code, 1);
-    assert.match(run.stderr, /ECONNREFUSED/);
-    assert.notMatch(run.stderr, /\n\s+at /);
-  });
-
-  for (const [what, args] of [
-    ['no arguments', []],
-    ['one namespace', ['team']],
-    ['a namespace with a slash', ['team/x', 'other']],
-    ['an authfile that is not there', ['team', 'other', '/nowhere/config.json']],
-  ] as const) {
-    it(`exits with 3 for ${what}`, async () => {
+  it('exits with 3 for wrong arguments', async () => {
+    for (const args of [[], ['team'], ['team/x', 'other'], ['team', 'other', '/nowhere/config.json']]) {
       const run = await update(args);
       assert.equal(run.code, 3);
       assert.match(run.stderr, /usage|namespace|authfile/);
-    });
-  }
+    }
+  });
 
   it('finds the credentials of Docker Hub under the name that docker login writes', async () => {
     const authfile = await config({ auths: { 'https://index.docker.io/v1/': authOf('hub', 'a:b') } });

@@ -120,12 +120,16 @@ export async function startAdmissionWorld(
   return world;
 }
 
-/** Reads everything until the connection is closed. */
+/**
+ * Reads everything until the connection is closed. A reset counts as closed: the server hangs up on a client that still
+ * writes, and whether that is a reset depends on the version of Node.js.
+ */
 export async function textOf(socket: TLSSocket): Promise<string> {
   let text = '';
+  socket.on('error', () => undefined);
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk;
   });
-  await once(socket, 'close');
+  await new Promise((resolve) => socket.once('close', resolve));
   return text;
 }

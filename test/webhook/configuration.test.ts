@@ -201,7 +201,7 @@ describe('the configuration of the webhook', () => {
     await keep(one);
     await world.pass(5000);
     expect(problems).to.have.length(1);
-    expect(problems[0]).to.contain('no MutatingWebhookConfiguration archaware-controller');
+    expect(problems[0]).to.contain('MutatingWebhookConfiguration archaware-controller not found');
     await create();
     await world.pass(5000);
     expect(problems.slice(1)).to.deep.equal(['none']);
@@ -244,7 +244,7 @@ describe('the configuration of the webhook', () => {
     await world.pass(5000);
     expect(problems).to.deep.equal([]);
     await world.pass(5000);
-    expect(problems).to.deep.equal(['caBundle and path of archaware-controller cannot be kept: forbidden']);
+    expect(problems).to.deep.equal(['caBundle and path of archaware-controller cannot be updated: forbidden']);
   });
 
   describe('and its path', () => {
@@ -354,7 +354,7 @@ describe('the configuration of the webhook', () => {
       expect([await bundle(), await called()]).to.deep.equal([one, ['/']]);
       await pass(40);
       expect(problems).to.have.length(1);
-      expect(problems[0]).to.match(/cannot be kept: PATCH: 422 denied by archaware-guard-webhook/);
+      expect(problems[0]).to.match(/cannot be updated: PATCH: 422 denied by archaware-guard-webhook/);
       expect(paths.isServed('/')).to.equal(true);
     });
 
@@ -365,7 +365,7 @@ describe('the configuration of the webhook', () => {
       expect([await bundle(), await called()]).to.deep.equal([one, ['/']]);
       await pass(12);
       expect(pathProblems).to.have.length(1);
-      expect(pathProblems[0]).to.match(/there is no secret path, .* set webhook.path/);
+      expect(pathProblems[0]).to.match(/the webhook has no secret path, .* set webhook.path/);
       await name('/mutate');
       await pass(1);
       expect(['/mutate', '/', '/other'].map(paths.isServed)).to.deep.equal([true, true, false]);
@@ -378,7 +378,7 @@ describe('the configuration of the webhook', () => {
       await serve();
       await pass(62);
       expect(pathProblems).to.have.length(1);
-      expect(pathProblems[0]).to.match(/still names another path: replicas of another version/);
+      expect(pathProblems[0]).to.match(/still has another path: a rollout may be stuck/);
       replicas = 'alike';
       await pass(1);
       expect(pathProblems.slice(1)).to.deep.equal(['none']);

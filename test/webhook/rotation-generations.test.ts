@@ -80,19 +80,19 @@ describe('the rotation of self-made certificates', () => {
     const certificates = new Set<string | undefined>();
     let widest = 0;
     let before = await bundleInForce();
-    while (world.now() < BEGIN + 27 * DAY) {
+    while (world.now() < BEGIN + 23 * DAY) {
       // Each day has some checks close to each other, so that steps follow each other at different distances.
       for (const step of [8 * HOUR, 15 * HOUR, HOUR / 2, 10_000, HOUR / 2 - 10_000]) {
         past.push(await client.request('get', SECRET));
         await world.pass(step);
         const now = await bundleInForce();
         const { 'ca.crt': kept } = await entries(client);
-        for (const { current } of [first, second]) {
-          for (const [bundle, whose] of [[before, 'before'] as const, [now, 'now'] as const, [kept, 'kept'] as const]) {
-            const when = `${whose}, at ${new Date(world.now()).toISOString()}`;
-            expect(wouldTrust(bundle, current()?.cert, HOST, world.now()), when).to.equal(true);
+        for (const served of new Set([first, second].map(({ current }) => current()?.cert))) {
+          for (const bundle of new Set([before, now, kept])) {
+            const when = `${bundle === now ? 'now' : 'before, or kept'}, at ${new Date(world.now()).toISOString()}`;
+            expect(wouldTrust(bundle, served, HOST, world.now()), when).to.equal(true);
           }
-          certificates.add(current()?.cert);
+          certificates.add(served);
         }
         before = now;
         widest = Math.max(widest, now.split('BEGIN').length - 1);

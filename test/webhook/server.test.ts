@@ -61,7 +61,7 @@ describe('the admission server', () => {
     ['no content type', '{}', { headers: { 'content-type': '' } }, 415],
     ['a body that is no JSON', '{"a":', {}, 400],
     ['no body', '', {}, 400],
-    ['a body that is no object', '[]', {}, 400],
+    ['a body that is not an object', '[]', {}, 400],
     ['a body that is null', 'null', {}, 400],
     ['a body that is nested without end', '['.repeat(100_000), {}, 400],
     ['a body over the limit', `{"a":"${'x'.repeat(9 * 1024 * 1024)}"}`, {}, 413],

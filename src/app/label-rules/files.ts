@@ -43,8 +43,8 @@ async function look(directory: string): Promise<Found> {
   for (const namespace of await namesIn(directory)) {
     const path = join(directory, namespace);
     try {
-      if (!(await stat(path)).isDirectory()) refuse(found, path, 'is no directory; expected <namespace>/<label>');
-      else if (!isLabelNamespace(namespace)) refuse(found, path, 'expected the name of a domain, as example.com');
+      if (!(await stat(path)).isDirectory()) refuse(found, path, 'is not a directory; expected <namespace>/<label>');
+      else if (!isLabelNamespace(namespace)) refuse(found, path, 'expected the name of a domain, such as example.com');
       else if (isReservedKey(`${namespace}/`))
         refuse(found, path, 'is reserved for Kubernetes; expected another domain');
       else await lookInto(path, namespace, found);
@@ -104,7 +104,7 @@ function refuse(found: Found, path: string, problem: string): void {
 }
 
 function kindOf(stats: Stats): string {
-  return stats.isDirectory() ? 'is a directory; expected <namespace>/<label>, no deeper' : 'is no file';
+  return stats.isDirectory() ? 'is a directory; expected <namespace>/<label>, no deeper' : 'is not a file';
 }
 
 function shownPath(path: string): string {

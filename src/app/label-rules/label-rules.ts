@@ -26,7 +26,7 @@ export type LabelRuleSource = {
  *
  * @throws ConfigurationError if the directory cannot be read: without known rules, labels would be removed
  */
-export async function openLabelRules(
+export async function loadLabelRules(
   { nodeLabels: { directory }, loops }: Pick<Config, 'nodeLabels' | 'loops'>,
   clock: Clock,
 ): Promise<LabelRuleSource> {
@@ -42,7 +42,7 @@ export async function openLabelRules(
       next = await readLabelRules(directory);
     } catch (error) {
       isReadable = false;
-      next = { rules: current.rules, problems: [`${messageOf(error)}; the last good rules hold`] };
+      next = { rules: current.rules, problems: [`${messageOf(error)}; the last valid rules stay in use`] };
     }
     const isOther = textOf(next) !== textOf(current);
     current = next;
@@ -104,17 +104,17 @@ export async function followLabelRules(
   const report = () => {
     const problems = source.problems();
     if (problems.length === 0) return;
-    const note = `every other label rule holds: ${problems.join('; ')}`;
+    const note = `some label rules are refused, all others apply: ${problems.join('; ')}`;
     events.emit({ regarding, type: 'Warning', reason: 'ConfigurationRejected', action: 'Labelling', note });
   };
   const logProblems = () => {
     if (source.problems().length > 0)
-      log.error({ problems: source.problems() }, 'label rules refused; every other holds');
+      log.error({ problems: source.problems() }, 'some label rules are refused; all others apply');
   };
   logProblems();
   await source.watch(signal, () => {
     if (signal.aborted) return;
-    log.info({ rules: source.rules().rules.length }, 'label rules read again');
+    log.info({ rules: source.rules().rules.length }, 'label rules reloaded');
     logProblems();
     report();
     onChange();

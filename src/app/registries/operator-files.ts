@@ -29,7 +29,7 @@ export type OperatorFiles = Pick<
  * @param onProblem called with what is ignored: credential helpers and plug-ins that fail, unknown fields in hosts.toml
  * @throws ConfigurationError naming every file that cannot be read or is malformed
  */
-export async function openOperatorFiles(
+export async function loadOperatorFiles(
   config: Config,
   clock: Clock,
   onProblem: (source: string, problem: string) => void,
@@ -131,7 +131,7 @@ function orRefuse<T>(create: () => T): T {
   }
 }
 
-/** Prints what was ignored to stderr, for commands that print a result and end. */
-export function printProblem(source: string, problem: string): void {
-  process.stderr.write(`${source}: ${problem}\n`);
+/** Returns a function that prints what was ignored, for commands that print a result and end. */
+export function problemPrinter(note: (line: string) => void): (source: string, problem: string) => void {
+  return (source, problem) => note(`${source}: ${problem}`);
 }

@@ -55,12 +55,13 @@ export function createPullSecretReader(client: ApiClient, clock: Clock) {
   });
   let running = 0;
 
-  async function takePlace(namespace: string, signal: AbortSignal): Promise<void> {
+  async function takeSlot(namespace: string, signal: AbortSignal): Promise<void> {
     if (running < IN_FLIGHT) {
       running += 1;
       return;
     }
-    if (line.sizeOf(namespace) >= MAX_WAITING) throw new Error(`too many Secrets of ${namespace} are wanted at once`);
+    if (line.sizeOf(namespace) >= MAX_WAITING)
+      throw new Error(`too many Secrets of namespace ${namespace} are read at once`);
     await new Promise<void>((resolve, reject) => {
       const leave = line.add(namespace, () => {
         forget();
@@ -73,7 +74,7 @@ export function createPullSecretReader(client: ApiClient, clock: Clock) {
     });
   }
 
-  function givePlace(): void {
+  function giveSlot(): void {
     const start = line.take();
     // The next waiting read takes over the slot.
     if (start !== undefined) start();
@@ -81,18 +82,18 @@ export function createPullSecretReader(client: ApiClient, clock: Clock) {
   }
 
   async function read(namespace: string, name: string, key: string, signal: AbortSignal): Promise<ReadSecret> {
-    await takePlace(namespace, signal);
+    await takeSlot(namespace, signal);
     try {
       const secret = await readSecret(client, namespace, name, signal);
       kept.set(key, { secret, at: clock.monotonic() });
       return secret;
     } finally {
-      givePlace();
+      giveSlot();
     }
   }
 
   async function secretOf(namespace: string, name: string, signal: AbortSignal): Promise<ReadSecret> {
-    if (!isName(name)) return { name, problem: 'its name is not one that a Secret can have' };
+    if (!isName(name)) return { name, problem: 'its name is not a valid name of a Secret' };
     const key = `${namespace}/${name}`;
     const known = kept.get(key);
     if (known !== undefined && clock.monotonic() - known.at < SECRET_MS) return known.secret;
@@ -121,7 +122,7 @@ async function readSecret(
   } catch (error) {
     const status = error instanceof ApiError ? error.status : 0;
     if (status === 404) return { name, problem: 'it does not exist' };
-    if (status === 403) return { name, problem: 'we may not read it' };
+    if (status === 403) return { name, problem: 'the controller may not read it' };
     if (MISUNDERSTOOD.has(status)) return { name, problem: `it cannot be read: the API server answers ${status}` };
     throw error;
   }

@@ -5,7 +5,7 @@ import type { ImageCache } from '../../oci/cache/cache.ts';
 import { createFailures } from '../../oci/cache/failures.ts';
 import { newFingerprintKey } from '../../oci/credentials/keyring.ts';
 import type { Resolver } from '../../oci/resolver.ts';
-import { type OperatorFiles, openOperatorFiles, registryNames } from './operator-files.ts';
+import { loadOperatorFiles, type OperatorFiles, registryNames } from './operator-files.ts';
 import { type ResolverParts, resolverFor } from './resolver.ts';
 
 /** The resolver for the present configuration of registries. */
@@ -32,7 +32,9 @@ export type RegistriesOptions = Omit<ResolverParts, 'cache' | 'failures' | 'fing
 
 /** Opens the operator's files. Throws a ConfigurationError that names each file that cannot be read. */
 export function openFiles(config: Config, clock: Clock, log: Logger): Promise<OperatorFiles> {
-  return openOperatorFiles(config, clock, (source, problem) => log.warn({ source, problem }, 'passed over'));
+  return loadOperatorFiles(config, clock, (source, problem) =>
+    log.warn({ source, problem }, 'source of registries or credentials ignored'),
+  );
 }
 
 /** Creates the resolver over opened files, and reads these again whenever they change. */
@@ -65,8 +67,12 @@ export async function createRegistries(
       for (const listener of listeners) listener(canonical);
     });
     await opened.watch(either, (problems) => {
-      if (problems.length === 0) log.info('files of registries and credentials read again');
-      else log.error({ problems }, 'files of registries and credentials read again; what is wrong stays as it was');
+      if (problems.length === 0) log.info('files of registries and credentials reloaded');
+      else
+        log.error(
+          { problems },
+          'files of registries and credentials reloaded, except those with problems: their previous contents stay in use',
+        );
       resolver.forgive();
     });
     return { resolver, end: () => over.abort() };

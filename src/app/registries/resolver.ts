@@ -5,7 +5,7 @@ import { milliseconds } from '../../kit/duration.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { createImageCache, type ImageCache } from '../../oci/cache/cache.ts';
 import type { AddressRules } from '../../oci/http/addresses.ts';
-import { createResolver, type Resolver, type ResolverOptions } from '../../oci/resolver.ts';
+import { createResolver, type ResolverOptions, type TagResolver } from '../../oci/resolver.ts';
 import { createNameMatcher } from '../../placement/image-patterns.ts';
 import { USER_AGENT } from '../version.ts';
 import type { OperatorFiles } from './operator-files.ts';
@@ -25,7 +25,7 @@ export type ResolverParts = Pick<ResolverOptions, 'pullSecrets' | 'signal'> &
   };
 
 /** Creates the resolver that the configuration describes. */
-export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, parts: ResolverParts): Resolver {
+export function resolverFor(config: Config, clock: Clock, files: OperatorFiles, parts: ResolverParts): TagResolver {
   const { images, registries } = config;
   const { watch: _, ...operators } = files;
   const { apiServer, ...others } = parts;

@@ -1,41 +1,47 @@
-import { systemClock as clock } from '../../kit/clock.ts';
+import { loopsThatRun } from '../../config/settings.ts';
 import { createAnswers } from '../../kube/watch/watch-health.ts';
+import { createClientWithoutWrites } from '../../kube/without-writes.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache/cache.ts';
+import { onlyObserves } from '../../placement/placing.ts';
 import { connect } from '../connect.ts';
 import type { Context } from '../context.ts';
-import { openLabelRules } from '../label-rules/label-rules.ts';
-import { openCacheFile } from '../registries/cache-file.ts';
+import { loadLabelRules } from '../label-rules/label-rules.ts';
+import { startCacheFile } from '../registries/cache-file.ts';
 import { openFiles } from '../registries/registries.ts';
 import { VERSION } from '../version.ts';
 import { createEnding } from './ending.ts';
 
 /** The base that every part of a replica needs. */
-export type Base = Awaited<ReturnType<typeof openBase>>;
+export type Base = Awaited<ReturnType<typeof createBase>>;
 
 /**
  * Opens the log, the metrics, the operator's files, the cache of images and the connections to the API server. Throws any error
  * that prevents the start; nothing runs then.
  */
-export async function openBase(context: Context) {
-  const { config, signal } = context;
-  const log = await createLog(config.log);
+export async function createBase(context: Context) {
+  const { config, signal, clock } = context;
+  const log = await createLog(config.log, context.log);
   const metrics = createMetrics(VERSION, clock.monotonic);
   const files = await openFiles(config, clock, log);
-  const labels = await openLabelRules(config, clock);
+  const labels = await loadLabelRules(config, clock);
   const cache = createImageCache(config.images.cache.maxEntries);
-  const cacheFile = await openCacheFile(config, cache, log);
+  const cacheFile = await startCacheFile(config, cache, clock, log);
   const answers = createAnswers(clock);
-  const { client, leaseClient, leaseNamespace, close } = await connect(context, (request) => {
+  const connection = await connect(context, (request) => {
     metrics.apiAnswered(request);
     answers.finished(request);
   });
+  const { leaseClient, leaseNamespace, close } = connection;
+  const observes = onlyObserves(config.placement);
+  const client = observes ? createClientWithoutWrites(connection.client) : connection.client;
   const end = new AbortController();
   const ending = createEnding(signal, clock);
   return {
     context,
     config,
+    clock,
     /** Aborts when the process should end (SIGTERM). */
     signal,
     /** Aborts at the very end: watches, lookups, Events and metrics go on until the last writes are done. */
@@ -48,9 +54,14 @@ export async function openBase(context: Context) {
     cache,
     cacheFile,
     answers,
+    /** In the mode `observe` it sends no write but Events. */
     client,
     leaseClient,
     leaseNamespace,
+    /** Whether the mode is `observe`. */
+    observes,
+    /** The loops that run in this mode. */
+    loops: loopsThatRun(config),
     async close(): Promise<void> {
       ending.cancel();
       end.abort();

@@ -63,6 +63,6 @@ export async function sayFarewell(
   try {
     await lease?.release(deadline);
   } catch (err) {
-    log.warn({ err }, 'lease not released: the next leader waits until it runs out');
+    log.warn({ err }, 'lease not released: the next leader waits until it expires');
   }
 }

@@ -1,4 +1,3 @@
-import { systemClock as clock } from '../../kit/clock.ts';
 import { brokenWatches } from '../../kube/watch/watch-health.ts';
 import { serveHealth } from '../../observability/health.ts';
 import type { Resolver } from '../../oci/resolver.ts';
@@ -9,6 +8,7 @@ import type { Webhook } from '../webhook.ts';
 import type { Base } from './base.ts';
 import { observeState } from './gauges.ts';
 import type { Leadership } from './leadership.ts';
+import { leftovers } from './leftovers.ts';
 import type { Terms } from './terms.ts';
 
 /** The parts whose state decides the health of a replica. */
@@ -23,7 +23,7 @@ export type HealthParts = {
 
 /** Serves /metrics, /healthz and /readyz, if `metrics.address` names a port. Throws if it cannot listen. */
 export async function serveState(base: Base, parts: HealthParts): Promise<void> {
-  const { config, metrics, log, end } = base;
+  const { config, clock, metrics, log, end, loops } = base;
   const { address } = config.metrics;
   if (address === '') return;
   const { leadership, watches, resolver, terms, settings, admission } = parts;
@@ -35,7 +35,7 @@ export async function serveState(base: Base, parts: HealthParts): Promise<void> 
     certificateExpiry: () => admission?.expiry(),
     now: clock.wall,
     settings,
-    managesNodes: config.loops.includes('nodes'),
+    managesNodes: loops.includes('nodes'),
     gatedElsewhere: terms.gatedElsewhere,
   });
   try {
@@ -51,11 +51,15 @@ export async function serveState(base: Base, parts: HealthParts): Promise<void> 
 }
 
 /** Returns the names that /readyz prints; empty if the replica is ready. */
-function notReady({ signal, answers }: Base, { leadership, watches, admission }: HealthParts): string[] {
+function notReady(
+  { signal, answers }: Base,
+  { leadership, watches, admission, settings, terms }: HealthParts,
+): string[] {
   return [
     // Not ready from SIGTERM on, so that the Service drops the replica's address while it still answers.
     ...(signal.aborted ? ['ending'] : []),
     ...watches.notSynced(),
+    ...leftovers(watches, settings(), terms.gatedElsewhere()),
     ...(admission?.ready() === false ? ['certificate'] : []),
     // A replica gates no pod before it has seen a leader, so pods with unknown images would pass without a gate.
     ...(admission && !leadership.hasSeenLeader() ? ['leader'] : []),

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { systemClock as clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { Regarding } from '../../kube/events.ts';
 import { createLease } from '../../kube/lease.ts';
@@ -9,10 +8,11 @@ import type { Base } from './base.ts';
 import { leadInTurns } from './lead.ts';
 
 /** The leadership: whether this replica leads, and whether any does. */
-export type Leadership = Awaited<ReturnType<typeof openLeadership>>;
+export type Leadership = Awaited<ReturnType<typeof createLeadership>>;
 
 /** Prepares to take the Lease. Throws if its namespace does not exist. */
-export async function openLeadership({ config, client, leaseClient, leaseNamespace, signal, end, log }: Base) {
+export async function createLeadership(base: Base) {
+  const { config, client, clock, leaseClient, leaseNamespace, signal, end, log } = base;
   const { enabled, name, leaseDuration } = config.leaderElection;
   const identity = `${hostname()}-${randomUUID()}`;
   if (enabled) await checkLeaseNamespace(client, leaseNamespace, signal);

@@ -1,18 +1,17 @@
 import { createImageSource } from '../../controllers/images.ts';
-import { systemClock as clock } from '../../kit/clock.ts';
 import type { Context } from '../context.ts';
 import { until } from '../controllers.ts';
-import { keepHeapSmall } from '../heap.ts';
 import { followLabelRules } from '../label-rules/label-rules.ts';
 import { reloadOnChange } from '../reload.ts';
 import { VERSION } from '../version.ts';
 import { startWebhook } from '../webhook.ts';
-import { type Base, openBase } from './base.ts';
+import { type Base, createBase } from './base.ts';
 import { sayFarewell } from './ending.ts';
 import { serveState } from './health.ts';
 import { createInForce } from './in-force.ts';
-import { openLeadership } from './leadership.ts';
-import { openEvents, openRegistries, openWatches } from './sources.ts';
+import { createLeadership } from './leadership.ts';
+import { leftovers } from './leftovers.ts';
+import { startEvents, startRegistries, startWatches } from './sources.ts';
 import { createTerms } from './terms.ts';
 
 /**
@@ -20,14 +19,14 @@ import { createTerms } from './terms.ts';
  * writes. Throws any error that prevents the start.
  */
 export async function runReplica(context: Context): Promise<void> {
-  const base = await openBase(context);
+  const base = await createBase(context);
   try {
     const parts = await createParts(base);
     await serveState(base, parts);
     const files = await followFiles(base, parts);
     await fillWatches(base, parts, files.read);
     await serveAdmission(base, parts);
-    keepHeapSmall();
+    context.keepHeapSmall();
     await parts.leadership.lead((lost) => parts.terms.run(lost, files.reportLabelRules));
     await leave(base, parts);
   } finally {
@@ -39,11 +38,11 @@ type Parts = Awaited<ReturnType<typeof createParts>>;
 
 /** Creates the parts of the replica. The webhook begins to look for its certificate; nothing else runs yet. */
 async function createParts(base: Base) {
-  const { config, client, leaseNamespace, log, metrics, signal, end, ending } = base;
-  const leadership = await openLeadership(base);
-  const events = openEvents(base, leadership);
-  const watches = openWatches(base);
-  const { registries, secretProblems } = await openRegistries(base);
+  const { config, client, clock, leaseNamespace, log, metrics, signal, end, ending } = base;
+  const leadership = await createLeadership(base);
+  const events = startEvents(base, leadership);
+  const watches = startWatches(base);
+  const { registries, secretProblems } = await startRegistries(base);
   const { resolver } = registries;
   const images = createImageSource(resolver, clock, secretProblems);
   const inForce = createInForce(config, {
@@ -95,15 +94,21 @@ async function fillWatches({ end, signal }: Base, { watches }: Parts, filesRead:
 }
 
 /** Starts to answer reviews, with the state that the watches have. */
-async function serveAdmission({ signal, client, log }: Base, { watches, inForce, admission }: Parts): Promise<void> {
+async function serveAdmission(
+  { signal, client, log }: Base,
+  { watches, settings, inForce, terms, admission }: Parts,
+): Promise<void> {
   if (!signal.aborted) await admission?.serve();
   const counts = { pods: watches.pods.store.size, nodes: watches.nodes.store.size };
   log.info({ version: VERSION, server: client.host, ...counts }, 'watching');
-  if (!signal.aborted) inForce.logAbsent();
+  if (signal.aborted) return;
+  inForce.logAbsent();
+  const left = leftovers(watches, settings(), terms.gatedElsewhere());
+  if (left.length > 0) log.warn({ left }, 'placement.mode observe removes nothing: not ready until clean has run');
 }
 
 /** Releases the Lease at once, and answers reviews until the API server no longer calls this replica. */
-async function leave({ ending, cacheFile, log }: Base, { leadership, events, admission }: Parts): Promise<void> {
+async function leave({ clock, ending, cacheFile, log }: Base, { leadership, events, admission }: Parts): Promise<void> {
   const { lease } = leadership;
   await sayFarewell({ lease, events, clock, log }, ending.all);
   if (admission !== undefined) {

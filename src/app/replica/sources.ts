@@ -1,4 +1,3 @@
-import { systemClock as clock } from '../../kit/clock.ts';
 import { createEvents, type EventRecorder } from '../../kube/events.ts';
 import { createPullSecretReader, createSecretProblems } from '../registries/pull-secrets.ts';
 import { createRegistries } from '../registries/registries.ts';
@@ -7,7 +6,10 @@ import type { Base } from './base.ts';
 import type { Leadership } from './leadership.ts';
 
 /** Creates the recorder of Events. It writes only while this replica leads. */
-export function openEvents({ client, end, log, metrics }: Base, { identity, mayWrite }: Leadership): EventRecorder {
+export function startEvents(
+  { client, clock, end, log, metrics }: Base,
+  { identity, mayWrite }: Leadership,
+): EventRecorder {
   return createEvents({
     client,
     instance: identity,
@@ -21,7 +23,7 @@ export function openEvents({ client, end, log, metrics }: Base, { identity, mayW
 }
 
 /** Creates the watches that the configured controllers need. They do not run yet. */
-export function openWatches({ client, config, log, metrics, answers }: Base): Watches {
+export function startWatches({ client, clock, config, log, metrics, answers }: Base): Watches {
   return createWatches({
     client,
     clock,
@@ -38,9 +40,9 @@ export function openWatches({ client, config, log, metrics, answers }: Base): Wa
 }
 
 /** Creates the resolver, and the memory of pull secrets that could not be used. */
-export async function openRegistries({ config, files, cache, client, end, log, metrics }: Base) {
+export async function startRegistries({ clock, config, files, cache, client, end, log, metrics }: Base) {
   const problems = createSecretProblems(clock, (secret, reason) =>
-    log.warn({ secret, reason }, 'pull secret passed over'),
+    log.warn({ secret, reason }, 'pull secret cannot be used'),
   );
   const registries = await createRegistries(config, files, {
     cache,

@@ -9,7 +9,7 @@ const EXAMPLES = 5;
 export function unmanagedTaintLog(log: Logger): NonNullable<LoopsOptions['onUnmanagedTaints']> {
   return (found) => {
     if (found.length === 0) {
-      log.info('no node carries a taint of archaware that this configuration does not manage any more');
+      log.info('nodes no longer carry taints of archaware that this configuration does not manage');
       return;
     }
     const taints = [...new Set(found.flatMap((each) => each.taints.map(taintText)))].slice(0, EXAMPLES);
@@ -24,7 +24,7 @@ export function unmanagedTaintLog(log: Logger): NonNullable<LoopsOptions['onUnma
 /** Creates a function that logs the pods with archaware's scheduling gate that no controller releases. */
 export function gatedPodLog(log: Logger): (keys: readonly string[]) => void {
   return (keys) => {
-    if (keys.length === 0) log.info('no pod holds the scheduling gate of archaware any more');
+    if (keys.length === 0) log.info('pods no longer hold the scheduling gate of archaware');
     else {
       log.warn(
         { count: keys.length, pods: keys.slice(0, EXAMPLES) },

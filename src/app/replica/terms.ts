@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { watchGatedPods } from '../../controllers/gated-pods.ts';
 import type { ImageSource } from '../../controllers/images.ts';
-import { systemClock as clock } from '../../kit/clock.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/eviction.ts';
@@ -35,7 +34,7 @@ export type TermParts = {
 
 /** Creates the terms; none runs yet. */
 export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
-  const { client, config, signal, ending, log, metrics, labels } = base;
+  const { client, clock, config, loops, observes, signal, ending, log, metrics, labels } = base;
   const { mayWrite, identity } = leadership;
   const { settings, ...shared } = parts;
   let current: Loops | undefined;
@@ -47,7 +46,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       settings,
       clock,
       labelRules: labels.rules,
-      loops: config.loops,
+      loops,
       workers: config.workers,
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
@@ -59,9 +58,9 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       onRefused: metrics.writeRefused,
       onUnmanagedTaints: unmanagedTaintLog(log),
       onJoinedUntainted: metrics.nodeJoinedUntainted,
-      onBootstrapped(open) {
-        if (!config.loops.includes('nodes') || !settings().taints.manage) return;
-        log.info({ stillWaiting: open }, 'bootstrap over: nodes are tainted from now on');
+      onBootstrapped(undecided) {
+        if (!loops.includes('nodes') || !settings().taints.manage) return;
+        log.info({ stillWaiting: undecided }, 'bootstrap over: nodes are tainted from now on');
       },
     });
 
@@ -75,7 +74,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
           gatedElsewhere = keys.length;
           logGated(keys);
         },
-        onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be looked for'),
+        onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
       },
       over,
     );
@@ -85,9 +84,10 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
     gatedElsewhere: () => gatedElsewhere,
     async run(lost, onBegin) {
       const over = AbortSignal.any([lost, ending.writes]);
-      if (!config.loops.includes('pods')) void watchGates(AbortSignal.any([signal, over]));
+      if (!loops.includes('pods')) void watchGates(AbortSignal.any([signal, over]));
       current = createTerm();
       log.info({ identity }, 'leading');
+      if (observes) log.info('placement.mode observe: nothing is written but Events and the Lease');
       onBegin();
       // Every write under way listens to this signal, so many listeners are not a leak.
       setMaxListeners(0, over);

@@ -58,7 +58,7 @@ export function createDraft(file: string): Draft {
     set: (path, value) => assign(config, path, value),
     carry(path, value, name, given = value) {
       const key = keys.get(path);
-      if (key === undefined) throw new Error(`${path} is no key`);
+      if (key === undefined) throw new Error(`${path} is not a key`);
       if (key.schema.safeParse(value).success) assign(config, path, value);
       else refuse(name, given, key.expected);
     },
@@ -66,7 +66,7 @@ export function createDraft(file: string): Draft {
       const name = typeof value === 'string' ? readArchitecture(value) : undefined;
       const meant = typeof value === 'string' ? didYouMean(value) : '';
       if (name === undefined) refuse(key, value, `${ARCHITECTURE_EXPECTED}${meant}`);
-      else if (name !== value) note(key, value, `taken for ${name}, as nodes report it`);
+      else if (name !== value) note(key, value, `read as ${name}, the name that nodes report`);
       return name;
     },
     finish() {
@@ -76,7 +76,7 @@ export function createDraft(file: string): Draft {
   };
 }
 
-/** Returns a note as one line: `logVerbosity ("Trace"): debug is the finest here`. Text from outside is escaped. */
+/** Returns a note as one line: `logVerbosity ("Trace"): the most detailed level here is debug`. Text from outside is escaped. */
 export function noteLine({ key, value, note }: Note): string {
   return printable(`${key}${value === undefined ? '' : ` (${shown(value)})`}: ${note}`, 1_000);
 }
@@ -85,5 +85,5 @@ export function noteLine({ key, value, note }: Note): string {
 export function renderConversion({ config, notes }: Conversion): string {
   const comments = notes.map((note) => `# - ${noteLine(note)}\n`).join('');
   if (comments === '') return stringify(config);
-  return `${stringify(config)}\n# What has no counterpart, or wants a look:\n${comments}`;
+  return `${stringify(config)}\n# Settings without a counterpart, or that need your attention:\n${comments}`;
 }

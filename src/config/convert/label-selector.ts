@@ -15,7 +15,7 @@ export function selectorText(selector: unknown, key: string, draft: Draft): stri
     return '';
   }
   const { matchLabels, matchExpressions, ...others } = selector;
-  for (const [name, value] of Object.entries(others)) draft.note(`${key}.${name}`, value, 'not known');
+  for (const [name, value] of Object.entries(others)) draft.note(`${key}.${name}`, value, 'unknown');
   const parts = [...labelParts(matchLabels, key, draft), ...expressionParts(matchExpressions, key, draft)];
   return parts.join(',');
 }

@@ -48,7 +48,7 @@ export function scoring(plugin: unknown, key: string, draft: Draft): Weights | u
     return undefined;
   }
   const { enabled, platforms, ...unknown } = plugin;
-  for (const [name, value] of Object.entries(unknown)) draft.note(`${key}.${name}`, value, 'not known');
+  for (const [name, value] of Object.entries(unknown)) draft.note(`${key}.${name}`, value, 'unknown');
   if (enabled !== undefined && typeof enabled !== 'boolean') draft.refuse(`${key}.enabled`, enabled, 'true or false');
   if (enabled !== true) {
     draft.note(key, plugin, 'not enabled, so its weights are left out');
@@ -66,7 +66,7 @@ function readPlatforms(platforms: readonly unknown[], key: string, draft: Draft)
   platforms.forEach((platform, index) => {
     const at = `${key}[${index}]`;
     const { architecture, weight, ...unknown } = isObject(platform) ? platform : {};
-    for (const [name, value] of Object.entries(unknown)) draft.note(`${at}.${name}`, value, 'not known');
+    for (const [name, value] of Object.entries(unknown)) draft.note(`${at}.${name}`, value, 'unknown');
     const name = draft.architecture(`${at}.architecture`, architecture);
     if (typeof weight !== 'number' || !Number.isInteger(weight) || weight < 1 || weight > 100) {
       draft.refuse(`${at}.weight`, weight, 'a whole number from 1 to 100');
@@ -88,21 +88,26 @@ function readPodConfig(object: JsonObject, draft: Draft): PodConfig | undefined 
   const [name, namespace] = [stringAt(metadata, 'name') ?? '', stringAt(metadata, 'namespace')];
   const at = `PodPlacementConfig ${namespace ?? '?'}/${name}`;
   if (namespace === undefined || !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(namespace)) {
-    draft.refuse(`${at}: metadata.namespace`, namespace, 'the namespace that it is for, which policies name');
+    draft.refuse(
+      `${at}: metadata.namespace`,
+      namespace,
+      'the namespace that it applies to, because the policy needs it',
+    );
     return undefined;
   }
   const { labelSelector, plugins, priority = 0, ...unknown } = objectAt(object, 'spec');
-  for (const [key, value] of Object.entries(unknown)) draft.note(`${at}: spec.${key}`, value, 'not known');
+  for (const [key, value] of Object.entries(unknown)) draft.note(`${at}: spec.${key}`, value, 'unknown');
   if (typeof priority !== 'number' || !Number.isInteger(priority) || priority < 0 || priority > 255) {
     draft.refuse(`${at}: spec.priority`, priority, 'a whole number from 0 to 255');
     return undefined;
   }
   const podSelector = selectorText(labelSelector, `${at}: spec.labelSelector`, draft);
   const { nodeAffinityScoring, ...others } = isObject(plugins) ? plugins : {};
-  for (const [key, value] of Object.entries(others)) draft.note(`${at}: spec.plugins.${key}`, value, 'not known');
+  for (const [key, value] of Object.entries(others)) draft.note(`${at}: spec.plugins.${key}`, value, 'unknown');
   const preferred = scoring(nodeAffinityScoring, `${at}: spec.plugins.nodeAffinityScoring`, draft);
   if (preferred !== undefined) return { namespace, name, priority, podSelector, preferred };
-  if (nodeAffinityScoring === undefined) draft.note(at, undefined, 'has no nodeAffinityScoring, and so no effect');
+  if (nodeAffinityScoring === undefined)
+    draft.note(at, undefined, 'has no effect, because it has no nodeAffinityScoring');
   return undefined;
 }
 
@@ -119,8 +124,8 @@ function noteOverlap(config: PodConfig, other: PodConfig, draft: Draft): void {
   draft.note(
     `PodPlacementConfig ${config.namespace}/${other.name}`,
     other.podSelector,
-    `pods that ${config.name} selects too get the weights of both there; here the first policy decides alone. Where there are ` +
-      `such pods, put a policy for both selectors first`,
+    `pods that ${config.name} selects too get the weights of both there; here only the first policy applies. If there are ` +
+      `such pods, add a policy for both selectors before these`,
   );
 }
 

@@ -42,7 +42,7 @@ export function convertMto(file: string, text: string): Conversion {
   draft.note(
     'multiarch.openshift.io/scheduling-gate',
     undefined,
-    'pods with its gate are released by its own controller alone: see docs/migrating.md before you remove it',
+    'only its own controller releases pods with its gate: see docs/migrating.md before you remove it',
   );
   return draft.finish();
 }
@@ -60,7 +60,7 @@ function carryClusterConfig(object: JsonObject, draft: Draft): ReadonlyMap<strin
   carryFallback(fallbackArchitecture, draft);
   const preferred = carryPlugins(plugins, draft);
   if (preferred.size > 0) draft.set('architectures.preferred', Object.fromEntries(preferred));
-  for (const [key, value] of Object.entries(unknown)) draft.note(`spec.${key}`, value, 'not known');
+  for (const [key, value] of Object.entries(unknown)) draft.note(`spec.${key}`, value, 'unknown');
   return preferred;
 }
 
@@ -72,7 +72,8 @@ function carryLogLevel(value: unknown, draft: Draft): void {
     return;
   }
   draft.set('log.level', level);
-  if (value === 'Trace' || value === 'TraceAll') draft.note('spec.logVerbosity', value, 'debug is the finest here');
+  if (value === 'Trace' || value === 'TraceAll')
+    draft.note('spec.logVerbosity', value, 'the most detailed level here is debug');
 }
 
 function carryFallback(value: unknown, draft: Draft): void {
@@ -94,9 +95,9 @@ function carryPlugins(plugins: unknown, draft: Draft): ReadonlyMap<string, numbe
     draft.note(
       'spec.plugins.execFormatErrorMonitor',
       execFormatErrorMonitor,
-      'always on here, without a daemon on the nodes: from what the status of pods says (Event WrongNode; pods.onWrongNode)',
+      'always on here, without a daemon on the nodes: archaware reads the status of pods (Event WrongNode; pods.onWrongNode)',
     );
   }
-  for (const [key, value] of Object.entries(unknown)) draft.note(`spec.plugins.${key}`, value, 'not known');
+  for (const [key, value] of Object.entries(unknown)) draft.note(`spec.plugins.${key}`, value, 'unknown');
   return scoring(nodeAffinityScoring, 'spec.plugins.nodeAffinityScoring', draft) ?? new Map();
 }

@@ -83,7 +83,7 @@ export function readFlags(words: readonly string[], draft: Draft): Flags {
     const [, name = '', value] = /^--?([^-=][^=]*)(?:=(.*))?$/s.exec(word) ?? [];
     if (name === '') {
       const rest = words.slice(index + (word === '--' ? 1 : 0)).join(' ');
-      if (rest !== '') draft.note('arguments', rest, 'not read: Noe stops at what is no flag');
+      if (rest !== '') draft.note('arguments', rest, 'not read: Noe stops at the first argument that is not a flag');
       break;
     }
     const next = words[index + 1];
@@ -95,7 +95,7 @@ export function readFlags(words: readonly string[], draft: Draft): Flags {
       if (takesNext) index++;
     } else {
       const isItsValue = takesNext && !next.startsWith('-');
-      draft.note(`--${name}`, value ?? (isItsValue ? next : undefined), 'not known');
+      draft.note(`--${name}`, value ?? (isItsValue ? next : undefined), 'unknown');
       if (isItsValue) index++;
     }
   }

@@ -22,7 +22,10 @@ function carryProxies(text: string | undefined, draft: Draft): void {
     if (cut > 0 && !/[*?[\\]/.test(item.slice(0, cut))) {
       return [{ registry: item.slice(0, cut), endpoint: item.slice(cut + 1) }];
     }
-    const why = cut > 0 ? 'a pattern; registries.mirrors names each registry' : 'no registry=proxy; Noe ignores it too';
+    const why =
+      cut > 0
+        ? 'a pattern; registries.mirrors names each registry'
+        : 'not of the form registry=proxy; Noe ignores it too';
     draft.note(flag, item, why);
     return [];
   });
@@ -69,7 +72,7 @@ function carryPlugins(flags: Flags, draft: Draft): void {
   if (config !== '' && directory !== '') {
     draft.carry('credentials.kubelet.config', config, `--${configFlag}`);
     draft.carry('credentials.kubelet.binDirectory', directory, `--${directoryFlag}`);
-    draft.note(`--${configFlag}`, config, `mount it and ${directory} at the same places`);
+    draft.note(`--${configFlag}`, config, `mount it and ${directory} at the same paths`);
     return;
   }
   const [flag, value, other] =

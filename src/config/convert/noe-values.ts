@@ -32,7 +32,7 @@ export function flagsOfValues(values: JsonObject, draft: Draft): Flags {
     const list = listOf(values, key, draft);
     if (list.length > 0) flags.set(flag, list.join(','));
     if (key === 'matchNodeLabels' && list.length > 0) {
-      draft.note(key, list, 'the chart gives them to nobody, so Noe did not heed them; here they count');
+      draft.note(key, list, 'the chart does not pass them on, so Noe ignored them; here they apply');
     }
   }
   const { enabled } = objectAt(values, 'ha');
@@ -45,7 +45,7 @@ export function flagsOfValues(values: JsonObject, draft: Draft): Flags {
   carryPaths(values, draft);
   for (const [key, value] of Object.entries(values)) {
     if (OBJECTS.includes(key)) noteObject(key, value, draft);
-    else if (!isRead(key)) draft.note(key, value, 'not known');
+    else if (!isRead(key)) draft.note(key, value, 'unknown');
   }
   return flags;
 }
@@ -54,7 +54,7 @@ export function flagsOfValues(values: JsonObject, draft: Draft): Flags {
 function carryPaths(values: JsonObject, draft: Draft): void {
   const docker = listOf(values, 'dockerConfigPathCandidates', draft);
   if (docker.length > 0) {
-    const why = 'mount each into the controller, which needs all of them to start; Noe takes the first that there is';
+    const why = 'mount each into the controller, which needs all of them to start; Noe takes the first that exists';
     draft.carry('credentials.dockerConfigFiles', docker, 'dockerConfigPathCandidates');
     draft.note('dockerConfigPathCandidates', docker, why);
   }
@@ -67,7 +67,7 @@ function carryPaths(values: JsonObject, draft: Draft): void {
 
 function noteObject(key: string, value: unknown, draft: Draft): void {
   const isEmpty = value === null || (isObject(value) && Object.keys(value).length === 0);
-  if (!isEmpty) draft.note(key, value, 'about the objects of its chart; see the manifest of ours');
+  if (!isEmpty) draft.note(key, value, 'concerns the objects of its chart; see the manifests of archaware');
 }
 
 function isRead(key: string): boolean {

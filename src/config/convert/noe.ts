@@ -29,7 +29,7 @@ export function convertNoe(file: string, text: string): Conversion {
   draft.note(
     'pods on nodes of a wrong architecture',
     undefined,
-    'Noe deletes those that are not ready; ours are evicted, within PodDisruptionBudgets, where a controller brings them back',
+    'Noe deletes those that are not ready; archaware evicts them, within PodDisruptionBudgets, if a controller creates them again',
   );
   noteFiles(settings.kind, draft);
   return draft.finish();
@@ -48,7 +48,7 @@ function carryArchitectures(flags: Flags, draft: Draft): void {
   if (preferred === undefined) return;
   const shownAs = given ?? 'amd64, its default';
   if (schedulable.length > 0 && !schedulable.includes(preferred)) {
-    const why = `not one of --${schedulableFlag}, with which Noe does not start; left out`;
+    const why = `not one of --${schedulableFlag}; Noe does not start with it; left out`;
     draft.note(`--${preferredFlag}`, shownAs, why);
     return;
   }
@@ -65,7 +65,7 @@ function carryMatchedLabels(flags: Flags, draft: Draft): void {
   if (keys.length > 0) draft.carry('pods.matchNodeLabels', keys, '--match-node-labels', flags.get('match-node-labels'));
   const os = flags.get('system-os') ?? 'linux';
   if (os !== 'linux')
-    draft.note('--system-os', os, 'each pod says its own: spec.os.name, else its selector, else linux');
+    draft.note('--system-os', os, 'archaware reads the OS of each pod: spec.os.name, else its selector, else linux');
 }
 
 function carryAddresses(flags: Flags, draft: Draft): void {
@@ -76,11 +76,12 @@ function carryAddresses(flags: Flags, draft: Draft): void {
   if (probes !== undefined) draft.note('--health-probe-addr', probes, '/healthz and /readyz are at metrics.address');
   const certificates = flags.get('cert-dir');
   if (certificates !== undefined) {
-    const why = 'that certificate is for the name of its Service; ours makes its own (webhook.certificates: self)';
+    const why =
+      'that certificate is for the name of its Service; archaware creates its own (webhook.certificates: self)';
     draft.note('--cert-dir', certificates, why);
   }
   const kubeconfig = flags.get('kubeconfig');
-  if (kubeconfig !== undefined) draft.note('--kubeconfig', kubeconfig, 'a flag here too, and no key');
+  if (kubeconfig !== undefined) draft.note('--kubeconfig', kubeconfig, 'a flag here too, not a configuration key');
 }
 
 function carryLeaderElection(flags: Flags, draft: Draft): void {
@@ -88,7 +89,7 @@ function carryLeaderElection(flags: Flags, draft: Draft): void {
   if (text === undefined) return;
   if (TRUE.includes(text)) draft.set('leaderElection.enabled', true);
   else if (FALSE.includes(text))
-    draft.note('--leader-elect', text, 'stays on here, as two replicas without it would fight');
+    draft.note('--leader-elect', text, 'stays on here, because two replicas without it would work against each other');
   else draft.refuse('--leader-elect', text, 'true or false');
 }
 

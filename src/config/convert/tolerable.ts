@@ -31,24 +31,25 @@ export function convertTolerable(file: string, text: string): Conversion {
   draft.note(
     'images that cannot be resolved',
     undefined,
-    'get no toleration, as there (images.unresolvable: wait); the default, open, tolerates every architecture after two minutes',
+    'get no toleration, as with tolerable (images.unresolvable: wait); the default, open, tolerates every architecture after two minutes',
   );
   if (registry_credential_path !== undefined) {
     draft.carry('credentials.directory', registry_credential_path, 'registry_credential_path');
     draft.note(
       'registry_credential_path',
       registry_credential_path,
-      'the files stay as they are; mount them at the same place, where the controller needs them to start',
+      'the files need no change; mount them at the same paths, because the controller needs them to start',
     );
   }
   if (log_level !== undefined) carryLogLevel(log_level, draft);
   const { ssl_key_path, ssl_cert_path, ...unknown } = others;
   for (const [key, value] of Object.entries({ ssl_key_path, ssl_cert_path })) {
     if (value === undefined) continue;
-    const why = 'that certificate is for the name of its Service; ours makes its own (webhook.certificates: self)';
+    const why =
+      'that certificate is for the name of its Service; archaware creates its own (webhook.certificates: self)';
     draft.note(key, value, why);
   }
-  for (const [key, value] of Object.entries(unknown)) draft.note(key, value, 'not known');
+  for (const [key, value] of Object.entries(unknown)) draft.note(key, value, 'unknown');
   draft.note(
     'TOLERABLE_*',
     undefined,
@@ -72,7 +73,7 @@ function carryTemplate(template: unknown, draft: Draft): void {
     draft.note(
       'tolerations',
       undefined,
-      'absent, so tolerable changes no pod; set taints.key and taints.effect to those of the taints that your nodes have',
+      'not set, so tolerable changes no pod; set taints.key and taints.effect to those of the taints that your nodes have',
     );
     return;
   }
@@ -85,13 +86,13 @@ function carryTemplate(template: unknown, draft: Draft): void {
     if (value !== undefined) carryField(name, value, draft);
   }
   for (const [name, value] of Object.entries(template)) {
-    if (!TEMPLATE.includes(name)) draft.note(`tolerations.${name}`, value, 'not known');
+    if (!TEMPLATE.includes(name)) draft.note(`tolerations.${name}`, value, 'unknown');
   }
   if (template.key === undefined) {
-    draft.note('tolerations.key', undefined, 'absent; set taints.key to that of the taints that your nodes have');
+    draft.note('tolerations.key', undefined, 'not set; set taints.key to the key of the taints that your nodes have');
   }
   if (template.effect === undefined) {
-    const why = 'absent there, which tolerates every effect; ours tolerate taints.effect (NoSchedule)';
+    const why = 'not set, so tolerable tolerates every effect; archaware tolerates only taints.effect (NoSchedule)';
     draft.note('tolerations.effect', undefined, why);
   }
 }
@@ -99,18 +100,21 @@ function carryTemplate(template: unknown, draft: Draft): void {
 function carryField(name: string, value: unknown, draft: Draft): void {
   const key = `tolerations.${name}`;
   // tolerable accepts NoExecute, but the schema refuses it.
-  if (name === 'effect' && value === 'NoExecute') draft.note(key, value, 'cannot be had; ours tolerate NoSchedule');
+  if (name === 'effect' && value === 'NoExecute')
+    draft.note(key, value, 'not supported; archaware tolerates NoSchedule');
   else if (name === 'effect') draft.carry('taints.effect', value, key);
   else if (name === 'key') draft.carry('taints.key', value, key);
-  else if (name === 'value') draft.note(key, value, 'tolerable puts each architecture in its place, and so do we');
-  else if (name === 'tolerationSeconds') draft.note(key, value, 'our tolerations last');
-  else if (value !== 'Equal') draft.note(key, value, 'ours are Equal, with the architecture as their value');
+  else if (name === 'value')
+    draft.note(key, value, 'tolerable replaces it with each architecture, and so does archaware');
+  else if (name === 'tolerationSeconds') draft.note(key, value, "archaware's tolerations have no time limit");
+  else if (value !== 'Equal')
+    draft.note(key, value, "archaware's tolerations use Equal, with the architecture as the value");
 }
 
 function carryArchitectures(value: unknown, draft: Draft): void {
   const key = 'supported_architectures';
   if (value === undefined) {
-    draft.note(key, undefined, 'absent, so tolerable changes no pod; here every architecture is supported');
+    draft.note(key, undefined, 'not set, so tolerable changes no pod; here every architecture is supported');
     return;
   }
   if (!Array.isArray(value)) {
@@ -131,5 +135,5 @@ function carryLogLevel(value: unknown, draft: Draft): void {
   if (level !== undefined) draft.set('log.level', level);
   if (level === undefined)
     draft.note('log_level', value, 'no counterpart; log.level is one of debug, info, warn, error');
-  else if (text === 'trace') draft.note('log_level', value, 'debug is the finest here');
+  else if (text === 'trace') draft.note('log_level', value, 'the most detailed level here is debug');
 }

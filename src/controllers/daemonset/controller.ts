@@ -15,8 +15,9 @@ import {
   type TemplateDecision,
 } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
-import { NOTHING_NEEDED, usesTaints, wantedTolerations } from '../../placement/placing.ts';
+import { NOTHING_NEEDED, onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
 import { decideAlike, settingsFor } from '../../placement/policy.ts';
+import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { basisOf, GUESSED, overTemplate, standingTemplate } from '../../placement/standing.ts';
 import { announce, announceSecrets, createAnnouncer } from '../announce.ts';
@@ -121,7 +122,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     settings: Settings,
     signal: AbortSignal,
   ): Promise<Decision> {
-    if (!usesTaints(settings)) return NOTHING_NEEDED;
+    if (settings.mode === 'affinity') return NOTHING_NEEDED;
     const { template, namespace } = daemonSet;
     const state = states.get(key);
     // Images of an unchanged template are not looked up again at every event of its status.
@@ -180,12 +181,17 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     if (decision.kind === 'hold') {
       keep(key, daemonSet, settings, decision);
-      return { outcome: 'held', againInMs: HELD_AGAIN_MS };
+      const detail = decisionNote(decision, daemonSet.template.os, settings.schedulable);
+      return { outcome: 'held', againInMs: HELD_AGAIN_MS, detail };
+    }
+    const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
+    if (onlyObserves(settings)) {
+      keep(key, daemonSet, settings, decision);
+      return { outcome: 'unchanged', againInMs };
     }
     const wanted = wantedTolerations(settings, decision.architectures);
     const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
-    const againInMs = decision.unknown.length > 0 ? OPEN_AGAIN_MS : undefined;
     if (change.kind === 'unchanged') {
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
@@ -198,7 +204,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
         type: 'Warning',
         reason: 'WriteContested',
         action: 'Placing',
-        note: "another writer took archaware's tolerations from the template three times in ten minutes: add them at its source",
+        note: "another writer removed archaware's tolerations from the template three times in ten minutes: add them to the source of the template",
       });
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
@@ -219,7 +225,11 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       if (resourceVersion === daemonSet.resourceVersion) return { outcome: 'conflict' };
       answered.set(key, { uid: daemonSet.uid, resourceVersion });
     }
-    return { outcome: 'written', againInMs };
+    return {
+      outcome: 'written',
+      againInMs,
+      detail: `template ${placingText({ tolerations: wanted, affinity: undefined })}`,
+    };
   }
 
   async function writeOrGiveBack(

@@ -5,7 +5,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
 import { labelConflictNote } from '../../placement/nodes/labels.ts';
-import { decideNode, type Node, type NodeRules } from '../../placement/nodes/node.ts';
+import { decideNode, managedText, type Node, type NodeRules, readManaged } from '../../placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { createAnnouncer } from '../announce.ts';
 import { createContention } from '../contention.ts';
@@ -69,7 +69,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
         type: 'Warning',
         reason: 'WriteContested',
         action: 'Tainting',
-        note: `another writer undid ${decision.managed ?? 'the removal of what is ours'} three times in ten minutes`,
+        note: `another writer undid the taint or labels of archaware (${decision.managed ?? 'their removal'}) three times in ten minutes`,
       });
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
@@ -84,7 +84,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     // The store is not updated here but by the event of this write: its listeners compare the node before and after.
     if (written.kind === 'written') contention.wrote(key, intent);
-    return { outcome: 'written' };
+    return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {

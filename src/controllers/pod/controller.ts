@@ -6,10 +6,11 @@ import type { Writer } from '../../kube/writer.ts';
 import type { Decision, Placement } from '../../placement/decide.ts';
 import { type Namespace, type SkipReason, skipPod } from '../../placement/eligibility.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
-import { type PlacementIntent, placingFor, usesAffinity } from '../../placement/placing.ts';
+import { onlyObserves, type PlacementIntent, placingFor, placingText, usesAffinity } from '../../placement/placing.ts';
 import { settingsFor } from '../../placement/policy.ts';
+import { decisionNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { announce, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
+import { announce, announceGate, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
@@ -19,7 +20,7 @@ import { createBacklog } from './backlog.ts';
 import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
 import { decidePod } from './decision.ts';
 import { createPodMemory } from './memory.ts';
-import { createRelease, regardingPod, type SendRelease } from './release.ts';
+import { createRelease, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
 import { createUndone } from './undone.ts';
 
 export type PodControllerOptions = {
@@ -114,7 +115,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
       // Somebody may have pushed a better image under the same tag, so a held pod is decided again from time to time.
       const sinceMs = clock.monotonic() - state.at;
-      if (sinceMs < HELD_AGAIN_MS) return { outcome: 'held', againInMs: HELD_AGAIN_MS - sinceMs };
+      if (sinceMs < HELD_AGAIN_MS) return held(pod, state.decision, settings, HELD_AGAIN_MS - sinceMs);
     }
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) return leaveAlone(key, pod, reading, skipped, signal);
@@ -135,8 +136,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
     signal: AbortSignal,
   ): Promise<Result> {
     const isOver = reason === 'deleting' || reason === 'terminal';
-    const send = sender(key, reading.settings, signal);
-    const left = pod.gated && !isOver ? await release.write(key, pod, undefined, send) : { kind: 'nothing' };
+    if (!isOver) announceGate(key, regardingPod(pod), pod, reading.settings, announcer);
+    const left =
+      pod.gated && !isOver ? await write(key, pod, undefined, reading.settings, signal) : { kind: 'nothing' };
     if (left.kind === 'conflict') return { outcome: 'conflict' };
     memory.rememberSkipped(key, reading, reason);
     options.onDecided(key);
@@ -147,6 +149,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
     announce(key, regardingPod(pod), pod, decision, settings, announcer);
     announceSecrets(key, regardingPod(pod), problems, announcer);
+    announceGate(key, regardingPod(pod), pod, settings, announcer);
     if (pod.nodeName === undefined && usesAffinity(settings)) {
       announcePreferred(key, regardingPod(pod), pod, namespace, announcer);
     }
@@ -177,12 +180,16 @@ export function createPodController(options: PodControllerOptions): PodControlle
         return { outcome: 'waiting', againInMs: decision.againInMs };
       case 'hold':
         remember(key, pod, decision, settings);
-        return { outcome: 'held', againInMs: HELD_AGAIN_MS };
+        return held(pod, decision, settings, HELD_AGAIN_MS);
       case 'place':
         return place(key, pod, decision, settings, placingFor(decision, pod, namespace, settings), signal);
       default:
         return decision satisfies never;
     }
+  }
+
+  function held({ os }: Pod, decision: Decision, { schedulable }: Settings, againInMs: number): Result {
+    return { outcome: 'held', againInMs, detail: decisionNote(decision, os, schedulable) };
   }
 
   async function place(
@@ -196,7 +203,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const againInMs = isFinal(decision) ? undefined : OPEN_AGAIN_MS;
     const waitMs = undone.check(key, pod, memory.states.get(key), placing.tolerations);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const written = await release.write(key, pod, placing, sender(key, settings, signal));
+    const written = await write(key, pod, placing, settings, signal);
     switch (written.kind) {
       case 'conflict':
         return { outcome: 'conflict' };
@@ -215,11 +222,23 @@ export function createPodController(options: PodControllerOptions): PodControlle
         if (now.resourceVersion === pod.resourceVersion) return { outcome: 'conflict' };
         answered.set(key, { uid: pod.uid, resourceVersion: now.resourceVersion });
         if (pod.nodeName === undefined) options.onPlaced?.(Math.max(0, clock.wall() - pod.createdAt) / 1000);
-        return { outcome: 'written', againInMs };
+        return { outcome: 'written', againInMs, detail: placingText(written.placing ?? placing) };
       }
       default:
         return written satisfies never;
     }
+  }
+
+  /** Writes what the pod lacks. In the mode `observe` it writes nothing, and a gate of an earlier mode stays, too. */
+  async function write(
+    key: string,
+    pod: Pod,
+    placing: PlacementIntent | undefined,
+    settings: Settings,
+    signal: AbortSignal,
+  ): Promise<WrittenPlacing> {
+    if (onlyObserves(settings)) return { kind: 'nothing' };
+    return release.write(key, pod, placing, sender(key, settings, signal));
   }
 
   /** Returns a function that sends a patch, and lets the memory know what the watch will show. */

@@ -1,6 +1,5 @@
 import { type Decision, decide, standing } from '../../placement/decide.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
-import { usesTaints } from '../../placement/placing.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { overPlaced, standingArchitectures } from '../../placement/standing.ts';
 import type { ImageSource } from '../images.ts';
@@ -34,7 +33,7 @@ export function decidePod(
   const isFirst = before === undefined || before.uid !== pod.uid || wasLeftAsWritten(before, settings);
   const placed = isFirst ? standingArchitectures(pod, settings, images.namesOf) : undefined;
   // The pod is bound, and in the mode `affinity` nothing can be added to a bound pod.
-  const isDone = pod.nodeName !== undefined && !usesTaints(settings);
+  const isDone = pod.nodeName !== undefined && settings.mode === 'affinity';
   const isToldToAsk = placed !== undefined && before !== undefined && !before.final;
   if ((placed !== undefined && !isToldToAsk) || isDone) return standing(placed ?? [], undefined);
   const { namespace, pullSecrets } = pod;

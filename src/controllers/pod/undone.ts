@@ -33,7 +33,7 @@ export function createUndone({ announcer, clock }: { announcer: Announcer; clock
           type: 'Warning',
           reason: 'WriteContested',
           action: 'Placing',
-          note: "another webhook or controller takes archaware's tolerations out of this pod: let it leave them alone",
+          note: "another webhook or controller removes archaware's tolerations from this pod: configure it to keep them",
         });
       }
       return waitMs;

@@ -14,11 +14,11 @@ import { readWhole, type Surroundings, type Whole, whyNotEvicted } from '../../p
 import { wrongNodeNote } from '../../placement/wrong-node/note.ts';
 import {
   failsByItself,
-  type WrongPlace,
+  findWrongNode,
+  type WrongNodeFinding,
   type WrongReason,
   whatIsKnown,
   whatWasPulled,
-  wrongPlace,
 } from '../../placement/wrong-node/verdict.ts';
 import { createAnnouncer } from '../announce.ts';
 import type { ImageSource } from '../images.ts';
@@ -88,12 +88,12 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
   }
 
   /** Judges a pod. `pending`: a lookup of one of its images is under way. `unknown`: there is no evidence, but a lookup failed. */
-  function placeOf(
+  function findingOf(
     key: string,
     pod: Pod,
     architecture: string,
     settings: Settings,
-  ): WrongPlace | 'pending' | 'unknown' | undefined {
+  ): WrongNodeFinding | 'pending' | 'unknown' | undefined {
     const { namespace, pullSecrets } = pod;
     const answerOf = (image: PodImage) => images.answer(image, namespace, pullSecrets);
     const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
@@ -107,7 +107,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     awaited([...known.pending, ...known.unknown]);
     if (known.pending.length > 0) return 'pending';
     const isUnknown = pulled.unknown.length + known.unknown.length > 0;
-    return wrongPlace(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
+    return findWrongNode(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
   }
 
   const daemonSetOf = ({ owner, namespace }: Pod): DaemonSet | undefined => {
@@ -137,24 +137,24 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       forget(key);
       return { outcome: 'unchanged' };
     }
-    const place = placeOf(key, pod, architecture, settings);
-    if (place === 'pending') return { outcome: 'unchanged' };
-    if (place === undefined || place === 'unknown') {
+    const finding = findingOf(key, pod, architecture, settings);
+    if (finding === 'pending') return { outcome: 'unchanged' };
+    if (finding === undefined || finding === 'unknown') {
       if (found.delete(key)) announcer.forget(key);
       // A failed lookup is repeated only if somebody asks again.
-      return { outcome: 'unchanged', againInMs: place && OPEN_AGAIN_MS };
+      return { outcome: 'unchanged', againInMs: finding && OPEN_AGAIN_MS };
     }
     if (found.get(key)?.uid !== pod.uid) {
       announcer.forget(key);
       found.set(key, { uid: pod.uid, counted: new Set(), blocked: 0 });
     }
-    return act(key, pod, place, { ...node, architecture }, settings, signal);
+    return act(key, pod, finding, { ...node, architecture }, settings, signal);
   }
 
   async function act(
     key: string,
     pod: Pod,
-    place: WrongPlace,
+    finding: WrongNodeFinding,
     node: Node & { readonly architecture: string },
     settings: Settings,
     signal: AbortSignal,
@@ -166,20 +166,20 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         type: 'Warning',
         reason: 'WrongNode',
         action: settings.onWrongNode === 'evict' ? 'Evicting' : 'Placing',
-        note: wrongNodeNote(place, node, outcome),
+        note: wrongNodeNote(finding, node, outcome),
       };
       // The pod is being deleted, so its Event need not be remembered.
       if (action === 'evicted') options.events.emit(occurrence);
       else announcer.report(key, occurrence);
       const counted = found.get(key)?.counted;
-      const id = `${place.reason} ${action}`;
+      const id = `${finding.reason} ${action}`;
       if (counted?.has(id)) return;
       counted?.add(id);
-      options.onWrongNode(place.reason, action);
+      options.onWrongNode(finding.reason, action);
     };
     const warn = (why: string, againInMs = HELD_AGAIN_MS): Result => {
       report('warned', `not evicted: ${why}`);
-      return { outcome: 'held', againInMs };
+      return { outcome: 'held', againInMs, detail: `not evicted: ${why}` };
     };
     const obstacle = (whole?: Whole) => {
       const daemonSet = daemonSetOf(pod);
@@ -188,7 +188,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         nodes: nodes.values(),
         daemonTolerations: daemonSet && (daemonSet.template.tolerations ?? []),
       };
-      return whyNotEvicted(pod, place, node, surroundings, settings, whole);
+      return whyNotEvicted(pod, finding, node, surroundings, settings, whole);
     };
 
     const why = obstacle();
@@ -216,7 +216,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       case 'evicted':
         limits.evicted(owner);
         report('evicted', 'evicted');
-        return { outcome: 'written' };
+        return { outcome: 'written', detail: 'evicted' };
       case 'blocked': {
         report('blocked', `its eviction is blocked and will be tried again: ${eviction.reason}`);
         const attempt = found.get(key);

@@ -6,6 +6,8 @@ import { isOlder } from './store.ts';
 export type ListerOptions = {
   readonly client: ApiClient;
   readonly path: string;
+  /** The query that selects a part of the collection; empty: all of it. */
+  readonly query?: string;
   /** Stores an object and returns its key. `reset`: the stored objects may be newer than the collection itself. */
   readonly keep: (object: JsonObject, reset: boolean) => string;
 };
@@ -20,7 +22,7 @@ export type Lister = {
   /** Call when the version that was read had expired before it could be watched. */
   expired(): void;
   /** Call when the version that was read could be watched. */
-  settled(): void;
+  watched(): void;
 };
 
 type Progress = { token: string; version: string; reset: boolean; readonly keys: Set<string> };
@@ -32,14 +34,15 @@ const EXPIRIES = 2;
 const WHOLE_MS = 10 * 60_000;
 
 /** Creates the lister; nothing is sent before the first `read`. */
-export function createLister({ client, path, keep }: ListerOptions): Lister {
+export function createLister({ client, path, query: part = '', keep }: ListerOptions): Lister {
   let progress: Progress | undefined;
   let expiries = 0;
 
   async function readPage({ token }: Progress, signal: AbortSignal): Promise<JsonObject> {
     const isWhole = token === '' && expiries >= EXPIRIES;
-    const query = isWhole ? '' : `?limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    const page = await client.request('list', path + query, {
+    const pages = isWhole ? '' : `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
+    const query = [part, pages].filter((text) => text !== '').join('&');
+    const page = await client.request('list', query === '' ? path : `${path}?${query}`, {
       signal,
       ...(isWhole ? { completeMs: WHOLE_MS } : {}),
     });
@@ -76,7 +79,7 @@ export function createLister({ client, path, keep }: ListerOptions): Lister {
     expired() {
       expiries += 1;
     },
-    settled() {
+    watched() {
       expiries = 0;
     },
   };

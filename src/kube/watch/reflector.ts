@@ -15,6 +15,8 @@ export type ReflectorOptions<T> = {
   readonly client: ApiClient;
   /** The collection to list and watch, for example `/api/v1/pods`. */
   readonly path: string;
+  /** The query that selects a part of the collection: `labelSelector=app%3Dweb`. Default: all of it. */
+  readonly query?: string;
   /** Reduces an object to the fields that are needed; called once for each object as it arrives. */
   readonly read: (object: JsonObject) => T;
   readonly keyOf: (object: T) => string;
@@ -81,10 +83,21 @@ type Failure = {
 
 /** Creates a reflector; it starts with `run`. */
 export function createReflector<T extends Stored>(options: ReflectorOptions<T>): Reflector<T> {
-  const { client, path, read, keyOf, onChange, clock, onRestart, idleMs = IDLE_MS, refusedMs = REFUSED_MS } = options;
+  const {
+    client,
+    path,
+    query: part = '',
+    read,
+    keyOf,
+    onChange,
+    clock,
+    onRestart,
+    idleMs = IDLE_MS,
+    refusedMs = REFUSED_MS,
+  } = options;
   const store = createStore<T>();
   const trouble = createTrouble(options);
-  const lister = createLister({ client, path, keep });
+  const lister = createLister({ client, path, query: part, keep });
   let synced = false;
   /** The last version of the collection that was seen. */
   let last = '';
@@ -117,7 +130,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   /** Watches from the last version that was seen. `wasSilent`: the previous watch was silent for too long. */
   async function watch(wasSilent: boolean, signal: AbortSignal): Promise<Ended> {
     const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
-    const query = `watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${last}`;
+    const query = `${part === '' ? '' : `${part}&`}watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${last}`;
     const over = new AbortController();
     const forget = onAbort(signal, () => over.abort(signal.reason));
     let [isSilent, isOpen, heard] = [false, false, false];
@@ -130,7 +143,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     try {
       const chunks = await client.stream(`${path}?${query}`, over.signal);
       isOpen = true;
-      // After a silent watch, an open but silent watch is no proof that the server works.
+      // After a silent watch, an open but silent watch does not prove that the server works.
       if (trouble.brokenSince() !== undefined && !wasSilent) cancelSteady = clock.after(STEADY_MS, trouble.works);
       for await (const line of lines(chunks)) {
         cancelIdle();
@@ -203,7 +216,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       if (!isShort && (heard || failure === undefined)) watches = 0;
       if (heard) {
         fruitless = 0;
-        lister.settled();
+        lister.watched();
       }
       wasSilent = failure?.isSilent === true;
       if (failure === undefined && !isShort) {

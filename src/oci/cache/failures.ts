@@ -114,7 +114,7 @@ export function unreadable(): ImageError {
 
 /** The failure of a lookup that ended with a bug in the program. */
 export function unexpected(error: unknown): ImageError {
-  return new ImageError('the look-up failed for a reason of our own; please report it', {
+  return new ImageError('the lookup failed because of an error in archaware; please report it', {
     code: 'unavailable',
     temporary: true,
     cause: error,

@@ -69,7 +69,7 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
     );
   }
 
-  /** Returns the file's contents; undefined if there is no file, or one that must not be touched. */
+  /** Returns the file's contents; undefined if the file does not exist, or must not be touched. */
   async function read(): Promise<Buffer | undefined> {
     try {
       if (!(await isOrdinary(file))) {
@@ -95,7 +95,7 @@ export function createCacheFile(options: CacheFileOptions): CacheFile {
     const aside = `${file}.corrupt`;
     try {
       await rename(file, aside);
-      report(`${file} is ${problem}; it is now ${aside}, and images are looked up again`);
+      report(`${file} is ${problem}; it was renamed to ${aside}, and images are looked up again`);
     } catch (error) {
       report(
         `${file} is ${problem}, and cannot be renamed to ${aside} (${codeOf(error) || 'unknown error'}); ${adviceFor(codeOf(error), file)}. ` +
@@ -246,6 +246,6 @@ function adviceFor(code: string, file: string): string {
     case 'EBUSY':
       return 'mount its directory instead of the file itself: it is replaced as a whole';
     default:
-      return 'see what its file system says';
+      return 'check its file system';
   }
 }

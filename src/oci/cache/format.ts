@@ -126,7 +126,7 @@ function toFound({ platforms, skipped, isIndex }: ImageFacts): object {
 
 function strange(firstLine: string): string {
   const version = /^\{\s*"version"\s*:\s*(\d{1,9})\b/.exec(firstLine.slice(0, 100))?.[1] ?? '1';
-  return version === '1' ? 'no cache that this program wrote' : `of version ${version}, which this program cannot read`;
+  return version === '1' ? 'not a cache file of archaware' : `of version ${version}, which this program cannot read`;
 }
 
 /** If a key appears twice, the first entry is the one that was used last. */

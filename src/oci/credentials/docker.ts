@@ -49,13 +49,13 @@ export function parsePullSecret(secret: PullSecretData): Login[] {
   const encoded = secret.data[key];
   if (encoded === undefined) throw new PullSecretError(`it has no key ${key}`);
   const config = parseConfig(Buffer.from(encoded, 'base64').toString('utf8'));
-  if (config === undefined) throw new PullSecretError(`its ${key} is no JSON object`);
+  if (config === undefined) throw new PullSecretError(`its ${key} is not a JSON object`);
   const maps = secret.type === LEGACY_TYPE ? [config] : fieldsOf(config, 'auths');
-  const auths = merged(maps, () => new PullSecretError(`the auths in its ${key} are no JSON object`));
+  const auths = merged(maps, () => new PullSecretError(`the auths in its ${key} are not a JSON object`));
   return auths.flatMap(([pattern, entry], index) => {
     const problem = (text: string): PullSecretError => new PullSecretError(`entry ${index + 1} of its ${key} ${text}`);
     if (entry === null) return [];
-    if (!isObject(entry)) throw problem('is no JSON object');
+    if (!isObject(entry)) throw problem('is not a JSON object');
     const login = readLogin(entry, problem);
     return login === undefined ? [] : [{ pattern, ...login }];
   });
@@ -69,12 +69,12 @@ export function parsePullSecret(secret: PullSecretData): Login[] {
  */
 export function parseDockerConfig(text: string): DockerConfig {
   const config = parseConfig(text);
-  if (config === undefined) throw new SourceError('it is no JSON object');
+  if (config === undefined) throw new SourceError('it is not a JSON object');
   const store = helperName(fieldOf(config, 'credsStore') ?? '', 'credsStore');
   const logins = entriesOf(config, 'auths').flatMap(([pattern, entry]) => {
     const problem = (what: string): SourceError => new SourceError(`${label('auths', pattern)} ${what}`);
     if (entry === null) return [];
-    if (!isObject(entry)) throw problem('is no JSON object');
+    if (!isObject(entry)) throw problem('is not a JSON object');
     const login = readLogin(entry, problem);
     const identityToken = stringField(entry, 'identitytoken', problem);
     if (identityToken === '') return login === undefined ? [] : [{ pattern, ...login }];
@@ -82,7 +82,7 @@ export function parseDockerConfig(text: string): DockerConfig {
   });
   const helpers = entriesOf(config, 'credHelpers').map(([key, value]): [string, string] => {
     const host = helperHost(key);
-    if (host === undefined) throw new SourceError(`${label('credHelpers', key)} is no host[:port]`);
+    if (host === undefined) throw new SourceError(`${label('credHelpers', key)} is not a host[:port]`);
     return [host, helperName(value ?? '', label('credHelpers', key))];
   });
   return { logins, helpers: new Map(helpers), ...(store === '' ? {} : { store }) };
@@ -94,7 +94,7 @@ function parseConfig(text: string): JsonObject | undefined {
 }
 
 function entriesOf(config: JsonObject, field: string): [string, unknown][] {
-  return merged(fieldsOf(config, field), () => new SourceError(`${field} is no JSON object`));
+  return merged(fieldsOf(config, field), () => new SourceError(`${field} is not a JSON object`));
 }
 
 /** Returns the entries of several maps, merged into one. */
@@ -114,9 +114,11 @@ function label(field: string, key: string): string {
 
 /** The name becomes a part of a program's name, so nothing in it may lead outside PATH. */
 function helperName(value: unknown, where: string): string {
-  if (typeof value !== 'string') throw new SourceError(`${where} is no string`);
+  if (typeof value !== 'string') throw new SourceError(`${where} is not a string`);
   if (!/^[A-Za-z0-9._-]*$/.test(value)) {
-    throw new SourceError(`${where} is no name of a credential helper: letters, digits, ".", "_" and "-", no path`);
+    throw new SourceError(
+      `${where} is not a valid name of a credential helper: letters, digits, ".", "_" and "-", no path`,
+    );
   }
   return value;
 }
@@ -148,6 +150,6 @@ function readLogin(
 
 function stringField(entry: JsonObject, name: string, problem: (text: string) => Error): string {
   const value = fieldOf(entry, name) ?? '';
-  if (typeof value !== 'string') throw problem(`has a ${name} that is no string`);
+  if (typeof value !== 'string') throw problem(`has a ${name} that is not a string`);
   return value;
 }

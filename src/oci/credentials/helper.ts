@@ -80,7 +80,7 @@ function readAnswer(stdout: string, host: string): Login | undefined {
   const answer = parseObject(stdout) ?? {};
   const [username, secret] = [fieldOf(answer, 'Username'), fieldOf(answer, 'Secret')];
   if (typeof username !== 'string' || typeof secret !== 'string') {
-    throw new ProgramError('answered with no JSON object of Username and Secret');
+    throw new ProgramError('did not answer with a JSON object of Username and Secret');
   }
   if (username === '' && secret === '') return undefined;
   if (username === TOKEN_USER) return { pattern: host, username: '', password: '', identityToken: secret };

@@ -77,8 +77,9 @@ function matches(key: Key, target: Omit<Key, 'key'>): boolean {
 }
 
 /**
- * Matches one label against a glob of Go's `path.Match`: `*`, `?`, `[a-z]` and `[^a-z]`. Takes at most time label ×
- * glob, because only the last star is tried again. A class without an end matches nothing.
+ * Matches one label against a glob of Go's `path.Match`: `*` and `[a-z]`. Its `?` and `[^a-z]` cannot occur here: in a
+ * URL, `?` begins the query, and `^` is not allowed in a host. Takes at most time label × glob, because only the last
+ * star is tried again. A class without an end matches nothing.
  */
 function matchesPathGlob(glob: string, label: string): boolean {
   let position = 0;
@@ -109,12 +110,10 @@ function matchesPathGlob(glob: string, label: string): boolean {
 function matchOne(glob: string, position: number, character: string): number | undefined {
   const element = glob[position];
   if (element === undefined) return undefined;
-  if (element === '?') return 1;
   if (element !== '[') return element === character ? 1 : undefined;
   const end = glob.indexOf(']', position + 2);
   if (end < 0) return undefined;
-  const isNegated = glob[position + 1] === '^';
-  const members = glob.slice(position + (isNegated ? 2 : 1), end);
+  const members = glob.slice(position + 1, end);
   let isMember = false;
   for (let index = 0; index < members.length; index += 1) {
     const low = members.charAt(index);
@@ -123,5 +122,5 @@ function matchOne(glob: string, position: number, character: string): number | u
     if (low <= character && character <= high) isMember = true;
     if (isRange) index += 2;
   }
-  return isMember === isNegated ? undefined : end - position + 1;
+  return isMember ? end - position + 1 : undefined;
 }

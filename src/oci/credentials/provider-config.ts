@@ -27,12 +27,13 @@ const CONFIG_KIND = 'CredentialProviderConfig';
  */
 export function parseProviderConfig(text: string): Provider[] {
   const config = parseYaml(text);
-  if (!isObject(config)) throw new SourceError(`it is no ${CONFIG_KIND}`);
+  if (!isObject(config)) throw new SourceError(`it is not a ${CONFIG_KIND}`);
   refuseUnknown(config, ['apiVersion', 'kind', 'providers'], '');
   expectText(config, 'kind', CONFIG_KIND, '');
   expectText(config, 'apiVersion', CONFIG_API, '');
   const entries = config.providers;
-  if (!Array.isArray(entries) || entries.length === 0) throw new SourceError('providers must be a list with an entry');
+  if (!Array.isArray(entries) || entries.length === 0)
+    throw new SourceError('providers must be a list with at least one entry');
   const providers = entries.map(readProvider);
   const names = providers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -61,7 +62,7 @@ function parseYaml(text: string): unknown {
   const [error] = document.errors;
   // The parser's own message may quote the file.
   if (error !== undefined) {
-    throw new SourceError(`it is no YAML (line ${lineCounter.linePos(error.pos[0]).line}: ${error.code})`);
+    throw new SourceError(`it is not valid YAML (line ${lineCounter.linePos(error.pos[0]).line}: ${error.code})`);
   }
   return parseOrRefuse(() => document.toJS({ maxAliasCount: 100 }));
 }
@@ -71,13 +72,13 @@ function parseOrRefuse<T>(parse: () => T): T {
   try {
     return parse();
   } catch {
-    throw new SourceError('it is no YAML: its aliases cannot be followed, or it is nested too deeply');
+    throw new SourceError('it is not valid YAML: its aliases cannot be followed, or it is nested too deeply');
   }
 }
 
 function readProvider(entry: unknown, index: number): Provider {
   const path = `providers[${index}]`;
-  if (!isObject(entry)) throw new SourceError(`${path} is no object`);
+  if (!isObject(entry)) throw new SourceError(`${path} is not an object`);
   if (entry.tokenAttributes !== undefined && entry.tokenAttributes !== null) {
     throw new SourceError(`${path}.tokenAttributes is not supported: it takes tokens of the pods' service accounts`);
   }
@@ -92,7 +93,7 @@ function readProvider(entry: unknown, index: number): Provider {
     throw new SourceError(`${path}.name must be the name of a program in the directory of binaries, without a path`);
   }
   const matchImages = textsAt(entry, 'matchImages', path);
-  if (matchImages.length === 0) throw new SourceError(`${path}.matchImages must be a list with an entry`);
+  if (matchImages.length === 0) throw new SourceError(`${path}.matchImages must be a list with at least one entry`);
   const wrong = matchImages.findIndex((pattern) => !isPattern(pattern));
   if (wrong >= 0) {
     const pattern = printableAscii(matchImages[wrong] ?? '', 60);
@@ -113,10 +114,10 @@ function readEnvironment(list: unknown, path: string): Record<string, string> {
   return Object.fromEntries(
     list.map((variable: unknown, index): [string, string] => {
       const at = `${path}.env[${index}]`;
-      if (!isObject(variable)) throw new SourceError(`${at} is no object`);
+      if (!isObject(variable)) throw new SourceError(`${at} is not an object`);
       refuseUnknown(variable, ['name', 'value'], at);
       const name = textAt(variable, 'name', at);
-      if (!/^[^=\0]+$/.test(name)) throw new SourceError(`${at}.name is no name of a variable`);
+      if (!/^[^=\0]+$/.test(name)) throw new SourceError(`${at}.name is not a valid name of a variable`);
       return [name, textAt(variable, 'value', at)];
     }),
   );
@@ -131,7 +132,7 @@ function refuseUnknown(object: JsonObject, known: readonly string[], path: strin
 function expectText(object: JsonObject, field: string, expected: string, path: string): void {
   const value = object[field];
   if (value === expected) return;
-  const got = typeof value === 'string' ? `"${printableAscii(value, 60)}"` : 'nothing that is a string';
+  const got = typeof value === 'string' ? `"${printableAscii(value, 60)}"` : 'a value that is not a string';
   throw new SourceError(`${join(path, field)}: got ${got}, expected ${expected}`);
 }
 

@@ -99,22 +99,22 @@ function registryOf(image: string): string {
 /** @throws ProgramError */
 function readResponse(stdout: string): Response {
   const refuse = (problem: string): ProgramError =>
-    new ProgramError(`answered with no CredentialProviderResponse of ${PROVIDER_API}: ${problem}`);
+    new ProgramError(`did not answer with a CredentialProviderResponse of ${PROVIDER_API}: ${problem}`);
   const response = parseObject(stdout);
-  if (response === undefined) throw refuse('no JSON object');
+  if (response === undefined) throw refuse('not a JSON object');
   if (response.kind !== 'CredentialProviderResponse') throw refuse('another kind');
   if (response.apiVersion !== PROVIDER_API) throw refuse('another apiVersion');
   const keyType = (['Image', 'Registry', 'Global'] as const).find((type) => type === response.cacheKeyType);
-  if (keyType === undefined) throw refuse('cacheKeyType is none of Image, Registry and Global');
+  if (keyType === undefined) throw refuse('cacheKeyType is not one of Image, Registry and Global');
   const text = response.cacheDuration ?? undefined;
   const duration = typeof text === 'string' ? parseGoDuration(text) : undefined;
-  if (text !== undefined && duration === undefined) throw refuse('cacheDuration is no duration');
+  if (text !== undefined && duration === undefined) throw refuse('cacheDuration is not a valid duration');
   const auth = response.auth ?? {};
-  if (!isObject(auth)) throw refuse('auth is no object');
+  if (!isObject(auth)) throw refuse('auth is not an object');
   const logins = Object.entries(auth).map(([pattern, entry], index): Login => {
     const { username = '', password = '' } = isObject(entry) ? entry : {};
     if (!isObject(entry) || typeof username !== 'string' || typeof password !== 'string') {
-      throw refuse(`entry ${index + 1} of auth is no object of username and password`);
+      throw refuse(`entry ${index + 1} of auth is not an object of username and password`);
     }
     return { pattern, username, password };
   });

@@ -49,12 +49,12 @@ export async function readTomlDirectory(directory: string): Promise<TomlEntry[]>
 export function parseTomlLogin(name: string, text: string): Login {
   const pattern = name.slice(0, -SUFFIX.length).toLowerCase();
   if (!/^(?:[a-z0-9*?-]+(?:\.[a-z0-9*?-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/.test(pattern)) {
-    throw new SourceError(`its name is no host[:port] followed by ${SUFFIX}`);
+    throw new SourceError(`its name is not a host[:port] followed by ${SUFFIX}`);
   }
   const table = parseTable(text);
   const unknown = Object.keys(table).find((key) => !KEYS.some((known) => known === key));
   if (unknown !== undefined) {
-    throw new SourceError(`it has an unknown key "${printableAscii(unknown, 60)}"; expected are ${KEYS.join(' and ')}`);
+    throw new SourceError(`it has an unknown key "${printableAscii(unknown, 60)}"; expected ${KEYS.join(' and ')}`);
   }
   const [username, password] = KEYS.map((key) => {
     const value = table[key];
@@ -72,6 +72,6 @@ function parseTable(text: string): Readonly<Record<string, unknown>> {
   } catch (error) {
     // The parser's own message shows the line, which may be the secret.
     const where = error instanceof TomlError ? ` (line ${error.line})` : '';
-    throw new SourceError(`it is no TOML${where}`);
+    throw new SourceError(`it is not valid TOML${where}`);
   }
 }

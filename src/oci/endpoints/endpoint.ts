@@ -16,7 +16,7 @@ export type Endpoint = {
   /** The name with which credentials are matched, for example `mirror.example.com/hub/library/nginx`. */
   readonly credentialName: string;
   readonly isSource: boolean;
-  /** `?ns=docker.io`: tells a mirror to which registry the image belongs; empty for the source. */
+  /** `?ns=docker.io`: names to a mirror the registry of the image; empty for the source. */
   readonly query: string;
   readonly policy: AddressPolicy;
   /** Absent: verified with the built-in authorities and `registries.caFile`. */
@@ -59,13 +59,14 @@ const MAX_HOST = 255;
  */
 export function parseEndpointAddress(text: string): EndpointAddress {
   const [, scheme = 'https', rest = ''] = /^(?:([A-Za-z][A-Za-z0-9+.-]*):\/\/)?(.*)$/s.exec(text) ?? [];
-  if (rest.includes('@')) throw new Error('an endpoint holds no user information: credentials have keys of their own');
+  if (rest.includes('@'))
+    throw new Error('an endpoint must not contain user information: use the keys for credentials');
   const refuse = (problem: string): Error => new Error(`"${printableAscii(text, 120)}": ${problem}`);
   const lower = scheme.toLowerCase();
   if (lower !== 'http' && lower !== 'https') throw refuse('the scheme must be http or https');
   // Also refuses characters that become ASCII in lower case, such as the Kelvin sign.
-  if (/\P{ASCII}/u.test(rest)) throw refuse('an endpoint is ASCII');
-  if (/[?#]/.test(rest)) throw refuse('an endpoint has neither query nor fragment');
+  if (/\P{ASCII}/u.test(rest)) throw refuse('an endpoint must be ASCII');
+  if (/[?#]/.test(rest)) throw refuse('an endpoint must not have a query or a fragment');
   const slash = rest.indexOf('/');
   const host = (slash < 0 ? rest : rest.slice(0, slash)).toLowerCase();
   const problem = hostProblem(host);
@@ -93,7 +94,7 @@ function hostProblem(authority: string): string | undefined {
   if (host.startsWith('[')) {
     return /^\[[0-9a-f:.]{2,45}\]$/.test(host) && URL.canParse(`http://${host}/`)
       ? undefined
-      : 'the host is no IPv6 address';
+      : 'the host is not a valid IPv6 address';
   }
   const isName = host.length <= MAX_HOST && host.split('.').every((label) => HOST_LABEL.test(label));
   // A URL reads `2130706433` and `127.1` as addresses, so the host would be contacted under another name.

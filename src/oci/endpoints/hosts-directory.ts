@@ -204,7 +204,7 @@ async function readText(file: string): Promise<string | undefined> {
   try {
     const found = await stat(file);
     // Reading a pipe would never end.
-    if (!found.isFile()) throw new Error('is no file');
+    if (!found.isFile()) throw new Error('is not a file');
     if (found.size > MAX_FILE) throw new Error(`is larger than ${MAX_FILE} bytes`);
     return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(file));
   } catch (error) {

@@ -73,7 +73,7 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
   // For this key alone containerd requires the exact spelling.
   const { host: hosts = {}, ...others } = document;
   const root = readTable(others, '', [...FIELDS, 'server'], warnings);
-  if (!isTable(hosts)) throw wrong('host', hosts, 'tables as [host."https://mirror.example.com"]');
+  if (!isTable(hosts)) throw wrong('host', hosts, 'tables such as [host."https://mirror.example.com"]');
 
   const entries: HostEntry<TlsFiles>[] = [];
   for (const [name, value] of Object.entries(hosts)) {
@@ -88,13 +88,13 @@ export function parseHostsToml(text: string, { directory }: { readonly directory
   if (typeof server !== 'string') throw wrong('server', server, 'a host or URL');
   if (server === '') {
     for (const field of ['capabilities', 'override_path'].filter((name) => root.fields.has(name))) {
-      warnings.push(`${field}: counts for a server only, and none is given`);
+      warnings.push(`${field}: has an effect only together with server, which is not set`);
     }
   }
   const address = server === '' ? undefined : readAddress(server, 'server');
   const last = readEntry(root, directory, address, warnings);
   if (last !== undefined) entries.push(last);
-  if (entries.length === 0) throw new Error('capabilities: no host is left that may be pulled from');
+  if (entries.length === 0) throw new Error('capabilities: no host with the capability pull is left');
   return { entries, warnings };
 }
 
@@ -117,7 +117,7 @@ function readTable(table: JsonObject, at: string, known: readonly string[], warn
     if (known.includes(lower)) fields.set(lower, value);
     else
       warnings.push(
-        `${at}${printableAscii(name, 60)}: unknown, and ignored as by containerd; known are ${known.join(', ')}`,
+        `${at}${printableAscii(name, 60)}: unknown field, ignored (as by containerd); known fields: ${known.join(', ')}`,
       );
   }
   return { at, fields };
@@ -177,9 +177,9 @@ function readFlag({ at, fields }: Table, field: string): boolean | undefined {
 /** Checked because containerd refuses such a file; the values have no effect on the controller's own time-outs. */
 function checkDuration({ at, fields }: Table): void {
   const value = fields.get('dial_timeout') ?? '';
-  if (typeof value !== 'string') throw wrong(`${at}dial_timeout`, value, 'a duration as "1s"');
+  if (typeof value !== 'string') throw wrong(`${at}dial_timeout`, value, 'a duration such as "1s"');
   if (value !== '' && (value.length > 64 || !DURATION.test(value))) {
-    throw new Error(`${at}dial_timeout: got "${printableAscii(value, 60)}", expected a duration as "1s"`);
+    throw new Error(`${at}dial_timeout: got "${printableAscii(value, 60)}", expected a duration such as "1s"`);
   }
 }
 
@@ -188,17 +188,17 @@ function readHeaders({ at, fields }: Table, warnings: string[]): Record<string, 
   if (!isTable(table)) throw wrong(`${at}header`, table, 'a table');
   const headers = new Map<string, string>();
   for (const [name, value] of Object.entries(table)) {
-    const place = `${at}header."${printableAscii(name, 60)}"`;
-    if (!TOKEN.test(name)) throw new Error(`${place}: this is no name of a header`);
+    const field = `${at}header."${printableAscii(name, 60)}"`;
+    if (!TOKEN.test(name)) throw new Error(`${field}: not a valid header name`);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    if (!areTexts(values)) throw wrong(place, value, 'a text or a list of texts');
+    if (!areTexts(values)) throw wrong(field, value, 'a text or a list of texts');
     // The message never contains the value, which may be a credential.
     if (!values.every((text) => /^[\t\x20-\x7e\x80-\xff]*$/.test(text))) {
-      throw new Error(`${place}: the value has a line break or another character that no header may have`);
+      throw new Error(`${field}: the value has a line break or another character that no header may have`);
     }
     const lower = name.toLowerCase();
     const before = headers.get(lower);
-    if (OWN_HEADERS.has(lower)) warnings.push(`${place}: ignored, it is not for a configuration to say`);
+    if (OWN_HEADERS.has(lower)) warnings.push(`${field}: ignored, because a configuration must not set this header`);
     else if (values.length > 0) headers.set(lower, [...(before === undefined ? [] : [before]), ...values].join(', '));
   }
   return Object.fromEntries(headers);

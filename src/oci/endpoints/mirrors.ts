@@ -41,7 +41,7 @@ const HUB_ENDPOINT = 'registry-1.docker.io';
 const HUB_NAMES: ReadonlySet<string> = new Set([HUB, 'index.docker.io', HUB_ENDPOINT]);
 
 /** The part of an endpoint that does not depend on the image. */
-type Place = {
+type MirrorEndpoint = {
   readonly address: EndpointAddress;
   readonly credentials: 'mirror' | 'source';
   readonly policy: AddressPolicy;
@@ -50,7 +50,7 @@ type Place = {
   readonly resolvesTags: boolean;
 };
 
-type Mirrored = { readonly places: readonly Place[]; readonly fallback: boolean };
+type Mirrored = { readonly configured: readonly MirrorEndpoint[]; readonly fallback: boolean };
 
 /** @throws Error naming the key of `registries.mirrors` and what is wrong with it */
 export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes {
@@ -59,7 +59,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
   const mirrored = readMirrors(mirrors, trustOf);
   const named = new Set([
     ...unverified,
-    ...[...mirrored.values()].flatMap(({ places }) => places.map(({ address }) => urlHost(address))),
+    ...[...mirrored.values()].flatMap(({ configured }) => configured.map(({ address }) => urlHost(address))),
   ]);
 
   function source(reference: Reference, entry?: HostEntry<Trust>, isNamed = false): Endpoint {
@@ -77,7 +77,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
   function ofDirectory(reference: Reference, { entries, isDefault }: HostsConfig): Endpoint[] {
     return entries.map((entry) => {
       const { address, tls, headers, resolvesTags } = entry;
-      // The author of a pod chooses the registry that `_default` stands for, so the operator does not vouch for its
+      // The author of a pod chooses the registry that `_default` stands for, so the operator does not verify its
       // address.
       if (address === undefined) return source(reference, entry, !isDefault);
       const trust = tls ?? (address.scheme === 'https' ? trustOf(address.host) : undefined);
@@ -97,7 +97,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
     endpointsOf(reference) {
       const mirror = mirrored.get(canonical(reference.registry));
       if (mirror !== undefined) {
-        const endpoints = mirror.places.map((place) => endpointAt(reference, place));
+        const endpoints = mirror.configured.map((each) => endpointAt(reference, each));
         const isComplete = !mirror.fallback || endpoints.some(({ isSource }) => isSource);
         return withoutRepeats(isComplete ? endpoints : [...endpoints, source(reference)]);
       }
@@ -116,7 +116,7 @@ export function createRoutes({ mirrors, insecure, hosts }: RouteOptions): Routes
 export function parseEndpoint(text: string): EndpointAddress {
   const address = parseEndpointAddress(text);
   if (/^\/v2(\/|$)/.test(address.path)) {
-    throw new Error(`"${printableAscii(text, 120)}": leave "/v2" out, which every registry's paths begin with`);
+    throw new Error(`"${printableAscii(text, 120)}": omit "/v2", which is added for every registry`);
   }
   return address;
 }
@@ -128,9 +128,10 @@ function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefi
     const { host, path } = explained(at, () => parseEndpointAddress(key));
     if (path !== '' || host !== key.toLowerCase()) throw new Error(`${at}: the host[:port] of a registry is expected`);
     const registry = canonical(host);
-    if (read.has(registry)) throw new Error(`${at}: ${registry} is there under another of its names already`);
-    if (endpoints.length === 0 && !fallback) throw new Error(`${at}: without endpoints and fallback nobody is asked`);
-    const places = endpoints.map((text, index): Place => {
+    if (read.has(registry)) throw new Error(`${at}: ${registry} is already configured under another of its names`);
+    if (endpoints.length === 0 && !fallback)
+      throw new Error(`${at}: without endpoints and without fallback no registry is asked`);
+    const configured = endpoints.map((text, index): MirrorEndpoint => {
       const address = explained(`${at}.endpoints[${index}]`, () => parseEndpoint(text));
       return {
         address: { ...address, path: `/v2${address.path}` },
@@ -141,7 +142,7 @@ function readMirrors(mirrors: Mirrors, trustOf: (host: string) => Trust | undefi
         resolvesTags: true,
       };
     });
-    read.set(registry, { places, fallback });
+    read.set(registry, { configured, fallback });
   }
   return read;
 }
@@ -156,7 +157,7 @@ function explained<T>(at: string, read: () => T): T {
 
 function endpointAt(
   reference: Reference,
-  { address, credentials, policy, trust, headers, resolvesTags }: Place,
+  { address, credentials, policy, trust, headers, resolvesTags }: MirrorEndpoint,
 ): Endpoint {
   // As in containerd: the registry's own host, under any path, is not a proxy.
   const isHome = canonical(address.host) === canonical(reference.registry);

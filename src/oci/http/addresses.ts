@@ -42,7 +42,7 @@ export function parseCidr(text: string): Cidr {
   const version = isIP(address);
   const length = bits === undefined ? (version === 4 ? 32 : 128) : /^\d{1,3}$/.test(bits) ? Number(bits) : -1;
   if (version === 0 || length < 0 || length > (version === 4 ? 32 : 128) || text.split('/').length > 2) {
-    throw new Error(`"${text}" is no CIDR such as 10.0.0.0/8 or fd00::/8`);
+    throw new Error(`"${text}" is not a CIDR such as 10.0.0.0/8 or fd00::/8`);
   }
   return [ipaddr.parse(address), length];
 }

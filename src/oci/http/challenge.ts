@@ -103,12 +103,12 @@ export function acceptRealm(realm: string, registry: { readonly host: string; re
       endpoint: registry.host,
     });
   const url = realm.length > MAX_REALM ? undefined : parseUrl(realm);
-  if (url === undefined) throw refuse('malformed', 'is no absolute URL');
+  if (url === undefined) throw refuse('malformed', 'is not an absolute URL');
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && registry.insecure)) {
     const key = url.protocol === 'http:' ? `; registries.insecure: ["${registry.host}"] allows it` : '';
     throw refuse('forbidden-address', `is not https ("${printableAscii(url.protocol, 20)}")${key}`);
   }
-  if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'holds user information');
-  if (url.hash !== '') throw refuse('malformed', 'holds a fragment');
+  if (url.username !== '' || url.password !== '') throw refuse('forbidden-address', 'contains user information');
+  if (url.hash !== '') throw refuse('malformed', 'contains a fragment');
   return url;
 }

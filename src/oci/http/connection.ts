@@ -131,16 +131,16 @@ export function createSend(options: ConnectionOptions): SendRequest {
     }
     const encoding = (flat['content-encoding'] ?? '').trim().toLowerCase();
     if (encoding !== '' && encoding !== 'identity')
-      throw refuse('malformed', 'answers compressed, which was not asked for');
+      throw refuse('malformed', 'sent a compressed answer, which was not requested');
     if (Number(flat['content-length'] ?? 0) > request.maxBytes) {
-      throw refuse('too-large', `answers with more than ${request.maxBytes} bytes`);
+      throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
     }
     const chunks: Uint8Array[] = [];
     let size = 0;
     for await (const chunk of body) {
       if (!(chunk instanceof Uint8Array)) continue;
       size += chunk.byteLength;
-      if (size > request.maxBytes) throw refuse('too-large', `answers with more than ${request.maxBytes} bytes`);
+      if (size > request.maxBytes) throw refuse('too-large', `sent more than ${request.maxBytes} bytes`);
       chunks.push(chunk);
     }
     return { ...answer, body: Buffer.concat(chunks, size) };
@@ -155,7 +155,7 @@ function answerOf(attempt: Attempt): RegistryResponse {
 /** Whether a failure over TLS may come from a registry without TLS; the operator has allowed plain http there. */
 function mayBePlain(error: unknown, url: URL, known: 'https' | undefined): boolean {
   const code = codeOf(error);
-  // A registry that spoke TLS before may be restarting. That is no reason to send credentials unencrypted.
+  // A registry that spoke TLS before may be restarting. That does not justify sending credentials unencrypted.
   if (known !== undefined) return NOT_TLS.test(code);
   // With a proxy, it is the proxy that finds the port closed, or refuses to open that port.
   if (error instanceof ProxyFailure) return error.status !== undefined && error.status !== 407;
@@ -199,21 +199,21 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
     new ImageError(`${registry} ${problem}`, { code: kind, temporary: kind !== 'malformed', endpoint: registry });
   if (error instanceof ProxyFailure) {
     const name = proxy === undefined ? 'its proxy' : `the proxy ${proxy.host} (${proxy.variable})`;
-    return make(`could not be asked: ${name} ${error.message}`, 'unavailable');
+    return make(`could not be reached: ${name} ${error.message}`, 'unavailable');
   }
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || code === 'ETIMEDOUT')
-    return make('could not be connected to in time', 'timeout');
-  if (code === 'ETIMEOUT') return make('has no answer from the DNS', 'timeout');
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return make(`has no address in the DNS (${code})`, 'unavailable');
+    return make('could not be reached: the connection timed out', 'timeout');
+  if (code === 'ETIMEOUT') return make('could not be reached: the DNS server did not answer', 'timeout');
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return make(`was not found in the DNS (${code})`, 'unavailable');
   // Not all errors of the HTTP parser have a code.
   if (
     (error instanceof Error && error.name === 'HTTPParserError') ||
     /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_|UND_ERR_REQ_)/.test(code)
   ) {
-    return make(`does not speak proper HTTP`, 'malformed');
+    return make(`sent an invalid HTTP response`, 'malformed');
   }
   const problem = tlsProblem(code, request);
-  return make(problem ?? `could not be asked (${code || 'connection failed'})`, 'unavailable');
+  return make(problem ?? `could not be reached (${code || 'connection failed'})`, 'unavailable');
 }
 
 /** Returns what the code of OpenSSL or of Node.js means for TLS; undefined if it is not about TLS. */
@@ -222,19 +222,19 @@ function tlsProblem(code: string, request: RegistryRequest): string | undefined 
   // In TLS 1.3 a client certificate is refused after the handshake, and undici reports only that the connection was
   // closed.
   if (/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(code) && protocol === 'https:') {
-    return `hung up early (${code}); registries that want a client certificate do so too`;
+    return `closed the connection early (${code}); registries that require a client certificate do this too`;
   }
-  if (/^ERR_OSSL_/.test(code)) return `could not be asked: its client certificate or key cannot be used (${code})`;
+  if (/^ERR_OSSL_/.test(code)) return `could not be reached: its client certificate or key cannot be used (${code})`;
   if (/^ERR_SSL_.*ALERT_.*(CERT|UNKNOWN_CA|HANDSHAKE_FAILURE)/.test(code)) {
-    return `could not be asked: ${host} wants a client certificate, or refuses ours (${code})`;
+    return `could not be reached: ${host} requires a client certificate, or refused the configured one (${code})`;
   }
   const key = keyFor(request);
   if (NO_TLS.test(code) && request.trust?.plain !== true) {
-    return `could not be asked: ${host} speaks no TLS (${code}); where it speaks plain http, ${key.plain} allows that`;
+    return `could not be reached: ${host} does not speak TLS (${code}); if it speaks plain http, ${key.plain} allows it`;
   }
   if (!/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) return undefined;
   const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code) ? `${key.authority}, ` : '';
-  return `has a certificate, at ${host}, that cannot be verified (${code}); ${hint}${key.unverified} skips that`;
+  return `has a certificate at ${host} that cannot be verified (${code}); ${hint}${key.unverified} skips the verification`;
 }
 
 /**

@@ -24,7 +24,7 @@ type Question = {
   readonly ask: () => void;
   callbacks: Callback[];
   isAsked: boolean;
-  /** Whether it takes one of the few places for names that may never answer. */
+  /** Whether it takes one of the few slots for names that may never answer. */
   isCounted: boolean;
   stopWaiting: () => void;
 };
@@ -44,7 +44,7 @@ export function createDns(options: DnsOptions): LookupFunction {
   const { now } = options;
   // libuv gives DNS lookups ("slow" work) half of its threads. Half of those stay free for names that are known to
   // resolve.
-  const places = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
+  const slots = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
   const questions = new Map<string, Question>();
   const line = new Set<Question>();
   const resolved = new LRUCache<string, true>({ max: MAX_NAMES });
@@ -59,7 +59,7 @@ export function createDns(options: DnsOptions): LookupFunction {
     if (failure !== undefined && failure.until > now()) return process.nextTick(callback, failure.error, []);
     const question = questions.get(key) ?? {
       key,
-      ask: () => options.lookup(hostname, lookupOptions, (...answer) => settle(question, answer)),
+      ask: () => options.lookup(hostname, lookupOptions, (...answer) => finish(question, answer)),
       callbacks: [],
       isAsked: false,
       isCounted: false,
@@ -73,11 +73,11 @@ export function createDns(options: DnsOptions): LookupFunction {
     advance();
   };
 
-  /** Starts every lookup for which there is a place, in order. */
+  /** Starts every lookup for which there is a slot, in order. */
   function advance(): void {
     for (const question of line) {
       const isKnown = resolved.has(question.key);
-      if (!isKnown && counted >= places) continue;
+      if (!isKnown && counted >= slots) continue;
       line.delete(question);
       question.isAsked = true;
       if (!isKnown) count(question);
@@ -91,7 +91,7 @@ export function createDns(options: DnsOptions): LookupFunction {
     counted += 1;
   }
 
-  function settle(question: Question, answer: Parameters<Callback>): void {
+  function finish(question: Question, answer: Parameters<Callback>): void {
     questions.delete(question.key);
     if (question.isCounted) counted -= 1;
     const [error] = answer;
@@ -103,7 +103,7 @@ export function createDns(options: DnsOptions): LookupFunction {
     advance();
   }
 
-  /** The thread is busy until the system answers. Until then the name takes a place, even if it was known before. */
+  /** The thread is busy until the system answers. Until then the name takes a slot, even if it was known before. */
   function expire(question: Question): void {
     const error = Object.assign(new Error('the DNS does not answer'), { code: 'ETIMEOUT' });
     if (question.isAsked) {

@@ -242,7 +242,7 @@ export function createGuard(options: GuardOptions): Guard {
 }
 
 /**
- * Returns the first certificate of each type of key: OpenSSL holds one certificate for a type, and the registry tells
+ * Returns the first certificate of each type of key: OpenSSL holds one certificate for a type, and the registry says
  * which types it accepts.
  */
 function usable(clients: readonly ClientCertificate[]): ClientCertificate[] {
@@ -255,9 +255,9 @@ function refusal(host: string, reason: string): ImageError {
   const details = { code: 'forbidden-address', temporary: false, endpoint: host } as const;
   if (reason === 'loopback' && /^localhost(:|$)/.test(host)) {
     return new ImageError(
-      `${host} is each node's own localhost, which the controller cannot reach; name where it can be reached, with ` +
-        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or what its images run on, with ` +
-        `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, where it is this host's own, ` +
+      `${host} is the localhost of each node, which the controller cannot reach; set an address that it can reach with ` +
+        `registries.mirrors: {"${host}": {endpoints: ["registry.example.com:5000"]}}, or the architectures of its images with ` +
+        `images.overrides: [{pattern: "${host}/*", architectures: [amd64]}], or, if the registry runs on this host, ` +
         `registries.insecure: ["${host}"]`,
       details,
     );
@@ -271,6 +271,6 @@ function refusal(host: string, reason: string): ImageError {
           ? `it is the API server; registries.insecure: ["${host}"] allows a registry there`
           : reason === 'private'
             ? 'a public registry names a private address'
-            : 'registries.addresses.allow can open it, except for metadata services';
-  return new ImageError(`${host} leads to an address that may not be asked (${reason}): ${hint}`, details);
+            : 'registries.addresses.allow can allow it, except for metadata services';
+  return new ImageError(`${host} has an address that is not allowed (${reason}): ${hint}`, details);
 }

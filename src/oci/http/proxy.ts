@@ -54,7 +54,7 @@ function readProxy(variable: string, text: string): ForwardProxy {
   const refuse = (problem: string): Error => new Error(`${variable}: ${problem}`);
   const full = text.includes('://') ? text : `http://${text}`;
   const url = parseUrl(full);
-  if (url === undefined) throw refuse('is no URL such as http://proxy.example.com:3128');
+  if (url === undefined) throw refuse('is not a URL such as http://proxy.example.com:3128');
   const { protocol, host, username, password } = url;
   if (protocol !== 'http:' && protocol !== 'https:') throw refuse('is neither an http:// nor an https:// URL');
   const proxy = { variable, host, origin: `${protocol}//${host}` };
@@ -63,7 +63,9 @@ function readProxy(variable: string, text: string): ForwardProxy {
     const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`, 'utf8');
     return { ...proxy, authorization: `Basic ${login.toString('base64')}` };
   } catch {
-    throw refuse('holds a "%" in its user or password that is not followed by two hexadecimal digits ("%25" is a "%")');
+    throw refuse(
+      'contains a "%" in its user or password that is not followed by two hexadecimal digits ("%25" is a "%")',
+    );
   }
 }
 

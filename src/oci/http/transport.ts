@@ -163,7 +163,7 @@ export function followRedirects(named: Named): Link {
       const url = location === undefined ? undefined : parseUrl(location, response.url);
       if (url === undefined) throw refuse('malformed', 'redirects without a valid Location');
       if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-        throw refuse('forbidden-address', 'redirects to something that is no http');
+        throw refuse('forbidden-address', 'redirects to a URL that is neither http nor https');
       }
       if (url.protocol === 'http:' && response.url.protocol === 'https:' && named(url)?.trust?.plain !== true) {
         const host = printableAscii(url.host, 100);
@@ -255,7 +255,7 @@ export function statusError(
       return make('rate-limited', true, 'the limit of requests is reached; credentials may raise it');
     default:
       return status >= 500
-        ? make('unavailable', true, 'it is asked again')
-        : make('unsupported', false, 'this is no registry that we understand');
+        ? make('unavailable', true, 'it will be asked again')
+        : make('unsupported', false, 'this is not a registry that archaware supports');
   }
 }

@@ -45,7 +45,7 @@ export function readAuthorities(text: string): string[] {
   const blocks = text
     .split(/(?=-----BEGIN CERTIFICATE-----)/)
     .filter((each) => each.startsWith('-----BEGIN CERTIFICATE-----'));
-  if (blocks.length === 0) throw new Error('holds no PEM certificate');
+  if (blocks.length === 0) throw new Error('contains no PEM certificate');
   return blocks.map((block, index) => {
     const end = '-----END CERTIFICATE-----';
     const at = block.indexOf(end);

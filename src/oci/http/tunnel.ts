@@ -84,7 +84,7 @@ export function createTunnel(options: TunnelOptions): { readonly https: Agent; r
           callback(
             error instanceof ProxyFailure
               ? error
-              : new ProxyFailure(`opens no connection (${codeOf(error) || 'connection failed'})`),
+              : new ProxyFailure(`did not open a connection (${codeOf(error) || 'connection failed'})`),
             null,
           ),
       );

@@ -81,7 +81,7 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
 
 function pause(target: EndpointTarget, wait: number): ImageError {
   const label = labelOf(target);
-  return new ImageError(`${label} has reached its limit of requests and is left alone for a while`, {
+  return new ImageError(`${label} has reached its limit of requests, so it is asked again later`, {
     code: 'rate-limited',
     temporary: true,
     retryAfterMs: wait,

@@ -18,14 +18,14 @@ export type Circuits = {
   open(host: string, namespaces: readonly string[]): ImageError | undefined;
   /**
    * The same, just before the host is asked. If it returns undefined, ask now and report the result with {@link
-   * Circuits.settled}.
+   * Circuits.record}.
    */
   refusal(host: string, namespaces: readonly string[]): ImageError | undefined;
   /**
    * Records a result. An answer, whatever it says, closes the circuit for everybody. An error that says nothing about
    * the host changes nothing.
    */
-  settled(host: string, namespaces: readonly string[], error: ImageError | undefined): void;
+  record(host: string, namespaces: readonly string[], error: ImageError | undefined): void;
   /** Whether the host answered when it was last asked. */
   isHealthy(host: string): boolean;
 };
@@ -82,7 +82,7 @@ export function createCircuits({ now, random }: CircuitOptions): Circuits {
       }
       return undefined;
     },
-    settled(host, namespaces, error) {
+    record(host, namespaces, error) {
       if (error === undefined || !['unavailable', 'timeout', 'forbidden-address'].includes(error.code)) {
         outages.set(host, { ...closed(), of: new Map() });
         return;

@@ -11,7 +11,7 @@ export type LimiterOptions = {
   /** At hosts that are known to answer. */
   readonly proven: Bounds;
   /**
-   * At all other hosts, counted separately: a host that hangs takes no place from one that answers. `perHost`: for one
+   * At all other hosts, counted separately: a host that hangs takes no slot from one that answers. `perHost`: for one
    * namespace.
    */
   readonly unproven: Bounds & { readonly perHost: number };
@@ -29,7 +29,7 @@ export const BOUNDS: Omit<LimiterOptions, 'perHost'> = {
 /** A wish to ask a host. */
 export type Claim = {
   readonly host: string;
-  /** Any of these namespaces may have its turn for the lookup; its place counts for that namespace. */
+  /** Any of these namespaces may have its turn for the lookup; its slot counts for that namespace. */
   readonly askers: Askers;
   /** Whether the host answered when it was last asked, at this moment. */
   readonly isProven: () => boolean;
@@ -41,21 +41,21 @@ export type Claim = {
  */
 export type Limiter = {
   /**
-   * Waits for a place. Resolves with a function that gives it back, to be called once.
+   * Waits for a slot. Resolves with a function that gives it back, to be called once.
    *
    * @throws the signal's reason if it ends the wait
    */
   acquire(claim: Claim, signal: AbortSignal): Promise<() => void>;
 };
 
-/** A number of places, and the lanes that wait for one of them. */
+/** A number of slots, and the lanes that wait for one of them. */
 type Gate = { used: number; readonly limit: number; readonly parked: FairQueue<Lane> };
 
 type Waiter = { readonly claim: Claim; readonly lanes: Set<Lane>; readonly start: (release: () => void) => void };
 
 /**
  * The lookups of one namespace at one host, in order; never empty. A lane is parked at one gate that is full. So a
- * returned place wakes only the lanes that wait for such a place, and costs the same however many wait.
+ * returned slot wakes only the lanes that wait for such a slot, and costs the same however many wait.
  */
 type Lane = {
   readonly host: string;
@@ -65,7 +65,7 @@ type Lane = {
 };
 
 export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Limiter {
-  /** By kind and name; a gate without used places and without waiting lanes is removed. */
+  /** By kind and name; a gate without used slots and without waiting lanes is removed. */
   const gates = new Map<string, Gate>();
   /** By host. `asUnproven`: one of its lanes was parked while the host was not known to answer. */
   const hosts = new Map<string, { readonly lanes: Map<string, Lane>; asUnproven: boolean }>();
@@ -80,7 +80,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
       [kind, total],
       [`${kind} namespace ${namespace}`, perNamespace],
       [`host ${host}`, perHost],
-      // One place of a host is left to the other namespaces, because paths that hang would take all places.
+      // One slot of a host is left to the other namespaces, because paths that hang would take all slots.
       [`${kind} namespace ${namespace} host ${host}`, isProven ? Math.max(1, perHost - 1) : unproven.perHost],
     ];
   }
@@ -121,7 +121,7 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
       held = false;
       for (const [key, limit] of way) gateOf(key, limit).used -= 1;
       const waiting = hosts.get(host);
-      // The host has answered since, so its waiting lanes need other places now.
+      // The host has answered since, so its waiting lanes need other slots now.
       if (waiting?.asUnproven && isProven()) {
         waiting.asUnproven = false;
         again([...waiting.lanes.values()]);

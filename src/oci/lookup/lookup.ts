@@ -69,7 +69,7 @@ export function createLookup(options: LookupOptions): Lookups {
       try {
         const open = circuits.open(endpoint.host, task.askers.names());
         if (open !== undefined) throw open;
-        const release = await takePlace(endpoint, task);
+        const release = await takeSlot(endpoint, task);
         const started = now();
         const share = Math.max((budgetMs - spent) / (able.length - index), 1);
         try {
@@ -95,7 +95,7 @@ export function createLookup(options: LookupOptions): Lookups {
   }
 
   /** Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image. */
-  async function takePlace(endpoint: Endpoint, { askers, reference, budgetMs, signal }: LookupTask) {
+  async function takeSlot(endpoint: Endpoint, { askers, reference, budgetMs, signal }: LookupTask) {
     const isProven = (): boolean => circuits.isHealthy(endpoint.host);
     const patience = new AbortController();
     const forget = onAbort(signal, () => patience.abort(signal.reason));
@@ -103,7 +103,7 @@ export function createLookup(options: LookupOptions): Lookups {
     const timer = setInterval(() => {
       turns += 1;
       if (isProven() && turns < PATIENCE) return;
-      patience.abort(late(labelOf({ endpoint, reference }), 'had no free place', turns * budgetMs));
+      patience.abort(late(labelOf({ endpoint, reference }), 'had no free request slot', turns * budgetMs));
     }, budgetMs);
     try {
       return await options.limiter.acquire({ host: endpoint.host, askers, isProven }, patience.signal);
@@ -129,13 +129,13 @@ export function createLookup(options: LookupOptions): Lookups {
       }
       try {
         const answer = await query({ ...target, credential, isPrivate, signal }, previous);
-        circuits.settled(endpoint.host, task.askers.names(), undefined);
+        circuits.record(endpoint.host, task.askers.names(), undefined);
         candidates.worked(target, credential);
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         // If a token service fails for each credential in turn, that counts as one failure.
-        if (!failures.some(isOutage) || !isOutage(error)) circuits.settled(endpoint.host, task.askers.names(), error);
+        if (!failures.some(isOutage) || !isOutage(error)) circuits.record(endpoint.host, task.askers.names(), error);
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
         candidates.failed(target, credential, error, generation);
         failures.push(error);
@@ -180,7 +180,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   if (source !== undefined && mirrors.length === 0) return source;
   const error = source ?? mostUseful(mirrors.map((failure) => failure.error));
   if (error === undefined) {
-    return new ImageError(`none of the mirrors of ${registry} may say what a tag stands for`, {
+    return new ImageError(`none of the mirrors of ${registry} may resolve tags`, {
       code: 'unsupported',
       temporary: false,
       endpoint: registry,
@@ -189,7 +189,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
   const asked = mirrors.map(({ endpoint, error: { code } }) => `${endpoint.name} ${code}`).join(', ');
   const retry = failures.flatMap((failure) => failure.error.retryAfterMs ?? []);
   return new ImageError(
-    `${error.message}; asked ${source === undefined ? 'in place of' : 'before'} ${registry}: ${asked}`,
+    `${error.message}; asked ${source === undefined ? 'instead of' : 'before'} ${registry}: ${asked}`,
     {
       code: error.code,
       temporary: source?.temporary ?? true,

@@ -218,7 +218,7 @@ export function createQuery(
 }
 
 /** Returns the URL of `/v2/` of a registry (distribution specification, end-1), whatever the endpoint's path. */
-function rootOf({ base }: Endpoint): URL {
+export function rootOf({ base }: Endpoint): URL {
   return new URL(`${/^(.*?\/v2)(?:\/|$)/.exec(base)?.[1] ?? base}/`);
 }
 
@@ -233,7 +233,7 @@ function isSuccess({ status }: RegistryResponse): boolean {
 
 function mismatch(asked: QueriedEndpoint, what: string): ImageError {
   const label = labelOf(asked);
-  return new ImageError(`${label} sent a ${what} that is not what its digest says`, {
+  return new ImageError(`${label} sent a ${what} that does not match its digest`, {
     code: 'malformed',
     temporary: false,
     endpoint: label,

@@ -4,11 +4,12 @@ import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
 import { taintText } from '../nodes/node.ts';
+import { onlyObserves } from '../placing.ts';
 import { few, webAssemblyAmong } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
-import type { WrongPlace } from '../wrong-node/verdict.ts';
+import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
@@ -27,7 +28,7 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
     ...adviseSkipped(input, evidence.skipped),
     ...images,
     ...adviseGated(explained),
-    ...advisePlaced(input, explained),
+    ...advisePlaced(input, explained, evidence),
     ...adviseLate(input, evidence),
     ...adviseNodes(input, explained, evidence),
   ];
@@ -35,30 +36,32 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
 }
 
 function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
-  const { skipped, wrongPlace, narrowed } = evidence;
+  const { skipped, wrongNode, narrowed } = evidence;
   const { namespace, node: name = '' } = explained.pod;
   const owner = input.workload.pod?.owner;
   const { architecture = '' } = explained.nodes.find(({ names }) => names.includes(name)) ?? {};
   if (skipped === 'daemon-pod') {
     const read = `kubectl -n ${namespace} get daemonset ${owner?.name} -o yaml`;
     const step = `explain its DaemonSet: ${read} | archaware-controller explain -f -`;
-    return [wrongPlace === undefined ? step : noteOf(wrongPlace, { name, architecture }, step)];
+    return [wrongNode === undefined ? step : noteOf(wrongNode, { name, architecture }, step)];
   }
   const again =
-    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} makes another`;
+    owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
   // Without other steps first, a new pod would come back to this node or fit nowhere.
   const instead = poolsFor(input, explained, evidence).canGrow ? [] : adviseNodes(input, explained, evidence);
   const step = instead.length > 0 ? instead.join(', ') : again;
-  if (wrongPlace !== undefined) return [noteOf(wrongPlace, { name, architecture }, step)];
+  if (wrongNode !== undefined) return [noteOf(wrongNode, { name, architecture }, step)];
   const runsOn = intersect(setsOf(narrowed).map(({ architectures }) => architectures));
   const isKnown = explained.decision.kind === 'place' && explained.decision.basis === 'images' && runsOn !== undefined;
   if (isKnown && architecture !== '' && !runsOn.includes(architecture)) {
     const set = runsOn.join(', ');
     return [
-      `bound to node ${name} (${architecture}), but by now its images run on ${set}: its next start there would fail; ${step}`,
+      `bound to node ${name} (${architecture}), but its images now run on ${set}: its next start there would fail; ${step}`,
     ];
   }
-  return explained.tolerations.some(({ stale }) => stale) ? [`${again}: a toleration cannot be taken from it`] : [];
+  return explained.tolerations.some(({ stale }) => stale)
+    ? [`${again}: a toleration cannot be removed from a pod`]
+    : [];
 }
 
 /**
@@ -66,22 +69,22 @@ function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
  * the image.
  */
 function noteOf(
-  place: WrongPlace,
+  finding: WrongNodeFinding,
   node: { readonly name: string; readonly architecture: string },
   step: string,
 ): string {
-  return wrongNodeNote(place, node, place.verdict === 'says-it-runs' ? whatLies(place, node.architecture) : step);
+  return wrongNodeNote(finding, node, finding.verdict === 'says-it-runs' ? whatLies(finding, node.architecture) : step);
 }
 
 function adviseSkipped({ namespace }: ExplainInput, skipped: SkipReason | undefined): string[] {
-  const or = ', or give it tolerations of its own (archaware-controller inspect IMAGE says for what)';
+  const or = ', or give it tolerations of its own (archaware-controller inspect IMAGE shows the architectures)';
   switch (skipped) {
     case 'ignored':
-      return [`take the label ${IGNORE_LABEL} away${or}`];
+      return [`remove the label ${IGNORE_LABEL}${or}`];
     case 'namespace-ignored':
-      return [`take the label away: kubectl label namespace ${namespace.name} ${IGNORE_LABEL}-${or}`];
+      return [`remove the label: kubectl label namespace ${namespace.name} ${IGNORE_LABEL}-${or}`];
     case 'namespace-excluded':
-      return [`take ${namespace.name} out of pods.excludeNamespaces${or}`];
+      return [`remove ${namespace.name} from pods.excludeNamespaces${or}`];
     case 'namespace-not-selected':
       return [`label namespace ${namespace.name} so that pods.namespaceSelector matches${or}`];
     case 'daemonsets-ignored':
@@ -96,33 +99,33 @@ function adviseUnresolved({ workload, namespace }: ExplainInput, { images, pullS
   if (failed.length === 0) return [];
   const account = `${namespace.name}/${workload.template.serviceAccountName}`;
   const secrets = pullSecrets.flatMap(({ name, problem }) =>
-    problem === undefined ? [] : `repair the pull secret ${namespace.name}/${name}: ${problem}`,
+    problem === undefined ? [] : `fix the pull secret ${namespace.name}/${name}: ${problem}`,
   );
   const steps = failed.map(({ image, code, registry }) => stepFor(code, image, registry || 'its registry', account));
   const owner = workload.kind === 'Pod' ? 'the pod' : 'the template';
   return [
     ...secrets,
     ...steps,
-    `or say what it runs on: images.overrides, or the annotation ${ARCHITECTURES_ANNOTATION} (amd64,arm64) on ${owner}`,
+    `or state its architectures: in images.overrides, or in the annotation ${ARCHITECTURES_ANNOTATION} (amd64,arm64) on ${owner}`,
   ];
 }
 
 function stepFor(code: string, image: string, registry: string, account: string): string {
   switch (code) {
     case 'denied':
-      return `give ${image} a login: an imagePullSecret for ${registry} in the pod or in its service account ${account}, or credentials.* for the whole cluster`;
+      return `give ${image} a login: an imagePullSecret for ${registry} in the pod or in its service account ${account}, or a key of credentials.* for the whole cluster`;
     case 'not-found':
-      return `push ${image}, or correct its name; some registries say the same of what a login is needed for`;
+      return `push ${image}, or correct its name; some registries give the same answer if a login is needed`;
     case 'rate-limited':
-      return `log in at ${registry} (an imagePullSecret or credentials.*), or name a mirror (registries.mirrors)`;
+      return `log in to ${registry} (an imagePullSecret or credentials.*), or set a mirror (registries.mirrors)`;
     case 'forbidden-address':
-      return `let ${registry} be asked, if that is meant: registries.addresses.allow, or registries.insecure for the loopback`;
+      return `allow ${registry} if this is intended: registries.addresses.allow, or registries.insecure for a loopback address`;
     case 'malformed':
     case 'unsupported':
     case 'too-large':
-      return `correct the name of ${image}, or push it again: what is there cannot be read as an image`;
+      return `correct the name of ${image}, or push it again: the registry has no valid image under this name`;
     default:
-      return `see that ${registry} can be reached from here; registries.mirrors, registries.caFile and registries.insecure say how`;
+      return `check that ${registry} can be reached from here; its settings are registries.mirrors, registries.caFile and registries.insecure`;
   }
 }
 
@@ -133,7 +136,7 @@ function adviseHeld(
 ): string[] {
   if (decision.kind !== 'hold' && decision.basis !== 'released') return [];
   if (narrowed.length === 0) {
-    return [`name an architecture of architectures.schedulable in the annotation ${ARCHITECTURES_ANNOTATION}`];
+    return [`add an architecture of architectures.schedulable to the annotation ${ARCHITECTURES_ANNOTATION}`];
   }
   const common = intersect(setsOf(narrowed).map(({ architectures }) => architectures)) ?? [];
   const beyond =
@@ -150,23 +153,30 @@ function adviseHeld(
 function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {
   const others = gates.filter((gate) => gate !== ARCHITECTURE_GATE);
   if (state !== 'gated' || others.length === 0) return [];
-  return [`it is held by ${others.join(', ')} until its owner removes that gate`];
+  return [`the pod waits until the gate ${others.join(', ')} is removed by its owner`];
 }
 
-function advisePlaced({ applied, workload }: ExplainInput, { decision, tolerations }: WithoutAdvice): string[] {
-  const isUp = 'see that it is up (kubectl -n archaware logs deployment/archaware-controller)';
+function advisePlaced(
+  { applied, workload }: ExplainInput,
+  { decision, tolerations }: WithoutAdvice,
+  { settings }: ExplainEvidence,
+): string[] {
+  const isUp = 'check that the controller runs (kubectl -n archaware logs deployment/archaware-controller)';
   const isGated = applied && workload.pod?.gated !== undefined;
-  if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run takes its gate away: ${isUp}`];
+  if (isGated && onlyObserves(settings)) {
+    return ['placement.mode observe removes no gate: run archaware-controller clean'];
+  }
+  if (isGated && (decision.kind === 'place' || decision.kind === 'skip')) return [`run removes its gate: ${isUp}`];
   if (!applied || decision.kind !== 'place' || tolerations.every(({ present }) => present)) return [];
-  return [`run writes the tolerations that are missing: ${isUp}`];
+  return [`run writes the missing tolerations: ${isUp}`];
 }
 
 /** Advises on a pod that did not pass admission: it has no affinity, and cannot get any later. */
 function adviseLate({ workload: { pod } }: ExplainInput, { isLate }: ExplainEvidence): string[] {
   if (!isLate) return [];
   const again =
-    pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} makes another`;
-  return [`admission passed it over, and it is too late for affinity: ${again}`];
+    pod?.owner === undefined ? 'create the pod again' : `delete it, so that its ${pod.owner.kind} creates another`;
+  return [`admission did not change it, and affinity cannot be added later: ${again}`];
 }
 
 /** Advises on a pod that fits no node: what would make one fit. */
@@ -228,12 +238,12 @@ function stepAround(obstacle: Obstacle, group: ExplainedNodes, demands: Demands)
     case 'unschedulable':
       return `kubectl uncordon ${few(names, ' ')}`;
     case 'node-name':
-      return `take nodeName (${demands.nodeName}) out of the pod`;
+      return `remove nodeName (${demands.nodeName}) from the pod`;
     case 'taint': {
       const { key } = obstacle.taint;
       return key.startsWith('node.kubernetes.io/')
         ? `see why ${few(names)} is ${key.replace('node.kubernetes.io/', '')}`
-        : `let the pod tolerate ${taintText(obstacle.taint)}, or take that taint from ${few(names)}`;
+        : `add a toleration for ${taintText(obstacle.taint)} to the pod, or remove that taint from ${few(names)}`;
     }
     case 'affinity':
       return stepTowards(demands, group);
@@ -247,8 +257,8 @@ function stepTowards(demands: Demands, { names, labels }: ExplainedNodes): strin
   const unmet = unmetBy(demands, { labels, name: names[0] ?? '' });
   const texts = unmet.map(({ text }) => text).join('; ');
   const facts = unmet.filter(({ key }) => isFact(key));
-  if (facts.length === 0) return `label ${few(names)} as the pod asks (${texts}), or change what it asks for`;
+  if (facts.length === 0) return `label ${few(names)} as the pod requires (${texts}), or change what the pod requires`;
   const has = facts.flatMap(({ key }) => (Object.hasOwn(labels, key) ? `${key}=${labels[key]}` : []));
   const is = has.length === 0 ? '' : `, and ${few(names)} has ${has.join(', ')}`;
-  return `change what the pod asks for (${texts}${is}), or add a node that has it`;
+  return `change what the pod requires (${texts}${is}), or add a node that has it`;
 }

@@ -7,11 +7,11 @@ import { architecturesOf, nodeArchitecture, taintText } from '../nodes/node.ts';
 import type { PodImage } from '../objects/image.ts';
 import { skipWorkload } from '../objects/workload.ts';
 import { lacking } from '../patch/tolerations.ts';
-import { placingFor, usesTaints } from '../placing.ts';
+import { placingFor } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
-import { type WrongPlace, whatIsKnown, whatWasPulled, wrongPlace } from '../wrong-node/verdict.ts';
+import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/verdict.ts';
 import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
 import { clashOf } from './clash.ts';
@@ -57,7 +57,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   const missing = lacking(present, follow);
   const intent = mayBeNarrowed(input) ? placing?.affinity : undefined;
   const stale =
-    decision !== undefined && input.applied && usesTaints(settings)
+    decision !== undefined && input.applied && settings.mode !== 'affinity'
       ? staleUnder(decision, present, settings.taints)
       : [];
   const now = demandsOf(input);
@@ -72,7 +72,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     narrowed,
     clusterArchitectures,
     clash: clashOf(input, decided, narrowed, clusterArchitectures, settings),
-    wrongPlace: wrongPlaceOf(input, outcome, asking(0)),
+    wrongNode: wrongNodeOf(input, outcome, asking(0)),
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
     obstacles: nodes.map(({ left }) => left),
@@ -119,9 +119,8 @@ function whyBlocked(
 ): string | undefined {
   if (explanation.decision.kind !== 'place') return undefined;
   if (clash !== undefined) return `${clash.wish}: no node fits`;
-  const waits =
-    explanation.pod.state === 'pending' || explanation.pod.state === 'gated' || explanation.pod.state === 'not-applied';
-  if (!waits || explanation.nodes.length === 0) return undefined;
+  const waiting: readonly PodState[] = ['pending', 'gated', 'not-applied', 'template'];
+  if (!waiting.includes(explanation.pod.state) || explanation.nodes.length === 0) return undefined;
   const isFit = explanation.nodes.some((group, index) => isIn(group, explanation) && obstacles[index]?.length === 0);
   return isFit ? undefined : 'no node fits';
 }
@@ -182,18 +181,18 @@ function stepsOf(
 }
 
 /** Judges the pod as the wrong-node controller does. */
-function wrongPlaceOf(
+function wrongNodeOf(
   { workload: { pod }, applied, nodes }: ExplainInput,
   outcome: Decision | SkipReason,
   { template, settings, namesOf, answerOf }: DecisionInput,
-): WrongPlace | undefined {
+): WrongNodeFinding | undefined {
   const node = nodes.find(({ name }) => name === pod?.nodeName);
   const architecture = node && nodeArchitecture(node);
   const isLeftAlone = typeof outcome === 'string' && outcome !== 'daemon-pod';
   if (!applied || pod === undefined || architecture === undefined || isLeftAlone) return undefined;
   // `answerOf` knows the image objects of the template, not those of the pod, which was read separately.
   const known = whatIsKnown(template, settings, namesOf, answerOf, () => false);
-  return wrongPlace(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
+  return findWrongNode(pod, architecture, known, whatWasPulled(pod, settings, namesOf, answerOf));
 }
 
 /**
@@ -226,9 +225,9 @@ function nodesOf({ nodes }: ExplainInput, demands: Demands, placed: Demands, nar
   });
 }
 
-function podOf({ workload, applied, namespace }: ExplainInput): Explanation['pod'] {
+function podOf({ workload, applied, isTemplate = false, namespace }: ExplainInput): Explanation['pod'] {
   const { kind, name, template, pod, demands, gates, scheduler } = workload;
-  const state = stateOf(applied ? pod : undefined, gates);
+  const state = isTemplate ? 'template' : stateOf(applied ? pod : undefined, gates);
   return {
     kind,
     namespace: namespace.name,

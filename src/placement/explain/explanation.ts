@@ -3,13 +3,13 @@ import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
-import type { WrongPlace } from '../wrong-node/verdict.ts';
+import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
 import type { ExplainedAffinity } from './affinity.ts';
 import type { Clash } from './clash.ts';
 import type { ExplainedDecision, ExplainedPullSecret, LookupError, NarrowedImage } from './input.ts';
 
 /** The state of a pod on its way to a node. */
-export type PodState = 'not-applied' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';
+export type PodState = 'not-applied' | 'template' | 'gated' | 'pending' | 'bound' | 'finished' | 'deleting';
 
 export type ExplainedImage = {
   readonly image: string;
@@ -93,7 +93,7 @@ export type ExplainEvidence = {
   readonly narrowed: readonly NarrowedImage[];
   readonly clusterArchitectures: readonly string[];
   /** Set if the pod is bound to a node that does not run its images, and a container is broken. */
-  readonly wrongPlace: WrongPlace | undefined;
+  readonly wrongNode: WrongNodeFinding | undefined;
   /** The pod's demands on nodes once it has the decision's tolerations and affinity. */
   readonly demands: Demands;
   /** Whether the pod waits without the affinity that it should have, and can no longer get it. */

@@ -25,8 +25,10 @@ export type LookupError = { readonly code: string; readonly message: string; rea
 /** The state of the cluster and the configuration that `explain` works on. */
 export type ExplainInput = {
   readonly workload: Workload;
-  /** Whether the workload is in the cluster, and not only in a file. */
+  /** Whether the workload is a pod of the cluster. */
   readonly applied: boolean;
+  /** Whether the workload is an object of the cluster that creates pods. */
+  readonly isTemplate?: boolean;
   readonly namespace: Pick<Namespace, 'name' | 'labels' | 'preferred'>;
   /** The global settings; `explain` looks for a policy. */
   readonly settings: Settings;

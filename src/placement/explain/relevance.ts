@@ -7,12 +7,7 @@ import type { ExplainInput, NarrowedImage } from './input.ts';
 /** Returns the configuration keys that influenced a decision, so that a reader need not go through all of them. */
 export function keysThatMatter(
   { workload, namespace }: ExplainInput,
-  {
-    settings,
-    skipped,
-    narrowed,
-    wrongPlace,
-  }: Pick<ExplainEvidence, 'settings' | 'skipped' | 'narrowed' | 'wrongPlace'>,
+  { settings, skipped, narrowed, wrongNode }: Pick<ExplainEvidence, 'settings' | 'skipped' | 'narrowed' | 'wrongNode'>,
   decision: Decision | undefined,
 ): string[] {
   const isUnknown = narrowed.some(({ said }) => said.kind === 'failed');
@@ -32,7 +27,7 @@ export function keysThatMatter(
     ['architectures.fallback', isUnknown && settings.unresolvable === 'fallback'],
     ['systemNamespaces', isUnknown && isSystemPod(workload.template, namespace.name, settings)],
     ['placement.noCommonArchitecture', isUncommon],
-    ['pods.onWrongNode', wrongPlace !== undefined],
+    ['pods.onWrongNode', wrongNode !== undefined],
   ];
   return [...keysOf(skipped), ...rows.flatMap(([key, matters]) => (matters ? key : []))];
 }

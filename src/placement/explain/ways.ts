@@ -29,7 +29,7 @@ export function waysTo(
       const stated = lacking.filter(({ by }) => by === 'override').map(({ image }) => image);
       return [
         ...(pushed.length > 0 ? [`push a ${template.os}/${architecture} build of ${few(pushed)}`] : []),
-        ...(stated.length > 0 ? [`let images.overrides say ${architecture} of ${few(stated)}`] : []),
+        ...(stated.length > 0 ? [`add ${architecture} for ${few(stated)} to images.overrides`] : []),
       ].join(' and ');
     });
 }

@@ -51,8 +51,8 @@ export function decideLabels(
 /** Returns the text for a conflict. */
 export function labelConflictNote({ label, value }: LabelConflict): string {
   return (
-    `label ${label}=${value} was set by somebody else and stays as it is, whatever its rule says; ` +
-    'remove it from the node to have the rule decide'
+    `label ${label}=${value} was set by another writer, so archaware does not change it; ` +
+    'remove it from the node to let the rule decide'
   );
 }
 

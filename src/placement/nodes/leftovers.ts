@@ -51,8 +51,8 @@ export function leftoverNote(
   const left = [...describe('node', nodes), ...describe('DaemonSet', daemonSets ?? [])].join(' and ');
   if (left !== '') {
     return managesNodes
-      ? `${left} still carry taints or tolerations of archaware, which run takes away: do not use ${means} yet`
-      : `${left} still carry taints or tolerations of archaware, and this configuration does not take them away: do not use ${means}; let the loops for nodes and DaemonSets run until nothing is left`;
+      ? `${left} still carry taints or tolerations of archaware, which run removes: do not use ${means} yet`
+      : `${left} still carry taints or tolerations of archaware, and this configuration does not remove them: do not use ${means}; let the loops for nodes and DaemonSets run until nothing is left`;
   }
   if (daemonSets === undefined) return 'no node carries a taint of archaware; DaemonSets were not looked at';
   return `no node and no DaemonSet carries taints or tolerations of archaware any more: ${means} may be used`;

@@ -90,7 +90,7 @@ export function nodePoolProblems(pool: NodePool, settings: PoolSettings): NodePo
 
 function startupTaint(taint: Taint): NodePoolProblem {
   const note =
-    `has ${taintText(taint)} in startupTaints. That taint never goes, so Karpenter never counts a node as initialized, and waits ` +
+    `has ${taintText(taint)} in startupTaints. That taint is never removed, so Karpenter never counts a node as initialized, and waits ` +
     'for it instead of starting another: move the taint to taints';
   return { problem: 'startup-taint', severity: 'error', note: `${note} (${POOL_PAGE})` };
 }
@@ -103,7 +103,7 @@ function templateProblem(pool: NodePool, settings: PoolSettings): NodePoolProble
     ({ problem, severity: 'warning', note: `${note} (${POOL_PAGE})` }) as const;
   if (!usesTaints(settings)) {
     if (present === undefined) return undefined;
-    const note = `sets the taint ${taintText(present)}, and in the mode affinity pods get no toleration: new pods get no node of it. Remove the taint`;
+    const note = `sets the taint ${taintText(present)}, and in the mode ${settings.mode} pods get no toleration: new pods get no node of it. Remove the taint`;
     return warning('taint-not-tolerated', note);
   }
   if (!mayBeTainted(pool, settings)) return undefined;

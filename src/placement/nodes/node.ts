@@ -33,6 +33,11 @@ export type Node = {
  */
 export type Managed = { readonly taints: readonly Taint[]; readonly labels: readonly string[] };
 
+/** Returns what archaware has set on a node, in a few words for the log. */
+export function managedText({ taints, labels }: Managed): string {
+  return [...taints.map(taintText), ...labels.map((label) => `label ${label}`)].join(', ') || 'nothing of archaware';
+}
+
 /** The rules for nodes. A part that is undefined is not decided: it stays as it is. */
 export type NodeRules = {
   readonly taints: Settings['taints'] | undefined;

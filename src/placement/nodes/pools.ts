@@ -123,7 +123,7 @@ export function notInitializedNote(node: Pick<Node, 'labels'>, taint: Taint, min
   const whose = pool === undefined ? 'its NodePool' : poolText(pool);
   return (
     `Karpenter has not initialized the node for ${minutes} minutes, and ${taintText(taint)} is the only taint that is left. If that ` +
-    `taint stands in startupTaints of ${whose}, move it to taints: it never goes, so Karpenter keeps counting the node as free ` +
+    `taint is in startupTaints of ${whose}, move it to taints: it is never removed, so Karpenter keeps counting the node as free ` +
     `for every pod, and starts no other (${POOL_PAGE})`
   );
 }

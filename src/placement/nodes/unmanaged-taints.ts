@@ -1,5 +1,5 @@
 import type { Taint } from '../patch/tolerations.ts';
-import { usesTaints } from '../placing.ts';
+import { onlyObserves, usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import { isReservedKey } from './label-names.ts';
 import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
@@ -8,8 +8,8 @@ import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
 export type UnmanagedNode = { readonly node: Node; readonly taints: readonly Taint[] };
 
 /**
- * Returns the taints of archaware on a node that this configuration does not manage. Nobody removes them, and in the mode
- * `affinity` new pods stay Pending because of them. `managesNodes`: whether the node controller runs.
+ * Returns the taints of archaware on a node that this configuration does not manage. Nobody removes them, and in the
+ * modes `affinity` and `observe` new pods stay Pending because of them. `managesNodes`: whether the node controller runs.
  *
  * A taint counts as archaware's if the node's annotation records it. A taint with the configured key that is not recorded
  * (somebody deleted the annotation) counts if its value is the node's architecture, but not with `taints.manage: false`: then
@@ -23,7 +23,7 @@ export function unmanagedTaints(
   if (node.deleting || node.taints === undefined || (managesNodes && settings.taints.manage)) return [];
   const recorded = readManaged(node.managed).taints;
   const { key, effect, manage } = settings.taints;
-  const goesByKey = (manage || !usesTaints(settings)) && !isReservedKey(key);
+  const goesByKey = (manage || settings.mode === 'affinity') && !isReservedKey(key);
   return node.taints.flatMap(({ key: itsKey, value = '', effect: itsEffect }) => {
     if (typeof itsKey !== 'string' || typeof value !== 'string' || typeof itsEffect !== 'string') return [];
     const isRecorded = recorded.some((one) => one.key === itsKey && one.effect === itsEffect);
@@ -53,13 +53,27 @@ export function unmanagedTaintNote(
   others: number,
 ): string {
   const what = taints.map(taintText).join(', ');
-  const why = managesNodes
-    ? `placement.mode is ${mode}, and the annotation archaware.dev/managed does not record it`
-    : 'the loop for nodes does not run';
-  const effect = usesTaints({ mode }) ? 'nobody updates or removes it' : 'new pods without a toleration stay Pending';
-  const remedy = managesNodes
-    ? `remove it with kubectl taint nodes NAME ${taints.map(({ key, effect: of }) => `${key}:${of}-`).join(' ')}`
-    : 'let the loop for nodes run until it is gone, or run archaware-controller clean';
+  const { why, remedy } = whyAndRemedy(taints, mode, managesNodes);
+  const effect = usesTaints({ mode }) ? 'nothing updates or removes it' : 'new pods without a toleration stay Pending';
   const more = others === 0 ? '' : `; ${others} more node(s) have such taints`;
   return `taint ${what} is archaware's, and this configuration does not manage it (${why}): ${effect}; ${remedy}${more}`;
+}
+
+function whyAndRemedy(taints: readonly Taint[], mode: Settings['mode'], managesNodes: boolean) {
+  if (onlyObserves({ mode })) {
+    return {
+      why: 'placement.mode is observe, which writes nothing',
+      remedy: 'run archaware-controller clean; archaware is not ready until then',
+    };
+  }
+  if (!managesNodes) {
+    return {
+      why: 'the loop for nodes does not run',
+      remedy: 'let the loop for nodes run until it is gone, or run archaware-controller clean',
+    };
+  }
+  return {
+    why: `placement.mode is ${mode}, and the annotation archaware.dev/managed does not record it`,
+    remedy: `remove it with kubectl taint nodes NAME ${taints.map(({ key, effect }) => `${key}:${effect}-`).join(' ')}`,
+  };
 }

@@ -8,7 +8,7 @@ import { writersOf, wroteTolerations } from '../objects/written.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
 import { wantedTolerations } from '../placing.ts';
 import type { Settings } from '../settings.ts';
-import type { WrongPlace } from './verdict.ts';
+import type { WrongNodeFinding } from './verdict.ts';
 
 /** The facts for which the whole pod must be read, beyond what the watch keeps. */
 export type Whole = {
@@ -44,14 +44,14 @@ export type Surroundings = {
  */
 export function whyNotEvicted(
   pod: Pick<Pod, 'owner' | 'tolerations'>,
-  place: WrongPlace,
+  finding: WrongNodeFinding,
   node: Pick<Node, 'name' | 'taints'> & { readonly architecture: string },
   { architectures: cluster, nodes, daemonTolerations }: Surroundings,
   settings: Pick<Settings, 'mode' | 'taints' | 'schedulable' | 'onWrongNode'>,
   whole: Whole | undefined,
 ): string | undefined {
   if (settings.onWrongNode === 'warn') return 'pods.onWrongNode is warn';
-  const unproved = whyNotProved(place, node.architecture);
+  const unproved = whyNotProved(finding, node.architecture);
   if (unproved !== undefined) return unproved;
   const { taints } = settings;
   const keptOff = { key: taints.key, value: node.architecture, effect: 'NoSchedule' };
@@ -64,12 +64,12 @@ export function whyNotEvicted(
   if (pod.owner?.kind === 'DaemonSet') {
     if (!isKeptOff) return notKeptOff;
     const staysOff = daemonTolerations !== undefined && !daemonTolerations.some((entry) => tolerates(entry, keptOff));
-    return staysOff ? undefined : 'its DaemonSet would make another one here';
+    return staysOff ? undefined : 'its DaemonSet would create another one here';
   }
-  const { architectures } = place.known;
-  if (architectures === undefined) return 'it is not known for certain what its images run on';
+  const { architectures } = finding.known;
+  if (architectures === undefined) return 'the platforms of its images are not known for certain';
   if (architectures.includes(node.architecture)) {
-    return `by now its images say that they run on ${node.architecture}, so it could come back here`;
+    return `its images now have ${node.architecture}, so it could come back here`;
   }
   const unreturning = whyNotBroughtBack(pod.owner);
   if (unreturning !== undefined) return unreturning;
@@ -90,30 +90,30 @@ export function whyNotEvicted(
     : `no node of ${possible.join(' or ')} would take another one: cordoned, tainted, or not what its nodeSelector and affinity ask for`;
 }
 
-function whyNotProved(place: WrongPlace, architecture: string): string | undefined {
-  const { verdict, container } = place;
+function whyNotProved(finding: WrongNodeFinding, architecture: string): string | undefined {
+  const { verdict, container } = finding;
   switch (verdict) {
     case 'does-not-run':
       return undefined;
     case 'says-it-runs':
-      return whatLies(place, architecture);
+      return whatLies(finding, architecture);
     case 'unproved':
       return container.pulled === undefined
-        ? `the status of container ${container.name} names no digest that would prove what it runs`
-        : `it is not known for certain what container ${container.name} runs (${container.pulled.image})`;
+        ? `the status of container ${container.name} has no digest that proves which image it runs`
+        : `it is not known for certain which image container ${container.name} runs (${container.pulled.image})`;
     default:
       return verdict satisfies never;
   }
 }
 
 /** Returns the problem and a step, for a container that is refused although its image claims the node's architecture. */
-export function whatLies({ container, pulled }: WrongPlace, architecture: string): string {
+export function whatLies({ container, pulled }: WrongNodeFinding, architecture: string): string {
   if (container.trouble === 'exec-format-error') {
-    return `its image says that it runs on ${architecture}, but it does not (it holds other files, or starts a script without #!): rebuild it, or say in images.overrides what it runs on`;
+    return `its image claims to run on ${architecture}, but it does not (it contains files of another architecture, or starts a script without #!): rebuild it, or state its architectures in images.overrides`;
   }
   return pulled === undefined
-    ? `all that is known of its images says that they run on ${architecture}: the next pull may succeed`
-    : `what it ran before has ${architecture}, what its tag names by now cannot be pulled here: push it for ${architecture}, or delete the pod`;
+    ? `its images have ${architecture}, as far as is known: the next pull may succeed`
+    : `the image that it ran before has ${architecture}, but the image that its tag names now cannot be pulled here: push the tag for ${architecture}, or delete the pod`;
 }
 
 function fitsOneOf(nodes: Iterable<Node>, architectures: readonly string[], demands: Demands): boolean {

@@ -1,21 +1,21 @@
 import { describeSets } from '../reasons.ts';
-import type { WrongPlace } from './verdict.ts';
+import type { WrongNodeFinding } from './verdict.ts';
 
 type Where = { readonly name: string; readonly architecture: string };
 
 /** Returns the text for a pod on a wrong node. `outcome`: what was done about it. */
-export function wrongNodeNote(place: WrongPlace, node: Where, outcome: string): string {
-  const { known, pulled } = place;
+export function wrongNodeNote(finding: WrongNodeFinding, node: Where, outcome: string): string {
+  const { known, pulled } = finding;
   const isNamed = known.images.some(({ image }) => image === pulled?.image);
   const sets = [
     pulled === undefined || isNamed ? '' : `pulled ${describeSets([pulled])}`,
     describeSets(known.images),
     known.unknown.length > 0 ? `not known: ${known.unknown.join(', ')}` : '',
   ].filter(Boolean);
-  return [`${whatIsSeen(place, node)}; ${outcome}`, ...sets].join('; ');
+  return [`${whatIsSeen(finding, node)}; ${outcome}`, ...sets].join('; ');
 }
 
-function whatIsSeen({ container, verdict, known }: WrongPlace, { name, architecture }: Where): string {
+function whatIsSeen({ container, verdict, known }: WrongNodeFinding, { name, architecture }: Where): string {
   const where = `node ${name} (${architecture})`;
   const lacking = known.images.filter(({ architectures }) => !architectures.includes(architecture));
   const [first] = lacking;
@@ -26,7 +26,7 @@ function whatIsSeen({ container, verdict, known }: WrongPlace, { name, architect
       if (first?.volume !== undefined && lacking.every(({ volume }) => volume !== undefined)) {
         return `container ${container.name} cannot start on ${where}: the image of volume ${first.volume} has no such platform`;
       }
-      return `container ${container.name} has nothing to run on ${where}: no match for platform in manifest`;
+      return `container ${container.name} has no image for ${where}: no match for platform in manifest`;
     case 'failing':
       return verdict === 'does-not-run'
         ? `container ${container.name} fails on ${where}, for which its image has no platform`

@@ -40,7 +40,7 @@ export type Pulled = {
 };
 
 /** The finding that a pod is on a wrong node. */
-export type WrongPlace = {
+export type WrongNodeFinding = {
   readonly reason: WrongReason;
   readonly verdict: Verdict;
   /** The container that shows it. */
@@ -131,13 +131,13 @@ export function failsByItself({ broken }: Pick<Pod, 'broken'>, architecture: str
  * containers all run is never on a wrong node, even if its tags have changed since. The result names the container with the
  * strongest proof.
  */
-export function wrongPlace(
+export function findWrongNode(
   { broken }: Pick<Pod, 'broken'>,
   architecture: string,
   known: KnownPod,
   pulled: Pulled,
-): WrongPlace | undefined {
-  let found: WrongPlace | undefined;
+): WrongNodeFinding | undefined {
+  let found: WrongNodeFinding | undefined;
   for (const container of broken ?? []) {
     const image = pulled.images.get(container);
     const verdict = judge(container, architecture, known, image);

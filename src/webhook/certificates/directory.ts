@@ -41,7 +41,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
       const [ca, problem] = await readAuthority(pair);
       const untimely = timeProblem(pair, clock.wall());
       if (untimely !== undefined && served !== undefined && timeProblem(served, clock.wall()) === undefined) {
-        throw new PairError(`${names.cert} ${untimely}; the pair from before is served`);
+        throw new PairError(`${names.cert} ${untimely}; the previous certificate stays in use`);
       }
       found = problem;
       served = pair;
@@ -60,7 +60,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
       const text = await textOf(caName, '');
       if (text.trim() === '') return [undefined];
       const isGood = isVouchedFor(pair, readBundle(text, caName));
-      return isGood ? [text] : [undefined, `${caName} does not vouch for ${names.cert}`];
+      return isGood ? [text] : [undefined, `${caName} does not verify ${names.cert}`];
     } catch (error) {
       return [undefined, messageOf(error)];
     }
@@ -69,10 +69,7 @@ export function createCertificateDirectory(options: CertificateDirectoryOptions)
   function judge(): void {
     const untimely = served === undefined ? undefined : timeProblem(served, clock.wall());
     if (wrong !== undefined) report(wrong, served === undefined ? 1 : PATIENCE);
-    else
-      report(
-        untimely === undefined ? undefined : `${names.cert} ${untimely}; it is served until there is a better one`,
-      );
+    else report(untimely === undefined ? undefined : `${names.cert} ${untimely}; it stays in use until it is replaced`);
   }
 
   return {

@@ -58,17 +58,18 @@ export function readKept(secret: JsonObject | undefined): Kept {
     const [certificate] = found?.chain ?? [];
     if (found === undefined || certificate === undefined) return undefined;
     if (!certificate.ca) {
-      problems.push(`${names.cert} is no authority`);
+      problems.push(`${names.cert} is not a CA certificate`);
       return undefined;
     }
     // The pair can be used nevertheless, and the next write adds the authority to the bundle.
-    if (!bundle.some(({ raw }) => raw.equals(certificate.raw))) problems.push(`${BUNDLE} lacks ${names.cert}`);
+    if (!bundle.some(({ raw }) => raw.equals(certificate.raw)))
+      problems.push(`${BUNDLE} does not contain ${names.cert}`);
     return found;
   };
 
   let serving = pair(SERVING);
   if (serving !== undefined && !isVouchedFor(serving, bundle)) {
-    problems.push(`${BUNDLE} does not vouch for ${SERVING.cert}`);
+    problems.push(`${BUNDLE} does not verify ${SERVING.cert}`);
     serving = undefined;
   }
   const hasNext = at(NEXT.cert) !== undefined || at(NEXT.key) !== undefined;

@@ -26,7 +26,7 @@ export class PairError extends Error {
 export function readPair(cert: string, key: string, names: { readonly cert: string; readonly key: string }): Pair {
   const chain = readBundle(cert, names.cert);
   const [certificate] = chain;
-  if (certificate === undefined) throw new PairError(`${names.cert} holds no PEM certificate`);
+  if (certificate === undefined) throw new PairError(`${names.cert} contains no PEM certificate`);
   if (!certificate.checkPrivateKey(readKey(key, names.key))) {
     throw new PairError(`${names.key} does not match ${names.cert}`);
   }
@@ -34,7 +34,7 @@ export function readPair(cert: string, key: string, names: { readonly cert: stri
     createSecureContext({ cert, key });
   } catch (error) {
     const reason = messageOf(error);
-    throw new PairError(`TLS refuses ${names.cert} and ${names.key}: ${reason}`);
+    throw new PairError(`${names.cert} and ${names.key} cannot be used for TLS: ${reason}`);
   }
   return { cert, key, chain, ...lifeOf(certificate) };
 }

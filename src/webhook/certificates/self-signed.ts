@@ -2,7 +2,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
-import { openSecret } from '../../kube/secret.ts';
+import { secretAt } from '../../kube/secret.ts';
 import { WEBHOOK_SECRET } from '../../names.ts';
 import type { ServingNames } from './issue.ts';
 import { bundleText, entriesOf, extendBundle, type Kept, readKept } from './kept.ts';
@@ -53,7 +53,7 @@ const MOST_STEPS = 6;
  */
 export function createSelfSigned(options: SelfSignedOptions): CertificateSource {
   const { client, namespace, mayWrite, clock, lifetimeMs = LIFETIME_MS, onProblem } = options;
-  const secret = openSecret(client, namespace, WEBHOOK_SECRET);
+  const secret = secretAt(client, namespace, WEBHOOK_SECRET);
   const title = `Secret ${namespace}/${WEBHOOK_SECRET}`;
   const { set, ...held } = createHolder();
   const report = createProblemReporter(onProblem);
@@ -129,10 +129,12 @@ export function createSelfSigned(options: SelfSignedOptions): CertificateSource 
   function reportState(found: readonly string[]): void {
     const wrong = served === undefined ? undefined : timeProblem(served, clock.wall());
     if (found.length > 0) {
-      report(`${title}: ${found.join(', ')}; the leader replaces it, and until then the last good pair is served`);
-    } else if (wrong !== undefined) report(`${title}: tls.crt ${wrong}; it is served until there is a better one`);
+      report(
+        `${title}: ${found.join(', ')}; the leader replaces it, and until then the last valid certificate stays in use`,
+      );
+    } else if (wrong !== undefined) report(`${title}: tls.crt ${wrong}; it stays in use until it is replaced`);
     else if (served === undefined)
-      report(`${title} has no certificate yet, and this replica waits for the leader`, PATIENCE);
+      report(`${title} has no certificate yet: this replica waits until the leader creates one`, PATIENCE);
     else report(undefined);
   }
 

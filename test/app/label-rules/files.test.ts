@@ -120,8 +120,8 @@ describe('a directory of label rules', () => {
   const LARGEST = `k\n#${'x'.repeat(64 * 1024 - 3)}`;
   const rows: [given: string, files: Contents, problems: readonly (string | RegExp)[], refused?: readonly string[]][] =
     [
-      ['a file beside the directories', { README: 'k' }, ['/README: is no directory; expected <namespace>/<label>']],
-      ['a namespace in capitals', { 'B/x': 'k' }, ['/B: expected the name of a domain, as example.com']],
+      ['a file beside the directories', { README: 'k' }, ['/README: is not a directory; expected <namespace>/<label>']],
+      ['a namespace in capitals', { 'B/x': 'k' }, ['/B: expected the name of a domain, such as example.com']],
       ['a namespace with a blank', { 'a b/x': 'k' }, [/^\/a b: expected the name of a domain/]],
       [
         'kubernetes.io',
@@ -165,7 +165,7 @@ describe('a directory of label rules', () => {
   it('does not wait for a pipe', async () => {
     await write({ 'a/x': 'k' });
     execFileSync('mkfifo', [join(directory, 'a', 'y')]);
-    expect(await read()).to.deep.equal({ rules: ['a/x: k'], refused: ['a/y'], problems: ['/a/y: is no file'] });
+    expect(await read()).to.deep.equal({ rules: ['a/x: k'], refused: ['a/y'], problems: ['/a/y: is not a file'] });
   });
 
   it('cannot be read if it is missing, is a file, or may not be read', async () => {

@@ -58,7 +58,7 @@ describe('reading the Secrets that a pod names', () => {
   ]) {
     it(`does not request the name ${JSON.stringify(name.slice(0, 30))}`, async () => {
       expect(await read(name, 'good')).to.deep.equal([
-        { name, problem: 'its name is not one that a Secret can have' },
+        { name, problem: 'its name is not a valid name of a Secret' },
         { name: 'good', type: 'Opaque', data: {} },
       ]);
       expect(await accounts(name)).to.deep.equal([]);
@@ -68,7 +68,7 @@ describe('reading the Secrets that a pod names', () => {
 
   const problems: [status: number, problem: string][] = [
     [400, 'it cannot be read: the API server answers 400'],
-    [403, 'we may not read it'],
+    [403, 'the controller may not read it'],
     [404, 'it does not exist'],
     [414, 'it cannot be read: the API server answers 414'],
     [431, 'it cannot be read: the API server answers 431'],
@@ -174,7 +174,7 @@ describe('reading the Secrets that a pod names', () => {
       const gone = new AbortController();
       const waiting = open(access('loud', ...names(1_004)), gone.signal).catch((error: unknown) => error);
       const tooMany = await open(access('loud', 'more'), signal).catch((error: unknown) => error);
-      expect(String(tooMany)).to.contain('too many Secrets of loud are wanted at once');
+      expect(String(tooMany)).to.contain('too many Secrets of namespace loud are read at once');
       expect(getEventListeners(gone.signal, 'abort')).to.have.lengthOf(1);
       gone.abort(new Error('late'));
       expect(String(await waiting)).to.equal('Error: late');

@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { startTestRegistry, type TestRegistry } from '../../simulator/registry/registry.ts';
 import { type Product, startProduct } from '../../support/product.ts';
-import { startTestRegistry, type TestRegistry } from '../../support/registry.ts';
 
 describe("the operator's settings for registries", () => {
   let product: Product;
@@ -42,7 +42,7 @@ describe("the operator's settings for registries", () => {
 
   it('cause no request after a restart for images in the cache file', async () => {
     product = await startProduct();
-    const flags = ['--images.cache.file', file('images.json'), '--leaderElection.leaseDuration', '2s'];
+    const flags = ['--images.cache.file', file('images.json')];
     const [index, single] = [
       product.image('index', ['amd64', 'arm64']),
       product.image('one', ['arm64'], { single: true }),
@@ -125,17 +125,18 @@ describe("the operator's settings for registries", () => {
         { 'docker.io': { endpoints: ['m.test'] }, 'index.docker.io': { endpoints: ['n.test'] } },
         /another of its names/,
       ],
-      [{ 'docker.io': { endpoints: ['m.test/v2/hub'] } }, /leave "\/v2" out/],
+      [{ 'docker.io': { endpoints: ['m.test/v2/hub'] } }, /omit "\/v2"/],
       [{ 'docker.io': { endpoints: ['127.1/hub'] } }, /neither a name nor an address/],
       [{ 'docker.io': { endpoints: ['m.test:99999'] } }, /99999/],
     ];
-    for (const [mirrors, expected] of rows) {
+    for (const [index, [mirrors, expected]] of rows.entries()) {
       await writeFile(file('config.yaml'), JSON.stringify({ registries: { mirrors } }));
-      for (const command of [
+      const commands = [
         ['config', 'validate', file('config.yaml')],
         ['config', 'print', '--config', file('config.yaml')],
         ['inspect', 'nginx', '--config', file('config.yaml')],
-      ]) {
+      ];
+      for (const command of index === 0 ? commands : commands.slice(0, 1)) {
         const { code, stderr, stdout } = await product.command(command);
         expect(code, `${command}`).to.equal(3);
         expect(stdout).to.equal('');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { openOperatorFiles, registryNames } from '../../../src/app/registries/operator-files.ts';
+import { loadOperatorFiles, registryNames } from '../../../src/app/registries/operator-files.ts';
 import { resolverFor } from '../../../src/app/registries/resolver.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
@@ -13,7 +13,7 @@ describe('the resolver of a configuration', () => {
 
   async function start(host: string, addresses: ReadonlySet<string>, flags = {}): Promise<Resolver> {
     const config = configOf(flags);
-    const files = await openOperatorFiles(config, systemClock, () => undefined);
+    const files = await loadOperatorFiles(config, systemClock, () => undefined);
     const { proxy: _, ...direct } = files;
     return resolverFor(config, systemClock, direct, {
       pullSecrets: async () => [],

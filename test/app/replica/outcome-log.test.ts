@@ -25,8 +25,20 @@ describe('the log of reconciliations', () => {
       const count = {
         reconciled: (controller: string, result: string) => void counted.push(`${controller} ${result}`),
       };
-      outcomeLog(log, count)('pod', 'a/b', outcome, 1, error);
+      outcomeLog(log, count)('pod', 'a/b', 1, outcome === 'error' ? { outcome, error } : { outcome });
       expect([lines, counted]).to.deep.equal([[level], [`pod ${outcome}`]]);
     });
   }
+
+  it('says what was written, and why an object is held', () => {
+    const lines: unknown[] = [];
+    const log = { debug() {}, info: (fields: unknown) => lines.push(fields), warn() {} };
+    const report = outcomeLog(log, { reconciled() {} });
+    report('pod', 'a/b', 1, { outcome: 'written', detail: 'tolerates amd64' });
+    report('pod', 'a/c', 1, { outcome: 'held', detail: 'nothing in common' });
+    expect(lines).to.deep.equal([
+      { controller: 'pod', key: 'a/b', outcome: 'written', wrote: 'tolerates amd64' },
+      { controller: 'pod', key: 'a/c', outcome: 'held', because: 'nothing in common' },
+    ]);
+  });
 });

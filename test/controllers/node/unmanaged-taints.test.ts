@@ -50,6 +50,15 @@ describe('the watch for taints that nobody manages', () => {
     for (const text of notes) expect(text).to.match(/; 2 more node\(s\) have such taints$/);
   });
 
+  it('writes the Events for the first nodes by name, in whatever order they are known', () => {
+    const { watch, notes, put } = arrange(0);
+    for (const name of ['n4', 'n2', 'n5', 'n1', 'n3']) put(name);
+    watch.look();
+    expect(notes.map((text) => text.split(':')[0])).to.deep.equal(
+      ['n1', 'n2', 'n3'].map((name) => `UnmanagedTaint ${name}`),
+    );
+  });
+
   it('reports again when they change, once for many changes, and when there are none any more', async () => {
     const { clock, watch, found, put } = arrange(1);
     watch.look();

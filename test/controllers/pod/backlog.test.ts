@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { createBacklog } from '../../../src/controllers/pod/backlog.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
 import type { PodImage } from '../../../src/placement/objects/image.ts';
+import { failed } from '../../placement/objects.ts';
 import { createHandClock } from '../hand-clock.ts';
 
 const PENDING: ImageAnswer = { kind: 'pending' };
@@ -10,10 +11,11 @@ const KNOWN: ImageAnswer = { kind: 'known', platforms: [{ os: 'linux', architect
 function pods(imagesOf: (key: string) => readonly string[]) {
   const clock = createHandClock();
   const known = new Set<string>();
+  const failures = new Map<string, ImageAnswer>();
   const asked: string[] = [];
   const backlog = createBacklog(clock, reconcile);
   function reconcile(key: string): void {
-    const recall = ({ image }: PodImage) => (known.has(image) ? KNOWN : PENDING);
+    const recall = ({ image }: PodImage) => (known.has(image) ? KNOWN : (failures.get(image) ?? PENDING));
     const ask = ({ image }: PodImage): ImageAnswer => {
       asked.push(image);
       return PENDING;
@@ -21,7 +23,7 @@ function pods(imagesOf: (key: string) => readonly string[]) {
     const answerOf = backlog.answers(key, recall, ask);
     for (const image of imagesOf(key)) answerOf({ image, pullPolicy: 'IfNotPresent' });
   }
-  return { clock, known, asked, backlog, reconcile };
+  return { clock, known, failures, asked, backlog, reconcile };
 }
 
 describe('the images of bound pods', () => {
@@ -55,6 +57,22 @@ describe('the images of bound pods', () => {
     const { clock, asked, known, reconcile } = pods(() => ['a']);
     known.add('a');
     reconcile('p');
+    await clock.advance(1_000);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('are looked up again after a failure only when the retry is due', async () => {
+    const { clock, asked, failures, reconcile } = pods(() => ['late', 'due']);
+    failures.set('late', failed(1, 10_000)).set('due', failed(1, Number.POSITIVE_INFINITY));
+    reconcile('p');
+    await clock.advance(200);
+    expect(asked).to.deep.equal(['due']);
+  });
+
+  it('are not looked up after the end of the term', async () => {
+    const { clock, asked, backlog, reconcile } = pods((key) => [key]);
+    reconcile('p');
+    backlog.end();
     await clock.advance(1_000);
     expect(asked).to.deep.equal([]);
   });

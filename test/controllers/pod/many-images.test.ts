@@ -55,7 +55,7 @@ describe('a pod with thousands of images', () => {
       reconcile: pod.reconcile,
       clock,
       priorityOf: () => 'urgent',
-      onOutcome: (_key, outcome) => outcomes.push(outcome),
+      onOutcome: (_key, _seconds, { outcome }) => outcomes.push(outcome),
     });
     const end = new AbortController();
     const running = run(end.signal, end.signal);
@@ -76,7 +76,7 @@ describe('a pod with thousands of images', () => {
     expect(outcomes).to.deep.equal(['waiting', 'waiting']);
     expect([...asked.values()].every((times) => times === 2)).to.equal(true);
     expect(notes).to.have.length(1);
-    expect(notes[0]).to.match(/^more than 256 different images: i256 and those after it are not asked about/);
+    expect(notes[0]).to.match(/^more than 256 different images: i256 and those after it are not looked up/);
     await clock.advance(120_000);
     await settle();
     expect(outcomes).to.deep.equal(['waiting', 'waiting', 'written']);

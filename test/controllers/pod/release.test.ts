@@ -21,7 +21,7 @@ const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: 
 const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
 
 /** Tries to release the pod every ten seconds while the API server refuses what `refuses` says. */
-function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | undefined) {
+function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | undefined, pod = POD) {
   const clock = createHandClock();
   const reported: Occurrence[] = [];
   const announcer = { report: (_key: string, occurrence: Occurrence) => void reported.push(occurrence), forget() {} };
@@ -29,13 +29,13 @@ function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | 
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
   async function once(): Promise<boolean> {
     try {
-      await release.write('shop/web-1', POD, PLACING, async (_pod, placing) => {
+      const written = await release.write('shop/web-1', pod, PLACING, async (_pod, placing) => {
         const refusal = refuses(placing);
         if (refusal !== undefined) throw refusal;
         given = placing;
         return { kind: 'written', object: {}, placing };
       });
-      return true;
+      return written.kind === 'written';
     } catch {
       await clock.advance(10_000);
       return false;
@@ -64,6 +64,15 @@ describe('the release of a gated pod', () => {
     expect(given()).to.deep.equal({ ...PLACING, affinity: undefined });
     expect(reported.at(-1)).to.include({ reason: 'OpenPlacement' });
     expect(reported.at(-1)?.note).to.contain('released without node affinity');
+  });
+
+  it('is not tried with less if the pod is not gated, because nothing holds it', async () => {
+    const { tries, given } = attempts((placing) => (placing === undefined ? undefined : invalid), {
+      ...POD,
+      gated: undefined,
+    });
+    expect(await tries(30)).to.equal(0);
+    expect(given()).to.equal('nothing');
   });
 
   it('goes without tolerations only after another minute of refusals', async () => {

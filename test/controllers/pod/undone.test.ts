@@ -56,6 +56,13 @@ describe('tolerations that another webhook removes from a pod', () => {
     expect(check()).to.equal(20 * MINUTE);
   });
 
+  it('are not contested for another pod of the same name', () => {
+    const { undone, clock: _clock } = setUp();
+    for (let time = 0; time < 6; time++) {
+      expect(undone.check('shop/web-1', { ...pod([]), uid: 'u2' }, STATE, WROTE)).to.equal(0);
+    }
+  });
+
   it('are forgotten when the pod is gone', () => {
     const { check, undone } = setUp();
     for (let time = 0; time < 4; time++) check();

@@ -5,7 +5,7 @@ import { ApiError } from '../../../src/kube/errors.ts';
 import { type Change, createReflector, type Reflector } from '../../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import { createHandClock } from '../../controllers/hand-clock.ts';
-import { at, text } from '../../support/cluster/json.ts';
+import { at, text } from '../../simulator/json.ts';
 import { createSetClock, type Server, startServer } from '../cluster.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';

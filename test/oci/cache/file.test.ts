@@ -288,9 +288,9 @@ describe('the cache file', () => {
 
   describe('is renamed', () => {
     const rows: [what: string, make: (good: string) => string, problem: RegExp][] = [
-      ['if it is not JSON', () => 'not a cache', /is no cache that this program wrote;/],
-      ['if it is empty', () => '', /is no cache that this program wrote;/],
-      ['if it is JSON of another program', () => '{"name":"x"}', /is no cache that this program wrote;/],
+      ['if it is not JSON', () => 'not a cache', /is not a cache file of archaware;/],
+      ['if it is empty', () => '', /is not a cache file of archaware;/],
+      ['if it is JSON of another program', () => '{"name":"x"}', /is not a cache file of archaware;/],
       [
         'if it is of another version',
         (good) => good.replace('"version":1', '"version":2'),
@@ -304,7 +304,7 @@ describe('the cache file', () => {
       [
         'if it has zeros, as after a power cut',
         (good) => '\0'.repeat(good.length),
-        /is no cache that this program wrote;/,
+        /is not a cache file of archaware;/,
       ],
       ['if it has more than 64 MiB', (good) => good + ' '.repeat(64 * 1024 * 1024), /is larger than 67108864 bytes;/],
     ];
@@ -319,7 +319,7 @@ describe('the cache file', () => {
         expect(problems).to.have.length(1);
         expect(problems[0])
           .to.match(problem)
-          .and.to.match(/^images\.cache\.file: .*it is now .*\.corrupt/);
+          .and.to.match(/^images\.cache\.file: .*it was renamed to .*\.corrupt/);
         expect(cache.sharedDigests(9)).to.deep.equal([]);
         expect((await readFile(`${file}.corrupt`, 'utf8')) === bad).to.equal(true);
         // The cache goes on, and the file is written again.
@@ -335,7 +335,7 @@ describe('the cache file', () => {
       await writeFile(file, 'bad');
       await mkdir(`${file}.corrupt`);
       await load();
-      expect(problems[0]).to.match(/is no cache .* cannot be renamed to .*\.corrupt \(EISDIR\)/);
+      expect(problems[0]).to.match(/is not a cache .* cannot be renamed to .*\.corrupt \(EISDIR\)/);
       await write(filled(1));
       expect(namesIn(await load())).to.deep.equal(['r.example.com/x:1']);
     });

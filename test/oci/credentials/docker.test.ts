@@ -24,6 +24,16 @@ describe('a pull secret', () => {
     ['auth without padding', modern({ auths: { 'a.b': { auth: base64('me:s3:cret').replace(/=+$/, '') } } }), [login]],
     ['user and password', modern({ auths: { 'a.b': { username: 'me', password: 's3:cret' } } }), [login]],
     [
+      'a user without a password',
+      modern({ auths: { 'a.b': { username: 'me' } } }),
+      [{ pattern: 'a.b', username: 'me', password: '' }],
+    ],
+    [
+      'a password without a user',
+      modern({ auths: { 'a.b': { password: 's3:cret' } } }),
+      [{ pattern: 'a.b', username: '', password: 's3:cret' }],
+    ],
+    [
       'auth over user',
       modern({ auths: { 'a.b': { auth: base64('me:s3:cret'), username: 'x', password: 'y' } } }),
       [login],
@@ -68,7 +78,7 @@ describe('a pull secret', () => {
   const refused: [what: string, secret: PullSecretData, message: RegExp][] = [
     ['another type', { type: 'Opaque', data: {} }, /type/],
     ['no key', { type: 'kubernetes.io/dockerconfigjson', data: {} }, /no key/],
-    ['no JSON', modern('hunter2'), /no JSON/],
+    ['no JSON', modern('hunter2'), /not a JSON/],
     ['auths that is not an object', modern({ auths: ['hunter2'] }), /auths/],
     ['an entry that is not an object', modern({ auths: { 'a.b': 'hunter2' } }), /entry 1/],
     ['auth that is not base64', modern({ auths: { 'a.b': { auth: 'hunter2:%%' } } }), /auth/],
@@ -152,20 +162,24 @@ describe("an operator's Docker configuration", () => {
   });
 
   const refused: [what: string, text: string, message: RegExp][] = [
-    ['a helper in capitals with a path', '{"CREDHELPERS": {"a.b": "../hunter2"}}', /is no name/],
-    ['no JSON', '{"auths": {"a.b": {"auth": "hunter2"', /no JSON/],
-    ['a list', '["hunter2"]', /no JSON object/],
+    ['a helper in capitals with a path', '{"CREDHELPERS": {"a.b": "../hunter2"}}', /is not a valid name/],
+    ['no JSON', '{"auths": {"a.b": {"auth": "hunter2"', /not a JSON/],
+    ['a list', '["hunter2"]', /not a JSON object/],
     ['auths that is not an object', '{"auths": "hunter2"}', /^auths is no/],
     ['an entry that is not an object', '{"auths": {"c.d": {}, "a.b": "hunter2"}}', /^auths\["a\.b"\] is no/],
     ['auth that is not base64', '{"auths": {"a.b": {"auth": "hunter2:%"}}}', /^auths\["a\.b"\] has an auth/],
     ['a token that is a number', '{"auths": {"a.b": {"identitytoken": 1}}}', /identitytoken/],
     ['a key with a line break', '{"auths": {"a\\nb": 1}}', /^auths\["a\\u\{a\}b"\]/],
-    ['a helper with a path', '{"credHelpers": {"a.b": "../hunter2"}}', /^credHelpers\["a\.b"\] is no name/],
-    ['a helper with an argument', '{"credHelpers": {"a.b": "x hunter2"}}', /is no name/],
-    ['a helper that is an object', '{"credHelpers": {"a.b": {}}}', /is no string/],
-    ['a helper for a path', '{"credHelpers": {"gcr.io/project": "gcr"}}', /no host/],
-    ['a store with a path', '{"credsStore": "/bin/hunter2"}', /^credsStore is no name/],
-    ['a store that is a list', '{"credsStore": ["x"]}', /^credsStore is no string/],
+    ['a helper with a path', '{"credHelpers": {"a.b": "../hunter2"}}', /^credHelpers\["a\.b"\] is not a valid name/],
+    ['a helper with an argument', '{"credHelpers": {"a.b": "x hunter2"}}', /is not a valid name/],
+    ['a helper that is an object', '{"credHelpers": {"a.b": {}}}', /is not a string/],
+    [
+      'a helper for a path',
+      '{"credHelpers": {"gcr.io/project": "gcr"}}',
+      /^credHelpers\["gcr\.io\/project"\] is not a host/,
+    ],
+    ['a store with a path', '{"credsStore": "/bin/hunter2"}', /^credsStore is not a valid name/],
+    ['a store that is a list', '{"credsStore": ["x"]}', /^credsStore is not a string/],
   ];
   for (const [what, text, message] of refused) {
     it(`with ${what} is refused, and nothing of it is shown`, () => {

@@ -38,7 +38,7 @@ describe('the keyring', () => {
     const keyring = createKeyring({
       maxEntries: 10,
       async pullSecrets() {
-        if (fails) throw new Error('too many Secrets of ns are wanted at once');
+        if (fails) throw new Error('too many Secrets of namespace ns are read at once');
         return [secret];
       },
     });

@@ -161,9 +161,9 @@ describe("the operator's credentials", () => {
     await write('toml/quay.io.toml', 'user = "new"\nsecret = "x"');
     await write('providers.yaml', providers({ name: 'plugin', tokenAttributes: {} }));
     const bad = [
-      `credentials.dockerConfigFiles ${at('a.json')}: it is no JSON object`,
+      `credentials.dockerConfigFiles ${at('a.json')}: it is not a JSON object`,
       missing,
-      `credentials.directory ${at('toml/registry.example.com.toml')}: it is no TOML (line 1)`,
+      `credentials.directory ${at('toml/registry.example.com.toml')}: it is not valid TOML (line 1)`,
       `credentials.kubelet.config ${at('providers.yaml')}: providers[0].tokenAttributes is not supported: it takes tokens of the pods' service accounts`,
     ];
     expect(await problems()).to.deep.equal(bad);
@@ -205,7 +205,7 @@ describe("the operator's credentials", () => {
   });
 
   const kubelet: [what: string, config: unknown, binDirectory: string, problem: RegExp][] = [
-    ['an empty file', '', '/', /it is no CredentialProviderConfig$/],
+    ['an empty file', '', '/', /it is not a CredentialProviderConfig$/],
     [
       'no directory of binaries',
       providers({ name: 'plugin' }),

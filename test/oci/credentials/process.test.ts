@@ -3,7 +3,13 @@ import { getEventListeners } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { type Program, ProgramError, programEnvironment, runProgram } from '../../../src/oci/credentials/process.ts';
+import {
+  endedWith,
+  type Program,
+  ProgramError,
+  programEnvironment,
+  runProgram,
+} from '../../../src/oci/credentials/process.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
 /** Whether a process runs, and is not only waiting to be reaped by the first process of a container. */
@@ -108,9 +114,9 @@ describe('a program', () => {
 
   it('that does not answer in time is ended, with everything that it started', async () => {
     await family('hang', 'wait');
-    expect(await failure('hang', { timeoutMs: 2000 }))
+    expect(await failure('hang', { timeoutMs: 500 }))
       .to.be.instanceOf(ProgramError)
-      .with.property('message', 'did not answer within 2 s');
+      .with.property('message', 'did not answer within 0.5 s');
     await expectEnded('hang');
   });
 
@@ -133,6 +139,21 @@ describe('a program', () => {
     expect(await run('litter')).to.include({ code: 0, stdout: 'ok\n' });
     await expectEnded('litter');
   });
+});
+
+describe('a program that ends with an error', () => {
+  const rows: [what: string, stderr: string, message: string][] = [
+    ['nothing', '', 'ended with code 3'],
+    ['an empty line', ' \n', 'ended with code 3'],
+    ['a line', 'no identity\n', 'ended with code 3: no identity'],
+    ['several lines', 'trying\r\n  no identity \r\n\n', 'ended with code 3: no identity'],
+    ['a control character', 'a\u001bb', 'ended with code 3: a\\u{1b}b'],
+  ];
+  for (const [what, stderr, message] of rows) {
+    it(`and writes ${what} is reported with its last line`, () => {
+      expect(endedWith({ code: 3, stdout: 'hunter2', stderr }).message).to.equal(message);
+    });
+  }
 });
 
 describe("a program's environment", () => {

@@ -38,19 +38,25 @@ describe('a CredentialProviderConfig', () => {
     expect(parseProviderConfig(JSON.stringify({ ...CONFIG, providers: [nulls] }))).to.deep.equal([bare]);
   });
 
+  it('may have more than 64 lists and objects, if they are not in one another', () => {
+    const env = Array.from({ length: 100 }, (_, index) => ({ name: `V${index}`, value: '[]' }));
+    const [provider] = parseProviderConfig(JSON.stringify({ ...CONFIG, providers: [{ ...PROVIDER, env }] }));
+    expect(Object.keys(provider?.env ?? {})).to.have.length(100);
+  });
+
   const withProvider = (change: object): object => ({ ...CONFIG, providers: [{ ...PROVIDER, ...change }] });
   const refused: [what: string, config: unknown, message: string][] = [
-    ['nothing', null, 'it is no CredentialProviderConfig'],
+    ['nothing', null, 'it is not a CredentialProviderConfig'],
     ['another kind', { ...CONFIG, kind: 'KubeletConfiguration' }, 'kind: got "KubeletConfiguration", expected'],
     [
       'v1beta1',
       { ...CONFIG, apiVersion: 'kubelet.config.k8s.io/v1beta1' },
       'apiVersion: got "kubelet.config.k8s.io/v1beta1"',
     ],
-    ['no apiVersion', { ...CONFIG, apiVersion: undefined }, 'apiVersion: got nothing that is a string, expected'],
+    ['no apiVersion', { ...CONFIG, apiVersion: undefined }, 'apiVersion: got a value that is not a string, expected'],
     ['an unknown field', { ...CONFIG, provider: [] }, 'it has an unknown field "provider"'],
     ['no providers', { ...CONFIG, providers: [] }, 'providers must be a list'],
-    ['a provider that is not an object', { ...CONFIG, providers: ['hunter2'] }, 'providers[0] is no object'],
+    ['a provider that is not an object', { ...CONFIG, providers: ['hunter2'] }, 'providers[0] is not an object'],
     [
       'a name twice',
       { ...CONFIG, providers: [PROVIDER, PROVIDER] },
@@ -65,12 +71,13 @@ describe('a CredentialProviderConfig', () => {
     ['an old protocol', withProvider({ apiVersion: `${API}alpha1` }), 'providers[0].apiVersion: got'],
     ['no name', withProvider({ name: undefined }), 'providers[0].name must be a string'],
     ['a path as a name', withProvider({ name: '../sh' }), 'providers[0].name must be the name of a program'],
+    ['a dot as a name', withProvider({ name: '.' }), 'providers[0].name must be the name of a program'],
     ['dots as a name', withProvider({ name: '..' }), 'providers[0].name must be the name of a program'],
     ['a space in a name', withProvider({ name: 'sh -c' }), 'providers[0].name must be the name of a program'],
     [
       'no matchImages',
       withProvider({ matchImages: undefined }),
-      'providers[0].matchImages must be a list with an entry',
+      'providers[0].matchImages must be a list with at least one entry',
     ],
     [
       'a number in matchImages',
@@ -114,8 +121,11 @@ describe('a CredentialProviderConfig', () => {
   }
 
   const broken: [what: string, text: string, message: RegExp][] = [
-    ['a syntax error', 'kind: x\nvalue: "hunter2', /^it is no YAML \(line 2: [A-Z_]+\)$/],
-    ['an unknown alias', 'kind: *hunter2', /^it is no YAML: its aliases/],
+    ['a syntax error', 'kind: x\nvalue: "hunter2', /^it is not valid YAML \(line 2: [A-Z_]+\)$/],
+    ['65 lists in one another', '['.repeat(65), /^it is too large, or nested too deeply$/],
+    ['65 objects in one another', '{a: '.repeat(65), /^it is too large, or nested too deeply$/],
+    ['more than 256 KiB', `# ${'x'.repeat(256 * 1024)}`, /^it is too large, or nested too deeply$/],
+    ['an unknown alias', 'kind: *hunter2', /^it is not valid YAML: its aliases/],
   ];
   for (const [what, text, message] of broken) {
     it(`with ${what} is refused`, () => expect(() => parseProviderConfig(text)).to.throw(SourceError, message));
@@ -299,14 +309,14 @@ describe('a provider plug-in', () => {
 
   const response = { kind: 'CredentialProviderResponse', apiVersion: API, cacheKeyType: 'Image', auth: AUTH };
   const answers: [what: string, text: string, message: RegExp][] = [
-    ['no JSON', 'hunter2', /no JSON/],
+    ['no JSON', 'hunter2', /not a JSON/],
     ['another kind', JSON.stringify({ ...response, kind: 'hunter2' }), /another kind/],
     ['another version', JSON.stringify({ ...response, apiVersion: `${API}beta1` }), /another apiVersion/],
     ['no cacheKeyType', JSON.stringify({ ...response, cacheKeyType: undefined }), /cacheKeyType/],
     ['an unknown cacheKeyType', JSON.stringify({ ...response, cacheKeyType: 'hunter2' }), /cacheKeyType/],
     ['a duration in seconds', JSON.stringify({ ...response, cacheDuration: 300 }), /cacheDuration/],
     ['an invalid duration', JSON.stringify({ ...response, cacheDuration: 'hunter2' }), /cacheDuration/],
-    ['a list of logins', JSON.stringify({ ...response, auth: [AUTH] }), /auth is no object/],
+    ['a list of logins', JSON.stringify({ ...response, auth: [AUTH] }), /auth is not an object/],
     ['a login that is not an object', JSON.stringify({ ...response, auth: { 'a.b': 'hunter2' } }), /entry 1 of auth/],
     [
       'a password that is a number',

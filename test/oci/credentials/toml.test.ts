@@ -28,23 +28,18 @@ describe('a TOML file of a login', () => {
   });
 
   const refused: [what: string, name: string, text: string, message: RegExp][] = [
-    [
-      'an unknown key',
-      'a.b.toml',
-      `${GOOD}password = "hunter2"`,
-      /unknown key "password"; expected are user and secret/,
-    ],
+    ['an unknown key', 'a.b.toml', `${GOOD}password = "hunter2"`, /unknown key "password"; expected user and secret/],
     ['a table', 'a.b.toml', `${GOOD}[auth]\nx = 1`, /unknown key "auth"/],
     ['no user', 'a.b.toml', 'secret = "hunter2"', /^it has no user$/],
     ['no secret', 'a.b.toml', 'user = "hunter2"', /^it has no secret$/],
     ['nothing', 'a.b.toml', '', /^it has no user$/],
     ['a number', 'a.b.toml', 'user = "me"\nsecret = 123', /^its secret must be a string/],
     ['an empty secret', 'a.b.toml', 'user = "me"\nsecret = ""', /^its secret must be/],
-    ['a syntax error', 'a.b.toml', 'user = "me"\nsecret = hunter2', /^it is no TOML \(line 2\)$/],
-    ['a key twice', 'a.b.toml', `${GOOD}secret = "hunter2"`, /^it is no TOML \(line 3\)$/],
-    ['a name that is not a host', 'a.b_5000.toml', GOOD, /name is no host/],
-    ['a name with a space', 'my registry.toml', GOOD, /name is no host/],
-    ['no name', '.toml', GOOD, /name is no host/],
+    ['a syntax error', 'a.b.toml', 'user = "me"\nsecret = hunter2', /^it is not valid TOML \(line 2\)$/],
+    ['a key twice', 'a.b.toml', `${GOOD}secret = "hunter2"`, /^it is not valid TOML \(line 3\)$/],
+    ['a name that is not a host', 'a.b_5000.toml', GOOD, /name is not a host/],
+    ['a name with a space', 'my registry.toml', GOOD, /name is not a host/],
+    ['no name', '.toml', GOOD, /name is not a host/],
   ];
   for (const [what, name, text, message] of refused) {
     it(`with ${what} is refused, and nothing of it is shown`, () => {
@@ -85,7 +80,7 @@ describe('a directory of TOML files', () => {
     const told = entries.map((entry) => ('error' in entry ? entry.error.message : entry.login.pattern));
     expect(told).to.deep.equal([
       'a.b',
-      'it is no TOML (line 1)',
+      'it is not valid TOML (line 1)',
       'it cannot be read (EISDIR)',
       'it cannot be read (ENOENT)',
     ]);

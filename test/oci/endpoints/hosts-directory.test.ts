@@ -184,7 +184,7 @@ describe("containerd's directory of registries", () => {
   const wrong: [what: string, files: Record<string, string>, problem: RegExp][] = [
     ['a hosts.toml', { 'hosts.toml': 'server = 5' }, /^hosts\.toml: server: expected/],
     ['a hosts.toml that is not UTF-8', { 'hosts.toml': '\xff' }, /^hosts\.toml: is not UTF-8$/],
-    ['a hosts.toml that is a folder', { 'hosts.toml/x': '' }, /^hosts\.toml: is no file$/],
+    ['a hosts.toml that is a folder', { 'hosts.toml/x': '' }, /^hosts\.toml: is not a file$/],
     [
       'a hosts.toml that is too large',
       { 'hosts.toml': '#'.repeat(1024 * 1024 + 1) },
@@ -194,9 +194,9 @@ describe("containerd's directory of registries", () => {
     [
       'an authority that is invalid',
       { 'hosts.toml': 'ca = "x.pem"', 'x.pem': 'secret' },
-      /^ca \S+\/x\.pem: holds no PEM certificate$/,
+      /^ca \S+\/x\.pem: contains no PEM certificate$/,
     ],
-    ['an authority by its name', { 'x.crt': 'secret' }, /^ca \S+\/x\.crt: holds no PEM certificate$/],
+    ['an authority by its name', { 'x.crt': 'secret' }, /^ca \S+\/x\.crt: contains no PEM certificate$/],
     [
       'a key of another certificate',
       { 'c.cert': authority.issueClient('x').certificate, 'c.key': client.key },

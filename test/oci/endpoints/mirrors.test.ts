@@ -428,8 +428,8 @@ describe('an endpoint of registries.mirrors', () => {
     ['m.b\n', /host/],
     ['m.b?ns=x', /query/],
     ['m.b/a#b', /fragment/],
-    ['m.b/v2', /"m.b\/v2": leave "\/v2" out/],
-    ['https://m.b/v2/hub', /leave "\/v2" out/],
+    ['m.b/v2', /"m.b\/v2": omit "\/v2"/],
+    ['https://m.b/v2/hub', /omit "\/v2"/],
     [`m.b/${'a/'.repeat(100_000)}/`, /empty/],
     [`${'a-'.repeat(100_000)}`, /host/],
   ];
@@ -452,8 +452,11 @@ describe('an endpoint of registries.mirrors', () => {
     [{ 'quay.io/ns': mirror(['m.b']) }, /^registries\.mirrors\.quay\.io\/ns: the host\[:port\] of a registry/],
     [{ 'https://quay.io': mirror(['m.b']) }, /^registries\.mirrors\.https:\/\/quay\.io: the host/],
     [{ '*': mirror(['m.b']) }, /^registries\.mirrors\.\*: "\*": the host/],
-    [{ 'docker.io': mirror(['m.b']), 'index.docker.io': mirror(['m.b']) }, /index\.docker\.io: docker\.io is there/],
-    [{ 'quay.io': mirror([], { fallback: false }) }, /^registries\.mirrors\.quay\.io: .* nobody is asked/],
+    [
+      { 'docker.io': mirror(['m.b']), 'index.docker.io': mirror(['m.b']) },
+      /index\.docker\.io: docker\.io is already configured/,
+    ],
+    [{ 'quay.io': mirror([], { fallback: false }) }, /^registries\.mirrors\.quay\.io: .* no registry is asked/],
   ];
   for (const [mirrors, problem] of wrong) {
     it(`is named if it is wrong: ${JSON.stringify(Object.keys(mirrors))} ${problem.source}`, () => {

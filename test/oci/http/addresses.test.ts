@@ -76,7 +76,31 @@ describe('an address', () => {
     expect(own.forbiddenName('x.api.test', 'registry')).to.equal(undefined);
   });
 
+  for (const address of ['100.100.100.200', '168.63.129.16', '192.0.0.192', '169.254.169.254', 'fd00:ec2::254']) {
+    it(`of a metadata service stays forbidden if the operator allows its range: ${address}`, () => {
+      const allowing = createAddressJudge({ allow: ['0.0.0.0/0', '::/0'] });
+      for (const policy of ['configured', 'registry', 'public'] as const) {
+        expect(allowing.forbidden(address, policy)).to.equal('reserved');
+      }
+    });
+  }
+
+  const publicRows: [address: string, isPublic: boolean][] = [
+    ['93.184.216.34', true],
+    ['2606:4700::1111', true],
+    ['10.1.2.3', false],
+    ['127.0.0.1', false],
+    ['::ffff:10.1.2.3', false],
+    ['169.254.169.254', false],
+    ['', true],
+  ];
+  for (const [address, isPublic] of publicRows) {
+    it(`${address || '(none)'} counts as ${isPublic ? 'public' : 'not public'}`, () => {
+      expect(judge.isPublic(address)).to.equal(isPublic);
+    });
+  }
+
   for (const text of ['10.0.0.0/33', '10.0.0/8', 'x', '::/129', '10.0.0.0/8/9', '1.2.3.4/', '']) {
-    it(`"${text}" is not a CIDR`, () => expect(() => parseCidr(text)).to.throw(/no CIDR/));
+    it(`"${text}" is not a CIDR`, () => expect(() => parseCidr(text)).to.throw(/is not a CIDR/));
   }
 });

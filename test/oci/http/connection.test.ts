@@ -93,9 +93,9 @@ describe('a connection to a registry', () => {
       const error = await failure(ask(url));
       expect(error).to.include({ code: 'unavailable', endpoint: 'the-registry' });
       expect(error.message).to.equal(
-        `the-registry has a certificate, at registry.example.com:${server.port}, that cannot be verified ` +
+        `the-registry has a certificate at registry.example.com:${server.port} that cannot be verified ` +
           '(UNABLE_TO_VERIFY_LEAF_SIGNATURE); registries.caFile adds the authority that signed it, ' +
-          `registries.insecure: ["registry.example.com:${server.port}"] skips that`,
+          `registries.insecure: ["registry.example.com:${server.port}"] skips the verification`,
       );
       const other = { ...own, id: 'other', authorities: [stranger.certificate] };
       expect((await failure(ask(url, { trust: other }))).message).to.match(/certificate.*cannot be verified/);
@@ -113,7 +113,7 @@ describe('a connection to a registry', () => {
     it('with a certificate for another name is refused', async () => {
       const error = await failure(ask(`https://third.example.com:${server.port}/`, { trust: own }));
       expect(error.message).to.match(
-        /at third\.example\.com:\d+, .*\(ERR_TLS_CERT_ALTNAME_INVALID\); registries\.insecure/,
+        /at third\.example\.com:\d+ .*\(ERR_TLS_CERT_ALTNAME_INVALID\); registries\.insecure/,
       );
     });
 
@@ -124,7 +124,7 @@ describe('a connection to a registry', () => {
       );
       const { host } = await start();
       expect((await failure(ask(`https://${host}/`, { trust }))).message).to.include(
-        `where it speaks plain http, "http://${host}" in /certs.d/registry.example.com/hosts.toml allows that`,
+        `if it speaks plain http, "http://${host}" in /certs.d/registry.example.com/hosts.toml allows it`,
       );
     });
 
@@ -153,8 +153,8 @@ describe('a connection to a registry', () => {
         const error = await failure(ask(`https://${host}/`, trust === undefined ? {} : { trust }));
         expect(error).to.include({ code: 'unavailable' });
         expect(error.message).to.equal(
-          `the-registry could not be asked: ${host} speaks no TLS (ERR_SSL_WRONG_VERSION_NUMBER); ` +
-            `where it speaks plain http, registries.insecure: ["${host}"] allows that`,
+          `the-registry could not be reached: ${host} does not speak TLS (ERR_SSL_WRONG_VERSION_NUMBER); ` +
+            `if it speaks plain http, registries.insecure: ["${host}"] allows it`,
         );
       }
       expect(asked).to.deep.equal([]);
@@ -211,7 +211,7 @@ describe('a connection to a registry', () => {
       it('is not chosen because the registry was being restarted at the first request', async () => {
         phase = 'hangs up on TLS';
         const error = await failure(insecure());
-        expect(error.message).to.match(/^the-registry hung up early/);
+        expect(error.message).to.match(/^the-registry closed the connection early/);
         expect(seen).to.deep.equal(['http']);
         phase = 'tls';
         expect(await insecure()).to.include({ status: 200 });
@@ -298,7 +298,9 @@ describe('a connection to a registry', () => {
         const { port, asked } = await start(mutual);
         const error = await failure(ask(`https://registry.example.com:${port}/`, { trust }));
         expect(error).to.include({ code: 'unavailable' });
-        expect(error.message).to.match(/^the-registry hung up early \(.*\); registries that want a client certificate/);
+        expect(error.message).to.match(
+          /^the-registry closed the connection early \(.*\); registries that require a client certificate/,
+        );
         expect(asked).to.deep.equal([]);
       });
     }
@@ -313,7 +315,7 @@ describe('a connection to a registry', () => {
         send = createSend({ guard: { ...guard, route }, userAgent: 'ours/1' });
         const error = await failure(ask('https://registry.example.com/', { trust: insecureTrust }));
         expect(error.message).to.equal(
-          `the-registry could not be asked: registry.example.com wants a client certificate, or refuses ours (${code})`,
+          `the-registry could not be reached: registry.example.com requires a client certificate, or refused the configured one (${code})`,
         );
         expect(urls).to.deep.equal(['https:']);
       });
@@ -399,9 +401,9 @@ describe('a connection to a registry', () => {
 
   describe('whose name cannot be looked up', () => {
     const rows: [problem: string, code: string, message: string, kind: string][] = [
-      ['is unknown', 'ENOTFOUND', 'the-registry has no address in the DNS (ENOTFOUND)', 'unavailable'],
-      ['is not answered', 'ETIMEOUT', 'the-registry has no answer from the DNS', 'timeout'],
-      ['fails', 'EAI_FAIL', 'the-registry could not be asked (EAI_FAIL)', 'unavailable'],
+      ['is unknown', 'ENOTFOUND', 'the-registry was not found in the DNS (ENOTFOUND)', 'unavailable'],
+      ['is not answered', 'ETIMEOUT', 'the-registry could not be reached: the DNS server did not answer', 'timeout'],
+      ['fails', 'EAI_FAIL', 'the-registry could not be reached (EAI_FAIL)', 'unavailable'],
     ];
     for (const [problem, code, message, kind] of rows) {
       it(`because it ${problem} is ${kind}`, async () => {

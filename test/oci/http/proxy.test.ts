@@ -194,7 +194,7 @@ describe('a request through a proxy', () => {
     expect(guard?.isPublic('registry.example.com')).to.equal(true);
   });
 
-  it("over plain http tells the proxy the registry's name", async () => {
+  it("over plain http gives the proxy the registry's name", async () => {
     const ask = await start({ login: 'user:secret' });
     expect(await textOf(ask('http://registry.example.com:8080/?a=b', { method: 'POST', body: 'x' }))).to.equal('plain');
     expect(proxy?.targets).to.deep.equal(['POST http://registry.example.com:8080/?a=b']);
@@ -228,7 +228,7 @@ describe('a request through a proxy', () => {
       const told = (error: ImageError, problem: RegExp): void => {
         expect(error).to.include({ code: 'unavailable', temporary: true, endpoint: 'registry.example.com' });
         expect(error.message).to.match(
-          /^registry\.example\.com could not be asked: the proxy 127\.0\.0\.1:\d+ \(HTTPS?_PROXY\) /,
+          /^registry\.example\.com could not be reached: the proxy 127\.0\.0\.1:\d+ \(HTTPS?_PROXY\) /,
         );
         expect(error.message).to.match(problem);
       };
@@ -264,7 +264,7 @@ describe('a request through a proxy', () => {
   it('reports a proxy that hangs up', async () => {
     const ask = await start({ refusal: 0 });
     expect((await failure(ask('https://registry.example.com/'))).message).to.match(
-      /\(HTTPS_PROXY\) opens no connection/,
+      /\(HTTPS_PROXY\) did not open a connection/,
     );
   });
 

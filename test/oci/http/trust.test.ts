@@ -17,9 +17,9 @@ describe('a bundle of authorities', () => {
   });
 
   const rows: [what: string, text: string, problem: string][] = [
-    ['empty', '', 'holds no PEM certificate'],
-    ['without a certificate', 'hello', 'holds no PEM certificate'],
-    ['of a key', '-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----', 'holds no PEM certificate'],
+    ['empty', '', 'contains no PEM certificate'],
+    ['without a certificate', 'hello', 'contains no PEM certificate'],
+    ['of a key', '-----BEGIN PRIVATE KEY-----\nMC4=\n-----END PRIVATE KEY-----', 'contains no PEM certificate'],
     ['cut off', one + two.slice(0, 200), 'certificate 2 of 2 cannot be read'],
     ['cut off before another', one.slice(0, 200) + two, 'certificate 1 of 2 cannot be read'],
     ['of no certificate', one.replace(/M.*\n/, 'AAAA\n'), 'certificate 1 of 1 cannot be read'],

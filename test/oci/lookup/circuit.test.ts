@@ -13,10 +13,10 @@ describe('the circuit of a host', () => {
   });
 
   it('opens after five failures in a row, for two seconds, and affects no other host', () => {
-    const { settled, refusal, isHealthy } = circuits();
+    const { record, refusal, isHealthy } = circuits();
     for (let count = 0; count < 5; count += 1) {
       expect(refusal('a', ALL), `after ${count}`).to.equal(undefined);
-      settled('a', ALL, error(count % 2 === 0 ? 'timeout' : 'unavailable'));
+      record('a', ALL, error(count % 2 === 0 ? 'timeout' : 'unavailable'));
     }
     expect(refusal('a', ALL)).to.include({
       code: 'timeout',
@@ -29,8 +29,8 @@ describe('the circuit of a host', () => {
   });
 
   it('allows one try at a time when it is due, and closes with any answer', () => {
-    const { settled, open, refusal, isHealthy } = circuits();
-    for (let count = 0; count < 5; count += 1) settled('a', ALL, error('unavailable'));
+    const { record, open, refusal, isHealthy } = circuits();
+    for (let count = 0; count < 5; count += 1) record('a', ALL, error('unavailable'));
     expect(open('a', ALL)).to.include({ code: 'unavailable', retryAfterMs: 2000 });
     time += 2000;
     // `open` does not count as a try.
@@ -38,16 +38,16 @@ describe('the circuit of a host', () => {
     expect(refusal('a', ALL)).to.equal(undefined);
     expect(refusal('a', ALL)).to.include({ code: 'unavailable' });
     expect(open('a', ALL)).to.include({ code: 'unavailable' });
-    settled('a', ALL, error('not-found'));
+    record('a', ALL, error('not-found'));
     expect(isHealthy('a')).to.equal(true);
     for (let count = 0; count < 10; count += 1) expect(refusal('a', ALL)).to.equal(undefined);
   });
 
   it('stays open longer with each try that fails, up to half a minute', () => {
-    const { settled, refusal } = circuits();
-    for (let count = 0; count < 4; count += 1) settled('a', ALL, error('timeout'));
+    const { record, refusal } = circuits();
+    for (let count = 0; count < 4; count += 1) record('a', ALL, error('timeout'));
     const waits = [0, 1, 2, 3, 4, 5].map(() => {
-      settled('a', ALL, error('timeout'));
+      record('a', ALL, error('timeout'));
       const wait = refusal('a', ALL)?.retryAfterMs ?? 0;
       time += wait;
       expect(refusal('a', ALL)).to.equal(undefined);
@@ -70,36 +70,36 @@ describe('the circuit of a host', () => {
   ];
   for (const [code, opens] of rows) {
     it(`${opens ? 'opens' : 'does not open'} by ${code ?? 'success'}`, () => {
-      const { settled, refusal } = circuits();
-      for (let count = 0; count < 20; count += 1) settled('a', ALL, code === undefined ? undefined : error(code));
+      const { record, refusal } = circuits();
+      for (let count = 0; count < 20; count += 1) record('a', ALL, code === undefined ? undefined : error(code));
       expect(refusal('a', ALL) !== undefined).to.equal(opens);
     });
   }
 
   it('is not healthy before the host has answered', () => {
-    const { settled, isHealthy } = circuits();
+    const { record, isHealthy } = circuits();
     expect(isHealthy('a')).to.equal(false);
-    settled('a', ALL, error('forbidden-address'));
+    record('a', ALL, error('forbidden-address'));
     expect(isHealthy('a')).to.equal(false);
-    settled('a', ALL, undefined);
+    record('a', ALL, undefined);
     expect(isHealthy('a')).to.equal(true);
   });
 
   it('opens for a namespace whose paths fail, and for no other one', () => {
-    const { settled, refusal } = circuits();
-    for (let count = 0; count < 100; count += 1) settled('a', ['flood'], error('timeout'));
+    const { record, refusal } = circuits();
+    for (let count = 0; count < 100; count += 1) record('a', ['flood'], error('timeout'));
     expect(refusal('a', ['flood'])).to.include({ code: 'timeout' });
     expect(refusal('a', ['bystander'])).to.equal(undefined);
     expect(refusal('a', ['flood', 'bystander']), 'a lookup for both').to.equal(undefined);
   });
 
   it('opens for everybody when three namespaces have met failures, and closes for everybody with one answer', () => {
-    const { settled, refusal } = circuits();
-    for (const name of ['one', 'two', 'one', 'two']) settled('a', [name], error('unavailable'));
+    const { record, refusal } = circuits();
+    for (const name of ['one', 'two', 'one', 'two']) record('a', [name], error('unavailable'));
     expect(refusal('a', ['one'])).to.equal(undefined);
-    settled('a', ['three'], error('unavailable'));
+    record('a', ['three'], error('unavailable'));
     for (const name of ['one', 'four']) expect(refusal('a', [name]), name).to.include({ code: 'unavailable' });
-    settled('a', ['four'], undefined);
+    record('a', ['four'], undefined);
     for (const name of ['one', 'four']) expect(refusal('a', [name]), name).to.equal(undefined);
   });
 });

@@ -65,7 +65,7 @@ describe('the limiter', () => {
     expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
   });
 
-  it('makes another tenant wait for one turn of the floods at its host, and no more', async () => {
+  it('creates another tenant wait for one turn of the floods at its host, and no more', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 2 });
     for (const flood of ['one', 'two']) {
       for (const name of several(6_400, (index) => `hub/${flood}#${index}`)) ask(name);

@@ -71,6 +71,11 @@ describe("what clean does about a pod with archaware's tolerations", () => {
 
     ['without tolerations', { owner: 'ReplicaSet', tolerations: [] }, 'none'],
     ['under a key that nobody remembers', { owner: 'ReplicaSet', tolerations: [{ ...OURS, key: 'other' }] }, 'replace'],
+    [
+      'under the effect PreferNoSchedule',
+      { owner: 'ReplicaSet', tolerations: [{ ...OURS, effect: 'PreferNoSchedule' }] },
+      'replace',
+    ],
     ['that names no architecture', { owner: 'ReplicaSet', tolerations: [{ ...OURS, value: 'A B' }] }, 'none'],
     ['under another effect', { owner: 'ReplicaSet', tolerations: [{ ...OURS, effect: 'NoExecute' }] }, 'none'],
     ['in another form', { owner: 'ReplicaSet', tolerations: [{ key: OURS.key, operator: 'Exists' }] }, 'none'],
@@ -81,7 +86,7 @@ describe("what clean does about a pod with archaware's tolerations", () => {
       { owner: 'ReplicaSet', managedFields: [wrote('archaware-controller', { 'f:affinity': {} })] },
       'none',
     ],
-    ['that others wrote besides', { owner: 'ReplicaSet', managedFields: [wrote('kubectl'), ...WRITTEN] }, 'replace'],
+    ['that others also wrote', { owner: 'ReplicaSet', managedFields: [wrote('kubectl'), ...WRITTEN] }, 'replace'],
     [
       'whose managed fields are text',
       {
@@ -98,7 +103,7 @@ describe("what clean does about a pod with archaware's tolerations", () => {
     ],
 
     ['of a DaemonSet that is restored', { owner: 'DaemonSet', template: [] }, 'rolls'],
-    ['of a DaemonSet, whoever wrote it', { owner: 'DaemonSet', template: [], managedFields: [] }, 'rolls'],
+    ['of a DaemonSet, no matter who wrote it', { owner: 'DaemonSet', template: [], managedFields: [] }, 'rolls'],
     ['of a DaemonSet whose author wants it', { owner: 'DaemonSet', template: [OURS] }, 'none'],
     [
       'of a DaemonSet whose author wants one of two',

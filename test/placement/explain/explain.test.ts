@@ -98,7 +98,7 @@ describe('an explanation of the decision', () => {
     [
       'images that nobody asks for',
       { spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }] } },
-      'place: none of its images says anything; the cluster has amd64, arm64',
+      'place: its images set no limit; the cluster has amd64, arm64',
     ],
     [
       'an ignored pod',
@@ -176,7 +176,7 @@ describe('an explanation of how the architectures are narrowed', () => {
       { images: { a: 'linux/amd64,linux/arm64,linux/s390x', b: BOTH, c: 'linux/arm64' } },
       ['a: amd64,arm64,s390x -> amd64,arm64,s390x', 'b: amd64,arm64 -> amd64,arm64', 'c: arm64 -> arm64'],
     ],
-    ['with what nodes run besides', { images: { a: 'linux/386' } }, ['a: 386,amd64 -> 386,amd64']],
+    ['with other architectures that the nodes run', { images: { a: 'linux/386' } }, ['a: 386,amd64 -> 386,amd64']],
     [
       'less what is not schedulable',
       { images: { a: BOTH }, settings: { schedulable: ['arm64'] } },
@@ -409,7 +409,17 @@ describe('the advice', () => {
   const arm = node('arm-1', 'arm64');
   const rows: [given: string, what: Given, expected: readonly (string | RegExp)[]][] = [
     ['a pod in a file that fits', { kind: 'Deployment', images: { a: BOTH } }, []],
-    ['a pod that lacks its tolerations', { images: { a: BOTH } }, [/^run writes the tolerations that are missing/]],
+    [
+      'a pod that is being deleted, whatever its images',
+      {
+        images: { a: 'linux/amd64', b: 'linux/arm64' },
+        metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
+        spec: { nodeSelector: { disk: 'ssd' } },
+      },
+      [],
+    ],
+    ['a pod that has ended, whatever its images', { images: { a: '!not-found' }, status: { phase: 'Failed' } }, []],
+    ['a pod that lacks its tolerations', { images: { a: BOTH } }, [/^run writes the missing tolerations/]],
     [
       'images that two builds bring together',
       { images: { a: 'linux/amd64', b: 'linux/arm64' } },
@@ -423,7 +433,7 @@ describe('the advice', () => {
     [
       'an override that is narrower than need be',
       { images: { a: '', b: 'linux/amd64' }, settings: { overrides: [{ pattern: 'a', architectures: ['arm64'] }] } },
-      ['let images.overrides say amd64 of a', 'or push a linux/arm64 build of b'],
+      ['add amd64 for a to images.overrides', 'or push a linux/arm64 build of b'],
     ],
     [
       'images that meet where they may not',
@@ -433,7 +443,7 @@ describe('the advice', () => {
     [
       'a statement that is not schedulable',
       { metadata: { annotations: { 'archaware.dev/architectures': 'arm64' } }, settings: { schedulable: ['amd64'] } },
-      [/^name an architecture of architectures\.schedulable/],
+      [/^add an architecture of architectures\.schedulable/],
     ],
     [
       'a set without a node',
@@ -445,7 +455,7 @@ describe('the advice', () => {
       { images: { a: '!not-found' } },
       [
         /^push a, or correct its name/,
-        /images\.overrides, or the annotation archaware.dev\/architectures .* on the pod$/,
+        /in images\.overrides, or in the annotation archaware.dev\/architectures .* on the pod$/,
       ],
     ],
     [
@@ -456,20 +466,20 @@ describe('the advice', () => {
     [
       'a secret that is of no use',
       { images: { a: '!denied' }, secrets: [{ name: 's', problem: 'it does not exist' }, { name: 't' }] },
-      ['repair the pull secret shop/s: it does not exist', /^give a a login/, /^or say/],
+      ['fix the pull secret shop/s: it does not exist', /^give a a login/, /^or state/],
     ],
-    ['a registry that says not now', { images: { a: '!rate-limited' } }, [/registries\.mirrors/, /^or say/]],
+    ['a registry that says not now', { images: { a: '!rate-limited' } }, [/registries\.mirrors/, /^or state/]],
     [
       'a registry that is away',
       { images: { a: '!timeout' } },
-      [/^see that registry.example.com can be reached/, /^or say/],
+      [/^check that registry.example.com can be reached/, /^or state/],
     ],
     [
       'a registry that may not be asked',
       { images: { a: '!forbidden-address' } },
-      [/registries\.addresses\.allow/, /^or say/],
+      [/registries\.addresses\.allow/, /^or state/],
     ],
-    ['an image that is none', { images: { a: '!malformed' } }, [/^correct the name of a/, /^or say/]],
+    ['an image that is none', { images: { a: '!malformed' } }, [/^correct the name of a/, /^or state/]],
     [
       'nodes that are cordoned',
       {
@@ -486,7 +496,7 @@ describe('the advice', () => {
         images: { a: 'linux/arm64' },
         nodes: [node('arm-1', 'arm64', { taints: [taint('gpu=yes:NoSchedule')] })],
       },
-      ['let the pod tolerate gpu=yes:NoSchedule, or take that taint from arm-1'],
+      ['add a toleration for gpu=yes:NoSchedule to the pod, or remove that taint from arm-1'],
     ],
     [
       'nodes that are not ready',
@@ -505,7 +515,7 @@ describe('the advice', () => {
         spec: { containers: [{ image: 'a' }], nodeSelector: { disk: 'ssd' } },
         nodes: [arm],
       },
-      ['label arm-1 as the pod asks (disk=ssd), or change what it asks for'],
+      ['label arm-1 as the pod requires (disk=ssd), or change what the pod requires'],
     ],
     [
       'the nodes with the fewest obstacles',
@@ -528,12 +538,12 @@ describe('the advice', () => {
         spec: { containers: [{ image: 'a' }], nodeName: 'gone' },
         nodes: [arm],
       },
-      ['take nodeName (gone) out of the pod'],
+      ['remove nodeName (gone) from the pod'],
     ],
     [
       'a pod that runs on a node which its images no longer have',
       { images: { a: 'linux/arm64' }, spec: ON_AMD },
-      [/^bound to node amd-1 \(amd64\), but by now its images run on arm64: its next start there would fail; create/],
+      [/^bound to node amd-1 \(amd64\), but its images now run on arm64: its next start there would fail; create/],
     ],
     [
       'a pod that fails on the wrong node',
@@ -556,14 +566,14 @@ describe('the advice', () => {
         status: died('x'),
       },
       [
-        /^container app died with an exec format error on node amd-1 .*; delete the pod, so that its ReplicaSet makes another; pulled a@.* \(linux\/arm64\); a \(linux\/amd64, linux\/arm64\)$/,
+        /^container app died with an exec format error on node amd-1 .*; delete the pod, so that its ReplicaSet creates another; pulled a@.* \(linux\/arm64\); a \(linux\/amd64, linux\/arm64\)$/,
       ],
     ],
     [
       'a pod that died of the format, whose image says that it runs there',
       { images: { a: 'linux/amd64', [`a@${digest('x')}`]: 'linux/amd64' }, spec: ON_AMD, status: died('x') },
       [
-        /^container app died .*; its image says that it runs on amd64, but it does not .*: rebuild it, or say in images.overrides what it runs on; .*a \(linux\/amd64\)$/,
+        /^container app died .*; its image claims to run on amd64, but it does not .*: rebuild it, or state its architectures in images.overrides; .*a \(linux\/amd64\)$/,
       ],
     ],
     [
@@ -576,7 +586,7 @@ describe('the advice', () => {
           tolerations: ['amd64', 'arm64'].map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
         },
       },
-      [/a toleration cannot be taken from it$/],
+      [/a toleration cannot be removed from a pod$/],
     ],
     [
       'a bound pod of a DaemonSet',
@@ -589,14 +599,14 @@ describe('the advice', () => {
     [
       'a pod that is held by a gate',
       { images: { a: BOTH }, spec: { containers: [{ image: 'a' }], schedulingGates: [{ name: 'g.example.com/x' }] } },
-      [/^it is held by g.example.com\/x until/, /^run writes/],
+      [/^the pod waits until the gate g.example.com\/x is removed/, /^run writes/],
     ],
     [
       'an ignored pod',
       { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, nodes: [arm] },
       [
-        /^take the label archaware.dev\/ignore away, or give it tolerations of its own/,
-        /^let the pod tolerate supported-arch=arm64:NoSchedule/,
+        /^remove the label archaware.dev\/ignore, or give it tolerations of its own/,
+        /^add a toleration for supported-arch=arm64:NoSchedule to the pod/,
       ],
     ],
     ['a finished pod', { images: { a: '!denied' }, status: { phase: 'Succeeded' } }, []],
@@ -638,7 +648,7 @@ describe('the advice', () => {
         nodes: LABELLED,
       },
       [
-        'bound to node arm64-1 (arm64), but by now its images run on amd64: its next start there would fail; ' +
+        'bound to node arm64-1 (arm64), but its images now run on amd64: its next start there would fail; ' +
           'the pod asks for another architecture, its image is amd64 only: push a linux/arm64 build of a, ' +
           'or remove the architecture from its node affinity',
       ],
@@ -679,7 +689,7 @@ describe('the advice', () => {
           spec: { containers: [{ image: 'a' }], nodeSelector: { [label]: 'x' } },
           nodes: [node('arm-1', 'arm64', {}, { [label]: 'y' })],
         },
-        [`change what the pod asks for (${label}=x, and arm-1 has ${label}=y), or add a node that has it`],
+        [`change what the pod requires (${label}=x, and arm-1 has ${label}=y), or add a node that has it`],
       ],
     ),
     [
@@ -691,7 +701,7 @@ describe('the advice', () => {
         nodes: [node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' })],
       },
       [
-        'change what the pod asks for (kubernetes.io/os=windows, and n has kubernetes.io/os=linux), or add a node that has it',
+        'change what the pod requires (kubernetes.io/os=windows, and n has kubernetes.io/os=linux), or add a node that has it',
       ],
     ],
     [
@@ -703,7 +713,7 @@ describe('the advice', () => {
         nodes: LABELLED,
       },
       [
-        'change what the pod asks for (kubernetes.io/hostname=arm64-1, and amd64-1 has kubernetes.io/hostname=amd64-1), or add a node that has it',
+        'change what the pod requires (kubernetes.io/hostname=arm64-1, and amd64-1 has kubernetes.io/hostname=amd64-1), or add a node that has it',
         'or push a linux/arm64 build of a',
       ],
     ],
@@ -880,17 +890,25 @@ describe('explain in a mode with affinity', () => {
     const ours = explained({ images, settings: { mode: 'affinity' }, spec: GATES, nodes: LABELLED });
     expect([ours.pod.state, ours.affinity?.required.length]).to.deep.equal(['gated', 1]);
     expect(ours.advice).to.deep.equal([
-      'run takes its gate away: see that it is up (kubectl -n archaware logs deployment/archaware-controller)',
+      'run removes its gate: check that the controller runs (kubectl -n archaware logs deployment/archaware-controller)',
+    ]);
+    const observed = explained({ images, settings: { mode: 'observe' }, spec: GATES, nodes: LABELLED });
+    expect([observed.tolerations, observed.affinity, observed.advice]).to.deep.equal([
+      [],
+      undefined,
+      ['placement.mode observe removes no gate: run archaware-controller clean'],
     ]);
     const both = { schedulingGates: [...GATES.schedulingGates, { name: 'example.com/quota' }] };
     const { advice } = explained({ images, settings: { mode: 'affinity' }, spec: both });
-    expect(advice[0]).to.equal('it is held by example.com/quota until its owner removes that gate');
+    expect(advice[0]).to.equal('the pod waits until the gate example.com/quota is removed by its owner');
   });
 
   it('says that it is too late for a pending pod without affinity', () => {
     const { affinity, advice } = explained({ images, settings: { mode: 'affinity' }, nodes: LABELLED });
     expect(affinity).to.equal(undefined);
-    expect(advice).to.deep.equal(['admission passed it over, and it is too late for affinity: create the pod again']);
+    expect(advice).to.deep.equal([
+      'admission did not change it, and affinity cannot be added later: create the pod again',
+    ]);
   });
 
   it('adds no affinity to a DaemonSet', () => {

@@ -78,6 +78,21 @@ describe('the demands that a node does not meet', () => {
       },
       ['metadata.name In (other)'],
     ],
+    [
+      'a field that is met, beside a label that is not',
+      {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                { matchFields: [is('metadata.name', 'In', 'n')], matchExpressions: [is('disk', 'In', 'ssd')] },
+              ],
+            },
+          },
+        },
+      },
+      ['disk In (ssd)'],
+    ],
   ];
   for (const [given, spec, expected] of rows) {
     it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {

@@ -185,7 +185,7 @@ describe('the labels of a node', () => {
 
   it('are reported with what to do', () => {
     expect(labelConflictNote({ label: 'a/b', value: 'v' })).to.match(
-      /^label a\/b=v was set by somebody else and stays/,
+      /^label a\/b=v was set by another writer, so archaware does not change it/,
     );
   });
 });

@@ -65,7 +65,7 @@ const ROWS: readonly Row[] = [
     AFFINITY,
     false,
     [[TAINTED], undefined],
-    /this configuration does not take them away/,
+    /this configuration does not remove them/,
   ],
   [
     'affinity without the loops, nothing left',

@@ -164,7 +164,7 @@ describe('a node of Karpenter that is not initialized', () => {
     const arm64 = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
     expect(notInitializedNote(node({ labels: REGISTERED }), arm64, 5)).to.equal(
       'Karpenter has not initialized the node for 5 minutes, and supported-arch=arm64:NoSchedule is the only taint that is left. ' +
-        'If that taint stands in startupTaints of NodePool a, move it to taints: it never goes, so Karpenter keeps counting the ' +
+        'If that taint is in startupTaints of NodePool a, move it to taints: it is never removed, so Karpenter keeps counting the ' +
         'node as free for every pod, and starts no other (docs/autoscalers.md)',
     );
   });

@@ -23,6 +23,7 @@ type Row = [
 const { taints: TAINTS } = settings();
 const AFFINITY: Partial<Settings> = { mode: 'affinity', taints: { ...TAINTS, manage: false } };
 const PROVIDER: Partial<Settings> = { taints: { ...TAINTS, manage: false } };
+const OBSERVE: Partial<Settings> = { mode: 'observe' };
 const KEY_OF_PROVIDER = { ...TAINTS, manage: false, key: 'kubernetes.io/arch' };
 
 const ROWS: readonly Row[] = [
@@ -48,6 +49,16 @@ const ROWS: readonly Row[] = [
   ['recorded, with taints.manage: false', 'with the loop', PROVIDER, [OURS], RECORDED, []],
   ['recorded, with taints.manage: false', 'without the loop', PROVIDER, [OURS], RECORDED, [OURS]],
   ["the provider's, with taints.manage: false", 'without the loop', PROVIDER, [OURS], undefined, []],
+  ['recorded, in the mode observe', 'without the loop', OBSERVE, [OURS], RECORDED, [OURS]],
+  ['not recorded, with our key, in the mode observe', 'without the loop', OBSERVE, [OURS], undefined, [OURS]],
+  [
+    "the provider's, with taints.manage: false, in the mode observe",
+    'without the loop',
+    { ...OBSERVE, ...PROVIDER },
+    [OURS],
+    undefined,
+    [],
+  ],
   [
     "the provider's, with a key of Kubernetes",
     'without the loop',
@@ -88,6 +99,11 @@ describe('taints that the configuration does not manage', () => {
     );
     expect(unmanagedTaintNote(taints, settings(AFFINITY), true, 0)).to.include(
       'kubectl taint nodes NAME supported-arch:NoSchedule-',
+    );
+    expect(unmanagedTaintNote(taints, settings(OBSERVE), false, 0)).to.equal(
+      "taint supported-arch=arm64:NoSchedule is archaware's, and this configuration does not manage it (placement.mode is " +
+        'observe, which writes nothing): new pods without a toleration stay Pending; run archaware-controller clean; ' +
+        'archaware is not ready until then',
     );
   });
 });

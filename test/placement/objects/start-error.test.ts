@@ -123,7 +123,7 @@ describe('what was pulled for a broken container', () => {
     ['app:1', `docker.io/library/app@${DIGEST}`, undefined, { imagePullPolicy: 'Never' }],
   ];
   for (const [image, imageID, expected, more = {}] of rows) {
-    it(`${image} with the imageID "${imageID}"${more.imagePullPolicy ? ', never pulled' : ''}: ${expected ?? 'not known'}`, () => {
+    it(`${image} with the imageID "${imageID}"${more.imagePullPolicy ? ', never pulled' : ''}: ${expected ?? 'unknown'}`, () => {
       const [broken] = readBroken({ containers: [{ name: 'c0', image, ...more }] }, of({ imageID, ...ended(1) })) ?? [];
       expect([broken?.image, broken?.pulled?.image]).to.deep.equal([image, expected]);
     });

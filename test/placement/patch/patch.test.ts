@@ -137,14 +137,14 @@ describe("a node's patch", () => {
       [uid, arm, test('/spec/taints', []), replace('/spec/taints', [ours]), add(path, 'm')],
     ],
     [
-      'has told no architecture',
+      'has reported no architecture',
       node({ architecture: '', taints: [ours], managed: 'old' }),
       [],
       undefined,
       [uid, test('/spec/taints', [ours]), remove('/spec/taints'), test(path, 'old'), remove(path)],
     ],
     [
-      'told its architecture in a spelling of its own, which is tested',
+      'reported its architecture in another spelling, which is tested',
       { ...node({ architecture: 'aarch64', taints: [ours] }), hasAnnotations: true },
       'unchanged',
       'm',

@@ -5,7 +5,7 @@ import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { BrokenContainer, ContainerTrouble } from '../../../src/placement/objects/start-error.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { readWhole, type Whole, whyNotEvicted } from '../../../src/placement/wrong-node/eviction.ts';
-import type { Verdict, WrongPlace } from '../../../src/placement/wrong-node/verdict.ts';
+import type { Verdict, WrongNodeFinding } from '../../../src/placement/wrong-node/verdict.ts';
 import { digest, node, settings, taint, toleration } from '../objects.ts';
 
 type Row = {
@@ -42,7 +42,7 @@ function other(architecture: string, spec: JsonObject = {}, labels: JsonObject =
   };
 }
 
-function placeOf({ trouble = 'failing', verdict = 'does-not-run', isPulled, ...row }: Row): WrongPlace {
+function placeOf({ trouble = 'failing', verdict = 'does-not-run', isPulled, ...row }: Row): WrongNodeFinding {
   const image = { image: `app@${digest('app')}`, pullPolicy: 'IfNotPresent' };
   const pulled = isPulled === false ? undefined : image;
   const container: BrokenContainer = { name: 'c', image: 'app:1', trouble, pulled };
@@ -70,30 +70,38 @@ describe('the eviction of a pod from a wrong node', () => {
     [
       'whose image says that it runs there, and does not',
       { trouble: 'exec-format-error', verdict: 'says-it-runs' },
-      /its image says that it runs on arm64, but it does not .*rebuild it, or say in images.overrides/,
+      /its image claims to run on arm64, but it does not .*rebuild it, or state its architectures in images.overrides/,
     ],
     [
       'that cannot be pulled, though all its images have the architecture',
       { trouble: 'no-match-for-platform', verdict: 'says-it-runs', isPulled: false },
-      /all that is known of its images says that they run on arm64: the next pull may succeed/,
+      /its images have arm64, as far as is known: the next pull may succeed/,
     ],
     [
       'that ran there, and whose tag moved before its next start',
       { trouble: 'no-match-for-platform', verdict: 'says-it-runs' },
-      /what it ran before has arm64, what its tag names by now cannot be pulled here/,
+      /the image that it ran before has arm64, but the image that its tag names now cannot be pulled here/,
     ],
     [
       'whose status names no digest',
       { verdict: 'unproved', isPulled: false },
-      /the status of container c names no digest that would prove/,
+      /the status of container c has no digest that proves/,
     ],
-    ['whose digest is not known', { verdict: 'unproved' }, /not known for certain what container c runs \(app@sha256/],
+    [
+      'whose digest is not known',
+      { verdict: 'unproved' },
+      /not known for certain which image container c runs \(app@sha256/,
+    ],
     ['that died of the format as it must', { trouble: 'exec-format-error' }, undefined],
     ['that cannot be pulled, as it must', { trouble: 'no-match-for-platform', isPulled: false }, undefined],
 
     // The next pod runs the images that the tags name now.
-    ['of whose images one is not known', { runsOn: undefined }, /not known for certain what its images run on/],
-    ['whose images run there by now', { runsOn: ['amd64', 'arm64'] }, /by now its images say that they run on arm64/],
+    [
+      'of whose images one is not known',
+      { runsOn: undefined },
+      /the platforms of its images are not known for certain/,
+    ],
+    ['whose images run there by now', { runsOn: ['amd64', 'arm64'] }, /its images now have arm64/],
     ['that could run nowhere', { runsOn: ['s390x'] }, /no node of the cluster runs all/],
     ['that may run nowhere else', { settings: { schedulable: ['arm64'] } }, /no node of the cluster runs all/],
 
@@ -184,14 +192,18 @@ describe('the eviction of a pod from a wrong node', () => {
     [
       'of a DaemonSet whose template tolerates the node',
       { metadata: owned('DaemonSet'), daemonTolerations: [OURS] },
-      /its DaemonSet would make another one here/,
+      /its DaemonSet would create another one here/,
     ],
     [
       'of a DaemonSet that tolerates everything',
       { metadata: owned('DaemonSet'), daemonTolerations: [{ operator: 'Exists' }] },
-      /its DaemonSet would make another one here/,
+      /its DaemonSet would create another one here/,
     ],
-    ['of a DaemonSet of which nothing is known', { metadata: owned('DaemonSet') }, /its DaemonSet would make another/],
+    [
+      'of a DaemonSet of which nothing is known',
+      { metadata: owned('DaemonSet') },
+      /its DaemonSet would create another/,
+    ],
     [
       'of a DaemonSet whose template no longer tolerates the node',
       { metadata: owned('DaemonSet'), daemonTolerations: [toleration('supported-arch=amd64:NoSchedule')] },

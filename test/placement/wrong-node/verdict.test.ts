@@ -4,7 +4,7 @@ import type { ImageAnswer } from '../../../src/placement/images.ts';
 import { readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { wrongNodeNote } from '../../../src/placement/wrong-node/note.ts';
-import { failsByItself, whatIsKnown, whatWasPulled, wrongPlace } from '../../../src/placement/wrong-node/verdict.ts';
+import { failsByItself, findWrongNode, whatIsKnown, whatWasPulled } from '../../../src/placement/wrong-node/verdict.ts';
 import { digest, failed, known, pending, settings } from '../objects.ts';
 
 /** The state of a container: it runs, crashes, cannot be pulled, or ended with an exec format error. */
@@ -73,7 +73,7 @@ function find(given: Given) {
   const pulled = whatWasPulled(pod, rules, (image) => [image], answerOf);
   const alone = failsByItself(pod, 'arm64', pulled);
   const tags = whatIsKnown(pod, rules, (image) => [image], answerOf, isStale);
-  const place = wrongPlace(pod, 'arm64', tags, pulled);
+  const place = findWrongNode(pod, 'arm64', tags, pulled);
   return { pod, pulled, tags, place, asked, alone };
 }
 
@@ -258,7 +258,7 @@ describe('the note about a pod on a wrong node', () => {
     [
       'has the text of the kubelet, so that it is found',
       one('pull', AMD),
-      'container app has nothing to run on node n1 (arm64): no match for platform in manifest; evicted; app:1 (linux/amd64)',
+      'container app has no image for node n1 (arm64): no match for platform in manifest; evicted; app:1 (linux/amd64)',
     ],
     [
       'names no image where the author stated the architectures',

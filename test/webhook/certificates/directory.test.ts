@@ -103,13 +103,13 @@ describe('certificates of a directory', () => {
     await pass(2000, 3);
     expect(source.current()).to.include({ ca: undefined });
     expect(problems).to.have.length(1);
-    expect(problems[0]).to.match(/ca\.crt does not vouch for .*tls\.crt$/);
+    expect(problems[0]).to.match(/ca\.crt does not verify .*tls\.crt$/);
   });
 
   const wrong: [what: string, contents: () => Record<string, string>, problem: RegExp][] = [
     ['no files', () => ({}), /tls\.crt cannot be read: it does not exist$/],
     ['no key', () => ({ 'tls.crt': files()['tls.crt'] }), /tls\.key cannot be read: it does not exist$/],
-    ['no PEM', () => ({ ...files(), 'tls.crt': 'hello' }), /tls\.crt holds no PEM certificate$/],
+    ['no PEM', () => ({ ...files(), 'tls.crt': 'hello' }), /tls\.crt contains no PEM certificate$/],
     [
       'a certificate that is cut off',
       () => ({ ...files(), 'tls.crt': files()['tls.crt'].slice(0, 99) }),
@@ -204,7 +204,7 @@ describe('certificates of a directory', () => {
       await pass();
       return problems.length > 0;
     });
-    expect(problems[0]).to.match(/tls\.crt expired at \d.*; the pair from before is served$/);
+    expect(problems[0]).to.match(/tls\.crt expired at \d.*; the previous certificate stays in use$/);
     expect(source.current()?.cert).to.equal(given['tls.crt']);
   });
 
@@ -242,7 +242,7 @@ describe('certificates of a directory', () => {
     await putSeen({ 'tls.crt': cert });
     await pass(2000, 3);
     expect(served.map((each) => each.cert)).not.to.include(cert);
-    expect(problems[0]).to.match(/tls\.crt is not valid before .*; the pair from before is served$/);
+    expect(problems[0]).to.match(/tls\.crt is not valid before .*; the previous certificate stays in use$/);
     await pass(2 * HOUR);
     await serves(cert);
     expect(problems.at(-1)).to.equal('none');

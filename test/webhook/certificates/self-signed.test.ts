@@ -233,14 +233,14 @@ describe('self-made certificates', () => {
   });
 
   const damages: [what: string, problem: string, changes: () => Promise<Record<string, string>>][] = [
-    ['a certificate that is none', 'tls.crt holds no PEM', async () => ({ 'tls.crt': 'hello' })],
+    ['a certificate that is none', 'tls.crt contains no PEM', async () => ({ 'tls.crt': 'hello' })],
     ['a key that is none', 'tls.key cannot be read', async () => ({ 'tls.key': 'hello' })],
     ['a key of another', 'tls.key does not match tls.crt', async () => ({ 'tls.key': (await stranger()).key })],
-    ['a bundle that is none', 'ca.crt holds no PEM', async () => ({ 'ca.crt': 'hello' })],
-    ['a bundle of another', 'ca.crt does not vouch', async () => ({ 'ca.crt': (await stranger()).ca })],
+    ['a bundle that is none', 'ca.crt contains no PEM', async () => ({ 'ca.crt': 'hello' })],
+    ['a bundle of another', 'ca.crt does not verify', async () => ({ 'ca.crt': (await stranger()).ca })],
     [
       'a pair of another',
-      'ca.crt does not vouch for tls.crt',
+      'ca.crt does not verify tls.crt',
       async () => {
         const { cert, key } = await stranger();
         return { 'tls.crt': cert, 'tls.key': key };
@@ -249,7 +249,7 @@ describe('self-made certificates', () => {
     ['half of a next authority', 'next-authority.key', async () => ({ 'next-authority.crt': (await stranger()).ca })],
     [
       'a certificate in the place of the authority',
-      'authority.crt is no authority',
+      'authority.crt is not a CA certificate',
       async () => {
         const { cert, key } = await stranger();
         return { 'authority.crt': cert, 'authority.key': key };

@@ -1,0 +1,75 @@
+import { type Context, EXIT } from '../../app/context.ts';
+import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
+import { resolverFor } from '../../app/registries/resolver.ts';
+import { toSettings } from '../../config/settings.ts';
+import { createImageSource } from '../../controllers/images.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
+import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
+import { checkObjects } from '../../placement/readiness/check.ts';
+import { readObjects } from '../objects.ts';
+import { createProgress } from '../progress.ts';
+import { gatherFiles } from '../report/gather.ts';
+import { createLookups, type Question } from '../report/lookups.ts';
+import { renderCheck } from './render.ts';
+
+/** What `check` was asked. */
+export type CheckOptions = {
+  readonly form: string;
+  readonly files: readonly string[];
+  readonly on: readonly string[];
+  /** The namespace of objects that name none. */
+  readonly namespace: string | undefined;
+};
+
+/** Prints the images that lack an architecture. Exit code 2 if there are some, or if an image could not be looked up. */
+export async function check(context: Context, { form, files, on, namespace }: CheckOptions): Promise<number> {
+  const { config, signal, clock, print, note, readInput } = context;
+  const objects = readObjects(files, readInput);
+  const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  const progress = createProgress(context);
+  try {
+    const resolver = resolverFor(config, clock, operatorFiles, { pullSecrets: async () => [], signal: over });
+    const { namesOf } = createImageSource(resolver, clock, () => undefined);
+    const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
+    const units = gatherFiles(objects, namespace).inventory.units();
+    const circumstances: Circumstances = {
+      settings: toSettings(config),
+      architectures: on,
+      namespaceOf: (name) => ({ name: name || 'default', labels: {}, preferred: undefined }),
+      namesOf,
+      assessesAll: true,
+    };
+    const lookups = createLookups(resolver, registryOf, over);
+    for (const part of units.flatMap(({ parts }) => parts)) {
+      for (const image of imagesToAsk(part, circumstances)) lookups.ask(questionOf(image));
+    }
+    await lookups.settle((done, total) => progress.show('images', done, total));
+    const result = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
+    progress.end();
+    if (result.objects.length === 0) note(`no workload found in ${files.join(', ')}`);
+    for (const line of unchecked(objects)) note(line);
+    print(renderCheck(result, on, form));
+    return result.missing.length > 0 ? EXIT.found : EXIT.done;
+  } finally {
+    progress.end();
+    end.abort();
+  }
+}
+
+/** Secrets of a cluster are not at hand: private images need `credentials.dockerConfigFiles`. */
+function questionOf(image: Question['image']): Question {
+  return { image, namespace: 'default', pullSecrets: [] };
+}
+
+/** Returns a note for each kind that has a pod template in its usual place, but that archaware does not know. */
+function unchecked(objects: readonly JsonObject[]): string[] {
+  const kinds = objects.flatMap((object) => {
+    const kind = stringAt(object, 'kind') ?? '';
+    const spec = objectAt(objectAt(objectAt(object, 'spec'), 'template'), 'spec');
+    return !WORKLOAD_KINDS.includes(kind) && listAt(spec, 'containers') !== undefined ? [kind] : [];
+  });
+  return [...new Set(kinds)].map((kind) => `objects of the kind ${kind} have containers, but are not checked`);
+}

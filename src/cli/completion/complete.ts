@@ -1,0 +1,47 @@
+import { connect } from '../../app/connect.ts';
+import type { Surroundings } from '../../app/context.ts';
+import { allKeys } from '../../config/keys.ts';
+import { objectAt, stringAt } from '../../kit/json.ts';
+import { contextNames } from '../../kube/access.ts';
+import { readAll } from '../../kube/list.ts';
+import type { Command, Flag } from '../command.ts';
+import { ownContext } from '../context.ts';
+import { type Candidates, candidatesFor } from './candidates.ts';
+
+/** A shell waits for the names; without an answer by then it gets none. */
+const PATIENCE_MS = 2_000;
+
+/** Prints the candidates for the last word, one on a line. Never fails: without an answer of the cluster there are fewer of them. */
+export async function complete(
+  words: readonly string[],
+  commands: readonly Command[],
+  common: readonly Flag[],
+  surroundings: Surroundings,
+): Promise<void> {
+  const keys = allKeys().map(({ path }) => path);
+  const found = candidatesFor(words, commands, common, keys);
+  const current = words.at(-1) ?? '';
+  const live = await liveNames(found, surroundings).catch(() => []);
+  // A name of the cluster is printed as it is: what is not a name of Kubernetes is left out, as a shell would run it.
+  const names = live.filter((name) => name.startsWith(current) && /^[\w.@:/-]+$/.test(name));
+  surroundings.print([...found.words, ...names].map((word) => `${word}\n`).join(''));
+}
+
+async function liveNames(
+  { live, namespace, kubeconfig, context: named }: Candidates,
+  surroundings: Surroundings,
+): Promise<readonly string[]> {
+  if (live === undefined) return [];
+  if (live === 'contexts') return contextNames(kubeconfig);
+  const signal = AbortSignal.any([surroundings.signal, AbortSignal.timeout(PATIENCE_MS)]);
+  const words = { keys: {}, configFile: undefined, kubeconfig, context: named, output: 'table' } as const;
+  const context = ownContext(words, { ...surroundings, environment: {}, signal });
+  const { client, namespace: home, close } = await connect(context);
+  try {
+    const path =
+      live === 'namespaces' ? '/api/v1/namespaces' : `/api/v1/namespaces/${encodeURIComponent(namespace ?? home)}/pods`;
+    return await readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { type Context, EXIT, type Surroundings } from '../../app/context.ts';
+import { type Conversion, noteLine, renderConversion } from '../../config/convert/conversion.ts';
+import { convertMto } from '../../config/convert/mto.ts';
+import { convertNoe } from '../../config/convert/noe.ts';
+import { convertTolerable } from '../../config/convert/tolerable.ts';
+import { parseConfig, STANDARD_INPUT } from '../../config/file.ts';
+import { loadConfig } from '../../config/load.ts';
+import { ConfigurationError, shown } from '../../config/problems.ts';
+import { valueText } from '../output.ts';
+import { checkRoutes } from './config.ts';
+
+/** The systems whose settings can be converted. */
+const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversion>> = {
+  tolerable: convertTolerable,
+  noe: convertNoe,
+  mto: convertMto,
+};
+
+/**
+ * Prints another system's settings as a configuration file of archaware. Settings without a counterpart are listed in comments at
+ * its end, and on stderr. Throws {@link ConfigurationError} if the file cannot be read or is malformed, or if `config validate`
+ * would refuse the result.
+ */
+export function convertConfig(
+  from: string | undefined,
+  operands: readonly string[],
+  output: Context['output'],
+  { print, note, readInput }: Surroundings,
+): number {
+  const convert = from !== undefined && Object.hasOwn(SYSTEMS, from) ? SYSTEMS[from] : undefined;
+  if (convert === undefined) {
+    const got = from === undefined ? 'nothing' : shown(from);
+    throw new ConfigurationError([`--from: got ${got}, expected one of ${Object.keys(SYSTEMS).join(', ')}`]);
+  }
+  const [name = '', ...others] = operands;
+  if (name === '' || others.length > 0) throw new ConfigurationError(['config convert: expected one FILE']);
+  const file = name === STANDARD_INPUT ? 'standard input' : name;
+  const conversion = convert(file, readText(name, file, readInput));
+  const text = renderConversion(conversion);
+  checkRoutes(loadConfig({ file: parseConfig(`${file}, converted`, text), environment: {}, flags: {} }));
+  print(output === 'json' ? valueText(conversion, output) : text);
+  for (const missing of conversion.notes) note(`${file}: ${noteLine(missing)}`);
+  return EXIT.done;
+}
+
+function readText(name: string, file: string, readInput: () => string): string {
+  try {
+    return name === STANDARD_INPUT ? readInput() : readFileSync(name, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new ConfigurationError([`${file} cannot be read (${code})`]);
+  }
+}

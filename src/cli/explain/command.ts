@@ -1,0 +1,51 @@
+import { STANDARD_INPUT } from '../../config/file.ts';
+import { ConfigurationError } from '../../config/problems.ts';
+import type { Command, Invocation } from '../command.ts';
+import { isAway } from '../context.ts';
+import { NAMESPACE } from '../flags.ts';
+import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
+
+export const explainCommand: Command = {
+  name: 'explain',
+  operands: '[KIND/]NAME',
+  summary: 'Show where a pod can run and why, and what to do if it cannot; with -f for an object in a file',
+  description: 'Without KIND it is a pod; NAMESPACE/POD is understood too.',
+  hasPodOperands: true,
+  operandChoices: KINDS.flatMap(({ kind, names: [name = ''] }) => (kind === 'Pod' ? [] : [`${name}/`])),
+  flags: [
+    NAMESPACE,
+    {
+      name: 'file',
+      letter: 'f',
+      value: 'FILE',
+      isRepeatable: true,
+      text: 'File or directory with pods or workloads that are not applied yet (YAML; - is standard input); repeatable',
+    },
+  ],
+  examples: [
+    ['explain -n shop web-7d4b9-x2x1z', 'Explain a pod of the namespace shop'],
+    ['explain -n shop deployment/web -o json', 'Explain the pods that a Deployment will create, for a program'],
+    ['explain -f deployment.yaml', 'Explain the workloads of a file before they are applied'],
+  ],
+  async run(invocation) {
+    const files = invocation.texts('file');
+    if (invocation.configFile === STANDARD_INPUT && files.includes(STANDARD_INPUT)) {
+      throw new ConfigurationError([
+        '--config -: got standard input, expected a file, because -f reads standard input',
+      ]);
+    }
+    const target = explainTarget(invocation.operands, files, invocation.text('namespace'));
+    const { explain } = await import('./explain.ts');
+    return explain(await contextFor(invocation, target), target);
+  },
+};
+
+/** Loads the cluster's configuration. A file can be explained without a cluster, by the defaults. */
+async function contextFor(invocation: Invocation, target: ExplainTarget) {
+  try {
+    return await invocation.clusterContext();
+  } catch (error) {
+    if (target.kind !== 'files' || !isAway(error)) throw error;
+    return invocation.context();
+  }
+}

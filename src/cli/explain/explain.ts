@@ -1,0 +1,215 @@
+import { ClusterError, connect } from '../../app/connect.ts';
+import { type Context, EXIT } from '../../app/context.ts';
+import { readNodePools } from '../../app/node-pools.ts';
+import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
+import { createPullSecretReader, createServiceAccountReader } from '../../app/registries/pull-secrets.ts';
+import { resolverFor } from '../../app/registries/resolver.ts';
+import { valueAt } from '../../config/keys.ts';
+import { ConfigurationError } from '../../config/problems.ts';
+import { toSettings } from '../../config/settings.ts';
+import { accessFor, createImageSource } from '../../controllers/images.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import type { JsonObject } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/client.ts';
+import { listAll } from '../../kube/list.ts';
+import { find } from '../../kube/read.ts';
+import { ImageError } from '../../oci/errors.ts';
+import type { Resolver } from '../../oci/resolver.ts';
+import { readNamespace } from '../../placement/eligibility.ts';
+import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
+import type { Explanation } from '../../placement/explain/explanation.ts';
+import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
+import { readSchedulableNode } from '../../placement/fit.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
+import { isAway } from '../context.ts';
+import { readObjects } from '../objects.ts';
+import { valueText } from '../output.ts';
+import { describeExplanation } from './explanation.ts';
+import { describeMissing } from './missing.ts';
+import { type ExplainTarget, KINDS } from './target.ts';
+
+/**
+ * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
+ * parted by an empty line, or are a list in a machine-readable form.
+ */
+export async function explain(context: Context, target: ExplainTarget): Promise<number> {
+  const { config, signal, output, clock, print, note, readInput } = context;
+  const given = target.kind === 'files' ? readWorkloads(target.files, readInput) : undefined;
+  const files = await loadOperatorFiles(config, clock, problemPrinter(note));
+  const cluster = await connectFor(context, given !== undefined);
+  const client = cluster?.client;
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  try {
+    const home = target.namespace ?? cluster?.namespace ?? 'default';
+    const problems = new Map<string, string>();
+    const resolver = resolverFor(config, clock, files, {
+      pullSecrets:
+        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
+      onUnusableSecret: ({ name, reason }) => void problems.set(name, reason),
+      ...(client === undefined ? {} : { apiServer: client }),
+      signal: over,
+    });
+    const world: World = {
+      context,
+      client,
+      home,
+      nodes: client === undefined ? [] : (await listAll(client, '/api/v1/nodes', over)).map(readSchedulableNode),
+      nodePools: client === undefined ? undefined : await readNodePools(client, note, over),
+      resolver,
+      namesOf: createImageSource(resolver, clock, () => undefined).namesOf,
+      secretProblems: problems,
+      signal: over,
+    };
+    const workloads = given ?? [await readObject(client, target, home, over)];
+    const explanations: Explanation[] = [];
+    for (const workload of workloads) explanations.push(await explainOne(world, workload, given === undefined));
+    const [only] = explanations;
+    if (output === 'table') {
+      print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
+    } else print(valueText(explanations.length === 1 ? only : explanations, output));
+    return EXIT.done;
+  } finally {
+    end.abort();
+    await client?.close();
+  }
+}
+
+/** What all explanations of a command share. */
+type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'namesOf'> & {
+  readonly context: Context;
+  /** Undefined without a cluster. */
+  readonly client: ApiClient | undefined;
+  /** The namespace of objects that name none. */
+  readonly home: string;
+  readonly resolver: Resolver;
+  /** Why pull secrets cannot be used, by their names. */
+  readonly secretProblems: ReadonlyMap<string, string>;
+  readonly signal: AbortSignal;
+};
+
+async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
+  const { context, client, home, nodes, nodePools, namesOf, resolver, secretProblems, signal } = world;
+  const namespace = workload.namespace || home;
+  const input: ExplainInput = {
+    workload,
+    applied: isInCluster && workload.pod !== undefined,
+    isTemplate: isInCluster && workload.pod === undefined,
+    namespace: await namespaceOf(client, namespace, signal),
+    settings: toSettings(context.config),
+    nodes,
+    nodePools,
+    namesOf,
+  };
+  const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
+  const lookUp = async (podImage: PodImage): Promise<LookupResult> => {
+    const { image } = podImage;
+    try {
+      const access = accessFor(podImage, namespace, pullSecrets);
+      const { digest, source, ...found } = await resolver.resolve(image, access, signal);
+      return { ...(digest ? { digest } : {}), ...(source ? { source } : {}), ...found };
+    } catch (error) {
+      if (!(error instanceof ImageError)) throw error;
+      const registry = error.endpoint ?? namesOf(image)[0]?.split('/', 1)[0] ?? '';
+      return {
+        error: { code: error.code, message: error.message, registry },
+        isSingleManifest: error.isSingleManifest,
+      };
+    }
+  };
+  const asked = imagesToAsk(input);
+  const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
+  return explainPlacement(input, {
+    lookupOf: (image) => found.get(image),
+    pullSecrets: pullSecrets.map((name) => {
+      const problem = secretProblems.get(name);
+      return { name, ...(problem === undefined ? {} : { problem }) };
+    }),
+    sourceOf: sourceIn(context),
+  });
+}
+
+/** Connects to the cluster. A file can be explained without one, unless the user named a cluster. */
+async function connectFor(context: Context, isOptional: boolean) {
+  try {
+    return await connect(context);
+  } catch (error) {
+    const isNamed = context.kubeconfig !== undefined || context.context !== undefined;
+    if (!isOptional || isNamed || !isAway(error)) throw error;
+    context.note(`without a cluster, so without nodes, namespaces and pull secrets: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+async function readObject(
+  client: ApiClient | undefined,
+  target: ExplainTarget,
+  home: string,
+  signal: AbortSignal,
+): Promise<Workload> {
+  if (target.kind === 'files' || client === undefined) throw new ClusterError('there is no cluster to read from');
+  const { of, name, namespace = home } = target;
+  const known = KINDS.find(({ kind }) => kind === of);
+  const path = `${known?.path}/namespaces/${encodeURIComponent(namespace)}/${known?.names[1]}/${encodeURIComponent(name)}`;
+  const object = await find(client, path, signal);
+  const workload = object && readWorkload({ ...object, kind: of });
+  if (workload === undefined) {
+    throw new ClusterError(await describeMissing(client, { kind: of, namespace, name }, signal));
+  }
+  return workload;
+}
+
+/** Reads the namespace. One that does not exist yet counts as a namespace without labels. */
+async function namespaceOf(client: ApiClient | undefined, name: string, signal: AbortSignal) {
+  const object = await getOrNothing(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
+  return { ...readNamespace(object ?? {}), name };
+}
+
+async function getOrNothing(
+  client: ApiClient | undefined,
+  path: string,
+  signal: AbortSignal,
+): Promise<JsonObject | undefined> {
+  return client === undefined ? undefined : find(client, path, signal);
+}
+
+/**
+ * Returns the pull secrets. The API server will add the service account's secrets to a pod that is not created yet and names none.
+ */
+async function pullSecretsOf(
+  client: ApiClient | undefined,
+  { template }: Workload,
+  namespace: string,
+  applied: boolean,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (applied || template.pullSecrets.length > 0 || client === undefined) return template.pullSecrets;
+  return createServiceAccountReader(client, clock)(namespace, template.serviceAccountName, signal);
+}
+
+/** Reads the pods and workloads in files. Other kinds are left out. Throws {@link ConfigurationError} if there are none. */
+function readWorkloads(names: readonly string[], readInput: () => string): Workload[] {
+  const found = readObjects(names, readInput).flatMap((object) => readWorkload(object) ?? []);
+  if (found.length > 0) return found;
+  throw new ConfigurationError([
+    `-f ${names.join(' ')}: got none, expected at least one of ${WORKLOAD_KINDS.join(', ')}`,
+  ]);
+}
+
+/** Returns a function that names the source of a key's value. A policy's value goes before the global one. */
+function sourceIn({ config, sources }: Context): Findings['sourceOf'] {
+  return (key, policy) => {
+    const said = config.policies.find(({ name }) => name === policy);
+    const own: Readonly<Record<string, unknown>> = {
+      'architectures.schedulable': said?.schedulable,
+      'architectures.fallback': said?.fallback,
+      'images.unresolvable': said?.unresolvable,
+      'placement.noCommonArchitecture': said?.noCommonArchitecture,
+    };
+    if (own[key] !== undefined) return { value: own[key], source: `policy ${policy}, ${sources.get('policies')}` };
+    return { value: valueAt(config, key), source: sources.get(key) ?? 'default' };
+  };
+}

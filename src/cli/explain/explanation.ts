@@ -1,0 +1,137 @@
+import type { ExplainedImage, ExplainedNodes, Explanation } from '../../placement/explain/explanation.ts';
+import type { ExplainedDecision } from '../../placement/explain/input.ts';
+import { platformNotes } from '../../placement/explain/platform-notes.ts';
+import { imageText } from '../../placement/reasons.ts';
+import { platformText, table } from '../output.ts';
+
+/** How many node names a line shows before it says "and 3 more". */
+const MOST_NAMES = 5;
+
+/**
+ * Returns an explanation as text: one line per item, with the kind of item in front of the first one. `columns`: the width of the
+ * terminal.
+ */
+export function describeExplanation(explanation: Explanation, columns?: number): string {
+  const { images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
+  const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [
+    ['pod', [describePod(pod)]],
+    ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
+    ['images', images.map(describeImage)],
+    [
+      'left out',
+      images.flatMap((image) => image.skipped.map((entry) => `${imageText(image)}: ${describeSkipped(entry)}`)),
+    ],
+    ['pull secrets', pullSecrets.map(({ name, problem }) => (problem === undefined ? name : `${name}: ${problem}`))],
+    ['set', intersection.map(({ by, architectures, common }, index) => describeStep(by, architectures, common, index))],
+    ['policy', policy === undefined ? [] : [policy]],
+    ['settings', settings.map(({ key, value, source }) => `${key}: ${valueText(value)} (${source})`)],
+    ['decision', describeDecision(explanation.decision, settings)],
+    ['tolerations', tolerations.map(describeToleration)],
+    ['affinity', describeAffinity(explanation.affinity)],
+    ['nodes', nodes.map((group) => describeNodes(group, ['not-applied', 'template', 'gated'].includes(pod.state)))],
+    ['next', advice],
+  ];
+  const rows = sections.flatMap(([label, lines]) => lines.map((line, index) => [index === 0 ? label : '', line]));
+  const [first = [], ...others] = rows;
+  return table(first, others, columns);
+}
+
+function describePod({ kind, namespace, name, state, node, gates = [] }: Explanation['pod']): string {
+  const states: Readonly<Record<typeof state, string>> = {
+    'not-applied': 'not applied yet',
+    template: 'its template, for the pods that it will create',
+    gated: `held by the scheduling gate ${gates.join(', ')}`,
+    pending: 'waits to be scheduled',
+    bound: `bound to ${node}`,
+    finished: 'has finished',
+    deleting: 'is being deleted',
+  };
+  return `${kind} ${namespace}/${name}: ${states[state]}`;
+}
+
+function describeImage(explained: ExplainedImage): string {
+  const { notAsked, digest, source, platforms, error, anywhere } = explained;
+  const image = imageText(explained);
+  if (error !== undefined) return `${image}: ${error.code} at ${error.registry || 'no registry'}: ${error.message}`;
+  const found = platforms.map(platformText).join(' ') || 'no platform';
+  switch (notAsked) {
+    case 'never-pulled':
+      return `${image}: not looked up, because its pull policy is Never; it sets no limit`;
+    case 'override':
+      return `${image}: not looked up, because images.overrides says ${found}`;
+    case 'statement':
+      return `${image}: not looked up, because the pod states its architectures`;
+    case 'left-alone':
+      return `${image}: not looked up`;
+    case undefined: {
+      const by = `${digest === undefined ? '' : `, ${digest}`}${source === undefined ? '' : `, by ${source}`}`;
+      const notes = explained.volume === undefined ? platformNotes(platforms) : [];
+      const remarks = anywhere === undefined ? notes : [ANYWHERE[anywhere]];
+      return [`${image}: ${found}${by}`, ...remarks].join('; ');
+    }
+    default:
+      return notAsked satisfies never;
+  }
+}
+
+const ANYWHERE: Readonly<Record<NonNullable<ExplainedImage['anywhere']>, string>> = {
+  webassembly: 'WebAssembly, which runs where the RuntimeClass of its pod does: it sets no limit',
+  volume: 'a single manifest, which every node mounts as a volume: it sets no limit',
+};
+
+function describeSkipped({ digest, reason }: ExplainedImage['skipped'][number]): string {
+  return `${reason}${digest === undefined ? '' : ` (${digest})`}`;
+}
+
+function describeStep(by: string, architectures: readonly string[], common: readonly string[], index: number): string {
+  const said = `${by}: ${architectures.join(', ') || 'none'}`;
+  return index === 0 ? said : `${said}; in common: ${common.join(', ') || 'none'}`;
+}
+
+function describeDecision(decision: ExplainedDecision, settings: Explanation['settings']): string[] {
+  const patience = settings.find(({ key }) => key === 'images.fallbackAfter')?.value;
+  const { afterwards, blocked } = decision;
+  return [
+    `${decision.kind}: ${decision.reason}${blocked === undefined ? '' : `, but ${blocked}`}`,
+    ...(afterwards === undefined ? [] : [`after ${valueText(patience)}: ${afterwards.kind}: ${afterwards.reason}`]),
+  ];
+}
+
+function describeToleration({ key, value, effect, present, stale }: Explanation['tolerations'][number]): string {
+  const state = stale ? 'has it, but should not' : present ? 'has it' : 'lacks it';
+  return `${key}=${value}:${effect} (${state})`;
+}
+
+function describeAffinity(affinity: Explanation['affinity']): string[] {
+  const own = (present: boolean) => (present ? ' (set by the pod itself)' : '');
+  return [
+    ...(affinity?.required ?? []).map(
+      ({ key, values, present }) => `requires ${key} in (${values.join(', ')})${own(present)}`,
+    ),
+    ...(affinity?.preferred ?? []).map(
+      ({ architecture, weight, present }) => `prefers ${architecture}, weight ${weight}${own(present)}`,
+    ),
+  ];
+}
+
+function describeNodes({ architecture, names, runs, ...fit }: ExplainedNodes, isNew: boolean): string {
+  const more = names.length - MOST_NAMES;
+  const shown = names.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const cannot = runs === false ? 'not all of its images run there' : '';
+  return `${architecture ?? 'unknown architecture'} (${shown}): ${verdict(fit, isNew, cannot)}`;
+}
+
+function verdict(
+  { fits, reasons, placed }: Pick<ExplainedNodes, 'fits' | 'reasons' | 'placed'>,
+  isNew: boolean,
+  cannot: string,
+) {
+  if (isNew ? placed.fits : fits) return cannot === '' ? 'fits' : `fits, though ${cannot}`;
+  if (placed.fits) return `fits with the missing tolerations; now: ${reasons.join('; ')}`;
+  const why = (isNew ? placed.reasons : reasons).join('; ');
+  return `does not fit: ${why}${cannot === '' ? '' : ` (${cannot})`}`;
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,58 @@
+import { ConfigurationError } from '../../config/problems.ts';
+
+/** What to explain: an object of the cluster, or those in files (`-`: standard input). */
+export type ExplainTarget =
+  | { readonly kind: 'files'; readonly files: readonly string[]; readonly namespace: string | undefined }
+  | {
+      readonly kind: 'object';
+      /** The kind as the API names it: `Deployment`. */
+      readonly of: string;
+      /** Undefined: the namespace of the context. */
+      readonly namespace: string | undefined;
+      readonly name: string;
+    };
+
+/** Where each kind is found, and the names that kubectl gives it. */
+export const KINDS: readonly { readonly kind: string; readonly path: string; readonly names: readonly string[] }[] = [
+  { kind: 'Pod', path: '/api/v1', names: ['pod', 'pods', 'po'] },
+  { kind: 'Deployment', path: '/apis/apps/v1', names: ['deployment', 'deployments', 'deploy'] },
+  { kind: 'StatefulSet', path: '/apis/apps/v1', names: ['statefulset', 'statefulsets', 'sts'] },
+  { kind: 'DaemonSet', path: '/apis/apps/v1', names: ['daemonset', 'daemonsets', 'ds'] },
+  { kind: 'ReplicaSet', path: '/apis/apps/v1', names: ['replicaset', 'replicasets', 'rs'] },
+  { kind: 'Job', path: '/apis/batch/v1', names: ['job', 'jobs'] },
+  { kind: 'CronJob', path: '/apis/batch/v1', names: ['cronjob', 'cronjobs', 'cj'] },
+];
+
+const EXPECTED = 'expected [KIND/]NAME, KIND NAME, NAMESPACE/POD, or -f FILE and nothing else';
+
+/**
+ * Returns what the operands of `explain` name: `web-0`, `deployment/web`, `deploy web`, or `shop/web-0` with the namespace in front.
+ *
+ * @throws ConfigurationError
+ */
+export function explainTarget(
+  operands: readonly string[],
+  files: readonly string[],
+  namespace: string | undefined,
+): ExplainTarget {
+  const refuse = () => new ConfigurationError([`explain: got ${JSON.stringify(operands.join(' '))}, ${EXPECTED}`]);
+  if (files.length > 0) {
+    if (files.includes('') || operands.length > 0) throw refuse();
+    return { kind: 'files', files, namespace };
+  }
+  const words = operands.length === 2 ? operands : (operands[0] ?? '').split('/');
+  if (operands.length > 2 || words.length > 2 || words.some((word) => word === '' || word.includes('/')))
+    throw refuse();
+  const [first = '', name] = words;
+  if (name === undefined) return { kind: 'object', of: 'Pod', namespace, name: first };
+  const known = KINDS.find(({ names }) => names.includes(first.toLowerCase().replace(/\..*$/, '')));
+  if (known !== undefined) return { kind: 'object', of: known.kind, namespace, name };
+  if (operands.length === 2) {
+    const kinds = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');
+    throw new ConfigurationError([`explain: got the kind ${JSON.stringify(first)}, expected one of ${kinds}`]);
+  }
+  if (namespace !== undefined && namespace !== first) {
+    throw new ConfigurationError([`explain: got namespace ${first} in ${operands[0]} and ${namespace} in --namespace`]);
+  }
+  return { kind: 'object', of: 'Pod', namespace: first, name };
+}

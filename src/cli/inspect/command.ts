@@ -1,0 +1,21 @@
+import { ConfigurationError } from '../../config/problems.ts';
+import type { Command } from '../command.ts';
+
+export const inspectCommand: Command = {
+  name: 'inspect',
+  operands: 'IMAGE…',
+  summary: 'Show the platforms of images',
+  description: 'Asks the registries, as the controller would. Needs no cluster.',
+  flags: [],
+  examples: [
+    ['inspect nginx:1.29', 'Show the platforms of an image'],
+    ['inspect nginx redis:8 --output json', 'Print the platforms of several images for a program'],
+    ['inspect registry.local:5000/web:1 --registries.insecure registry.local:5000', 'Ask a registry over plain http'],
+  ],
+  async run(invocation) {
+    const { operands } = invocation;
+    const context = invocation.context();
+    if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
+    return (await import('./inspect.ts')).inspect(context, operands);
+  },
+};

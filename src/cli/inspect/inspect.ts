@@ -1,0 +1,85 @@
+import { type Context, EXIT } from '../../app/context.ts';
+import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
+import { resolverFor } from '../../app/registries/resolver.ts';
+import { toSettings } from '../../config/settings.ts';
+import { createImageSource } from '../../controllers/images.ts';
+import type { Platform } from '../../kit/platform.ts';
+import { ImageError } from '../../oci/errors.ts';
+import type { Resolution, Resolver } from '../../oci/resolver.ts';
+import { platformNotes } from '../../placement/explain/platform-notes.ts';
+import { answerLocally } from '../../placement/images.ts';
+import { platformText, table, valueText } from '../output.ts';
+
+/** The output of `inspect` for an image. */
+type Inspected = {
+  readonly image: string;
+  readonly digest?: string;
+  readonly platforms: readonly Platform[];
+  readonly skipped: Resolution['skipped'];
+  readonly source?: string;
+  readonly error?: { readonly code: string; readonly message: string };
+};
+
+/** Prints the platforms of images as their registries report them. Exit code 2 if one could not be resolved. */
+export async function inspect(
+  { config, output, signal, clock, columns, print, note }: Context,
+  images: readonly string[],
+): Promise<number> {
+  const end = new AbortController();
+  const files = await loadOperatorFiles(config, clock, problemPrinter(note));
+  const resolver = resolverFor(config, clock, files, {
+    pullSecrets: async () => [],
+    signal: AbortSignal.any([signal, end.signal]),
+  });
+  const { namesOf } = createImageSource(resolver, clock, () => undefined);
+  const settings = toSettings(config);
+  try {
+    const results = await Promise.all(
+      images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
+    );
+    print(output === 'table' ? render(results, columns) : valueText(results, output));
+    return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
+  } finally {
+    end.abort();
+  }
+}
+
+/** Returns the platforms that `images.overrides` gives to an image. Then no registry is asked. */
+function overridden(
+  image: string,
+  names: readonly string[],
+  settings: Parameters<typeof answerLocally>[2],
+): Inspected | undefined {
+  const answer = answerLocally({ image, pullPolicy: '' }, names, settings);
+  if (answer === undefined || answer === 'not-asked') return undefined;
+  return { image, platforms: answer.map((architecture) => ({ os: 'linux', architecture })), skipped: [] };
+}
+
+async function inspectOne(resolver: Resolver, image: string, signal: AbortSignal): Promise<Inspected> {
+  try {
+    const access = { namespace: '', pullSecrets: [], always: false };
+    const { digest, platforms, skipped, source } = await resolver.resolve(image, access, signal);
+    return { image, ...(digest ? { digest } : {}), platforms, skipped, ...(source ? { source } : {}) };
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    return { image, platforms: [], skipped: [], error: { code: error.code, message: error.message } };
+  }
+}
+
+function render(results: readonly Inspected[], columns: number | undefined): string {
+  const rows = results.map(({ image, digest, platforms, source, error }) => [
+    image,
+    error ? `error: ${error.code}` : platforms.map(platformText).join(' ') || 'none',
+    source ?? '',
+    digest ?? '',
+  ]);
+  const skipped = results.flatMap((result) =>
+    result.skipped.map(({ digest, reason }) => [result.image, reason, digest ?? '']),
+  );
+  const failed = results.flatMap(({ image, error }) => (error === undefined ? [] : [[image, error.message]]));
+  const errors = failed.length === 0 ? '' : `\nNot resolved.\n${table(['IMAGE', 'MESSAGE'], failed, columns)}`;
+  const left = skipped.length === 0 ? '' : `\nLeft out.\n${table(['IMAGE', 'REASON', 'DIGEST'], skipped, columns)}`;
+  const notes = results.flatMap(({ image, platforms }) => platformNotes(platforms).map((note) => [image, note]));
+  const noted = notes.length === 0 ? '' : `\nNotes.\n${table(['IMAGE', 'NOTE'], notes, columns)}`;
+  return table(['IMAGE', 'PLATFORMS', 'SOURCE', 'DIGEST'], rows, columns) + errors + noted + left;
+}

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { STANDARD_INPUT } from '../config/file.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import { messageOf } from '../kit/errors.ts';
+import { isObject, type JsonObject, stringAt } from '../kit/json.ts';
+
+const MANIFEST = /\.(?:ya?ml|json)$/i;
+/** How deep lists in lists are followed. */
+const DEEPEST = 5;
+
+/**
+ * Reads the objects in files, in directories (their YAML and JSON files, not those of directories below, as kubectl does) and in
+ * standard input (`-`). A file may hold several objects, and lists of objects.
+ *
+ * @throws ConfigurationError that names each file that cannot be read
+ */
+export function readObjects(names: readonly string[], readInput: () => string): JsonObject[] {
+  const problems: string[] = [];
+  const objects = names.flatMap((name) => {
+    try {
+      return filesOf(name).flatMap((file) => readFile(file, readInput, problems));
+    } catch (error) {
+      problems.push(`-f ${name}: ${firstLine(error)}`);
+      return [];
+    }
+  });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return objects;
+}
+
+function filesOf(name: string): string[] {
+  if (name === STANDARD_INPUT || !statSync(name).isDirectory()) return [name];
+  const found = readdirSync(name, { withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && MANIFEST.test(entry.name))
+    .map((entry) => join(name, entry.name));
+  if (found.length === 0) throw new Error('got a directory without YAML or JSON files, expected manifests');
+  return found.sort();
+}
+
+function readFile(file: string, readInput: () => string, problems: string[]): JsonObject[] {
+  try {
+    const text = file === STANDARD_INPUT ? readInput() : readFileSync(file, 'utf8');
+    const documents = parseAllDocuments(text, { prettyErrors: false });
+    return [...documents].flatMap((document) => {
+      const [error] = document.errors;
+      if (error !== undefined) throw error;
+      const value: unknown = document.toJS({ maxAliasCount: 100 });
+      return flattened(value, 0);
+    });
+  } catch (error) {
+    problems.push(`-f ${file}: ${firstLine(error)}`);
+    return [];
+  }
+}
+
+/** Returns the object, or the objects of a List. An empty document, as templates leave them, is nothing. */
+function flattened(value: unknown, depth: number): JsonObject[] {
+  if (!isObject(value)) return [];
+  const isList = stringAt(value, 'kind')?.endsWith('List') === true && Array.isArray(value.items);
+  if (!isList || depth === DEEPEST) return [value];
+  return Array.isArray(value.items) ? value.items.flatMap((item) => flattened(item, depth + 1)) : [];
+}
+
+function firstLine(error: unknown): string {
+  return messageOf(error).split('\n', 1)[0] ?? '';
+}

@@ -1,0 +1,45 @@
+import { ConfigurationError } from '../../config/problems.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { parseSelector } from '../../kit/selector.ts';
+import type { Command, Invocation } from '../command.ts';
+import { ALL_NAMESPACES, NAMESPACE, SELECTOR } from '../flags.ts';
+import { withoutOperands } from '../operands.ts';
+
+export const planCommand: Command = {
+  name: 'plan',
+  operands: '',
+  summary: 'Show what run would write now',
+  description:
+    'Prints how many workloads can run where, then the changes, one row for each workload. With -n or -l it reads and plans only those pods and DaemonSets, and no nodes.',
+  flags: [
+    { ...NAMESPACE, text: 'Only this namespace; default: all' },
+    ALL_NAMESPACES,
+    { ...SELECTOR, text: 'Only pods and DaemonSets with these labels: app=web,tier!=db' },
+    { name: 'pods', text: 'One row for each pod instead of one for each workload' },
+  ],
+  examples: [
+    ['plan', 'Show every change that run would make now'],
+    ['plan -n shop --pods', 'Show the changes to each pod of a namespace'],
+    ['plan --config config.yaml', 'Show what a configuration would change'],
+  ],
+  async run(invocation) {
+    withoutOperands('plan', invocation.operands);
+    const options = { scope: scopeOf(invocation), byPod: invocation.isSet('pods') };
+    const { plan } = await import('./plan.ts');
+    return plan(await invocation.clusterContext(), options);
+  },
+};
+
+function scopeOf(invocation: Invocation) {
+  const [namespace, labels] = [invocation.text('namespace'), invocation.text('selector')];
+  if (namespace !== undefined && invocation.isSet('all-namespaces')) {
+    throw new ConfigurationError(['plan: got --namespace and --all-namespaces, expected one of them']);
+  }
+  if (namespace === '') throw new ConfigurationError(['--namespace: got an empty text, expected a name']);
+  try {
+    parseSelector(labels ?? '');
+  } catch (error) {
+    throw new ConfigurationError([`--selector: ${messageOf(error)}`]);
+  }
+  return { namespace, labels: labels === '' ? undefined : labels };
+}

@@ -1,0 +1,26 @@
+import type { Operation } from '../../kit/json-patch.ts';
+import type { FailedImage, ImageSet } from '../../placement/decide.ts';
+import type { NodePoolProblem } from '../../placement/nodes/node-pools.ts';
+
+/** The name of an object. */
+export type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
+
+/** The output of `plan`, one entry for each object. */
+export type Plan = {
+  readonly changes: readonly (Named & { readonly action: string; readonly patch: readonly Operation[] })[];
+  readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
+  readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
+  readonly unresolved: readonly FailedImage[];
+  /** The problems of Karpenter's NodePools; empty if they cannot be read. */
+  readonly pools: readonly (Named & NodePoolProblem)[];
+};
+
+/** What the tables say about an object in addition to the plan. */
+export type Seen = {
+  /** Returns the workload of a pod; the object itself for other kinds. */
+  workloadOf(object: Named): Named;
+  /** Whether a pod has a node. */
+  isBound(object: Named): boolean;
+  /** The heading for a held object: which key or policy narrowed its architectures. */
+  headingOf(held: Plan['held'][number]): string;
+};

@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline/promises';
+import type { Surroundings } from '../app/context.ts';
+import { keepHeapSmall } from '../app/heap.ts';
+import { systemClock } from '../kit/clock.ts';
+import { controllerWords } from './in-pod.ts';
+import { programOf } from './program.ts';
+
+const STANDARD_ERROR = 2;
+const USUAL_COLUMNS = 80;
+
+/** Returns the surroundings of this process. From here on, SIGTERM and SIGINT abort the signal, and the second one ends the process. */
+export function processSurroundings(): Surroundings {
+  const { env, pid, stdin, stdout, stderr } = process;
+  return {
+    program: programOf(process.argv0),
+    environment: env,
+    print: (text) => void stdout.write(text),
+    note: (line) => void stderr.write(`${line}\n`),
+    readInput: () => readFileSync(0, 'utf8'),
+    status:
+      stderr.isTTY === true ? (line) => void stderr.write(`\r\x1b[2K${line.slice(0, stderr.columns)}`) : undefined,
+    ask: stdin.isTTY === true && stderr.isTTY === true ? ask : undefined,
+    // A terminal may not know its width, and says 0 then.
+    columns: stdout.isTTY === true ? stdout.columns || USUAL_COLUMNS : undefined,
+    controllerWords: controllerWords({ environment: env, firstProcess: firstProcess(), pid }),
+    log: { fd: STANDARD_ERROR, hasColors: stderr.isTTY === true },
+    keepHeapSmall,
+    clock: systemClock,
+    signal: untilSignalled(),
+  };
+}
+
+/** Returns the words with which the first process of this container was started; none where there is no /proc. */
+function firstProcess(): string[] {
+  try {
+    return readFileSync('/proc/1/cmdline', 'utf8').split('\0').slice(0, -1);
+  } catch {
+    return [];
+  }
+}
+
+/** Asks the user. Everything but yes counts as no, also Ctrl-C, the end of the input and an aborted signal. */
+async function ask(question: string, signal: AbortSignal): Promise<boolean> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await new Promise<string>((resolve) => {
+      prompt.once('close', () => resolve(''));
+      prompt.question(`${question} [y/N] `, { signal }).then(resolve, () => resolve(''));
+    });
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    prompt.close();
+  }
+}
+
+/** Aborts at the first SIGTERM or SIGINT; the second ends the process at once. */
+function untilSignalled(): AbortSignal {
+  const controller = new AbortController();
+  for (const [name, number] of [
+    ['SIGTERM', 15],
+    ['SIGINT', 2],
+  ] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(128 + number);
+      controller.abort();
+    });
+  }
+  return controller.signal;
+}

@@ -1,0 +1,42 @@
+import type { Surroundings } from '../app/context.ts';
+
+/** Shows how far long work is, on standard error. */
+export type Progress = {
+  /** Call after each step. `total`: undefined if it is not known. */
+  show(what: string, done: number, total?: number): void;
+  /** Removes the bar. Call it before anything else is printed. */
+  end(): void;
+};
+
+/** Milliseconds between two pictures of the bar, and between two lines where there is no terminal. */
+const BAR_MS = 100;
+const LINE_MS = 5_000;
+const CELLS = 20;
+
+/**
+ * Creates a progress: a bar on a terminal, elsewhere a line every few seconds. Work that ends before the first line is due shows
+ * nothing there. It has no timer: something is shown only when a step ends.
+ */
+export function createProgress({ clock, note, status }: Pick<Surroundings, 'clock' | 'note' | 'status'>): Progress {
+  let last = clock.monotonic() - (status === undefined ? 0 : BAR_MS);
+  let isShown = false;
+  return {
+    show(what, done, total) {
+      const now = clock.monotonic();
+      if (now - last < (status === undefined ? LINE_MS : BAR_MS)) return;
+      last = now;
+      isShown = true;
+      if (status === undefined) note(total === undefined ? `${what}: ${done}` : `${what}: ${done} of ${total}`);
+      else status(barText(what, done, total));
+    },
+    end() {
+      if (isShown) status?.('');
+    },
+  };
+}
+
+function barText(what: string, done: number, total: number | undefined): string {
+  if (total === undefined || total === 0) return `${what} ${done}`;
+  const full = Math.round((CELLS * Math.min(done, total)) / total);
+  return `${what} [${'#'.repeat(full)}${'.'.repeat(CELLS - full)}] ${done}/${total}`;
+}

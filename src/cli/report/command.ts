@@ -1,0 +1,65 @@
+import { STANDARD_INPUT } from '../../config/file.ts';
+import { ConfigurationError } from '../../config/problems.ts';
+import type { Command } from '../command.ts';
+import { ALL_NAMESPACES, SELECTOR } from '../flags.ts';
+import { withoutOperands } from '../operands.ts';
+import { reportOptions } from './options.ts';
+
+/** What `--output` of the report can be. */
+const FORMS: readonly string[] = ['table', 'wide', 'json', 'yaml', 'csv', 'markdown', 'html'];
+
+export const reportCommand: Command = {
+  name: 'report',
+  operands: '',
+  summary: 'Show which workloads can run on another architecture, and what holds the others back',
+  description:
+    'Reads a cluster, where archaware need not be installed and the right to read is enough, or files (-f), and asks the registries.',
+  forms: FORMS,
+  flags: [
+    {
+      name: 'to',
+      value: 'ARCH,…',
+      isRepeatable: true,
+      text: 'Architectures to move to; default: those of the nodes and of the images, within architectures.schedulable',
+    },
+    { name: 'namespace', letter: 'n', value: 'NAME', text: 'Only this namespace; default: all namespaces' },
+    ALL_NAMESPACES,
+    SELECTOR,
+    {
+      name: 'file',
+      letter: 'f',
+      value: 'FILE',
+      isRepeatable: true,
+      text: 'Files or directories with workloads instead of a cluster (YAML or JSON; - is standard input)',
+    },
+    {
+      name: 'group-by',
+      value: 'WHAT',
+      choices: ['namespace', 'label:', 'registry'],
+      text: 'Also sum up by namespace, label:KEY or registry',
+    },
+    { name: 'newer', text: 'Ask the registries for newer tags of the images that block' },
+    {
+      name: 'fail-under',
+      value: 'PERCENT',
+      text: 'Exit with 2 if less of the requested CPU is ready for the one --to; what is unknown counts as not ready',
+    },
+    { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
+  ],
+  examples: [
+    ['report --to arm64', 'Show what can move to arm64, and which rebuild helps most'],
+    ['report --to arm64 -o html > report.html', 'Write a page to pass on'],
+    ['report -f manifests/ --to arm64 --fail-under 90', 'Fail if less than 90 % of the CPU in a directory is ready'],
+  ],
+  async run(invocation) {
+    withoutOperands('report', invocation.operands);
+    const options = reportOptions(invocation);
+    if (invocation.configFile === STANDARD_INPUT && options.files.includes(STANDARD_INPUT)) {
+      throw new ConfigurationError([
+        '--config -: got standard input, expected a file, because -f reads standard input',
+      ]);
+    }
+    const { report } = await import('./report.ts');
+    return report(options.files.length > 0 ? invocation.context() : await invocation.clusterContext(), options);
+  },
+};

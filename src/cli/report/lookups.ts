@@ -1,0 +1,92 @@
+import { accessFor } from '../../controllers/images.ts';
+import { ImageError } from '../../oci/errors.ts';
+import type { Resolver } from '../../oci/resolver.ts';
+import type { ImageAnswer } from '../../placement/images.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+
+/** An image that some pods use, and what they may use to pull it. */
+export type Question = {
+  readonly image: PodImage;
+  readonly namespace: string;
+  readonly pullSecrets: readonly string[];
+};
+
+/** Lookups of images: each once for everyone who may use the same secrets. */
+export type Lookups = {
+  /** Starts a lookup, unless the same question was asked before. */
+  ask(question: Question): void;
+  /** Waits until everything that was asked is known or has failed. `onDone` is called after each from now on. */
+  settle(onDone: (done: number, total: number) => void): Promise<void>;
+  /** Returns the answer to a question. */
+  answerTo(question: Question): ImageAnswer;
+};
+
+/** How many lookups are handed to the resolver at once; it bounds what is in flight at each registry. */
+const AT_ONCE = 64;
+
+/** Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods. */
+export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
+  const asked = new Set<string>();
+  const waiting: (readonly [key: string, question: Question])[] = [];
+  const answers = new Map<string, ImageAnswer>();
+  const workers = new Set<Promise<void>>();
+  let report = (_done: number, _total: number): void => {};
+
+  async function work(): Promise<void> {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [key, question] = next;
+      answers.set(key, await lookUp(question, resolver, registryOf, signal));
+      report(answers.size, asked.size);
+    }
+  }
+
+  return {
+    ask(question) {
+      const key = keyOf(question);
+      if (asked.has(key)) return;
+      asked.add(key);
+      waiting.push([key, question]);
+      if (workers.size >= AT_ONCE) return;
+      const worker = work().finally(() => workers.delete(worker));
+      // The caller that waits for all of them gets the error.
+      worker.catch(() => undefined);
+      workers.add(worker);
+    },
+    async settle(onDone) {
+      report = onDone;
+      while (workers.size > 0) await Promise.all(workers);
+      signal.throwIfAborted();
+    },
+    answerTo: (question) => answers.get(keyOf(question)) ?? { kind: 'pending' },
+  };
+}
+
+function keyOf({ image: { image, volume }, namespace, pullSecrets }: Question): string {
+  // Without secrets, everyone gets the same answer.
+  const access = pullSecrets.length === 0 ? [] : [namespace, ...pullSecrets];
+  return JSON.stringify([image, volume !== undefined, ...access]);
+}
+
+async function lookUp(
+  { image, namespace, pullSecrets }: Question,
+  resolver: Resolver,
+  registryOf: (image: string) => string,
+  signal: AbortSignal,
+): Promise<ImageAnswer> {
+  try {
+    const access = accessFor(image, namespace, pullSecrets);
+    const { platforms, isIndex } = await resolver.resolve(image.image, access, signal);
+    return { kind: 'known', platforms, ...(isIndex === undefined ? {} : { isIndex }) };
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    return {
+      kind: 'failed',
+      code: error.code,
+      message: error.message,
+      registry: error.endpoint ?? registryOf(image.image),
+      sinceMs: Number.POSITIVE_INFINITY,
+      retryInMs: Number.POSITIVE_INFINITY,
+      isSingleManifest: error.isSingleManifest,
+    };
+  }
+}

@@ -1,0 +1,86 @@
+import { ConfigurationError } from '../../config/problems.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/platform.ts';
+import { parseSelector, type Selector } from '../../kit/selector.ts';
+import type { Grouping } from '../../placement/readiness/groups.ts';
+import type { Invocation } from '../command.ts';
+
+/** What `report` was asked, apart from its configuration. */
+export type ReportOptions = {
+  readonly form: string;
+  /** Undefined: every architecture that could be a target. */
+  readonly targets: readonly string[] | undefined;
+  /** Empty: the cluster. */
+  readonly files: readonly string[];
+  /** Undefined: all namespaces. */
+  readonly namespace: string | undefined;
+  readonly selector: Selector;
+  readonly grouping: Grouping | undefined;
+  readonly newer: boolean;
+  /** From 0 to 100. */
+  readonly failUnder: number | undefined;
+};
+
+/** Reads the flags of `report`. Throws ConfigurationError. */
+export function reportOptions(invocation: Invocation): ReportOptions {
+  const { text, texts, isSet, form } = invocation;
+  const targets = readArchitectures('--to', texts('to'));
+  const namespace = text('namespace');
+  if (namespace !== undefined && isSet('all-namespaces')) {
+    throw new ConfigurationError(['report: got --namespace and --all-namespaces, expected one of them']);
+  }
+  const failUnder = readPercentage(text('fail-under'));
+  if (failUnder !== undefined && targets?.length !== 1) {
+    throw new ConfigurationError([
+      `--fail-under: got ${targets === undefined ? 'no --to' : `--to ${targets.join(',')}`}, expected --to with the one architecture that it is about`,
+    ]);
+  }
+  return {
+    form,
+    targets,
+    files: texts('file'),
+    namespace,
+    selector: readSelector(text('selector')),
+    grouping: readGrouping(text('group-by')),
+    newer: isSet('newer'),
+    failUnder,
+  };
+}
+
+/** Reads a flag that may be given several times, each with architectures separated by commas; undefined if it is not given. */
+export function readArchitectures(flag: string, values: readonly string[]): string[] | undefined {
+  if (values.length === 0) return undefined;
+  const parts = values.flatMap((value) => value.split(','));
+  const problems = parts
+    .filter((part) => readArchitecture(part) === undefined)
+    .map((part) => `${flag}: got ${JSON.stringify(part)}, expected ${ARCHITECTURE_EXPECTED}${didYouMean(part)}`);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return [...new Set(parts.flatMap((part) => readArchitecture(part) ?? []))].sort();
+}
+
+function readPercentage(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text.replace(/\s*%$/, ''));
+  if (text.trim() === '' || !(value >= 0 && value <= 100)) {
+    throw new ConfigurationError([`--fail-under: got ${JSON.stringify(text)}, expected a percentage from 0 to 100`]);
+  }
+  return value;
+}
+
+function readSelector(text = ''): Selector {
+  try {
+    return parseSelector(text);
+  } catch (error) {
+    throw new ConfigurationError([`--selector: ${messageOf(error)}`]);
+  }
+}
+
+function readGrouping(text: string | undefined): Grouping | undefined {
+  if (text === undefined) return undefined;
+  if (text === 'namespace' || text === 'registry') return { by: text };
+  const key = /^label:(.+)$/.exec(text)?.[1];
+  if (key !== undefined) return { by: 'label', key };
+  throw new ConfigurationError([
+    `--group-by: got ${JSON.stringify(text)}, expected one of namespace, label:KEY, registry`,
+  ]);
+}

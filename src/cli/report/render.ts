@@ -1,0 +1,32 @@
+import type { Report } from '../../placement/readiness/report.ts';
+import { valueText } from '../output.ts';
+import { reportCsv } from './csv.ts';
+import { type HtmlOptions, renderHtml } from './html/html.ts';
+import { reportMarkdown } from './markdown.ts';
+import { reportTable } from './table.ts';
+import { reportWide } from './wide.ts';
+
+export type RenderOptions = HtmlOptions & {
+  /** Whether `--to` named the targets: then each gets its details. */
+  readonly namedTargets: boolean;
+  readonly columns: number | undefined;
+};
+
+/** Returns the report in the form that `--output` names. */
+export function renderReport(report: Report, form: string, options: RenderOptions): string {
+  switch (form) {
+    case 'json':
+    case 'yaml':
+      return valueText(report, form);
+    case 'wide':
+      return reportWide(report);
+    case 'csv':
+      return reportCsv(report);
+    case 'markdown':
+      return reportMarkdown(report);
+    case 'html':
+      return renderHtml(report, options);
+    default:
+      return reportTable(report, options.columns, options.namedTargets);
+  }
+}

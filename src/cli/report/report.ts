@@ -1,0 +1,180 @@
+import { connect } from '../../app/connect.ts';
+import { type Context, EXIT } from '../../app/context.ts';
+import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
+import { createPullSecretReader } from '../../app/registries/pull-secrets.ts';
+import { resolverFor } from '../../app/registries/resolver.ts';
+import { toSettings } from '../../config/settings.ts';
+import { createImageSource } from '../../controllers/images.ts';
+import { matchesSelector } from '../../kit/selector.ts';
+import type { TagResolver } from '../../oci/resolver.ts';
+import type { PodImage } from '../../placement/objects/image.ts';
+import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
+import { buildReport, type ReportInput } from '../../placement/readiness/build.ts';
+import type { Candidate } from '../../placement/readiness/candidate.ts';
+import type { Report } from '../../placement/readiness/report.ts';
+import { few } from '../../placement/reasons.ts';
+import { readObjects } from '../objects.ts';
+import { createProgress, type Progress } from '../progress.ts';
+import { type Gathered, gather, gatherFiles, type Neighbourhood } from './gather.ts';
+import { createLookups, type Question } from './lookups.ts';
+import { findNewer } from './newer.ts';
+import type { ReportOptions } from './options.ts';
+import { renderReport } from './render.ts';
+
+/** The namespace of an object in a file that names none. */
+const DEFAULT = 'default';
+
+/** Prints which workloads can run on the targets. Exit code 2 if less is ready than `--fail-under` asks for. */
+export async function report(context: Context, options: ReportOptions): Promise<number> {
+  const { config, signal, clock, print, note, readInput } = context;
+  const { files, namespace, targets, failUnder } = options;
+  const objects = files.length === 0 ? undefined : readObjects(files, readInput);
+  const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
+  const client = objects === undefined ? (await connect(context)).client : undefined;
+  const end = new AbortController();
+  const over = AbortSignal.any([signal, end.signal]);
+  const progress = createProgress(context);
+  try {
+    const unusable = new Map<string, string>();
+    const resolver = resolverFor(config, clock, operatorFiles, {
+      pullSecrets:
+        client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
+      onUnusableSecret: ({ namespace: of, name, reason }) => void unusable.set(`${of}/${name}`, reason),
+      ...(client === undefined ? {} : { apiServer: client }),
+      signal: over,
+    });
+    const inquiry = createInquiry(context, options, resolver, over);
+    const gathered =
+      client === undefined
+        ? gatherFiles(objects ?? [], namespace)
+        : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, over);
+    const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal: over });
+    progress.end();
+    for (const { text } of made.summary.unread) note(text);
+    noteSecrets(unusable, note);
+    const source = client?.host ?? files.join(', ');
+    const createdAt = new Date(clock.wall()).toISOString();
+    print(
+      renderReport(made, options.form, {
+        source,
+        createdAt,
+        namedTargets: targets !== undefined,
+        columns: context.columns,
+      }),
+    );
+    return failUnder === undefined ? EXIT.done : exitFor(made, failUnder, note);
+  } finally {
+    progress.end();
+    end.abort();
+    await client?.close();
+  }
+}
+
+/** What is asked of the registries, for candidates as they come. */
+type Inquiry = ReturnType<typeof createInquiry>;
+
+function createInquiry(
+  { config, clock }: Context,
+  { selector }: ReportOptions,
+  resolver: TagResolver,
+  signal: AbortSignal,
+) {
+  const settings = toSettings(config);
+  const { namesOf } = createImageSource(resolver, clock, () => undefined);
+  const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
+  const lookups = createLookups(resolver, registryOf, signal);
+  const circumstances = ({ namespaces }: Neighbourhood): Circumstances => ({
+    settings,
+    architectures: [],
+    namespaceOf: (name) => namespaces.get(name) ?? { name: name || DEFAULT, labels: {}, preferred: undefined },
+    namesOf,
+  });
+  return {
+    circumstances,
+    lookups,
+    registryOf,
+    /** Starts the lookups of a candidate, unless the labels leave it out. */
+    ask(candidate: Candidate, neighbourhood: Neighbourhood): void {
+      if (!matchesSelector(selector, candidate.labels)) return;
+      for (const image of imagesToAsk(candidate, circumstances(neighbourhood))) {
+        lookups.ask(questionOf(image, candidate, neighbourhood));
+      }
+    },
+  };
+}
+
+function questionOf(
+  image: PodImage,
+  { namespace, template, pod }: Candidate,
+  { accountSecrets }: Neighbourhood,
+): Question {
+  const of = namespace || DEFAULT;
+  const { pullSecrets: own, serviceAccountName } = template;
+  // Admission adds the secrets of its service account to a pod that names none. A pod of the cluster has them already.
+  const isAdmitted = pod !== undefined && pod.uid !== '';
+  const secrets = own.length > 0 || isAdmitted ? own : (accountSecrets.get(`${of}/${serviceAccountName}`) ?? []);
+  return { image, namespace: of, pullSecrets: secrets };
+}
+
+async function makeReport(
+  inquiry: Inquiry,
+  gathered: Gathered,
+  { targets, selector, grouping, newer }: ReportOptions,
+  by: {
+    readonly resolver: TagResolver;
+    readonly progress: Progress;
+    readonly note: (line: string) => void;
+    readonly signal: AbortSignal;
+  },
+): Promise<Report> {
+  const { lookups, registryOf } = inquiry;
+  const { inventory, nodes, unread } = gathered;
+  const units = inventory.units().filter(({ labels }) => matchesSelector(selector, labels));
+  for (const part of units.flatMap(({ parts }) => parts)) inquiry.ask(part, gathered);
+  await lookups.settle((done, total) => by.progress.show('images', done, total));
+  const input: ReportInput = {
+    ...inquiry.circumstances(gathered),
+    units,
+    nodes,
+    targets,
+    answerOf: (image, candidate) => lookups.answerTo(questionOf(image, candidate, gathered)),
+    registryOf,
+    grouping,
+    unread,
+  };
+  const built = buildReport(input);
+  if (!newer) return built;
+  const users = new Map(
+    units.flatMap(({ parts }) =>
+      parts.flatMap((part) => part.template.images.map((image) => [image.image, questionOf(image, part, gathered)])),
+    ),
+  );
+  const failed: string[] = [];
+  const newerOf = await findNewer(
+    built,
+    (image) => users.get(image),
+    by.resolver,
+    (done, total) => by.progress.show('newer tags', done, total),
+    (image, code) => failed.push(`${image} (${code})`),
+    by.signal,
+  );
+  if (failed.length > 0) by.note(`newer tags are not known of ${few(failed)}`);
+  return buildReport({ ...input, newerOf });
+}
+
+/** Pull secrets are many, so they get one line. */
+function noteSecrets(unusable: ReadonlyMap<string, string>, note: (line: string) => void): void {
+  const [first] = unusable;
+  if (first === undefined) return;
+  const more = unusable.size > 1 ? ` and ${unusable.size - 1} more` : '';
+  note(`images were asked for without the pull secret ${first[0]} (${first[1]})${more}`);
+}
+
+function exitFor({ targets, summary }: Report, failUnder: number, note: (line: string) => void): number {
+  const [target = ''] = targets;
+  const share = (summary.targets[target]?.readyShare ?? 0) * 100;
+  if (share >= failUnder) return EXIT.done;
+  const what = summary.measure === 'cpu' ? 'requested CPU' : 'replicas';
+  note(`${Math.floor(share * 10) / 10} % of the ${what} is ready for ${target}, less than --fail-under ${failUnder}`);
+  return EXIT.found;
+}

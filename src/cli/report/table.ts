@@ -1,0 +1,162 @@
+import { printable } from '../../kit/printable.ts';
+import { READINESS_STATES, type Reason, type Report, type ReportGroup } from '../../placement/readiness/report.ts';
+import { few } from '../../placement/reasons.ts';
+import { table } from '../output.ts';
+import { bytesText, coresText, headlines, inTheWay, percent, workloadText } from './texts.ts';
+
+/** The width where standard output is not a terminal. */
+const WIDTH = 80;
+const NARROWEST = 60;
+/** The details of more targets would not be read. */
+const MOST_DETAILED = 2;
+
+/** Returns the report for a terminal: what can move, what cannot and why, and which images hold back most. */
+export function reportTable(report: Report, columns: number | undefined, namedTargets: boolean): string {
+  const width = Math.max(NARROWEST, columns ?? WIDTH);
+  const { targets, groups = [], groupBy = '' } = report;
+  const detailed = namedTargets ? targets : mostInteresting(report);
+  const others = targets.filter((target) => !detailed.includes(target));
+  return [
+    summaryTable(report),
+    ...detailed.map((target) => details(report, target, width)),
+    groups.length === 0 ? '' : groupTable(groups, targets, groupBy, width),
+    others.length === 0 ? '' : `--to ${others[0]} shows the workloads and images of another target.\n`,
+  ]
+    .filter((section) => section !== '')
+    .join('\n');
+}
+
+/** Returns the targets whose details are shown if none was named: those that the cluster has nodes of, else the furthest ones. */
+function mostInteresting({ targets, summary }: Report): string[] {
+  const share = (target: string) => summary.targets[target]?.readyShare ?? 0;
+  const isThere = (target: string) => (summary.targets[target]?.nodes ?? 0) > 0;
+  const order = [...targets].sort(
+    (one, other) => Number(isThere(other)) - Number(isThere(one)) || share(other) - share(one),
+  );
+  return order.slice(0, MOST_DETAILED).sort();
+}
+
+function summaryTable({ targets, summary }: Report): string {
+  const rows = targets.map((target) => {
+    const { states, readyShare = 0 } = summary.targets[target] ?? {};
+    return [target, percent(readyShare), ...READINESS_STATES.map((state) => String(states?.[state].workloads ?? 0))];
+  });
+  const share = summary.measure === 'cpu' ? 'CPU READY' : 'REPLICAS READY';
+  const [ready = '', ...others] = READINESS_STATES.map((state) => state.toUpperCase());
+  return table(['TARGET', share, `WORKLOADS ${ready}`, ...others], rows);
+}
+
+function details(report: Report, target: string, width: number): string {
+  const lines = headlines(report, target).flatMap((line) => wrapped(line, width));
+  const stuck = inTheWay(report, target).map((workload) => {
+    const { state = '', reasons = [] } = workload.verdicts[target] ?? {};
+    const [first] = reasons;
+    const more = reasons.length > 1 ? ` (and ${reasons.length - 1} more)` : '';
+    const why = first === undefined ? '' : `${briefReason(first)}${more}`;
+    return [state, workloadText(workload), coresText(workload.cpu), why];
+  });
+  const rebuilds = (report.summary.targets[target]?.rebuilds ?? []).map(({ image, frees, readyAfter }) => {
+    const newer = report.images.find((each) => each.image === image)?.blocking[target]?.newer;
+    return [coresText(frees.cpu), String(frees.workloads), percent(readyAfter), `${image}${newerText(newer)}`];
+  });
+  const workloadWidth = Math.floor(width * 0.4);
+  return [
+    `${lines.join('\n')}\n`,
+    stuck.length === 0
+      ? ''
+      : `Not ready for ${target}.\n${fitted(['STATE', 'WORKLOAD', 'CPU', 'WHY'], stuck, width, workloadWidth)}`,
+    rebuilds.length === 0
+      ? ''
+      : `Images to build for ${target}, the most useful first.\n${fitted(['FREES', 'WORKLOADS', 'THEN', 'IMAGE'], rebuilds, width, width, cutMiddle)}`,
+  ]
+    .filter((section) => section !== '')
+    .join('\n');
+}
+
+/** A reason that fits a column: an image without its registry, and without what the state says already. */
+function briefReason(reason: Reason): string {
+  switch (reason.kind) {
+    case 'image':
+      return `${withoutPath(reason.image)}: ${few(reason.platforms) || 'no platform'} only`;
+    case 'lookup':
+      return `${withoutPath(reason.image)}: ${reason.code}`;
+    default:
+      return reason.text.replace(/^its /, '');
+  }
+}
+
+function withoutPath(image: string): string {
+  return image.split('@', 1)[0]?.split('/').at(-1) || image;
+}
+
+/** A newer tag that has the target: `🆙 2.0`. */
+export function newerText(newer: string | undefined): string {
+  return newer === undefined ? '' : ` 🆙 ${newer}`;
+}
+
+function groupTable(
+  groups: readonly ReportGroup[],
+  targets: readonly string[],
+  groupBy: string,
+  width: number,
+): string {
+  const rows = groups.map(({ name, all, targets: found }) => [
+    cutEnd(printable(name, 4_000) || '(none)', Math.floor(width / 3)),
+    String(all.workloads),
+    coresText(all.cpu),
+    bytesText(all.memory),
+    ...targets.map((target) => percent(found[target]?.readyShare ?? 0)),
+  ]);
+  const header = ['GROUP', 'WORKLOADS', 'CPU', 'MEMORY', ...targets.map((target) => target.toUpperCase())];
+  return `By ${printable(groupBy, 200)}.\n${table(header, rows)}`;
+}
+
+/** Returns a table that is at most `width` wide: the second column is cut to `most`, and the last one to what is left. */
+function fitted(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  width: number,
+  most: number,
+  cutLast = cutEnd,
+): string {
+  const last = header.length - 1;
+  const cut = rows.map((row) =>
+    row.map((cell, column) =>
+      column === 1 && column < last ? cutMiddle(printable(cell, 4_000), most) : printable(cell, 4_000),
+    ),
+  );
+  const widths = header
+    .slice(0, last)
+    .map((title, column) => Math.max(title.length, ...cut.map((row) => (row[column] ?? '').length)));
+  const left = Math.max(20, width - widths.reduce((sum, each) => sum + each + 2, 0));
+  return table(
+    header,
+    cut.map((row) => row.map((cell, column) => (column === last ? cutLast(cell, left) : cell))),
+  );
+}
+
+function cutEnd(text: string, most: number): string {
+  const letters = [...text];
+  return letters.length <= most ? text : `${letters.slice(0, most - 1).join('')}…`;
+}
+
+/** Cuts the middle out: names differ at their ends. */
+function cutMiddle(text: string, most: number): string {
+  const letters = [...text];
+  if (letters.length <= most) return text;
+  const head = Math.ceil((most - 1) / 2);
+  return `${letters.slice(0, head).join('')}…${letters.slice(letters.length - (most - 1 - head)).join('')}`;
+}
+
+/** Breaks a line at spaces. */
+function wrapped(line: string, width: number): string[] {
+  const lines: string[] = [];
+  let current = '';
+  for (const word of printable(line, 4_000).split(' ')) {
+    if (current !== '' && current.length + 1 + word.length > width) {
+      lines.push(current);
+      current = `  ${word}`;
+    } else current = current === '' ? word : `${current} ${word}`;
+  }
+  return [...lines, current];
+}

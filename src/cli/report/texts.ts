@@ -1,0 +1,83 @@
+import type {
+  ReadinessState,
+  Rebuild,
+  Report,
+  ReportedWorkload,
+  Summary,
+  Tally,
+} from '../../placement/readiness/report.ts';
+
+/** A share as a percentage, rounded down: 99.9 % is not everything. */
+export function percent(share: number): string {
+  return `${Math.floor(share * 100 + 1e-9)} %`;
+}
+
+/** Cores as people write them: `38.5`, `0.25`. */
+export function coresText(cores: number): string {
+  const digits = cores >= 100 ? 0 : cores >= 1 ? 1 : 3;
+  return String(Number(cores.toFixed(digits)));
+}
+
+const UNITS: readonly string[] = ['B', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+/** Bytes as people write them: `512Mi`, `1.5Gi`. */
+export function bytesText(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
+  return `${Number(value.toFixed(value >= 100 ? 0 : 1))}${UNITS[unit]}`;
+}
+
+/** `Deployment shop/web`. */
+export function workloadText({ kind, namespace, name }: Pick<ReportedWorkload, 'kind' | 'namespace' | 'name'>): string {
+  return `${kind} ${namespace === '' ? '' : `${namespace}/`}${name}`;
+}
+
+/** What is summed up, in words. */
+function measureText({ measure }: Summary): string {
+  return measure === 'cpu' ? 'requested CPU' : 'replicas';
+}
+
+/** `24 of 38.5 cores`, or `3 of 4 replicas` where no workload requests CPU. */
+function ofAll(part: Tally, { all, measure }: Summary): string {
+  return measure === 'cpu'
+    ? `${coresText(part.cpu)} of ${coresText(all.cpu)} cores`
+    : `${part.replicas} of ${all.replicas} replicas`;
+}
+
+/** How many rebuilds the first lines sum up. */
+const FIRST = 5;
+
+/** Returns the lines that say how far a target is: what can move today, and what the first rebuilds add. */
+export function headlines({ summary }: Report, target: string): string[] {
+  const found = summary.targets[target];
+  if (found === undefined) return [];
+  const { states, readyShare, nodes, rebuilds } = found;
+  const workloads = `${states.ready.workloads} of ${summary.all.workloads} workloads`;
+  const there = nodes === 0 ? [`The cluster has no ${target} node: copies of its other nodes stand in for one.`] : [];
+  const noCpu = summary.measure === 'replicas' ? ['No workload requests CPU, so shares count replicas.'] : [];
+  return [
+    `${target}: ${percent(readyShare)} of the ${measureText(summary)} can run there today (${ofAll(states.ready, summary)}, ${workloads}).`,
+    ...rebuildLines(rebuilds),
+    ...there,
+    ...noCpu,
+  ];
+}
+
+function rebuildLines(rebuilds: readonly Rebuild[]): string[] {
+  const first = rebuilds.slice(0, FIRST);
+  const share = first.reduce((sum, each) => sum + each.share, 0);
+  if (first.length === 0) return [];
+  const [these, hold] = first.length === 1 ? ['One image', 'holds'] : [`${first.length} images`, 'hold'];
+  return [`${these} ${hold} back ${percent(share)} more; see below.`];
+}
+
+/** The states in the order of their urgency, for lists of what cannot move. */
+const IN_THE_WAY: readonly ReadinessState[] = ['blocked', 'missing', 'pinned', 'unknown'];
+
+/** Returns the workloads that are not ready for a target: by state, then those that request most, then by name. */
+export function inTheWay({ workloads }: Report, target: string): ReportedWorkload[] {
+  const rank = (workload: ReportedWorkload) => IN_THE_WAY.indexOf(workload.verdicts[target]?.state ?? 'ready');
+  return workloads
+    .filter((workload) => rank(workload) >= 0)
+    .sort((one, other) => rank(one) - rank(other) || other.cpu - one.cpu || other.replicas - one.replicas);
+}

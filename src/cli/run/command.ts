@@ -1,0 +1,18 @@
+import type { Command } from '../command.ts';
+import { withoutOperands } from '../operands.ts';
+
+export const runCommand: Command = {
+  name: 'run',
+  operands: '',
+  summary: 'Taint nodes, and give pods and DaemonSets their tolerations or affinity (the default)',
+  flags: [],
+  examples: [
+    ['run', 'Run on the cluster of the current context'],
+    ['run --config config.yaml', 'Run with a configuration file, which is read again when it changes'],
+    ['run --placement.mode both --log.level debug', 'Set configuration keys on the command line'],
+  ],
+  async run(invocation) {
+    withoutOperands('run', invocation.operands);
+    return (await import('./run.ts')).run(invocation.context());
+  },
+};

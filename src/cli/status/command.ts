@@ -1,0 +1,21 @@
+import type { Command } from '../command.ts';
+import { NAMESPACE } from '../flags.ts';
+import { withoutOperands } from '../operands.ts';
+
+export const statusCommand: Command = {
+  name: 'status',
+  operands: '',
+  summary: 'Show whether the controller works, and what to do if not',
+  description:
+    'Reads the cluster and the metrics of each replica, and writes nothing. A line that these credentials may not fill names the right that is missing.',
+  flags: [{ ...NAMESPACE, text: 'Also test the webhook, with a dry run of a pod in this namespace' }],
+  examples: [
+    ['status', 'Show version, leader, nodes, pods and problems'],
+    ['status -n shop', 'Also test whether the API server reaches the webhook'],
+    ['status -o json', 'Print the same for a program'],
+  ],
+  async run(invocation) {
+    withoutOperands('status', invocation.operands);
+    return (await import('./status.ts')).status(await invocation.clusterContext(), invocation.text('namespace'));
+  },
+};

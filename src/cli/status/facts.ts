@@ -1,0 +1,93 @@
+import type { Context } from '../../app/context.ts';
+import type { NodeCount } from '../../placement/nodes/counts.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { ReplicaMetrics } from './metrics-text.ts';
+import type { Waiting } from './waiting.ts';
+
+/** Something that was read, or the reason why not: a missing right, or what the API server answered. */
+export type Read<T> = { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unread'; readonly why: string };
+
+/** A Deployment of archaware. */
+export type OwnDeployment = {
+  readonly namespace: string;
+  readonly name: string;
+  readonly wanted: number;
+  readonly ready: number;
+};
+
+/** A pod of archaware. */
+export type Replica = {
+  readonly name: string;
+  readonly ready: boolean;
+  /** Why it is not ready; empty if it is, or if the status does not say. */
+  readonly trouble: string;
+  readonly metrics: Read<ReplicaMetrics>;
+};
+
+/** The Lease by which a leader is elected. */
+export type LeaseFact = {
+  /** Empty if nobody holds it. */
+  readonly holder: string;
+  /** Milliseconds since the holder renewed it, by the clock of this machine. */
+  readonly ageMs: number;
+  readonly durationMs: number;
+};
+
+/** A pool whose template does not have what it needs. */
+export type PoolFact = {
+  readonly kind: string;
+  readonly name: string;
+  readonly problem: string;
+  readonly severity: 'error' | 'warning';
+  readonly note: string;
+};
+
+/** Whether the API server reaches the webhook. */
+export type WebhookFact = { readonly state: 'off' | 'reached' | 'not-reached' | 'unknown'; readonly why: string };
+
+/** Nodes, reduced to what the lines and problems need. */
+export type NodeFacts = {
+  readonly counts: readonly NodeCount[];
+  /** Nodes that have no taint although the configuration gives them one. */
+  readonly lacking: readonly string[];
+  /** Nodes with taints of archaware that the configuration does not manage. */
+  readonly unmanaged: readonly string[];
+};
+
+/** Everything that `status` found out. */
+export type Facts = {
+  readonly commandVersion: string;
+  readonly mode: Settings['mode'];
+  readonly taint: string;
+  readonly origin: Context['origin'];
+  /** Whether a leader is elected; without that, every replica works. */
+  readonly elects: boolean;
+  /** `namespace/name` of the Lease. */
+  readonly leaseName: string;
+  readonly deployments: Read<readonly OwnDeployment[]>;
+  readonly replicas: Read<readonly Replica[]>;
+  /** Undefined: there is no Lease. */
+  readonly lease: Read<LeaseFact | undefined>;
+  readonly nodes: Read<NodeFacts>;
+  readonly waiting: Read<Waiting>;
+  readonly pools: Read<readonly PoolFact[]>;
+  readonly webhook: WebhookFact;
+};
+
+/** Returns the value that was read; undefined if it was not. */
+export function readValue<T>(read: Read<T>): T | undefined {
+  return read.kind === 'read' ? read.value : undefined;
+}
+
+/** Returns the metrics of the replicas that could be read. */
+export function metricsOf(replicas: Read<readonly Replica[]>): ReplicaMetrics[] {
+  return (readValue(replicas) ?? []).flatMap(({ metrics }) => readValue(metrics) ?? []);
+}
+
+/** Whether a leader works: its metric says so, or its Lease is not older than it may be. */
+export function hasLeader({ elects, lease, replicas }: Facts): boolean | undefined {
+  if (metricsOf(replicas).some(({ leads }) => leads)) return true;
+  if (!elects) return undefined;
+  if (lease.kind === 'unread') return undefined;
+  return lease.value !== undefined && lease.value.holder !== '' && lease.value.ageMs <= lease.value.durationMs;
+}

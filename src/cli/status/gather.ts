@@ -1,0 +1,265 @@
+import { type Connection, connect } from '../../app/connect.ts';
+import type { Context } from '../../app/context.ts';
+import { readNodePools } from '../../app/node-pools.ts';
+import { VERSION } from '../../app/version.ts';
+import { loopsThatRun, toSettings } from '../../config/settings.ts';
+import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt } from '../../kit/json.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { readAll } from '../../kube/list.ts';
+import { find } from '../../kube/read.ts';
+import { APP_LABEL, DEFAULT_NAMESPACE, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
+import { readNamespace, skipTemplate } from '../../placement/eligibility.ts';
+import { onlySchedulable } from '../../placement/images.ts';
+import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
+import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
+import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
+import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
+import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
+import { settingsFor } from '../../placement/policy.ts';
+import { skipNote } from '../../placement/reasons.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Facts, LeaseFact, OwnDeployment, PoolFact, Read, Replica, WebhookFact } from './facts.ts';
+import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
+import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
+import { judgeAnswer, judgeRefusal, testPod } from './webhook-test.ts';
+
+const OWN = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
+/** A replica that does not send its metrics within this time is shown without them. */
+const METRICS_MS = 5_000;
+const UNSCHEDULED = `fieldSelector=${encodeURIComponent('spec.nodeName=')}`;
+
+/**
+ * Reads everything that `status` shows. A part that these credentials may not read is left out, with the missing right.
+ * `testNamespace`: where the webhook is tested; undefined: it is not.
+ */
+export async function gatherFacts(context: Context, testNamespace: string | undefined): Promise<Facts> {
+  const { config, clock, signal, note, origin } = context;
+  const connection = await connect(context);
+  const { client } = connection;
+  try {
+    const settings = toSettings(config);
+    const deployments = await readDeployments(connection, signal);
+    const own = deployments.kind === 'read' ? deployments.value[0]?.namespace : undefined;
+    const namespace = own ?? connection.leaseNamespace;
+    const { enabled, name } = config.leaderElection;
+    const [replicas, lease, nodes] = await Promise.all([
+      readReplicas(context, connection, namespace),
+      tried(`get leases.coordination.k8s.io in namespace ${connection.leaseNamespace}`, () =>
+        readLease(connection, name, clock.wall(), signal),
+      ),
+      tried('list nodes', () => readAll(client, '/api/v1/nodes', readNode, signal)),
+    ]);
+    const present = nodes.kind === 'read' ? nodes.value : [];
+    const managesNodes = loopsThatRun(config).includes('nodes');
+    const [waiting, pools, webhook] = await Promise.all([
+      tried('list pods', () => readWaitingPods(context, connection, present, settings)),
+      readPools(connection, present, settings, note, signal),
+      testWebhook(context, connection, { namespace: testNamespace, own: namespace, nodes: present, settings }),
+    ]);
+    return {
+      commandVersion: VERSION,
+      mode: settings.mode,
+      taint: taintKind(settings.taints),
+      origin,
+      elects: enabled,
+      leaseName: `${connection.leaseNamespace}/${name}`,
+      deployments,
+      replicas,
+      lease,
+      nodes: mapped(nodes, (all) => ({
+        counts: countNodes(all, settings),
+        lacking: managesNodes ? nodesWithoutTaint(all, settings) : [],
+        unmanaged: nodesWithUnmanagedTaints(all, settings, managesNodes).map(({ node }) => node.name),
+      })),
+      waiting,
+      pools,
+      webhook,
+    };
+  } finally {
+    await connection.close();
+  }
+}
+
+/** Reads something. A refusal of the API server becomes the reason why it was not read; `right` names what is missing. */
+async function tried<T>(right: string, read: () => Promise<T>): Promise<Read<T>> {
+  try {
+    return { kind: 'read', value: await read() };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { kind: 'unread', why: error.status === 403 ? `needs the right to ${right}` : error.message };
+  }
+}
+
+function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
+  return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
+}
+
+/** Reads the Deployments in every namespace, or in the usual one if that is not allowed. */
+async function readDeployments(
+  { client, leaseNamespace }: Connection,
+  signal: AbortSignal,
+): Promise<Read<OwnDeployment[]>> {
+  const read = (within: string) =>
+    tried(`list deployments.apps in namespace ${leaseNamespace || DEFAULT_NAMESPACE}`, () =>
+      readAll(client, `/apis/apps/v1${within}/deployments?${OWN}`, readDeployment, signal),
+    );
+  const everywhere = await read('');
+  return everywhere.kind === 'read' ? everywhere : read(`/namespaces/${encodeURIComponent(leaseNamespace)}`);
+}
+
+function readDeployment(object: JsonObject): OwnDeployment {
+  const metadata = objectAt(object, 'metadata');
+  return {
+    namespace: stringAt(metadata, 'namespace') ?? '',
+    name: stringAt(metadata, 'name') ?? '',
+    wanted: numberAt(objectAt(object, 'spec'), 'replicas') ?? 1,
+    ready: numberAt(objectAt(object, 'status'), 'readyReplicas') ?? 0,
+  };
+}
+
+async function readLease(
+  { client, leaseNamespace }: Connection,
+  name: string,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<LeaseFact | undefined> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(leaseNamespace)}/leases/${encodeURIComponent(name)}`;
+  const object = await find(client, path, signal);
+  if (object === undefined) return undefined;
+  const spec = objectAt(object, 'spec');
+  return {
+    holder: stringAt(spec, 'holderIdentity') ?? '',
+    ageMs: Math.max(0, nowMs - (Date.parse(stringAt(spec, 'renewTime') ?? '') || 0)),
+    durationMs: (numberAt(spec, 'leaseDurationSeconds') ?? 15) * 1000,
+  };
+}
+
+async function readReplicas(
+  { config, clock, signal }: Context,
+  { client }: Connection,
+  namespace: string,
+): Promise<Read<readonly Replica[]>> {
+  const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+  const found = await tried(`list pods in namespace ${namespace}`, () =>
+    readAll(client, `${pods}?${OWN}`, readReplica, signal),
+  );
+  if (found.kind === 'unread') return found;
+  const [, port] = /:(\d+)$/.exec(config.metrics.address) ?? [];
+  const metricsOf = async (name: string): Promise<Read<ReplicaMetrics>> => {
+    if (port === undefined) return { kind: 'unread', why: 'metrics.address is empty, so there are no metrics' };
+    const path = `${pods}/${encodeURIComponent(name)}:${port}/proxy/metrics`;
+    const late = new AbortController();
+    const cancel = clock.after(METRICS_MS, () => late.abort());
+    const text = await tried(`get pods/proxy in namespace ${namespace}`, () =>
+      client.request('get', path, { signal: AbortSignal.any([signal, late.signal]), asText: true }),
+    ).catch((error: unknown): Read<unknown> => {
+      if (!late.signal.aborted || signal.aborted) throw error;
+      return { kind: 'unread', why: `pod ${name} did not answer on port ${port} within ${METRICS_MS / 1000} s` };
+    });
+    cancel();
+    if (text.kind === 'unread') return text;
+    const metrics = readReplicaMetrics(String(text.value));
+    return metrics === undefined
+      ? { kind: 'unread', why: `pod ${name} answers on port ${port}, but not with metrics of archaware` }
+      : { kind: 'read', value: metrics };
+  };
+  const replicas = found.value.map(async (replica) => ({ ...replica, metrics: await metricsOf(replica.name) }));
+  return { kind: 'read', value: await Promise.all(replicas) };
+}
+
+/** Reads a pod of archaware; undefined for one that has ended, and for the pod of a Job such as `clean`. */
+function readReplica(object: JsonObject): Omit<Replica, 'metrics'> | undefined {
+  const metadata = objectAt(object, 'metadata');
+  const status = objectAt(object, 'status');
+  const ended = ['Succeeded', 'Failed'].includes(stringAt(status, 'phase') ?? '');
+  const isOfJob = (listAt(metadata, 'ownerReferences') ?? []).some(({ kind }) => kind === 'Job');
+  if (ended || isOfJob || stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
+  const conditions = listAt(status, 'conditions') ?? [];
+  const waiting = (listAt(status, 'containerStatuses') ?? []).flatMap((container) => {
+    const state = objectAt(objectAt(container, 'state'), 'waiting');
+    return stringAt(state, 'reason') ?? [];
+  });
+  const unscheduled = conditions.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
+  return {
+    name: stringAt(metadata, 'name') ?? '',
+    ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+    trouble: waiting[0] ?? (unscheduled && stringAt(unscheduled, 'message')) ?? '',
+  };
+}
+
+/** Reads the pods that wait because of archaware, with the reasons of the oldest. */
+async function readWaitingPods(
+  { clock, signal }: Context,
+  { client }: Connection,
+  nodes: readonly Node[],
+  settings: Settings,
+): Promise<Waiting> {
+  const taints = taintsOn(nodes, settings);
+  const now = clock.wall();
+  const read = (object: JsonObject) => readWaiting(object, taints, now);
+  const { count, oldest } = oldestOf(await readAll(client, `/api/v1/pods?${UNSCHEDULED}`, read, signal));
+  const explained = oldest.map(async (pod) => {
+    const events = `/apis/events.k8s.io/v1/namespaces/${encodeURIComponent(pod.namespace)}/events`;
+    const query = `fieldSelector=${encodeURIComponent(`regarding.name=${pod.name},reportingController=${FIELD_MANAGER}`)}`;
+    const found = await tried('list events.events.k8s.io', () =>
+      readAll(client, `${events}?${query}`, (event) => event, signal),
+    );
+    return { ...pod, reason: (found.kind === 'read' && newestNote(found.value)) || pod.reason };
+  });
+  return { count, oldest: await Promise.all(explained) };
+}
+
+/** Reads what autoscaler pools lack: from NodePools if they can be read, else from the nodes that joined without the taint. */
+async function readPools(
+  { client }: Connection,
+  nodes: readonly Node[],
+  settings: Settings,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<Read<readonly PoolFact[]>> {
+  const nodePools = await readNodePools(client, note, signal);
+  const stated = (nodePools ?? []).flatMap((pool) =>
+    nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
+  );
+  const lacking = new Map<string, PoolFact>();
+  for (const node of nodes) {
+    const pool = poolOf(node);
+    if (pool === undefined || joinedUntainted(node, settings) === undefined) continue;
+    if (nodePools !== undefined && pool.kind === 'NodePool') continue;
+    const text = `has nodes without the taint ${taintKind(settings.taints)}: its template needs the taint (${POOL_PAGE})`;
+    lacking.set(`${pool.kind} ${pool.name}`, { ...pool, problem: 'taint-missing', severity: 'warning', note: text });
+  }
+  return { kind: 'read', value: [...stated, ...lacking.values()] };
+}
+
+/** Lets the API server create a pod as a dry run, to see whether the webhook changes it. */
+async function testWebhook(
+  { config, signal }: Context,
+  { client }: Connection,
+  test: { namespace: string | undefined; own: string; nodes: readonly Node[]; settings: Settings },
+): Promise<WebhookFact> {
+  if (!config.webhook.enabled) return { state: 'off', why: '' };
+  const name = test.namespace;
+  if (name === undefined) return { state: 'unknown', why: '-n NAMESPACE tests it there with a dry run of a pod' };
+  if (name === test.own) return { state: 'unknown', why: `pods of ${name} are not reviewed; give another namespace` };
+  const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
+  try {
+    const namespace = { ...readNamespace((await find(client, path, signal)) ?? {}), name };
+    const settings = settingsFor(test.settings, { namespace, labels: {} });
+    const skipped = skipTemplate({ labels: {} }, namespace, settings);
+    if (skipped !== undefined) return { state: 'unknown', why: `pods of ${name} are left alone: ${skipNote(skipped)}` };
+    const [architecture] = [
+      ...onlySchedulable(architecturesOf(test.nodes), settings),
+      ...settings.schedulable,
+      'amd64',
+    ];
+    const pod = await client.request('create', `${path}/pods?dryRun=All`, {
+      signal,
+      body: testPod(architecture ?? 'amd64'),
+    });
+    return judgeAnswer(isObject(pod) ? pod : {}, name);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return judgeRefusal(error, name);
+  }
+}

@@ -1,0 +1,200 @@
+import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
+import { few } from '../../placement/reasons.ts';
+import { type Facts, hasLeader, metricsOf, type Replica, readValue } from './facts.ts';
+
+/** Something that is wrong, and what to do about it. */
+export type Problem = { readonly problem: string; readonly do: string };
+
+/** A pod that waits for longer is a problem, as for the alert ArchawarePodsWaiting. */
+const LONG_WAIT_MS = 10 * 60_000;
+/** A gate is removed within seconds once the images are known, as for the alert ArchawareGatedPods. */
+const LONG_GATE_MS = 5 * 60_000;
+/** A certificate is renewed long before. */
+const EXPIRES_SOON_SECONDS = 7 * 86_400;
+
+/** Returns what is wrong, the worst first. What could not be read is no problem. */
+export function problemsOf(facts: Facts): Problem[] {
+  if (isMissing(facts)) return notInstalled(facts);
+  return [
+    ...ofDeployment(facts),
+    ...ofLeader(facts),
+    ...ofReplicas(facts),
+    ...ofNodes(facts),
+    ...ofPods(facts),
+    ...ofWebhook(facts),
+    ...ofPools(facts),
+  ];
+}
+
+/** Whether nothing of the controller was found. A controller may run outside of the cluster; then its Lease is held. */
+export function isMissing(facts: Facts): boolean {
+  const { deployments, replicas } = facts;
+  if (deployments.kind === 'unread' || replicas.kind === 'unread') return false;
+  return deployments.value.length === 0 && replicas.value.length === 0 && hasLeader(facts) !== true;
+}
+
+function notInstalled({ nodes, taint }: Facts): Problem[] {
+  const tainted = (readValue(nodes)?.counts ?? []).reduce((sum, count) => sum + count.tainted, 0);
+  const missing = `archaware is not installed: no Deployment is labelled ${APP_LABEL}=${DEPLOYMENT}, and nobody holds its Lease`;
+  return [
+    { problem: missing, do: 'install it (docs/install.md)' },
+    ...(tainted === 0
+      ? []
+      : [
+          {
+            problem: `${nodesText(tainted)} still ${tainted === 1 ? 'has' : 'have'} the taint ${taint}: new pods stay Pending there`,
+            do: 'install archaware again, or run archaware-controller clean',
+          },
+        ]),
+  ];
+}
+
+function ofDeployment({ deployments, replicas }: Facts): Problem[] {
+  return (readValue(deployments) ?? []).flatMap(({ namespace, name, wanted, ready }): Problem[] => {
+    const deployment = `Deployment ${namespace}/${name}`;
+    if (wanted === 0) {
+      return [
+        {
+          problem: `${deployment} is scaled to 0`,
+          do: `kubectl -n ${namespace} scale deployment/${name} --replicas=2`,
+        },
+      ];
+    }
+    if (ready >= wanted) return [];
+    const why = few(
+      [
+        ...new Set(
+          (readValue(replicas) ?? []).flatMap(({ ready: isReady, trouble }) =>
+            isReady || trouble === '' ? [] : trouble,
+          ),
+        ),
+      ],
+      '; ',
+    );
+    return [
+      {
+        problem: `${ready} of ${wanted} replicas of ${deployment} are ready${why === '' ? '' : `: ${why}`}`,
+        do: `kubectl -n ${namespace} describe pods -l ${APP_LABEL}=${DEPLOYMENT}`,
+      },
+    ];
+  });
+}
+
+function ofLeader(facts: Facts): Problem[] {
+  if (hasLeader(facts) !== false) return [];
+  const lease = readValue(facts.lease);
+  const why =
+    lease === undefined
+      ? `there is no Lease ${facts.leaseName}`
+      : lease.holder === ''
+        ? `nobody holds the Lease ${facts.leaseName}`
+        : `${lease.holder} has not renewed the Lease ${facts.leaseName} for ${Math.round(lease.ageMs / 1000)} s`;
+  return [{ problem: `no replica leads: ${why}`, do: 'docs/runbooks/no-leader.md' }];
+}
+
+function ofReplicas({ replicas, leaseName }: Facts): Problem[] {
+  const [namespace = ''] = leaseName.split('/');
+  const all = readValue(replicas) ?? [];
+  const refusing = all.filter(({ metrics }) => readValue(metrics)?.configurationInUse === false);
+  const versions = [...new Set(metricsOf(replicas).flatMap(({ version }) => version ?? []))].sort();
+  return [
+    ...refusing.map(({ name }: Replica) => ({
+      problem: `${name} refused the changed configuration file and uses the last valid one`,
+      do: `kubectl -n ${namespace} logs ${name} says which line is wrong; correct the ConfigMap`,
+    })),
+    ...(versions.length > 1
+      ? [
+          {
+            problem: `the replicas run different versions: ${versions.join(', ')}`,
+            do: `kubectl -n ${namespace} rollout status deployment -l ${APP_LABEL}=${DEPLOYMENT}`,
+          },
+        ]
+      : []),
+  ];
+}
+
+function ofNodes({ nodes, taint }: Facts): Problem[] {
+  const { lacking = [], unmanaged = [] } = readValue(nodes) ?? {};
+  return [
+    ...(lacking.length === 0
+      ? []
+      : [
+          {
+            problem: `${nodesText(lacking.length)} without the taint ${taint}: ${few(lacking)}`,
+            do: 'after an installation, wait for bootstrap.timeout; then look for "not reconciled" in the log of the leader',
+          },
+        ]),
+    ...(unmanaged.length === 0
+      ? []
+      : [
+          {
+            problem: `${nodesText(unmanaged.length)} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
+            do: 'docs/runbooks/unmanaged-taints.md',
+          },
+        ]),
+  ];
+}
+
+function ofPods({ waiting, replicas }: Facts): Problem[] {
+  const [oldest] = readValue(waiting)?.oldest ?? [];
+  const isLong = oldest !== undefined && oldest.ageMs > (oldest.gated ? LONG_GATE_MS : LONG_WAIT_MS);
+  const metrics = metricsOf(replicas).filter(({ leads }) => leads);
+  const wrong = Math.max(0, ...metrics.map(({ wrongNodePods }) => wrongNodePods));
+  const contested = Math.max(0, ...metrics.map(({ contestedObjects }) => contestedObjects));
+  return [
+    ...(isLong
+      ? [
+          {
+            problem: `pod ${oldest.namespace}/${oldest.name} has waited for ${Math.floor(oldest.ageMs / 60_000)} minutes`,
+            do: `archaware-controller explain -n ${oldest.namespace} ${oldest.name}`,
+          },
+        ]
+      : []),
+    ...(wrong > 0
+      ? [
+          {
+            problem: `${wrong} ${wrong === 1 ? 'pod does' : 'pods do'} not run on ${wrong === 1 ? 'its node' : 'their nodes'}`,
+            do: 'kubectl get events -A --field-selector reason=WrongNode',
+          },
+        ]
+      : []),
+    ...(contested > 0
+      ? [
+          {
+            problem: `another writer keeps undoing the writes to ${contested} ${contested === 1 ? 'object' : 'objects'}`,
+            do: 'kubectl get events -A --field-selector reason=WriteContested',
+          },
+        ]
+      : []),
+  ];
+}
+
+function ofWebhook({ webhook, replicas }: Facts): Problem[] {
+  const soonest = Math.min(
+    ...metricsOf(replicas).map(({ certificateExpirySeconds = Number.POSITIVE_INFINITY }) => certificateExpirySeconds),
+  );
+  return [
+    ...(webhook.state === 'not-reached'
+      ? [{ problem: webhook.why, do: 'docs/operating.md, "admission reviews stay at 0"' }]
+      : []),
+    ...(soonest < EXPIRES_SOON_SECONDS
+      ? [
+          {
+            problem: `the certificate of the webhook expires in ${Math.max(0, Math.floor(soonest / 3600))} hours`,
+            do: 'docs/admission.md; the log of the leader says why it was not renewed',
+          },
+        ]
+      : []),
+  ];
+}
+
+function ofPools({ pools }: Facts): Problem[] {
+  return (readValue(pools) ?? []).map(({ kind, name, note }) => ({
+    problem: `${kind} ${name} ${note}`,
+    do: 'docs/autoscalers.md',
+  }));
+}
+
+function nodesText(count: number): string {
+  return `${count} ${count === 1 ? 'node' : 'nodes'}`;
+}

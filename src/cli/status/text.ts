@@ -1,0 +1,140 @@
+import type { NodeCount } from '../../placement/nodes/counts.ts';
+import { table } from '../output.ts';
+import { type Facts, hasLeader, metricsOf, type Read } from './facts.ts';
+import { isMissing, type Problem } from './problems.ts';
+
+/** The order in which outcomes of pods are shown. */
+const OUTCOMES = ['placed', 'waiting', 'held', 'open', 'ignored'];
+
+/** Where the configuration comes from, as the line `mode` says it. */
+const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
+  cluster: 'as the controller is configured',
+  file: 'by the file of --config',
+  defaults: 'by the defaults',
+  unreadable: "by the defaults, because the controller's configuration could not be read",
+};
+
+/** Returns the status as ten lines, more if something waits or is wrong. `columns`: the width of the terminal. */
+export function statusText(facts: Facts, problems: readonly Problem[], columns?: number): string {
+  const lines: readonly (readonly [label: string, texts: readonly string[]])[] = [
+    ['version', [versionText(facts)]],
+    ['mode', [`${facts.mode}, ${ORIGINS[facts.origin]}`]],
+    ['leader', [leaderText(facts)]],
+    ['nodes', [shown(facts.nodes, ({ counts }) => counts.map(countText).join('; ') || 'none')]],
+    ['pods', [podsText(facts)]],
+    ['waiting', waitingTexts(facts)],
+    ['reload', [reloadText(facts)]],
+    ['webhook', [webhookText(facts)]],
+    ['pools', poolTexts(facts)],
+    [
+      'problems',
+      problems.length === 0 ? ['none'] : problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`),
+    ],
+  ];
+  const rows = lines.flatMap(([label, texts]) => texts.map((text, index) => [index === 0 ? label : '', text]));
+  const [first = [], ...others] = rows;
+  return table(first, others, columns);
+}
+
+function shown<T>(read: Read<T>, text: (value: T) => string): string {
+  return read.kind === 'read' ? text(read.value) : `unknown: ${read.why}`;
+}
+
+function versionText(facts: Facts): string {
+  const { deployments, replicas, commandVersion } = facts;
+  const versions = [...new Set(metricsOf(replicas).flatMap(({ version }) => version ?? []))].sort();
+  const command = `this command is ${commandVersion}`;
+  if (isMissing(facts)) return `not installed; ${command}`;
+  const running = versions.length === 0 ? `unknown${whyUnknown(facts)}` : versions.join(', ');
+  const where = shown(deployments, (all) =>
+    all.length === 0
+      ? 'no Deployment, so it runs outside of the cluster'
+      : all
+          .map(
+            ({ namespace, name, ready, wanted }) =>
+              `${ready} of ${wanted} replicas ready (Deployment ${namespace}/${name})`,
+          )
+          .join(', '),
+  );
+  return [running, where, ...(versions.join() === commandVersion ? [] : [command])].join('; ');
+}
+
+/** Returns why no replica's metrics could be read: the first reason. */
+function whyUnknown({ replicas }: Facts): string {
+  if (replicas.kind === 'unread') return `: ${replicas.why}`;
+  const [why] = replicas.value.flatMap(({ metrics }) => (metrics.kind === 'unread' ? [metrics.why] : []));
+  return why === undefined ? '' : `: ${why}`;
+}
+
+function leaderText(facts: Facts): string {
+  const { elects, lease, leaseName } = facts;
+  if (!elects) return 'leader election is off';
+  return shown(lease, (found) => {
+    if (found === undefined) return `none: there is no Lease ${leaseName}`;
+    if (found.holder === '') return `none: nobody holds the Lease ${leaseName}`;
+    const renewed = `renewed ${ageText(found.ageMs)} ago`;
+    const state = hasLeader(facts) === true ? '' : 'none; the last one was ';
+    return `${state}${holderText(found.holder)}, ${renewed} (Lease ${leaseName})`;
+  });
+}
+
+/** A replica's identity is its host name and a random id. */
+function holderText(holder: string): string {
+  return holder.replace(/-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '');
+}
+
+function countText({ architecture, total, tainted, untainted, foreign }: NodeCount): string {
+  const states = [
+    ...(tainted > 0 ? [`${tainted} tainted`] : []),
+    ...(untainted > 0 ? [`${untainted} untainted`] : []),
+    ...(foreign > 0 ? [`${foreign} tainted by others`] : []),
+  ];
+  return `${architecture} ${total} (${states.join(', ')})`;
+}
+
+function podsText(facts: Facts): string {
+  const leader = metricsOf(facts.replicas).find(({ leads }) => leads);
+  if (leader === undefined) return `unknown${whyUnknown(facts) || ': no leader whose metrics could be read'}`;
+  return OUTCOMES.map((outcome) => `${leader.pods[outcome] ?? 0} ${outcome}`).join(', ');
+}
+
+function waitingTexts({ waiting }: Facts): string[] {
+  if (waiting.kind === 'unread') return [`unknown: ${waiting.why}`];
+  const { count, oldest } = waiting.value;
+  if (count === 0) return ['none'];
+  const more = count > oldest.length ? [`and ${count - oldest.length} more`] : [];
+  return [
+    ...oldest.map(({ namespace, name, ageMs, reason }) => `${namespace}/${name} (${ageText(ageMs)}): ${reason}`),
+    ...more,
+  ];
+}
+
+function reloadText(facts: Facts): string {
+  const states = metricsOf(facts.replicas).flatMap(({ configurationInUse }) => configurationInUse ?? []);
+  if (states.length === 0) return `unknown${whyUnknown(facts)}`;
+  const used = states.filter((isUsed) => isUsed).length;
+  if (used < states.length) return `refused on ${states.length - used} of ${states.length} replicas`;
+  return `the present file is in use on ${used} of ${states.length} ${states.length === 1 ? 'replica' : 'replicas'}`;
+}
+
+function webhookText({ webhook: { state, why } }: Facts): string {
+  return `${state === 'not-reached' ? 'not reached' : state}${why === '' ? '' : `: ${why}`}`;
+}
+
+function poolTexts({ pools }: Facts): string[] {
+  if (pools.kind === 'unread') return [`unknown: ${pools.why}`];
+  if (pools.value.length === 0) return ['nothing is missing'];
+  return pools.value.map(({ kind, name, severity, problem }) => `${kind} ${name}: ${severity}: ${problem}`);
+}
+
+const UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+];
+
+/** Returns an age in its largest unit: `3 min`. */
+function ageText(ms: number): string {
+  const [name, size] = UNITS.find(([, unit]) => ms >= unit) ?? ['s', 1_000];
+  return `${Math.max(0, Math.floor(ms / size))} ${name}`;
+}

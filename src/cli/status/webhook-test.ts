@@ -1,0 +1,52 @@
+import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import type { ApiError } from '../../kube/errors.ts';
+import { ARCHITECTURES_ANNOTATION, MANAGED_ANNOTATION } from '../../names.ts';
+import type { WebhookFact } from './facts.ts';
+
+/**
+ * Returns a pod that the webhook changes although it knows nothing of the image: the annotation states the architecture, so that
+ * no registry is asked. The API server never stores it (`dryRun=All`). It meets the Pod Security level `restricted` and names
+ * resources, so that neither refuses it.
+ */
+export function testPod(architecture: string): JsonObject {
+  const resources = { cpu: '1m', memory: '1Mi' };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'archaware-status-', annotations: { [ARCHITECTURES_ANNOTATION]: architecture } },
+    spec: {
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          name: 'none',
+          image: 'registry.invalid/archaware-status:none',
+          resources: { requests: resources, limits: resources },
+          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+        },
+      ],
+    },
+  };
+}
+
+/**
+ * Judges the API server's answer: the webhook records what it adds to a pod in the annotation `archaware.dev/managed`, which
+ * nobody else writes. With the failure policy Ignore a webhook that is not reached leaves the pod unchanged.
+ */
+export function judgeAnswer(pod: JsonObject, namespace: string): WebhookFact {
+  const marked = stringAt(objectAt(objectAt(pod, 'metadata'), 'annotations'), MANAGED_ANNOTATION) !== undefined;
+  if (marked) return { state: 'reached', why: `a pod in ${namespace}, created as a dry run, came back changed` };
+  return {
+    state: 'not-reached',
+    why: `a pod in ${namespace}, created as a dry run, came back unchanged: the API server does not reach the webhook, or the MutatingWebhookConfiguration is missing or leaves ${namespace} out`,
+  };
+}
+
+/** Judges a refusal of the API server. */
+export function judgeRefusal(error: ApiError, namespace: string): WebhookFact {
+  if (/failed calling webhook "[^"]*archaware/.test(error.message)) return { state: 'not-reached', why: error.message };
+  if (error.status === 403 && /cannot create resource "pods"/.test(error.message)) {
+    return { state: 'unknown', why: `needs the right to create pods in namespace ${namespace}` };
+  }
+  return { state: 'unknown', why: `the API server refused the test: ${error.message}` };
+}

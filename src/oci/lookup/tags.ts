@@ -1,0 +1,111 @@
+import { parseObject } from '../../kit/json.ts';
+import { type Endpoint, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import { ImageError } from '../errors.ts';
+import { type Credential, type RegistryResponse, type SendRequest, statusError } from '../http/transport.ts';
+import type { Reference } from '../reference.ts';
+import { rootOf } from './query.ts';
+
+/** The most tags of one page, and the most pages: a repository may have millions of tags. */
+const PAGE = 1_000;
+const MOST_PAGES = 5;
+/** A page of the longest tags. */
+const MAX_BYTES = 512 * 1024;
+/** Distribution specification, "Pulling manifests". */
+const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
+
+export type TagsTask = {
+  readonly reference: Reference;
+  readonly endpoint: Endpoint;
+  /** In the order in which they are tried. */
+  readonly credentials: readonly (Credential | undefined)[];
+  readonly isPrivate: boolean;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Lists the tags of an image's repository at one endpoint (distribution specification, end-8), at most 5,000 of them.
+ *
+ * @throws ImageError, or the signal's reason
+ */
+export async function listTags(task: TagsTask, send: SendRequest, now: () => number): Promise<string[]> {
+  let refused: ImageError | undefined;
+  for (const credential of task.credentials) {
+    try {
+      return await listWith(credential, task, send, now);
+    } catch (error) {
+      if (!(error instanceof ImageError) || !['denied', 'not-found'].includes(error.code)) throw error;
+      refused ??= error;
+    }
+  }
+  throw refused ?? failure(task, 'denied', 'allows no anonymous request for its tags');
+}
+
+async function listWith(
+  credential: Credential | undefined,
+  task: TagsTask,
+  send: SendRequest,
+  now: () => number,
+): Promise<string[]> {
+  const tags: string[] = [];
+  let last = '';
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const response = await requestPage(last, credential, task, send);
+    if (response.status < 200 || response.status > 299) throw statusError(response, labelOf(task), 'the tags', now());
+    tags.push(...readTags(response, task));
+    const next = nextOf(response);
+    if (next === undefined || next === last) break;
+    last = next;
+  }
+  return tags;
+}
+
+function requestPage(
+  last: string,
+  credential: Credential | undefined,
+  task: TagsTask,
+  send: SendRequest,
+): Promise<RegistryResponse> {
+  const { endpoint, isPrivate, signal } = task;
+  const url = new URL(`${repositoryUrl(task)}/tags/list${endpoint.query}`);
+  url.searchParams.set('n', String(PAGE));
+  if (last !== '') url.searchParams.set('last', last);
+  return send({
+    method: 'GET',
+    url,
+    headers: { accept: 'application/json' },
+    scope: `repository:${endpoint.repository}:pull`,
+    registry: labelOf(task),
+    policy: endpoint.policy,
+    ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
+    endpointHeaders: endpoint.headers,
+    ...(credential === undefined ? {} : { credential }),
+    ...(isPrivate ? { challengeAt: rootOf(endpoint) } : {}),
+    maxBytes: MAX_BYTES,
+    signal,
+  });
+}
+
+function readTags({ body }: RegistryResponse, task: TagsTask): string[] {
+  const { tags } = parseObject(body) ?? {};
+  // A repository without tags may say null.
+  if (tags === null) return [];
+  if (!Array.isArray(tags)) throw failure(task, 'malformed', 'sent a list of tags that is not one');
+  return tags.filter((tag) => typeof tag === 'string').filter((tag) => TAG.test(tag));
+}
+
+/** Returns where the next page begins. Only that is taken from the header: the registry must not choose the URL. */
+function nextOf({ headers }: RegistryResponse): string | undefined {
+  const [, target = ''] = /<([^>]*)>\s*;[^,]*\brel="?next\b/.exec(headers.link ?? '') ?? [];
+  const last = /[?&]last=([^&]*)/.exec(target)?.[1];
+  try {
+    const tag = last === undefined ? '' : decodeURIComponent(last);
+    return TAG.test(tag) ? tag : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function failure(task: TagsTask, code: 'denied' | 'malformed', what: string): ImageError {
+  const label = labelOf(task);
+  return new ImageError(`${label} ${what}`, { code, temporary: false, endpoint: label });
+}

@@ -1,0 +1,73 @@
+import type { ImageBlocking, ReportedImage, ReportedWorkload } from './report.ts';
+import { NOTHING, tallyOf } from './tally.ts';
+
+/** What lookups said about an image. */
+export type ImageFinding = Pick<ReportedImage, 'platforms'> & Pick<Partial<ReportedImage>, 'error'>;
+
+/** Returns the images of workloads, those that block most first. `newerOf`: a newer tag that has a build for the target. */
+export function reportImages(
+  workloads: readonly ReportedWorkload[],
+  targets: readonly string[],
+  findings: ReadonlyMap<string, ImageFinding>,
+  registryOf: (image: string) => string,
+  newerOf: (image: string, target: string) => string | undefined,
+): ReportedImage[] {
+  const users = new Map<string, ReportedWorkload[]>();
+  for (const workload of workloads) {
+    for (const image of workload.images) add(users, image, workload);
+  }
+  const blocked = new Map(targets.map((target) => [target, blockedBy(workloads, target)]));
+  const rows = [...users].map(([image, using]): ReportedImage => {
+    const blocking = targets.flatMap((target): [string, ImageBlocking][] => {
+      const found = blocked.get(target)?.get(image);
+      if (found === undefined) return [];
+      const newer = newerOf(image, target);
+      const counts = { blocks: tallyOf(found.all), alone: tallyOf(found.alone) };
+      return [[target, { ...counts, ...(newer === undefined ? {} : { newer }) }]];
+    });
+    const finding = findings.get(image) ?? { platforms: [] };
+    return {
+      image,
+      registry: registryOf(image),
+      ...finding,
+      used: tallyOf(using),
+      blocking: Object.fromEntries(blocking),
+    };
+  });
+  return rows.sort(byWeight);
+}
+
+type Blocked = { readonly all: ReportedWorkload[]; readonly alone: ReportedWorkload[] };
+
+function blockedBy(workloads: readonly ReportedWorkload[], target: string): Map<string, Blocked> {
+  const found = new Map<string, Blocked>();
+  for (const workload of workloads) {
+    const reasons = workload.verdicts[target]?.reasons ?? [];
+    const images = new Set(reasons.flatMap((reason) => (reason.kind === 'image' ? reason.image : [])));
+    const isAlone = images.size === 1 && reasons.every(({ kind }) => kind === 'image');
+    for (const image of images) {
+      const blocked = found.get(image) ?? { all: [], alone: [] };
+      found.set(image, blocked);
+      blocked.all.push(workload);
+      if (isAlone) blocked.alone.push(workload);
+    }
+  }
+  return found;
+}
+
+function byWeight(one: ReportedImage, other: ReportedImage): number {
+  const [a, b] = [weightOf(one), weightOf(other)];
+  return b.cpu - a.cpu || b.workloads - a.workloads || (one.image < other.image ? -1 : 1);
+}
+
+/** The most that an image blocks for one of the targets. */
+function weightOf({ blocking }: ReportedImage) {
+  const all = Object.values(blocking).map(({ blocks }) => blocks);
+  return all.reduce((most, each) => (each.cpu > most.cpu || each.workloads > most.workloads ? each : most), NOTHING);
+}
+
+function add(lists: Map<string, ReportedWorkload[]>, key: string, workload: ReportedWorkload): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [workload]);
+  else list.push(workload);
+}

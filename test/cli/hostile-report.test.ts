@@ -1,0 +1,131 @@
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { renderCheck } from '../../src/cli/check/render.ts';
+import { csvText } from '../../src/cli/report/csv.ts';
+import { renderReport } from '../../src/cli/report/render.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { checkObjects } from '../../src/placement/readiness/check.ts';
+import { createInventory } from '../../src/placement/readiness/inventory.ts';
+import type { Report } from '../../src/placement/readiness/report.ts';
+import { settings } from '../placement/objects.ts';
+import { answer, object, report } from '../placement/readiness/world.ts';
+
+const FORMS = ['table', 'wide', 'json', 'yaml', 'csv', 'markdown'];
+
+/** Names that somebody could write to a terminal, a page, a comment or a spreadsheet. The API server refuses most of them; files may hold them. */
+const HOSTILE: readonly string[] = [
+  '\x1b]0;owned\x07\x1b[2J',
+  '\u009b31m',
+  'a\nb\r\nc\td',
+  '\u202Eevil\u2066',
+  '\u{E0041}tag',
+  '\ud800half',
+  '=HYPERLINK("https://evil.example","x")',
+  '+1+1',
+  '-2+3',
+  '@SUM(A1)',
+  ' =1+1',
+  '＝1+1',
+  "'=1",
+  '<script>alert(1)</script>',
+  '[x](javascript:alert(1))',
+  '![x](https://evil.example/x.png)',
+  '`code` | cell | @team',
+  'a\\|b',
+  '`x` @team <b>y</b> `',
+  'end\\',
+  '&lt;b&gt;',
+  'key: value\n- x',
+  '#comment',
+];
+
+function objectsNamed(name: string): JsonObject[] {
+  const annotations = { 'archaware.dev/architectures': 'amd64' };
+  return [
+    object({ name, namespace: name, images: [`x-amd64:${name}`], labels: { team: name } }),
+    object({ name: `${name}2`, annotations, pod: { nodeSelector: { disk: name }, nodeName: name } }),
+    object({ name: `${name}3`, pod: { containers: [{ name, image: 'gone' }] } }),
+  ];
+}
+
+function reportNamed(name: string): Report {
+  return report({ objects: objectsNamed(name), grouping: { by: 'label', key: 'team' }, newerOf: () => name });
+}
+
+function rendered(name: string, form: string): string {
+  const options = { source: name, createdAt: '', namedTargets: true, columns: 80 };
+  return renderReport(reportNamed(name), form, options);
+}
+
+function checked(name: string, form: string): string {
+  const inventory = createInventory();
+  for (const each of objectsNamed(name)) inventory.add(each);
+  const circumstances = {
+    settings: settings(),
+    architectures: ['arm64'],
+    namespaceOf: () => ({ name: 'x', labels: {}, preferred: undefined }),
+    namesOf: () => [],
+  };
+  const result = checkObjects(inventory.units(), ['arm64'], circumstances, ({ image }) => answer(image));
+  return renderCheck(result, ['arm64'], form);
+}
+
+describe('hostile names in a report', () => {
+  for (const name of HOSTILE) {
+    it(`${JSON.stringify(name)} reaches no output as more than text`, () => {
+      for (const form of FORMS) {
+        const lines = rendered(name, form).replaceAll('\r\n', '\n');
+        expect(lines, form).to.not.match(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u);
+        if (form === 'csv') continue;
+        expect(checked(name, form === 'wide' ? 'table' : form), form).to.not.match(
+          /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u,
+        );
+      }
+    });
+
+    it(`${JSON.stringify(name)} is the same for a program`, () => {
+      const expected = JSON.parse(JSON.stringify(reportNamed(name)));
+      expect(JSON.parse(rendered(name, 'json'))).to.deep.equal(expected);
+      // YAML has no halves of surrogate pairs.
+      if (!/\p{Cs}/u.test(name)) expect(parse(rendered(name, 'yaml'))).to.deep.equal(expected);
+    });
+
+    it(`${JSON.stringify(name)} adds neither lines nor cells to Markdown, and no markup`, () => {
+      for (const text of [rendered(name, 'markdown'), checked(name, 'markdown')]) {
+        const plain = text
+          .replaceAll(/<code>[^<]*<\/code>/g, 'NAME')
+          .replaceAll(/`[^`\n]*`/g, 'NAME')
+          .replaceAll('<br>', ' ');
+        expect(plain).to.not.match(/[<>`[\]@\\&]/);
+        for (const block of plain.split('\n\n').filter((part) => part.startsWith('|'))) {
+          const counts = block
+            .trim()
+            .split('\n')
+            .map((line) => line.split('|').length);
+          expect(new Set(counts).size, block).to.equal(1);
+        }
+      }
+    });
+
+    it(`${JSON.stringify(name)} is no formula in CSV`, () => {
+      for (const cell of cellsOf(rendered(name, 'csv'))) expect(cell).to.not.match(/^\s*[=+\-@＝＋－＠]/u);
+    });
+  }
+
+  it('CSV keeps numbers and names as they are', () => {
+    expect(['web', 'a,b', 'say "x"', '=1', '\t=1'].map(csvText)).to.deep.equal([
+      'web',
+      '"a,b"',
+      '"say ""x"""',
+      `"'=1"`,
+      `"'\\u0009=1"`,
+    ]);
+  });
+});
+
+/** Reads CSV as a spreadsheet does. */
+function cellsOf(csv: string): string[] {
+  return [...csv.matchAll(/(?:^|,|\r\n)(?:"((?:[^"]|"")*)"|([^",\r\n]*))/g)].map(([, quoted, plain]) =>
+    (quoted ?? plain ?? '').replaceAll('""', '"'),
+  );
+}

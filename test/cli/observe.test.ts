@@ -1,0 +1,177 @@
+import { expect } from 'chai';
+import { at, type JsonObject, object, objects, text } from '../simulator/json.ts';
+import { manifestOfObserve } from '../support/manifest.ts';
+import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
+import type { RunningController } from '../support/running.ts';
+
+const OBSERVE = ['--placement.mode', 'observe'];
+const OUTCOME = 'archaware_pods';
+const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
+const GATED = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+/** What a container that was pulled for another architecture looks like, with the reason only in its log. */
+const CRASHES = {
+  ...{ ready: false, started: false, restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
+  lastState: { terminated: { exitCode: 255, reason: 'Error' } },
+};
+
+describe('run, with placement.mode: observe', () => {
+  let product: Product;
+  beforeEach(async () => {
+    // The account has the rights of the overlay: a write that it may not make would be in the log of requests with a 403.
+    product = await startProduct({ cluster: { manifest: await manifestOfObserve() }, speed: 5 });
+  });
+  afterEach(() => product.stop());
+
+  /** Everything that the account sent, reads apart, as `POST events 201`. */
+  const sent = () => {
+    const writes = product.cluster.requests().filter(({ user, method }) => user === ACCOUNT && method !== 'GET');
+    return [...new Set(writes.map(({ method, path, status }) => `${method} ${collectionOf(path)} ${status}`))].sort();
+  };
+  const eventually = (controller: RunningController, outcome: string, count: number) =>
+    product.eventually(`${count} pod(s) to be ${outcome}`, async () => {
+      return (await controller.metric(OUTCOME, { outcome })) === count;
+    });
+  const crash = async (name: string, digest: string) => {
+    const pod = await product.eventually(`${name} to run`, async () => {
+      const found = await product.get(`${PODS}/${name}`);
+      return at(found, 'status', 'phase') === 'Running' && found;
+    });
+    const containerStatuses = objects(at(pod, 'status', 'containerStatuses')).map((status) => ({
+      ...status,
+      imageID: `${text(status.image).replace(/:[^:]*$/, '')}@${digest}`,
+      ...CRASHES,
+    }));
+    await product.patch(`${PODS}/${name}/status`, { status: { containerStatuses } });
+  };
+
+  it('decides, counts and writes Events, and sends no other write', async () => {
+    const digest = product.registry.put('amd', '1', ['amd64']);
+    const [amd, arm] = [`${product.registry.host}/amd:1`, product.image('arm', ['arm64'])];
+    const { cluster } = product;
+    await cluster.createPod({ name: 'wrong', images: [amd], spec: { nodeName: 'arm64-1' } });
+    await cluster.createPod({ name: 'both', images: [product.image('multi', ['amd64', 'arm64'])] });
+    await cluster.createPod({ name: 'torn', images: [amd, arm] });
+    await cluster.createPod({ name: 'lost', images: [`${product.registry.host}/lost:1`] });
+    await cluster.createPod({
+      name: 'ignored',
+      images: [amd],
+      metadata: { labels: { 'archaware.dev/ignore': 'true' } },
+    });
+    await cluster.apply(workload('DaemonSet', 'agent', [amd, arm]));
+    const before = await Promise.all([product.list('/api/v1/nodes'), product.list('/apis/apps/v1/daemonsets')]);
+    const controller = await product.run([...OBSERVE, '--images.fallbackAfter', '1s']);
+    await crash('wrong', digest);
+
+    await product.eventuallyTold('ImageUnresolvable', /lost/);
+    await product.eventuallyTold('NoCommonArchitecture', /amd:1 .*arm:1/);
+    await product.eventuallyTold('WrongNode', /fails on node arm64-1 .*not evicted: pods\.onWrongNode is warn/);
+    await eventually(controller, 'placed', 2);
+    await eventually(controller, 'held', 1);
+    await eventually(controller, 'open', 1);
+    // The bound pods of the DaemonSet are ignored, too: its template is what is decided on.
+    await eventually(controller, 'ignored', 3);
+    expect(await controller.metric('archaware_wrong_node_pods')).to.equal(1);
+    expect(await controller.metric('archaware_image_resolutions_total', { result: 'ok' })).to.be.greaterThan(2);
+    expect(
+      await controller.metric('archaware_reconcile_total', { controller: 'pod', result: 'unchanged' }),
+    ).to.be.above(0);
+    expect(await controller.metric('archaware_reconcile_total', { result: 'written' })).to.equal(0);
+    expect(await controller.metric('archaware_reconcile_total', { result: 'error' })).to.equal(0);
+    expect(await controller.metric('archaware_tainted_nodes')).to.equal(0);
+
+    const after = await Promise.all([product.list('/api/v1/nodes'), product.list('/apis/apps/v1/daemonsets')]);
+    expect(after.map(specs)).to.deep.equal(before.map(specs));
+    for (const pod of await product.list(PODS))
+      expect(tolerated(pod.spec), text(at(pod, 'metadata', 'name'))).to.be.empty;
+    expect(sent().filter((line) => !/^(POST|PUT|PATCH) (events|leases) 20[01]$/.test(line))).to.deep.equal([]);
+    expect(sent()).to.include.members(['POST events 201', 'POST leases 201']);
+  });
+
+  it('says what it would do with a pod whose image stays unknown', async () => {
+    await product.cluster.createPod({
+      name: 'lost',
+      images: [`${product.registry.host}/lost:1`],
+      spec: { nodeSelector: { 'example.com/none': 'x' } },
+    });
+    await product.run([...OBSERVE, '--images.fallbackAfter', '0s']);
+    await product.eventuallyTold('OpenPlacement', /^would tolerate amd64, arm64: not resolved: /);
+  });
+
+  it('reports tolerations that an earlier mode left behind and that no longer fit', async () => {
+    const tolerations = [{ key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' }];
+    await product.cluster.createPod({ name: 'old', images: [product.image('amd', ['amd64'])], spec: { tolerations } });
+    await product.run(OBSERVE);
+    await product.eventuallyTold('StaleToleration', /arm64/);
+  });
+
+  it('writes no label by rules', async () => {
+    await product.patch('/api/v1/nodes/amd64-1', { metadata: { labels: { 'example.com/found': 'true' } } });
+    const controller = await product.run([
+      ...OBSERVE,
+      '--nodeLabels.directory',
+      'manifests/helm/archaware-controller/files/labels',
+    ]);
+    await product.cluster.createPod({ name: 'last', images: [product.image('app', ['arm64'])] });
+    await eventually(controller, 'placed', 1);
+    expect(await controller.metric('archaware_reconcile_total', { controller: 'node' })).to.equal(0);
+  });
+
+  it('is not ready while a node has a taint of archaware, and reports it', async () => {
+    const controller = await product.run(OBSERVE);
+    const managed = JSON.stringify({ taints: ['supported-arch=amd64:NoSchedule'] });
+    await product.patch('/api/v1/nodes/amd64-1', {
+      metadata: { annotations: { 'archaware.dev/managed': managed } },
+      spec: { taints: [{ key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' }] },
+    });
+    const node = '/api/v1/nodes/amd64-1';
+    await product.eventually('it to be not ready', async () => (await controller.get('/readyz')).status === 503);
+    expect((await controller.get('/readyz')).text).to.include(
+      'taints of archaware on 1 node(s): run archaware-controller clean',
+    );
+    await product.eventuallyTold('UnmanagedTaint', /placement\.mode is observe.*run archaware-controller clean/);
+    expect(await controller.metric('archaware_unmanaged_taints')).to.equal(1);
+    expect(taintsOf(await product.get(node))).to.deep.equal(['amd64']);
+    // As clean does.
+    await product.patch(node, { metadata: { annotations: { 'archaware.dev/managed': null } }, spec: { taints: null } });
+    await product.eventually('it to be ready', async () => (await controller.get('/readyz')).status === 200);
+  });
+
+  it('is not ready while a pod holds the gate of archaware, and reports it', async () => {
+    const controller = await product.run(OBSERVE);
+    await product.cluster.createPod({ name: 'gated', images: [product.image('app', ['arm64'])], spec: GATED });
+    await product.eventuallyTold('UnmanagedTaint', /scheduling gate archaware\.dev\/architecture .*run .* clean/);
+    expect((await controller.get('/readyz')).text).to.include(
+      'the gate of archaware on 1 pod(s): run archaware-controller clean',
+    );
+    expect(await controller.metric('archaware_gated_pods')).to.equal(1);
+    expect(at(await product.get(`${PODS}/gated`), 'spec', 'schedulingGates')).to.have.lengthOf(1);
+    await product.cluster.request('DELETE', `${PODS}/gated`);
+    await product.eventually('it to be ready', async () => (await controller.get('/readyz')).status === 200);
+  });
+
+  it('is what plan says: nothing to change, and another mode shows what that one would write', async () => {
+    await product.cluster.createPod({ name: 'p', images: [product.image('app', ['arm64'])] });
+    const observed = await product.command(['plan', ...OBSERVE]);
+    expect(observed.code, observed.stderr).to.equal(0);
+    expect(observed.stdout).to.match(/^Nothing to change\.$/m);
+    expect(observed.stderr).to.include('plan --placement.mode taints shows what that mode would write');
+    const tainted = await product.command(['plan', '--placement.mode', 'taints']);
+    expect(tainted.code).to.equal(2);
+    expect(tainted.stdout)
+      .to.match(/Node +amd64-1 +taint/)
+      .and.match(/Pod +default +p +tolerate/);
+    expect(product.written()).to.deep.equal([]);
+  });
+});
+
+function collectionOf(path: string): string {
+  return /\/(events|leases)(?:[/?]|$)/.exec(path)?.[1] ?? path;
+}
+
+/** What of objects the controller could write. */
+function specs(items: readonly JsonObject[]): unknown[] {
+  return items.map(({ metadata, spec }) => {
+    const { labels, annotations, name } = object(metadata);
+    return { name, labels, annotations, spec };
+  });
+}

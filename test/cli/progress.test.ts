@@ -1,0 +1,36 @@
+import { expect } from 'chai';
+import { createProgress } from '../../src/cli/progress.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+
+function surroundings(isTerminal: boolean) {
+  const shown: string[] = [];
+  const time = { now: 0 };
+  const show = (line: string) => void shown.push(line);
+  const clock = { ...systemClock, monotonic: () => time.now };
+  return { shown, time, progress: createProgress({ clock, note: show, status: isTerminal ? show : undefined }) };
+}
+
+describe('the progress of long work', () => {
+  it('is a bar on a terminal, which is removed at the end', () => {
+    const { shown, time, progress } = surroundings(true);
+    progress.show('images', 5, 20);
+    progress.show('images', 6, 20);
+    time.now += 100;
+    progress.show('images', 20, 20);
+    progress.end();
+    expect(shown).to.deep.equal(['images [#####...............] 5/20', 'images [####################] 20/20', '']);
+  });
+
+  it('counts where the total is not known', () => {
+    const { shown, progress } = surroundings(true);
+    progress.show('pods', 500);
+    expect(shown).to.deep.equal(['pods 500']);
+  });
+
+  it('is a line every few seconds elsewhere, and nothing for short work', () => {
+    const { shown, time, progress } = surroundings(false);
+    for (; time.now < 12_000; time.now += 1_000) progress.show('images', time.now / 1_000, 100);
+    progress.end();
+    expect(shown).to.deep.equal(['images: 5 of 100', 'images: 10 of 100']);
+  });
+});

@@ -1,0 +1,189 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { at, objects, text } from '../simulator/json.ts';
+import { runInProcess } from '../support/in-process.ts';
+import { type Product, startProduct, workload } from '../support/product.ts';
+
+describe('report', () => {
+  let product: Product;
+  beforeEach(async () => {
+    product = await startProduct();
+  });
+  afterEach(() => product.stop());
+
+  /** As somebody who may read everything. */
+  const asAdmin = (...args: readonly string[]) =>
+    runInProcess(
+      ['report', '--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host, ...args],
+      { clock: product.clock },
+    );
+  const onFile = (input: string, ...args: readonly string[]) =>
+    runInProcess(['report', '-f', '-', '--registries.insecure', product.registry.host, ...args], { input });
+  const requesting = (image: string, cpu: string) => ({
+    containers: [{ name: 'main', image, resources: { requests: { cpu } } }],
+  });
+  const states = (stdout: string) => {
+    const result: unknown = JSON.parse(stdout);
+    return objects(at(result, 'workloads')).map((row) => {
+      const state = text(at(row, 'verdicts', 'arm64', 'state'));
+      return `${text(row.kind)} ${text(row.name)} ${state}`;
+    });
+  };
+
+  it('judges the workloads of a cluster, each at its top owner, and writes nothing', async () => {
+    const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
+    await product.cluster.apply(workload('Deployment', 'web', [both]));
+    await product.cluster.apply(workload('StatefulSet', 'db', [both], { template: { nodeSelector: { disk: 'ssd' } } }));
+    await product.cluster.apply(workload('Deployment', 'old', [amd]));
+    await product.cluster.apply(workload('DaemonSet', 'agent', [amd]));
+    await product.cluster.createPod({ name: 'lost', images: [`${product.registry.host}/nothing:1`] });
+    const before = product.cluster.writes().length;
+    const { code, stdout, stderr } = await asAdmin('--to', 'arm64', '-o', 'json');
+    expect(stderr).to.contain('configuration: defaults');
+    expect(code).to.equal(0);
+    expect(states(stdout)).to.deep.equal([
+      'DaemonSet agent missing',
+      'Deployment old blocked',
+      'Deployment web ready',
+      'Pod lost unknown',
+      'StatefulSet db pinned',
+    ]);
+    expect(product.cluster.writes().length).to.equal(before);
+    expect(product.lookUps('both')).to.equal(1);
+  });
+
+  it('restricts the report to a namespace and to labels', async () => {
+    const image = product.image('both', ['amd64', 'arm64']);
+    await product.cluster.apply(workload('Deployment', 'web', [image], {}));
+    const labelled = JSON.parse(workload('Deployment', 'api', [image]));
+    labelled.metadata.labels = { team: 'red' };
+    await product.cluster.apply(JSON.stringify(labelled));
+    expect(states((await asAdmin('-n', 'default', '--to', 'arm64', '-o', 'json')).stdout)).to.deep.equal([
+      'Deployment api ready',
+      'Deployment web ready',
+    ]);
+    expect(states((await asAdmin('-l', 'team=red', '--to', 'arm64', '-o', 'json')).stdout)).to.deep.equal([
+      'Deployment api ready',
+    ]);
+    expect(states((await asAdmin('-n', 'kube-system', '--to', 'arm64', '-o', 'json')).stdout)).to.deep.equal([]);
+  });
+
+  it('names the rights that are missing, and reports the rest', async () => {
+    await product.cluster.apply(workload('DaemonSet', 'agent', [product.image('amd', ['amd64'])]));
+    const { code, stdout, stderr } = await product.command(['report', '--to', 'arm64', '-o', 'json']);
+    expect(code).to.equal(0);
+    expect(states(stdout)).to.deep.equal(['DaemonSet agent missing']);
+    expect(stderr).to.contain(
+      'the right to list statefulsets.apps in the cluster is missing: StatefulSets are left out',
+    );
+    const unread = objects(at(JSON.parse(stdout), 'summary', 'unread')).map(({ resource }) => text(resource));
+    expect(unread).to.include('cronjobs');
+  });
+
+  it('judges files without a cluster, and fails under a share', async () => {
+    const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
+    const input = [
+      workload('Deployment', 'web', [], { template: requesting(both, '3') }),
+      workload('Deployment', 'old', [], { template: requesting(amd, '1') }),
+    ].join('\n---\n');
+    const under = await onFile(input, '--to', 'arm64', '--fail-under', '80');
+    expect(under.code).to.equal(2);
+    expect(under.stderr).to.contain('75 % of the requested CPU is ready for arm64, less than --fail-under 80');
+    expect(under.stdout.replaceAll(/\s+/g, ' ')).to.contain(
+      'arm64: 75 % of the requested CPU can run there today (3 of 4 cores, 1 of 2 workloads).',
+    );
+    expect((await onFile(input, '--to', 'arm64', '--fail-under', '75')).code).to.equal(0);
+  });
+
+  it('asks for newer tags that have the target', async () => {
+    const old = product.image('app', ['amd64']);
+    product.registry.put('app', '2', ['amd64']);
+    product.registry.put('app', '3', ['amd64', 'arm64']);
+    product.registry.put('app', '4-rc', ['arm64']);
+    const newer = async (...flags: readonly string[]) => {
+      const { stdout, stderr } = await onFile(
+        workload('Deployment', 'web', [old]),
+        '--to',
+        'arm64',
+        '-o',
+        'json',
+        ...flags,
+      );
+      expect(stderr).to.equal('');
+      return objects(at(JSON.parse(stdout), 'images')).map((row) => at(row, 'blocking', 'arm64', 'newer'));
+    };
+    expect(await newer()).to.deep.equal([undefined]);
+    expect(product.registry.requests().some(({ path }) => path.includes('tags/list'))).to.equal(false);
+    expect(await newer('--newer')).to.deep.equal(['3']);
+  });
+
+  it("uses the configuration of the cluster's controller, also for another namespace", async () => {
+    await product.cluster.apply(workload('Deployment', 'web', [product.image('both', ['amd64', 'arm64'])]));
+    const data = { 'config.yaml': 'architectures: {schedulable: [amd64]}' };
+    await product.cluster.apply(
+      JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'archaware', name: 'c' }, data }),
+    );
+    const template = {
+      containers: [
+        {
+          name: 'controller',
+          image: 'x',
+          args: ['--config', '/etc/archaware/config.yaml'],
+          volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }],
+        },
+      ],
+      volumes: [{ name: 'config', configMap: { name: 'c' } }],
+    };
+    const deployment = JSON.parse(workload('Deployment', 'controller', [], { template }));
+    deployment.metadata = {
+      namespace: 'archaware',
+      name: 'controller',
+      labels: { 'app.kubernetes.io/name': 'archaware-controller' },
+    };
+    await product.cluster.apply(JSON.stringify(deployment));
+    const { stdout, stderr } = await asAdmin('-n', 'default', '--to', 'arm64', '-o', 'json');
+    expect(stderr).to.contain('configuration: ConfigMap archaware/c');
+    expect(states(stdout)).to.deep.equal(['Deployment web pinned']);
+  });
+
+  const mistakes: readonly (readonly [words: readonly string[], message: string])[] = [
+    [['--to', 'amd64,arm64', '--fail-under', '80'], '--fail-under: got --to amd64,arm64, expected --to with the one'],
+    [['--fail-under', '80'], '--fail-under: got no --to'],
+    [['--to', 'arm64', '--fail-under', 'most'], '--fail-under: got "most", expected a percentage from 0 to 100'],
+    [['--to', 'x64'], 'did you mean amd64?'],
+    [['--group-by', 'team'], '--group-by: got "team", expected one of namespace, label:KEY, registry'],
+    [['-l', 'a b'], '--selector: cannot read'],
+    [['-n', 'a', '-A'], 'report: got --namespace and --all-namespaces'],
+    [['-o', 'xml'], '--output: got "xml", expected one of table, wide, json, yaml, csv, markdown, html'],
+    [['-f', '/nowhere/x.yaml'], '-f /nowhere/x.yaml: ENOENT'],
+  ];
+  for (const [words, message] of mistakes) {
+    it(`refuses ${words.join(' ')}`, async () => {
+      const { code, stderr } = await runInProcess(['report', ...words]);
+      expect(stderr).to.contain(message);
+      expect(code).to.equal(3);
+    });
+  }
+
+  it('reads directories and lists, and every form of output is one of the same report', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'archaware-report-'));
+    try {
+      const items = [JSON.parse(workload('Deployment', 'web', [product.image('both', ['amd64', 'arm64'])]))];
+      await writeFile(join(directory, 'list.json'), JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+      await writeFile(join(directory, 'README.md'), '# not a manifest');
+      await writeFile(join(directory, 'old.yaml'), workload('Deployment', 'old', [product.image('amd', ['amd64'])]));
+      for (const form of ['table', 'wide', 'json', 'yaml', 'csv', 'markdown']) {
+        const { code, stdout, stderr } = await runInProcess([
+          ...['report', '-f', directory, '--registries.insecure', product.registry.host],
+          ...['--to', 'arm64', '--group-by', 'namespace', '-o', form],
+        ]);
+        expect([code, stderr], form).to.deep.equal([0, '']);
+        expect(stdout, form).to.contain('old');
+      }
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});

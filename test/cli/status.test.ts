@@ -1,0 +1,199 @@
+import { expect } from 'chai';
+import { freePorts } from '../../hack/cluster/ports.ts';
+import { at, type JsonObject, objects, text } from '../simulator/json.ts';
+import type { Finished } from '../support/controller-process.ts';
+import { runInProcess } from '../support/in-process.ts';
+import { webhookManifest } from '../support/manifest.ts';
+import { PODS, type Product, startProduct } from '../support/product.ts';
+
+const OWN_PODS = '/api/v1/namespaces/archaware/pods';
+const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
+const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
+
+describe('status', () => {
+  let product: Product;
+  let metricsPort: number;
+  beforeEach(async () => {
+    product = await startProduct();
+    metricsPort = 9090;
+  });
+  afterEach(() => product.stop());
+
+  const metrics = () => ['--metrics.address', `127.0.0.1:${metricsPort}`];
+  /** Runs `status` with all rights. */
+  const status = (...args: readonly string[]): Promise<Finished> =>
+    runInProcess(['status', '--kubeconfig', product.cluster.kubeconfig, ...metrics(), ...args], {
+      clock: product.clock,
+    });
+  const asJson = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await status('-o', 'json', ...args);
+    const result: unknown = JSON.parse(stdout);
+    return { code, stderr, result, problems: objects(at(result, 'problems')).map(({ problem }) => text(problem)) };
+  };
+  /** Runs the controller in this process, and makes a pod of its Deployment answer with its metrics. */
+  async function install(...flags: readonly string[]): Promise<void> {
+    metricsPort = (await product.run(flags)).port;
+    const spec = {
+      containers: [{ name: 'archaware-controller', image: product.image('archaware', ['amd64', 'arm64']) }],
+    };
+    const tolerations = ['amd64', 'arm64'].map((value) => ({ key: 'supported-arch', value, effect: 'NoSchedule' }));
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'archaware-controller', namespace: 'archaware', labels: LABELS },
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: LABELS },
+        template: { metadata: { labels: LABELS }, spec: { ...spec, tolerations } },
+      },
+    };
+    await product.cluster.apply(JSON.stringify(deployment));
+    const pod = await product.eventually('the pod of the controller to run', async () => {
+      const [found] = await product.list(OWN_PODS);
+      return at(found, 'status', 'phase') === 'Running' && found;
+    });
+    await product.patch(`${OWN_PODS}/${text(at(pod, 'metadata', 'name'))}/status`, { status: { podIP: '127.0.0.1' } });
+    await product.eventuallyTainted();
+  }
+  const line = ({ stdout }: Finished, label: string) =>
+    stdout
+      .split('\n')
+      .find((each) => each.startsWith(`${label} `))
+      ?.replace(/^\S+ +/, '');
+
+  it('shows ten lines, and nothing wrong, with exit code 0', async () => {
+    await install();
+    await product.cluster.createPod({ name: 'web', images: [product.image('app', ['amd64', 'arm64'])] });
+    await product.eventuallyTolerates('web', 'amd64', 'arm64');
+    const finished = await status();
+    expect([finished.code, finished.stdout.trim().split('\n').length], finished.stdout).to.deep.equal([0, 10]);
+    expect(line(finished, 'version')).to.match(
+      /^dev; 1 of 1 replicas ready \(Deployment archaware\/archaware-controller\)$/,
+    );
+    expect(line(finished, 'mode')).to.equal('taints, as the controller is configured');
+    expect(line(finished, 'leader')).to.match(/, renewed \d+ s ago \(Lease archaware\/archaware-controller\)$/);
+    expect(line(finished, 'nodes')).to.equal('amd64 1 (1 tainted); arm64 1 (1 tainted)');
+    expect(line(finished, 'pods')).to.match(/^2 placed, 0 waiting, 0 held, 0 open, 0 ignored$/);
+    expect(line(finished, 'waiting')).to.equal('none');
+    expect(line(finished, 'reload')).to.equal('the present file is in use on 1 of 1 replica');
+    expect(line(finished, 'webhook')).to.equal('off');
+    expect(line(finished, 'problems')).to.equal('none');
+    expect(product.cluster.writes('admin').filter(({ path }) => path.includes('dryRun'))).to.deep.equal([]);
+  });
+
+  it('has the documented shape', async () => {
+    await install();
+    const { code, stderr, result } = await asJson();
+    expect([code, stderr]).to.deep.equal([0, stderr.split('\n')[0] === '' ? '' : stderr]);
+    const keys = ['version', 'mode', 'leader', 'nodes', 'pods', 'waiting', 'pools', 'webhook', 'problems'];
+    expect(Object.keys(Object(result))).to.deep.equal(keys);
+    expect(at(result, 'leader')).to.deep.include({ lease: 'archaware/archaware-controller', leads: true });
+    expect(at(result, 'mode')).to.deep.equal({ placement: 'taints', configuration: 'cluster' });
+  });
+
+  it('says that nothing is installed, with exit code 2', async () => {
+    const finished = await status();
+    expect(finished.code).to.equal(2);
+    expect(line(finished, 'version')).to.match(/^not installed; /);
+    expect(line(finished, 'problems')).to.match(/^archaware is not installed: .* Do: install it/);
+  });
+
+  it('shows the oldest pods that wait, with the reason of their Event', async () => {
+    await install();
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      await product.cluster.createPod({ name, images: [`${product.registry.host}/nothing:1`] });
+    }
+    await product.eventuallyTold('ImageUnresolvable', /nothing:1/);
+    const { result } = await product.eventually('six pods to wait', async () => {
+      const found = await asJson();
+      return at(found.result, 'waiting', 'count') === 6 && found;
+    });
+    const oldest = objects(at(result, 'waiting', 'oldest'));
+    expect(oldest.map(({ name }) => name)).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
+    expect(text(oldest[0]?.reason)).to.match(/^ImageUnresolvable: image .*nothing:1 could not be resolved/);
+  });
+
+  it('names the missing right where the account of the controller runs it, and needs no other right', async () => {
+    await install();
+    const finished = await product.command(['status', ...metrics()]);
+    expect(finished.code, finished.stderr + finished.stdout).to.equal(0);
+    const missing = 'unknown: needs the right to get pods/proxy in namespace archaware';
+    expect(line(finished, 'pods')).to.equal(missing);
+    expect(line(finished, 'reload')).to.equal(missing);
+    expect(line(finished, 'nodes')).to.equal('amd64 1 (1 tainted); arm64 1 (1 tainted)');
+    expect(line(finished, 'leader')).to.match(/renewed/);
+    const json = await product.command(['status', '-o', 'json', ...metrics()]);
+    expect(json.stderr).to.match(/^metrics: needs the right to get pods\/proxy in namespace archaware$/m);
+    expect(at(JSON.parse(json.stdout), 'pods')).to.equal(null);
+  });
+
+  it('reports a controller that is scaled to 0, and that nobody leads', async () => {
+    await product.cluster.apply(
+      JSON.stringify({
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'arch', namespace: 'archaware', labels: LABELS },
+        spec: {
+          replicas: 0,
+          selector: { matchLabels: LABELS },
+          template: { metadata: { labels: LABELS }, spec: { containers: [{ name: 'c', image: 'x' }] } },
+        },
+      }),
+    );
+    const { code, problems } = await asJson();
+    expect(code).to.equal(2);
+    expect(problems).to.include.members([
+      'Deployment archaware/arch is scaled to 0',
+      'no replica leads: there is no Lease archaware/archaware-controller',
+    ]);
+  });
+
+  describe('with the webhook', () => {
+    const flags: string[] = [];
+    beforeEach(async () => {
+      const [port = 0] = await freePorts(1);
+      await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}`));
+      flags.splice(
+        0,
+        flags.length,
+        '--webhook.enabled',
+        '--webhook.address',
+        `127.0.0.1:${port}`,
+        '--placement.mode',
+        'both',
+      );
+    });
+    const webhook = async (...args: readonly string[]) => {
+      const { result } = await asJson('--webhook.enabled', '--placement.mode', 'both', ...args);
+      return at(result, 'webhook') as JsonObject;
+    };
+
+    it('tests it by a dry run in the named namespace, which creates nothing', async () => {
+      expect(await webhook('-n', 'default')).to.deep.include({ state: 'not-reached' });
+      await install(...flags);
+      await product.eventually('the API server to trust it', async () =>
+        objects((await product.get(CONFIGURATION)).webhooks).every((each) => at(each, 'clientConfig', 'caBundle')),
+      );
+      expect(await webhook()).to.deep.include({ state: 'unknown' });
+      expect(await webhook('-n', 'default')).to.deep.include({ state: 'reached' });
+      expect(await webhook('-n', 'archaware')).to.deep.include({ state: 'unknown' });
+      expect(await product.list(PODS)).to.deep.equal([]);
+    });
+
+    it('says which right the test needs', async () => {
+      const { stdout } = await product.command([
+        'status',
+        '-o',
+        'json',
+        '-n',
+        'default',
+        '--webhook.enabled',
+        ...metrics(),
+      ]);
+      expect(at(JSON.parse(stdout), 'webhook')).to.deep.equal({
+        state: 'unknown',
+        why: 'needs the right to create pods in namespace default',
+      });
+    });
+  });
+});

@@ -1,0 +1,210 @@
+import { expect } from 'chai';
+import type { Facts, LeaseFact, Read, Replica } from '../../../src/cli/status/facts.ts';
+import type { ReplicaMetrics } from '../../../src/cli/status/metrics-text.ts';
+import { problemsOf } from '../../../src/cli/status/problems.ts';
+import { statusText } from '../../../src/cli/status/text.ts';
+
+const read = <T>(value: T): Read<T> => ({ kind: 'read', value });
+const FORBIDDEN = { kind: 'unread', why: 'needs the right to do it' } as const;
+
+const metrics = (more: Partial<ReplicaMetrics> = {}): ReplicaMetrics => ({
+  ...{ version: '1.2.3', leads: true, pods: { placed: 4, held: 1 }, configurationInUse: true },
+  ...{ wrongNodePods: 0, contestedObjects: 0, unresolvableImages: 0, certificateExpirySeconds: undefined },
+  ...more,
+});
+const replica = (more: Partial<ReplicaMetrics> = {}): Replica => ({
+  name: 'archaware-controller-6d4cf-x1',
+  ready: true,
+  trouble: '',
+  metrics: read(metrics(more)),
+});
+const lease = (more: Partial<LeaseFact> = {}): Facts['lease'] =>
+  read({
+    holder: 'archaware-controller-6d4cf-x1-0b2fb9a4-94d4-4aa3-9d1a-7f8d4c1a2b3c',
+    ageMs: 2_000,
+    durationMs: 15_000,
+    ...more,
+  });
+const waits = (ageMs: number, gated = false): Facts['waiting'] =>
+  read({
+    count: 7,
+    oldest: [{ namespace: 'shop', name: 'web-1', ageMs, gated, reason: 'ImageUnresolvable: not-found' }],
+  });
+
+const facts = (more: Partial<Facts> = {}): Facts => ({
+  commandVersion: '1.2.3',
+  mode: 'taints',
+  taint: 'supported-arch:NoSchedule',
+  origin: 'cluster',
+  elects: true,
+  leaseName: 'archaware/archaware-controller',
+  deployments: read([{ namespace: 'archaware', name: 'archaware-controller', wanted: 2, ready: 2 }]),
+  replicas: read([replica(), replica({ leads: false })]),
+  lease: lease(),
+  nodes: read({
+    counts: [{ architecture: 'amd64', total: 3, tainted: 2, untainted: 1, foreign: 0 }],
+    lacking: [],
+    unmanaged: [],
+  }),
+  waiting: read({ count: 0, oldest: [] }),
+  pools: read([]),
+  webhook: { state: 'off', why: '' },
+  ...more,
+});
+const nothing = {
+  deployments: read([]),
+  replicas: read([]),
+  lease: read(undefined),
+} as const;
+
+describe('the lines of status', () => {
+  const lines: readonly (readonly [what: string, given: Partial<Facts>, expected: RegExp])[] = [
+    ['version', {}, /^version +1\.2\.3; 2 of 2 replicas ready \(Deployment archaware\/archaware-controller\)$/m],
+    ['another version than the command', { commandVersion: '2.0.0' }, /; this command is 2\.0\.0$/m],
+    ['nothing installed', nothing, /^version +not installed; this command is 1\.2\.3$/m],
+    [
+      'mode',
+      { origin: 'unreadable' },
+      /^mode +taints, by the defaults, because the controller's configuration could not be read$/m,
+    ],
+    [
+      'leader without its id',
+      {},
+      /^leader +archaware-controller-6d4cf-x1, renewed 2 s ago \(Lease archaware\/archaware-controller\)$/m,
+    ],
+    [
+      'a leader that is gone',
+      { lease: lease({ ageMs: 90_000 }), replicas: FORBIDDEN },
+      /^leader +none; the last one was \S+, renewed 1 min ago/m,
+    ],
+    ['no Lease', { lease: read(undefined) }, /^leader +none: there is no Lease archaware\/archaware-controller$/m],
+    ['no leader election', { elects: false }, /^leader +leader election is off$/m],
+    ['nodes', {}, /^nodes +amd64 3 \(2 tainted, 1 untainted\)$/m],
+    ['pods', {}, /^pods +4 placed, 0 waiting, 1 held, 0 open, 0 ignored$/m],
+    [
+      'a missing right',
+      { replicas: FORBIDDEN, nodes: FORBIDDEN },
+      /^nodes +unknown: needs the right to do it\npods +unknown: needs the right to do it$/m,
+    ],
+    [
+      'pods that wait',
+      { waiting: waits(200_000) },
+      /^waiting +shop\/web-1 \(3 min\): ImageUnresolvable: not-found\n +and 6 more$/m,
+    ],
+    [
+      'a refused file',
+      { replicas: read([replica(), replica({ configurationInUse: false })]) },
+      /^reload +refused on 1 of 2 replicas$/m,
+    ],
+    ['the webhook', { webhook: { state: 'not-reached', why: 'why' } }, /^webhook +not reached: why$/m],
+    ['no problems', {}, /^problems +none$/m],
+  ];
+  for (const [what, given, expected] of lines) {
+    it(`show ${what}`, () => {
+      const all = facts(given);
+      expect(statusText(all, problemsOf(all))).to.match(expected);
+    });
+  }
+
+  it('fit 80 columns', () => {
+    const all = facts({ waiting: waits(1), webhook: { state: 'unknown', why: 'word '.repeat(40) } });
+    for (const line of statusText(all, problemsOf(all), 80).split('\n')) expect(line.length, line).to.be.at.most(80);
+  });
+});
+
+describe('the problems of status', () => {
+  const nodes = (more: object): Facts['nodes'] => read({ counts: [], lacking: [], unmanaged: [], ...more });
+  const rows: readonly (readonly [what: string, given: Partial<Facts>, expected: readonly RegExp[]])[] = [
+    ['nothing is wrong', {}, []],
+    [
+      'nothing could be read',
+      { deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN, nodes: FORBIDDEN, waiting: FORBIDDEN },
+      [],
+    ],
+    ['nothing is installed', { ...nothing, nodes: nodes({}) }, [/^archaware is not installed: /]],
+    [
+      'it was removed without clean',
+      nothing,
+      [/is not installed/, /^2 nodes still have the taint supported-arch:NoSchedule/],
+    ],
+    ['it runs outside of the cluster', { ...nothing, lease: lease() }, []],
+    [
+      'it is scaled to 0',
+      { deployments: read([{ namespace: 'a', name: 'b', wanted: 0, ready: 0 }]) },
+      [/^Deployment a\/b is scaled to 0$/],
+    ],
+    [
+      'a replica is not ready',
+      {
+        deployments: read([{ namespace: 'a', name: 'b', wanted: 2, ready: 1 }]),
+        replicas: read([replica(), { ...replica(), ready: false, trouble: 'ImagePullBackOff' }]),
+      },
+      [/^1 of 2 replicas of Deployment a\/b are ready: ImagePullBackOff$/],
+    ],
+    [
+      'the Lease is old',
+      { replicas: FORBIDDEN, lease: lease({ ageMs: 60_000 }) },
+      [/^no replica leads: \S+ has not renewed the Lease \S+ for 60 s$/],
+    ],
+    ['the Lease is old only by this clock', { lease: lease({ ageMs: 60_000 }) }, []],
+    [
+      'nobody holds the Lease',
+      { replicas: FORBIDDEN, lease: lease({ holder: '' }) },
+      [/^no replica leads: nobody holds the Lease/],
+    ],
+    [
+      'a file was refused',
+      { replicas: read([replica({ configurationInUse: false })]) },
+      [/refused the changed configuration file/],
+    ],
+    [
+      'versions differ',
+      { replicas: read([replica(), replica({ version: '2', leads: false })]) },
+      [/different versions: 1\.2\.3, 2$/],
+    ],
+    [
+      'nodes lack the taint',
+      { nodes: nodes({ lacking: ['n1'] }) },
+      [/^1 node without the taint supported-arch:NoSchedule: n1$/],
+    ],
+    [
+      'taints are stranded',
+      { nodes: nodes({ unmanaged: ['n1', 'n2'] }) },
+      [/^2 nodes with a taint of archaware that this configuration/],
+    ],
+    ['a pod waits, not for long', { waiting: waits(9 * 60_000) }, []],
+    ['a pod waits for long', { waiting: waits(11 * 60_000) }, [/^pod shop\/web-1 has waited for 11 minutes$/]],
+    ['a gate is there for long', { waiting: waits(6 * 60_000, true) }, [/^pod shop\/web-1 has waited for 6 minutes$/]],
+    [
+      'pods are on wrong nodes',
+      { replicas: read([replica({ wrongNodePods: 2 })]) },
+      [/^2 pods do not run on their nodes$/],
+    ],
+    [
+      'writes are undone',
+      { replicas: read([replica({ contestedObjects: 1 })]) },
+      [/^another writer keeps undoing the writes to 1 object$/],
+    ],
+    ['the webhook is not reached', { webhook: { state: 'not-reached', why: 'why' } }, [/^why$/]],
+    [
+      'the certificate expires',
+      { replicas: read([replica({ certificateExpirySeconds: 7_200 })]) },
+      [/expires in 2 hours$/],
+    ],
+    [
+      'a pool lacks the taint',
+      {
+        pools: read([{ kind: 'NodePool', name: 'p', problem: 'taint-missing', severity: 'warning', note: 'lacks it' }]),
+      },
+      [/^NodePool p lacks it$/],
+    ],
+  ];
+  for (const [what, given, expected] of rows) {
+    it(what, () => {
+      const problems = problemsOf(facts(given));
+      expect(problems.map(({ problem }) => problem)).to.have.lengthOf(expected.length);
+      for (const [index, pattern] of expected.entries()) expect(problems[index]?.problem).to.match(pattern);
+      for (const { do: advice } of problems) expect(advice).not.to.equal('');
+    });
+  }
+});

@@ -1,0 +1,281 @@
+import { expect } from 'chai';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { failed, known, pending, settings } from '../../placement/objects.ts';
+import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const IGNORE = { 'archaware.dev/ignore': 'true' };
+
+describe('the reconciliation of a DaemonSet', () => {
+  it('writes the tolerations of its images, and waits until the watch shows them', async () => {
+    const { put, run, show, now, writes, decided, clock, asked } = arrangeDaemonSets();
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
+    expect(shown(now())).to.equal('arm64');
+    expect(now().recorded).to.include('"images":["app"]');
+    expect(decided).to.deep.equal([KEY]);
+    await clock.advance(SECOND);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 29 * SECOND });
+    show();
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
+    expect(writes).to.deep.equal(['tolerate DaemonSet shop/agent']);
+    expect(asked, 'the images of an unchanged template').to.have.length(1);
+  });
+
+  it('waits for a namespace that the watch does not show yet', async () => {
+    const { put, run, namespaces, decided, asked } = arrangeDaemonSets();
+    namespaces.delete('shop');
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'waiting' });
+    expect([decided, asked]).to.deep.equal([[], []]);
+  });
+
+  it('waits for a lookup, and is due again when it ends', async () => {
+    const { put, run, controller, world, decided, now } = arrangeDaemonSets();
+    world.answers.app = pending;
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: undefined });
+    expect(decided).to.deep.equal([]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
+    world.answers.app = known('linux/amd64');
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('amd64');
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
+  });
+
+  it('counts as decided when a lookup has failed, and waits for the retry', async () => {
+    const { put, run, world, decided, events } = arrangeDaemonSets();
+    world.answers.app = failed(5);
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
+    expect(decided).to.deep.equal([KEY]);
+    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable']);
+  });
+
+  it('allows every architecture after two minutes of failures, and decides again each minute', async () => {
+    const { put, run, world, now, show, asked, controller } = arrangeDaemonSets();
+    world.answers.app = failed(120);
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: MINUTE });
+    expect(shown(now())).to.equal('amd64,arm64');
+    expect(now().recorded).to.include('"images":[]');
+    show();
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
+    world.answers.app = known('linux/arm64');
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('arm64');
+    expect(asked).to.have.length(3);
+  });
+
+  it('keeps what it wrote when the images cannot be looked up any more', async () => {
+    const { put, run, world, now, show, writes } = arrangeDaemonSets();
+    put();
+    await run();
+    show();
+    const { recorded = '', template } = now();
+    const spec = { tolerations: template.tolerations ?? [], serviceAccountName: 'other' };
+    put({ images: ['new'], spec, metadata: { annotations: { 'archaware.dev/tolerations': recorded } } });
+    world.answers.new = failed(120);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
+    expect([shown(now()), writes.length]).to.deep.equal(['arm64', 1]);
+  });
+
+  it('holds a template whose images have no architecture in common, and decides again after ten minutes', async () => {
+    const { put, run, world, asked, clock, decided } = arrangeDaemonSets();
+    put({ images: ['app', 'other'] });
+    await clock.advance(MINUTE);
+    expect(await run()).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
+    expect(decided).to.deep.equal([KEY]);
+    await clock.advance(10 * MINUTE - 1);
+    expect(await run()).to.include({ outcome: 'held' });
+    expect(asked).to.have.length(2);
+    world.answers.other = known('linux/arm64');
+    await clock.advance(10 * MINUTE);
+    expect(await run()).to.include({ outcome: 'written' });
+  });
+
+  const again: [what: string, change: DaemonSetGiven, settings: Partial<Settings>, asks: boolean][] = [
+    ['an annotation', { metadata: { annotations: { x: 'y' } } }, {}, false],
+    ['the image', { images: ['new'] }, {}, true],
+    ['the service account', { spec: { serviceAccountName: 'other' } }, {}, true],
+    ['the priority', { spec: { priorityClassName: 'high' } }, {}, true],
+    ['the DaemonSet itself, for another of its name', { uid: 'u2' }, {}, true],
+    ['the settings that decide', {}, { schedulable: ['arm64'] }, true],
+  ];
+  for (const [what, change, changed, asks] of again) {
+    it(`${asks ? 'looks its images up again' : 'asks nothing'} after a change of ${what}`, async () => {
+      const { put, run, asked, world } = arrangeDaemonSets();
+      put({ images: ['app', 'other'] });
+      await run();
+      asked.length = 0;
+      world.settings = settings(changed);
+      put({ images: ['app', 'other'], ...change });
+      await run();
+      expect(asked.length > 0).to.equal(asks);
+    });
+  }
+
+  it('leaves what an earlier process wrote, without a lookup', async () => {
+    const first = arrangeDaemonSets();
+    first.put();
+    await first.run();
+    const { recorded = '', template } = first.now();
+    const { put, run, asked, writes } = arrangeDaemonSets();
+    put({
+      spec: { tolerations: template.tolerations ?? [] },
+      metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
+    });
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
+    expect([asked, writes]).to.deep.equal([[], []]);
+  });
+
+  it('uses the pull secrets of the service account only if the template names none', async () => {
+    const { put, run, asked, accounts } = arrangeDaemonSets();
+    put({ spec: { serviceAccountName: 'agent' } });
+    await run();
+    put({ uid: 'u2', spec: { imagePullSecrets: [{ name: 'own' }] } });
+    await run();
+    expect(asked).to.deep.equal(['app of-account', 'app own']);
+    expect(accounts).to.deep.equal(['agent']);
+  });
+
+  it('keeps the tolerations of an earlier taint key while nodes have that taint', async () => {
+    const { put, run, world, now, show } = arrangeDaemonSets();
+    put();
+    await run();
+    show();
+    world.settings = settings({ taints: { ...world.settings.taints, key: 'arch' } });
+    world.liveTaints.add('supported-arch:NoSchedule');
+    await run();
+    expect(now().template.tolerations?.map(({ key }) => key)).to.deep.equal(['supported-arch', 'arch']);
+    show();
+    world.liveTaints.clear();
+    await run();
+    expect(now().template.tolerations?.map(({ key }) => key)).to.deep.equal(['arch']);
+  });
+
+  it('takes the tolerations back in the mode affinity, without a lookup', async () => {
+    const { put, run, world, now, show, asked } = arrangeDaemonSets();
+    put();
+    await run();
+    show();
+    world.settings = settings({ mode: 'affinity' });
+    asked.length = 0;
+    expect(await run()).to.include({ outcome: 'written' });
+    expect([shown(now()), now().recorded, asked]).to.deep.equal(['', undefined, []]);
+  });
+
+  const skipped: [what: string, given: DaemonSetGiven, settings: Partial<Settings>][] = [
+    ['with the label archaware.dev/ignore', { labels: IGNORE }, {}],
+    ['with that label on its template', { templateLabels: IGNORE }, {}],
+    ['that is being deleted', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }, {}],
+    ['where DaemonSets are ignored', {}, { daemonSets: 'ignore' }],
+  ];
+  for (const [what, given, more] of skipped) {
+    it(`leaves a DaemonSet alone ${what}`, async () => {
+      const { put, run, writes, asked, decided, controller } = arrangeDaemonSets(more);
+      put(given);
+      expect(await run()).to.deep.equal({ outcome: 'unchanged' });
+      expect([writes, asked, decided]).to.deep.equal([[], [], [KEY]]);
+      expect(controller.states.get(KEY)?.decision.kind).to.equal('skip');
+    });
+  }
+
+  it('is treated as the policy for its template says', async () => {
+    const everywhere = { namespaces: undefined, namespaceSelector: [] };
+    const podSelector = [{ key: 'app', operator: 'in', values: ['agent'] }] as const;
+    const all = { ...settings({ schedulable: ['amd64'] }), policy: 'p' };
+    const { put, run, now, show } = arrangeDaemonSets({
+      policies: [{ name: 'p', ...everywhere, podSelector, settings: all }],
+    });
+    put({ spec: { containers: [] }, templateLabels: { app: 'agent' } });
+    await run();
+    expect(shown(now())).to.equal('amd64');
+    show();
+    put({ name: 'second', spec: { containers: [] } });
+    await run('shop/second');
+    expect(shown(now('second'))).to.equal('amd64,arm64');
+  });
+
+  it('decides a DaemonSet that is not ignored any more', async () => {
+    const { put, run } = arrangeDaemonSets();
+    put({ labels: IGNORE });
+    await run();
+    put();
+    expect(await run()).to.include({ outcome: 'written' });
+  });
+
+  const answers: [
+    kind: 'conflict' | 'gone' | 'recorded',
+    outcome: string,
+    isDecided: boolean,
+    isRemembered: boolean,
+  ][] = [
+    ['conflict', 'conflict', false, false],
+    ['gone', 'unchanged', true, false],
+    ['recorded', 'written', true, true],
+  ];
+  for (const [kind, outcome, isDecided, isRemembered] of answers) {
+    it(`has the outcome ${outcome} if the write ends with ${kind}`, async () => {
+      const { put, run, world, decided, controller } = arrangeDaemonSets();
+      world.refusal = { kind };
+      put();
+      expect(await run()).to.include({ outcome });
+      expect(decided.length > 0).to.equal(isDecided);
+      expect(controller.states.has(KEY)).to.equal(isRemembered);
+    });
+  }
+
+  it('is a conflict if a webhook takes the tolerations out of the same write', async () => {
+    const { put, run, world } = arrangeDaemonSets();
+    put();
+    const undone = (object: JsonObject) => {
+      const template = { metadata: { labels: {} }, spec: { containers: [{ image: 'app' }] } };
+      const { annotations: _annotations, ...metadata } = objectAt(object, 'metadata');
+      return { ...object, metadata, spec: { template } };
+    };
+    world.webhook = undone;
+    expect(await run()).to.deep.equal({ outcome: 'conflict' });
+  });
+
+  it('leaves a template alone for ten minutes after another writer has undone three writes, with an Event', async () => {
+    const { put, run, events, controller, writes, clock } = arrangeDaemonSets();
+    for (let time = 0; time < 3; time++) {
+      put();
+      expect(await run()).to.include({ outcome: 'written' });
+    }
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'conflict', againInMs: 10 * MINUTE });
+    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['WriteContested']);
+    expect([controller.contested(), writes.length]).to.deep.equal([1, 3]);
+    await clock.advance(10 * MINUTE);
+    expect(await run()).to.include({ outcome: 'written' });
+  });
+
+  it('reports pull secrets that cannot be used, and again for another DaemonSet of the same name', async () => {
+    const { put, run, world, events } = arrangeDaemonSets();
+    world.secrets = [{ name: 's', reason: 'it does not exist' }];
+    put();
+    await run();
+    put();
+    await run();
+    const note = 'PullSecretUnusable: pull secret s cannot be used: it does not exist';
+    expect(events).to.deep.equal([note]);
+    put({ uid: 'u2' });
+    await run();
+    expect(events).to.deep.equal([note, note]);
+  });
+
+  it('forgets a DaemonSet that is gone', async () => {
+    const { put, run, daemonSets, controller, decided } = arrangeDaemonSets();
+    put();
+    await run();
+    daemonSets.delete(KEY);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged' });
+    expect(controller.states.size).to.equal(0);
+    expect(decided).to.have.length(2);
+  });
+});

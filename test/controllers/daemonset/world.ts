@@ -1,0 +1,138 @@
+/** A DaemonSet controller over stores, an API server and a registry that the test holds in its hands. */
+import { createDaemonSetController } from '../../../src/controllers/daemonset/controller.ts';
+import { type JsonObject, objectAt } from '../../../src/kit/json.ts';
+import { createStore } from '../../../src/kube/watch/store.ts';
+import type { WriteResult } from '../../../src/kube/writer.ts';
+import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
+import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { known, pending, settings } from '../../placement/objects.ts';
+import { jsonPatch } from '../../simulator/objects/patch.ts';
+import { createHandClock } from '../hand-clock.ts';
+import { outcomeOf } from '../outcome.ts';
+
+export const KEY = 'shop/agent';
+const NEVER = new AbortController().signal;
+
+export type DaemonSetGiven = {
+  readonly name?: string;
+  readonly uid?: string;
+  readonly images?: readonly string[];
+  readonly spec?: JsonObject;
+  readonly labels?: JsonObject;
+  readonly metadata?: JsonObject;
+  readonly templateLabels?: JsonObject;
+};
+
+/** A cluster of amd64 and arm64 with the namespace `shop`, and a registry whose answers the test sets. */
+export function arrangeDaemonSets(given: Partial<Settings> = {}) {
+  const clock = createHandClock();
+  const [daemonSets, namespaces] = [createStore<DaemonSet>(), createStore<Namespace>()];
+  const world = {
+    settings: settings(given),
+    answers: { app: known('linux/arm64'), other: known('linux/amd64') } as Record<string, ImageAnswer>,
+    /** How the API server answers a write, if it does not carry it out. */
+    refusal: undefined as Exclude<WriteResult, { kind: 'written' }> | Error | undefined,
+    /** What another writer makes of the result of a write. */
+    webhook: (object: JsonObject): JsonObject => object,
+    secrets: [] as { name: string; reason: string }[],
+    liveTaints: new Set<string>(),
+  };
+  const asked: string[] = [];
+  const writes: string[] = [];
+  const decided: string[] = [];
+  const events: string[] = [];
+  const accounts: string[] = [];
+  const objects = new Map<string, JsonObject>();
+  let version = 1;
+  namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
+  const controller = createDaemonSetController({
+    daemonSets,
+    namespaces,
+    settings: () => world.settings,
+    clusterArchitectures: () => ['amd64', 'arm64'],
+    liveTaints: () => world.liveTaints,
+    async serviceAccountSecrets(_namespace, name) {
+      accounts.push(name);
+      return ['of-account'];
+    },
+    images: {
+      answer({ image }, _namespace, secrets) {
+        asked.push([image, ...secrets].join(' '));
+        return world.answers[image] ?? pending;
+      },
+      recall: () => pending,
+      isStale: () => false,
+      namesOf: (image) => [image],
+      canonicalOf: (image) => `canonical/${image}`,
+      unusableSecrets: () => world.secrets,
+    },
+    async write({ kind, action, namespace, name }, patch) {
+      writes.push(`${action} ${kind} ${namespace}/${name}`);
+      if (world.refusal instanceof Error) throw world.refusal;
+      if (world.refusal !== undefined) return world.refusal;
+      const before = objects.get(name) ?? {};
+      const patched = world.webhook(jsonPatch(before, JSON.stringify(patch)));
+      if (JSON.stringify(patched) === JSON.stringify(before)) return { kind: 'written', object: before };
+      version += 1;
+      const changed = { ...objectAt(patched, 'metadata'), generation: version, resourceVersion: String(version) };
+      objects.set(name, { ...patched, metadata: changed });
+      return { kind: 'written', object: { ...patched, metadata: changed } };
+    },
+    events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
+    clock,
+    onDecided: (key) => decided.push(key),
+  });
+  /** Shows the DaemonSet in the watch as its author wrote it, rolled out on one node. */
+  function put({
+    name = 'agent',
+    uid = name,
+    images = ['app'],
+    spec = {},
+    templateLabels = {},
+    ...more
+  }: DaemonSetGiven = {}) {
+    version += 1;
+    const { labels = {}, metadata = {} } = more;
+    objects.set(name, {
+      metadata: {
+        ...{ namespace: 'shop', name, uid, labels, generation: version, resourceVersion: String(version) },
+        ...metadata,
+      },
+      spec: {
+        template: {
+          metadata: { labels: templateLabels },
+          spec: { containers: images.map((image) => ({ image })), ...spec },
+        },
+      },
+      status: rolledOut(version),
+    });
+    daemonSets.put(`shop/${name}`, now(name));
+  }
+  const now = (name = 'agent') => readDaemonSet(objects.get(name) ?? {});
+  return {
+    ...{ clock, world, daemonSets, namespaces, controller, asked, writes, decided, events, accounts, put, now },
+    /** Shows the result of the last write in the watch; its rollout is over if `isOver`. */
+    show(name = 'agent', isOver = true) {
+      const object = objects.get(name) ?? {};
+      const shown = { ...object, status: isOver ? rolledOut(now(name).generation) : objectAt(object, 'status') };
+      daemonSets.put(`shop/${name}`, readDaemonSet(shown));
+      objects.set(name, shown);
+    },
+    run: async (key = KEY) => outcomeOf(await controller.reconcile(key, NEVER)),
+  };
+}
+
+function rolledOut(generation: number): JsonObject {
+  const [observedGeneration, one] = [generation, 1];
+  return {
+    ...{ observedGeneration, desiredNumberScheduled: one, currentNumberScheduled: one, numberAvailable: one },
+    updatedNumberScheduled: one,
+  };
+}
+
+/** Returns the values of the tolerations of the template. */
+export function shown({ template }: DaemonSet): string {
+  return (template.tolerations ?? []).map(({ value }) => value).join();
+}

@@ -1,0 +1,298 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { failed, known, pending, toleration } from '../../placement/objects.ts';
+import { arrangePod, GATED, KEY, NEVER, type PodGiven, shown } from './world.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const BOUND = { nodeName: 'n1' };
+
+describe('the reconciliation of a pod', () => {
+  it('writes the tolerations of its images, and waits until the watch shows them', async () => {
+    const { put, run, show, now, writes, decided, placed, clock } = arrangePod();
+    put();
+    await clock.advance(3 * SECOND);
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
+    expect(shown(now())).to.equal('arm64');
+    expect(placed).to.deep.equal([3]);
+    expect(decided).to.deep.equal([KEY]);
+    await clock.advance(SECOND);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 29 * SECOND });
+    show();
+    expect(await run()).to.deep.equal({ outcome: 'unchanged' });
+    expect(writes).to.deep.equal(['tolerate shop/web']);
+  });
+
+  it('says in its result what was written', async () => {
+    const { put, controller } = arrangePod({ mode: 'both' });
+    put({ spec: GATED });
+    const { detail } = await controller.reconcile(KEY, NEVER);
+    expect(detail).to.equal('tolerates arm64; requires kubernetes.io/arch in (arm64)');
+  });
+
+  it('releases a gated pod', async () => {
+    const { put, run, now, writes } = arrangePod();
+    put({ spec: GATED });
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('arm64');
+    expect(writes).to.deep.equal(['release shop/web']);
+  });
+
+  it('counts no time to place for a pod that is bound already', async () => {
+    const { put, run, placed } = arrangePod({}, false);
+    put({ spec: BOUND });
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(placed).to.deep.equal([]);
+  });
+
+  it('waits for a namespace that the watch does not show yet', async () => {
+    const { put, run, namespaces, decided, asked } = arrangePod();
+    namespaces.delete('shop');
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'waiting' });
+    expect([decided, asked]).to.deep.equal([[], []]);
+  });
+
+  it('waits for a lookup, and is due again when it ends', async () => {
+    const { put, run, controller, world, decided, now } = arrangePod();
+    world.answers.app = pending;
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: undefined });
+    expect(decided).to.deep.equal([]);
+    expect(controller.lookupEnded('canonical/other')).to.deep.equal([]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
+    world.answers.app = known('linux/amd64');
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(shown(now())).to.equal('amd64');
+    expect(decided).to.deep.equal([KEY]);
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([]);
+  });
+
+  it('counts as decided when a lookup has failed, and waits for the retry', async () => {
+    const { put, run, world, decided, events } = arrangePod();
+    world.answers.app = failed(5);
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
+    expect(decided).to.deep.equal([KEY]);
+    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable']);
+  });
+
+  it('allows every architecture after two minutes of failures, and decides again each minute', async () => {
+    const { put, run, world, now, events, show, controller } = arrangePod();
+    world.answers.app = failed(120);
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: MINUTE });
+    expect(shown(now())).to.equal('amd64,arm64');
+    expect(events.map((event) => event.split(':')[0])).to.deep.equal(['ImageUnresolvable', 'OpenPlacement']);
+    show();
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: MINUTE });
+    expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
+  });
+
+  it('holds a pod whose images have no architecture in common, and decides again after ten minutes', async () => {
+    const { put, run, world, asked, clock, decided, writes } = arrangePod();
+    put({ spec: { ...GATED, containers: [{ image: 'app' }, { image: 'other' }] } });
+    expect(await run()).to.deep.equal({ outcome: 'held', againInMs: 10 * MINUTE });
+    expect(decided).to.deep.equal([KEY]);
+    await clock.advance(4 * MINUTE);
+    expect(await run()).to.deep.equal({ outcome: 'held', againInMs: 6 * MINUTE });
+    expect(asked).to.have.length(2);
+    expect(writes).to.deep.equal([]);
+    world.answers.other = known('linux/arm64');
+    await clock.advance(6 * MINUTE);
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(asked).to.have.length(4);
+  });
+
+  const skipped: [what: string, given: PodGiven, outcome: string, writes: string[]][] = [
+    [
+      'with the label archaware.dev/ignore',
+      { metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
+      'unchanged',
+      [],
+    ],
+    [
+      'with the label and the gate',
+      { metadata: { labels: { 'archaware.dev/ignore': 'true' } }, spec: GATED },
+      'written',
+      ['release shop/web'],
+    ],
+    [
+      'that is being deleted',
+      { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' }, spec: GATED },
+      'unchanged',
+      [],
+    ],
+    ['that has ended', { phase: 'Failed', spec: GATED }, 'unchanged', []],
+  ];
+  for (const [what, given, outcome, expected] of skipped) {
+    it(`leaves a pod alone ${what}: ${outcome}`, async () => {
+      const { put, run, writes, decided, asked, now } = arrangePod();
+      put(given);
+      expect(await run()).to.deep.equal({ outcome });
+      expect(writes).to.deep.equal(expected);
+      expect(shown(now()).split(' ')[0]).to.equal('');
+      expect([decided, asked]).to.deep.equal([[KEY], []]);
+      expect(await run()).to.include({ outcome: 'unchanged' });
+      expect(writes).to.deep.equal(expected);
+    });
+  }
+
+  it('tries again to release an ignored pod after a conflict', async () => {
+    const { put, run, world, decided } = arrangePod();
+    world.refusal = { kind: 'conflict' };
+    put({ metadata: { labels: { 'archaware.dev/ignore': 'true' } }, spec: GATED });
+    expect(await run()).to.deep.equal({ outcome: 'conflict' });
+    expect(decided).to.deep.equal([]);
+    world.refusal = undefined;
+    expect(await run()).to.include({ outcome: 'written' });
+  });
+
+  const answers: [
+    kind: 'conflict' | 'gone' | 'recorded',
+    outcome: string,
+    isDecided: boolean,
+    isRemembered: boolean,
+  ][] = [
+    ['conflict', 'conflict', false, false],
+    ['gone', 'unchanged', true, false],
+    ['recorded', 'written', true, true],
+  ];
+  for (const [kind, outcome, isDecided, isRemembered] of answers) {
+    it(`has the outcome ${outcome} if the write ends with ${kind}`, async () => {
+      const { put, run, world, decided, controller } = arrangePod();
+      world.refusal = { kind };
+      put();
+      expect(await run()).to.include({ outcome });
+      expect(decided.length > 0).to.equal(isDecided);
+      expect(controller.states.has(KEY)).to.equal(isRemembered);
+    });
+  }
+
+  it('is a conflict if another webhook takes the tolerations out of the same write', async () => {
+    const { put, run, world, controller } = arrangePod();
+    world.webhook = (object) => ({ ...object, spec: { containers: [{ image: 'app' }] } });
+    put();
+    expect(await run()).to.deep.equal({ outcome: 'conflict' });
+    for (let time = 0; time < 3; time++) expect(await run()).to.deep.equal({ outcome: 'conflict' });
+    expect(controller.contested()).to.equal(0);
+    expect(await run()).to.deep.equal({ outcome: 'conflict', againInMs: 10 * MINUTE });
+    expect(controller.contested()).to.equal(1);
+  });
+
+  it('forgets a pod that is gone', async () => {
+    const { put, run, pods, controller, decided } = arrangePod();
+    put();
+    await run();
+    pods.delete(KEY);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged' });
+    expect(controller.states.size).to.equal(0);
+    expect(decided).to.have.length(2);
+    put({ uid: 'u2' });
+    expect(await run()).to.include({ outcome: 'written' });
+  });
+
+  it('decides again for another pod of the same name, and reports its problems again', async () => {
+    const { put, run, world, events } = arrangePod();
+    world.secrets = [{ name: 's', reason: 'it does not exist' }];
+    put();
+    await run();
+    put({ uid: 'u2', image: 'other' });
+    expect(await run()).to.include({ outcome: 'written' });
+    const note = 'PullSecretUnusable: pull secret s cannot be used: it does not exist';
+    expect(events).to.deep.equal([note, note]);
+  });
+
+  const preferences: [what: string, mode: Settings['mode'], spec: JsonObject, reported: number][] = [
+    ['in the mode affinity', 'affinity', GATED, 1],
+    ['in the mode taints', 'taints', GATED, 0],
+    ['of a bound pod', 'both', BOUND, 0],
+  ];
+  for (const [what, mode, spec, reported] of preferences) {
+    it(`reports an invalid preference ${what}: ${reported} times`, async () => {
+      const { put, run, events } = arrangePod({ mode });
+      put({ spec, metadata: { labels: { 'archaware.dev/preferred': 'x64!' } } });
+      await run();
+      expect(events.filter((event) => event.startsWith('ConfigurationRejected'))).to.have.length(reported);
+    });
+  }
+
+  it('looks up the images of a bound pod in its turn', async () => {
+    const { put, run, world, asked, recalled, turns, clock } = arrangePod();
+    world.answers.app = pending;
+    put({ spec: BOUND });
+    expect(await run()).to.include({ outcome: 'waiting' });
+    expect([asked, recalled]).to.deep.equal([[], ['app']]);
+    await clock.advance(200);
+    expect(turns).to.deep.equal([KEY]);
+    await run();
+    expect(asked).to.deep.equal(['app']);
+  });
+
+  it('looks up the images of a bound pod at once if nothing is paced, as in plan', async () => {
+    const { put, run, asked } = arrangePod({}, false);
+    put({ spec: BOUND });
+    await run();
+    expect(asked).to.deep.equal(['app']);
+  });
+
+  it('adds nothing to a bound pod in the mode affinity, and asks nothing', async () => {
+    const { put, run, asked, writes } = arrangePod({ mode: 'affinity' }, false);
+    put({ spec: BOUND });
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    expect([asked, writes]).to.deep.equal([[], []]);
+    put({ uid: 'u2', spec: GATED });
+    expect(await run()).to.include({ outcome: 'written' });
+    expect([asked, writes]).to.deep.equal([['app'], ['release shop/web']]);
+  });
+});
+
+describe('a pod that an earlier process placed', () => {
+  const fieldsV1 = { 'f:spec': { 'f:tolerations': {} } };
+  const PLACED = {
+    spec: { tolerations: [toleration('supported-arch=arm64:NoSchedule')] },
+    metadata: { managedFields: [{ manager: 'archaware-controller', operation: 'Update', fieldsV1 }] },
+  };
+
+  it('is left as it is, without a lookup, until something calls for another decision', async () => {
+    const { put, run, asked, controller, writes } = arrangePod();
+    put(PLACED);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
+    put(PLACED);
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    expect(asked).to.deep.equal([]);
+    controller.invalidate(KEY);
+    await run();
+    expect([asked, writes]).to.deep.equal([['app'], []]);
+  });
+
+  it('is left as it is after another pod of its name was decided', async () => {
+    const { put, run, asked } = arrangePod();
+    put();
+    await run();
+    put({ ...PLACED, uid: 'u2', image: 'other' });
+    await run();
+    expect(asked).to.deep.equal(['app']);
+  });
+
+  it('is decided by its images once this process has decided it so', async () => {
+    const { put, run, asked, show } = arrangePod();
+    put();
+    await run();
+    show();
+    put({ ...PLACED, image: 'other' });
+    await run();
+    expect(asked).to.deep.equal(['app', 'other']);
+  });
+
+  it('is decided again when an architecture joins, unless it is bound', async () => {
+    const { put, run, controller } = arrangePod();
+    put(PLACED);
+    await run();
+    expect(controller.followers()).to.deep.equal([KEY]);
+    put({ ...PLACED, spec: { ...PLACED.spec, ...BOUND } });
+    await run();
+    expect(controller.followers()).to.deep.equal([]);
+  });
+});

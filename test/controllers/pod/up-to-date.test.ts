@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import { objectAt } from '../../../src/kit/json.ts';
+import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
+import { settings } from '../../placement/objects.ts';
+import { arrangePod, KEY } from './world.ts';
+
+describe('the event of a pod', () => {
+  it('needs no reconciliation if nothing that decides has changed', async () => {
+    const { put, run, show, now, controller } = arrangePod();
+    put();
+    expect(controller.isUpToDate(KEY, now())).to.equal(false);
+    await run();
+    show();
+    expect(controller.isUpToDate(KEY, now())).to.equal(true);
+    expect(controller.isUpToDate(KEY, { ...now(), resourceVersion: '99' })).to.equal(true);
+  });
+
+  const changes: [what: string, change: Partial<Pod>][] = [
+    ['another uid', { uid: 'u2' }],
+    ['another generation', { generation: 99 }],
+    ['the end of the pod', { phase: 'Succeeded' }],
+    ['a deletion', { deleting: true }],
+    ['another statement', { statement: 'amd64' }],
+    ['the label archaware.dev/ignore', { labels: { 'archaware.dev/ignore': 'true' } }],
+    ['fewer tolerations', { tolerations: [] }],
+    ['another namespace, which is not known', { namespace: 'unknown' }],
+  ];
+  for (const [what, change] of changes) {
+    it(`needs one after ${what}`, async () => {
+      const { put, run, now, controller } = arrangePod();
+      put();
+      await run();
+      expect(controller.isUpToDate(KEY, { ...now(), ...change })).to.equal(false);
+    });
+  }
+
+  it('needs one after other settings, unless the pod is placed and bound', async () => {
+    const { put, run, show, now, controller, world } = arrangePod();
+    put();
+    await run();
+    show();
+    world.settings = settings({ schedulable: ['arm64'] });
+    expect(controller.isUpToDate(KEY, now())).to.equal(false);
+    expect(controller.isUpToDate(KEY, { ...now(), nodeName: 'n1' })).to.equal(true);
+  });
+
+  it('needs one when a daemon pod is bound, and none when another pod is', async () => {
+    for (const [kind, expected] of [
+      ['DaemonSet', false],
+      ['ReplicaSet', true],
+    ] as const) {
+      const { put, run, show, now, controller } = arrangePod();
+      put({ metadata: { ownerReferences: [{ kind, name: 'o', uid: 'o', controller: true }] } });
+      await run();
+      show();
+      expect(controller.isUpToDate(KEY, { ...now(), nodeName: 'n1' })).to.equal(expected);
+    }
+  });
+
+  it('needs none if it shows the write under way', async () => {
+    const { put, run, controller, world } = arrangePod();
+    put();
+    const seen: boolean[] = [];
+    world.webhook = (object) => {
+      const shown = readPod({ ...object, metadata: { ...objectAt(object, 'metadata'), generation: 3 } });
+      for (const pod of [shown, { ...shown, tolerations: [] }, { ...shown, generation: 4 }]) {
+        seen.push(controller.isUpToDate(KEY, pod));
+      }
+      return object;
+    };
+    await run();
+    expect(seen).to.deep.equal([true, false, false]);
+  });
+});
+
+describe('the pods that follow the architectures of the cluster', () => {
+  it('are those whose images say nothing, and those that say all', async () => {
+    const { put, run, controller } = arrangePod();
+    put();
+    await run();
+    expect(controller.followers()).to.deep.equal([]);
+    put({ uid: 'u2', annotations: { 'archaware.dev/architectures': 'all' } });
+    await run();
+    expect(controller.followers()).to.deep.equal([KEY]);
+  });
+});

@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { krewManifest, PLACEHOLDER_SUM, PLACEHOLDER_URL } from '../hack/executables/krew.ts';
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const text = (path: string) => readFileSync(ROOT + path, 'utf8');
+const packageJson = JSON.parse(text('package.json'));
+
+describe('the package that npm makes', () => {
+  it('holds the bundle, and what npm always adds', () => {
+    const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT });
+    const [{ files }] = JSON.parse(packed.toString());
+    const paths = files.map(({ path }: { path: string }) => path);
+    expect(paths).to.have.members(['LICENSE', 'README.md', 'dist/main.js', 'package.json']);
+  });
+
+  it('is not published by mistake', () => expect(packageJson.private).to.equal(true));
+
+  it('is not named by any page as a package of a registry, which nobody has claimed there', () => {
+    const pages = readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`);
+    const named = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pages.filter((name) => name.endsWith('.md'))]
+      .flatMap((page) =>
+        text(page)
+          .split('\n')
+          .map((line) => `${page}: ${line}`),
+      )
+      .filter((line) =>
+        /\bnpx (?:-y |--yes )?archaware|\bnpm (?:i|install|exec) (?:-\S+ )*archaware|npx -p archaware/.test(line),
+      );
+    expect(named).to.deep.equal([]);
+  });
+});
+
+describe("Krew's manifest", () => {
+  it('is what npm run generate:krew writes', () => {
+    const generated = krewManifest(packageJson.version, PLACEHOLDER_URL, () => PLACEHOLDER_SUM);
+    expect(text('manifests/krew/archaware.yaml')).to.equal(generated);
+  });
+
+  it('names no host that somebody could own', () => {
+    const hosts = [...text('manifests/krew/archaware.yaml').matchAll(/https?:\/\/([^/\s]+)/g)].map(([, host]) => host);
+    expect([...new Set(hosts)]).to.deep.equal(['releases.invalid']);
+  });
+
+  it('of a release names its address and its sums', () => {
+    const manifest = krewManifest('1.2.3', 'https://example.com/files', ({ os }) => os);
+    expect(manifest).to.include('uri: https://example.com/files/v1.2.3/kubectl-archaware-darwin-arm64.tar.gz\n');
+    expect(manifest).to.include('sha256: darwin\n').and.not.include('invalid').and.not.include('#');
+  });
+});

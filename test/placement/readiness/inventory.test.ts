@@ -1,0 +1,113 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { createInventory } from '../../../src/placement/readiness/inventory.ts';
+import { object, owned } from './world.ts';
+
+const uid = (value: string) => ({ uid: value });
+const deployment = object({ metadata: uid('d1'), spec: { replicas: 2 } });
+const replicaSet = object({
+  kind: 'ReplicaSet',
+  name: 'web-7d4',
+  metadata: { ...uid('r1'), ...owned('Deployment', 'web', 'd1') },
+  spec: { replicas: 2 },
+});
+const podOf = (name: string, owner: JsonObject, images = ['web']) =>
+  object({ kind: 'Pod', name, images, metadata: owner });
+const rollout = owned('Rollout', 'api', 'x1');
+
+function units(objects: readonly JsonObject[]): string[] {
+  const inventory = createInventory();
+  for (const each of objects) inventory.add(each);
+  return inventory.units().map(({ kind, name, parts }) => {
+    const replicas = parts.reduce((sum, part) => sum + part.replicas, 0);
+    return `${kind} ${name}: ${replicas} in ${parts.length}`;
+  });
+}
+
+describe('the inventory of the report', () => {
+  const rows: readonly (readonly [title: string, objects: readonly JsonObject[], expected: readonly string[]])[] = [
+    [
+      'counts a Deployment once, with its ReplicaSet and pods',
+      [deployment, replicaSet, podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'))],
+      ['Deployment web: 2 in 1'],
+    ],
+    [
+      'counts the same in any order',
+      [podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1')), replicaSet, deployment],
+      ['Deployment web: 2 in 1'],
+    ],
+    [
+      'counts the Job of a CronJob at the CronJob',
+      [
+        object({ kind: 'CronJob', name: 'nightly', metadata: uid('c1') }),
+        object({ kind: 'Job', name: 'nightly-1', metadata: { ...uid('j1'), ...owned('CronJob', 'nightly', 'c1') } }),
+        podOf('nightly-1-a', owned('Job', 'nightly-1', 'j1')),
+      ],
+      ['CronJob nightly: 1 in 1'],
+    ],
+    [
+      'names a Deployment that could not be read after the owner of its ReplicaSet',
+      [replicaSet, podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'))],
+      ['Deployment web: 2 in 1'],
+    ],
+    [
+      'counts the ReplicaSets of an owner that was not read, without old revisions',
+      [
+        object({ kind: 'ReplicaSet', name: 'api-1', metadata: { ...uid('r2'), ...rollout }, spec: { replicas: 0 } }),
+        object({ kind: 'ReplicaSet', name: 'api-2', metadata: { ...uid('r3'), ...rollout }, spec: { replicas: 4 } }),
+      ],
+      ['Rollout api: 4 in 1'],
+    ],
+    [
+      'groups pods of an owner that was not read by their template',
+      [
+        podOf('driver', owned('SparkApplication', 'etl', 's1'), ['driver']),
+        podOf('exec-1', owned('SparkApplication', 'etl', 's1'), ['exec']),
+        podOf('exec-2', owned('SparkApplication', 'etl', 's1'), ['exec']),
+      ],
+      ['SparkApplication etl: 3 in 2'],
+    ],
+    [
+      'takes daemon pods of several nodes for one template',
+      ['a', 'b'].map((name) =>
+        object({
+          kind: 'Pod',
+          name: `agent-${name}`,
+          metadata: owned('DaemonSet', 'agent', 'g1'),
+          pod: {
+            affinity: {
+              nodeAffinity: {
+                requiredDuringSchedulingIgnoredDuringExecution: {
+                  nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] }],
+                },
+              },
+            },
+          },
+        }),
+      ),
+      ['DaemonSet agent: 2 in 1'],
+    ],
+    [
+      'keeps a StatefulSet that an operator owns',
+      [object({ kind: 'StatefulSet', name: 'db', metadata: owned('Postgres', 'db', 'p1') })],
+      ['StatefulSet db: 1 in 1'],
+    ],
+    ['keeps a bare pod', [podOf('debug', {})], ['Pod debug: 1 in 1']],
+    [
+      'leaves out what has finished, is being deleted or mirrors a file',
+      [
+        object({ kind: 'Pod', name: 'done', status: { phase: 'Succeeded' } }),
+        object({ kind: 'Pod', name: 'going', metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }),
+        object({ kind: 'Pod', name: 'etcd', annotations: { 'kubernetes.io/config.mirror': 'x' } }),
+        object({ kind: 'Job', name: 'once', status: { conditions: [{ type: 'Complete', status: 'True' }] } }),
+      ],
+      [],
+    ],
+    ['leaves out other kinds', [{ kind: 'Service', metadata: { name: 'web' } }], []],
+  ];
+  for (const [title, objects, expected] of rows) {
+    it(title, () => {
+      expect(units(objects)).to.deep.equal(expected);
+    });
+  }
+});

@@ -1,0 +1,308 @@
+import { expect } from 'chai';
+import { IGNORE_LABEL } from '../../../src/names.ts';
+import { settings as settingsOf, taint } from '../objects.ts';
+import { node, object, owned, report, texts, verdict, type World } from './world.ts';
+
+const ARM_ONLY_SELECTOR = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const AMD_ONLY_SELECTOR = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+
+function required(key: string, operator: string, values: readonly string[]) {
+  const terms = { nodeSelectorTerms: [{ matchExpressions: [{ key, operator, values }] }] };
+  return { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms } } };
+}
+
+describe('verdicts of the report', () => {
+  const rows: readonly (readonly [
+    title: string,
+    given: Parameters<typeof verdict>[0],
+    expected: readonly string[],
+    world?: Partial<World>,
+  ])[] = [
+    ['ready', {}, ['ready']],
+    [
+      'blocked by the image of a container',
+      { images: ['web', 'old-amd64'] },
+      ['blocked', 'old-amd64 (c-old-amd64) is only for linux/amd64'],
+    ],
+    [
+      'blocked by the image of an init container',
+      { pod: { initContainers: [{ name: 'setup', image: 'old-amd64' }] } },
+      ['blocked', 'old-amd64 (setup) is only for linux/amd64'],
+    ],
+    [
+      'several containers of one image are one reason',
+      {
+        pod: {
+          containers: [
+            { name: 'a', image: 'x-amd64' },
+            { name: 'b', image: 'x-amd64' },
+          ],
+        },
+      },
+      ['blocked', 'x-amd64 (a, b) is only for linux/amd64'],
+    ],
+    [
+      'blocked and pinned shows both',
+      { images: ['old-amd64'], pod: AMD_ONLY_SELECTOR },
+      [
+        'blocked',
+        'old-amd64 (c-old-amd64) is only for linux/amd64',
+        'its nodeSelector asks for kubernetes.io/arch=amd64',
+      ],
+    ],
+    [
+      'a DaemonSet is missing',
+      { kind: 'DaemonSet', images: ['old-amd64'] },
+      ['missing', 'old-amd64 (c-old-amd64) is only for linux/amd64'],
+    ],
+    [
+      'a DaemonSet that does not want these nodes is pinned',
+      { kind: 'DaemonSet', images: ['old-amd64'], pod: AMD_ONLY_SELECTOR },
+      [
+        'pinned',
+        'old-amd64 (c-old-amd64) is only for linux/amd64',
+        'its nodeSelector asks for kubernetes.io/arch=amd64',
+      ],
+    ],
+    [
+      'unknown: the lookup failed',
+      { images: ['gone'] },
+      ['unknown', 'gone (c-gone) could not be looked up (unavailable): connection refused'],
+    ],
+    [
+      'a known image blocks, whatever an unknown one says',
+      { images: ['gone', 'old-amd64'] },
+      [
+        'blocked',
+        'old-amd64 (c-old-amd64) is only for linux/amd64',
+        'gone (c-gone) could not be looked up (unavailable): connection refused',
+      ],
+    ],
+    [
+      'unknown stays unknown with the policy fallback',
+      { images: ['gone'] },
+      ['unknown', 'gone (c-gone) could not be looked up (unavailable): connection refused'],
+      { settings: { unresolvable: 'fallback', fallback: ['arm64'] } },
+    ],
+    [
+      'images without a common architecture block',
+      { images: ['a-arm64', 'b-amd64'] },
+      ['blocked', 'b-amd64 (c-b-amd64) is only for linux/amd64'],
+    ],
+    [
+      'released pods stay blocked',
+      { images: ['a-arm64', 'b-amd64'] },
+      ['blocked', 'b-amd64 (c-b-amd64) is only for linux/amd64'],
+      { settings: { noCommonArchitecture: 'release' } },
+    ],
+    [
+      'WebAssembly needs a RuntimeClass',
+      { images: ['wasm'] },
+      ['blocked', 'wasm (c-wasm) is WebAssembly and needs a RuntimeClass'],
+    ],
+    ['WebAssembly with a RuntimeClass is ready', { images: ['wasm'], pod: { runtimeClassName: 'wasm' } }, ['ready']],
+    [
+      'an image that is never pulled does not narrow',
+      {
+        pod: { containers: [{ name: 'a', image: 'old-amd64', imagePullPolicy: 'Never' }] },
+      },
+      ['ready'],
+    ],
+    [
+      'images.overrides answers for the registry',
+      { images: ['old-amd64'] },
+      ['ready'],
+      {
+        settings: { overrides: [{ pattern: 'docker.io/library/old-*', architectures: ['arm64'] }] },
+      },
+    ],
+    [
+      'images.overrides blocks',
+      { images: ['web'] },
+      ['blocked', 'web (c-web) is only for linux/amd64, by images.overrides'],
+      {
+        settings: { overrides: [{ pattern: '*', architectures: ['amd64'] }] },
+      },
+    ],
+    [
+      'a statement that lists the target',
+      { images: ['gone'], annotations: { 'archaware.dev/architectures': 'arm64' } },
+      ['ready'],
+    ],
+    [
+      'a statement that does not list the target',
+      { annotations: { 'archaware.dev/architectures': 'amd64' } },
+      ['pinned', 'its annotation archaware.dev/architectures says amd64'],
+    ],
+    ['an invalid statement does not count', { annotations: { 'archaware.dev/architectures': 'x86' } }, ['ready']],
+    [
+      'architectures.schedulable excludes the target',
+      {},
+      ['pinned', 'architectures.schedulable allows only amd64'],
+      {
+        settings: { schedulable: ['amd64'] },
+      },
+    ],
+    ['a nodeSelector for the target', { pod: ARM_ONLY_SELECTOR }, ['ready']],
+    [
+      'a nodeSelector for another architecture',
+      { pod: AMD_ONLY_SELECTOR },
+      ['pinned', 'its nodeSelector asks for kubernetes.io/arch=amd64'],
+    ],
+    [
+      'a nodeSelector that no node of the target has',
+      { pod: { nodeSelector: { disk: 'ssd' } } },
+      ['pinned', 'its nodeSelector asks for disk=ssd'],
+    ],
+    [
+      'a nodeSelector that a node of the target has',
+      { pod: { nodeSelector: { disk: 'ssd' } } },
+      ['ready'],
+      {
+        nodes: [node('arm64'), node('arm64', { name: 'arm64-2', labels: { disk: 'ssd' } })],
+      },
+    ],
+    [
+      'a required node affinity',
+      { pod: required('kubernetes.io/arch', 'In', ['amd64']) },
+      ['pinned', 'its node affinity asks for kubernetes.io/arch In (amd64)'],
+    ],
+    [
+      'podAffinity does not pin',
+      {
+        pod: {
+          affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] } },
+        },
+      },
+      ['ready'],
+    ],
+    ['a nodeName in a template', { pod: { nodeName: 'amd64-1' } }, ['pinned', 'it names the node amd64-1']],
+    ['the nodeName that the scheduler chose does not pin', { kind: 'Pod', pod: { nodeName: 'amd64-1' } }, ['ready']],
+    [
+      "others' taint",
+      {},
+      ['pinned', 'it does not tolerate the taint team=ml:NoSchedule of arm64 nodes'],
+      {
+        nodes: [node('amd64'), node('arm64', { taints: [taint('team=ml:NoSchedule')] })],
+      },
+    ],
+    [
+      "archaware's own taint",
+      {},
+      ['ready'],
+      {
+        nodes: [node('arm64', { taints: [taint('supported-arch=arm64:NoSchedule')] })],
+      },
+    ],
+    [
+      "archaware's own taint in a mode without tolerations",
+      {},
+      ['pinned', 'it does not tolerate the taint supported-arch=arm64:NoSchedule of arm64 nodes'],
+      {
+        settings: { mode: 'affinity' },
+        nodes: [node('arm64', { taints: [taint('supported-arch=arm64:NoSchedule')] })],
+      },
+    ],
+    [
+      'a taint that passes',
+      {},
+      ['ready'],
+      {
+        nodes: [
+          node('arm64', {
+            taints: [
+              taint('node.kubernetes.io/not-ready:NoSchedule'),
+              taint('node.kubernetes.io/unschedulable:NoSchedule'),
+            ],
+          }),
+        ],
+      },
+    ],
+    [
+      'pods.matchNodeLabels asks for a label that no node of the target has',
+      { labels: { team: 'a' } },
+      ['pinned', 'pods.matchNodeLabels asks for team=a'],
+      { settings: { mode: 'affinity', matchNodeLabels: ['team'] } },
+    ],
+    [
+      'without a node of the target, copies of the others stand in',
+      { pod: { nodeSelector: { disk: 'ssd' } } },
+      ['ready'],
+      {
+        nodes: [node('amd64', { labels: { disk: 'ssd' } })],
+      },
+    ],
+    [
+      'a copy has no instance type',
+      { pod: { nodeSelector: { 'node.kubernetes.io/instance-type': 'm5.large' } } },
+      ['pinned', 'its nodeSelector asks for node.kubernetes.io/instance-type=m5.large'],
+      { nodes: [node('amd64', { labels: { 'node.kubernetes.io/instance-type': 'm5.large' } })] },
+    ],
+    [
+      'without nodes, other labels are not judged',
+      { pod: { nodeSelector: { disk: 'ssd' } } },
+      ['ready'],
+      { nodes: [] },
+    ],
+    [
+      'without nodes, the architecture is',
+      { pod: AMD_ONLY_SELECTOR },
+      ['pinned', 'its nodeSelector asks for amd64'],
+      { nodes: [] },
+    ],
+    [
+      'an ignored workload',
+      { labels: { [IGNORE_LABEL]: 'true' } },
+      ['unknown', `archaware leaves it alone: it is labelled ${IGNORE_LABEL}=true`],
+    ],
+    [
+      'an excluded namespace',
+      {},
+      ['unknown', 'archaware leaves it alone: pods.excludeNamespaces names its namespace'],
+      {
+        settings: { excludeNamespaces: ['shop'] },
+      },
+    ],
+    [
+      "a policy's architectures",
+      {},
+      ['pinned', 'architectures.schedulable of the policy legacy allows only amd64'],
+      {
+        settings: {
+          policies: [
+            {
+              name: 'legacy',
+              namespaces: ['shop'],
+              namespaceSelector: [],
+              podSelector: [],
+              settings: { ...settingsOf(), policy: 'legacy', schedulable: ['amd64'] },
+            },
+          ],
+        },
+      },
+    ],
+  ];
+  for (const [title, given, expected, world] of rows) {
+    it(title, () => {
+      expect(verdict(given, world)).to.deep.equal(expected);
+    });
+  }
+
+  it('joins the parts of an owner that was not read to the worst', () => {
+    const metadata = owned('SparkApplication', 'nightly', 'u1');
+    const { workloads } = report({
+      objects: [
+        object({ kind: 'Pod', name: 'driver', images: ['web'], metadata }),
+        object({ kind: 'Pod', name: 'exec-1', images: ['old-amd64'], metadata }),
+        object({ kind: 'Pod', name: 'exec-2', images: ['old-amd64'], metadata }),
+      ],
+    });
+    expect(workloads.map(({ kind, name, replicas, cpu }) => [kind, name, replicas, cpu])).to.deep.equal([
+      ['SparkApplication', 'nightly', 3, 3],
+    ]);
+    expect(texts(workloads[0]?.verdicts.arm64)).to.deep.equal([
+      'blocked',
+      'old-amd64 (c-old-amd64) is only for linux/amd64',
+    ]);
+  });
+});

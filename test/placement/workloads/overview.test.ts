@@ -1,0 +1,117 @@
+import { expect } from 'chai';
+import type { Placement } from '../../../src/placement/decide.ts';
+import {
+  isOnWrongNode,
+  overviewLines,
+  overviewOf,
+  type Subject,
+  type Surroundings,
+} from '../../../src/placement/workloads/overview.ts';
+import { settings } from '../objects.ts';
+
+const CLUSTER: Surroundings = { architectures: ['amd64', 'arm64'], allTainted: true };
+
+const place = (architectures: readonly string[], more: Partial<Placement> = {}): Placement => ({
+  ...{ kind: 'place', architectures, basis: 'images', followsCluster: false, os: undefined },
+  ...{ failed: [], unknown: [], images: [], ...more },
+});
+const hold = (...platforms: readonly string[]): Subject['decision'] => ({
+  kind: 'hold',
+  reason: 'no-common-architecture',
+  images: platforms.map((platform) => ({ image: platform, platforms: [platform] })),
+});
+const skip = (reason: 'ignored' | 'terminal' | 'daemon-pod'): Subject['decision'] => ({ kind: 'skip', reason });
+const WAIT: Subject['decision'] = { kind: 'wait', images: ['a'], failed: [], againInMs: undefined };
+
+const subject = (decision: Subject['decision'], more: Partial<Subject> & { readonly name?: string } = {}): Subject => {
+  const { name = 'web', ...rest } = more;
+  const workload = { kind: 'Deployment', namespace: 'shop', name };
+  const bound = rest.nodeArchitecture !== undefined;
+  return { workload, decision, settings: settings(), tolerations: [], bound, nodeArchitecture: undefined, ...rest };
+};
+const tolerating = { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] };
+
+describe('the overview of workloads', () => {
+  const rows: readonly (readonly [what: string, subjects: readonly Subject[], counts: object])[] = [
+    ['counts nothing', [], { workloads: 0, anywhere: 0 }],
+    ['runs anywhere', [subject(place(['amd64', 'arm64', 's390x']))], { workloads: 1, anywhere: 1 }],
+    ['runs anywhere if its images set no limit', [subject(place([], { followsCluster: true }))], { anywhere: 1 }],
+    ['is limited', [subject(place(['amd64', 's390x']))], { limited: new Map([['amd64', 1]]), anywhere: 0 }],
+    ['has no node', [subject(place(['s390x']))], { nowhere: 1, pendingNow: 1, pendingAtRestart: 0 }],
+    ['is unknown while it waits', [subject(WAIT)], { unknown: 1, pendingNow: 0 }],
+    ['is unknown if it was placed on a guess', [subject(place(['amd64'], { unknown: ['a'] }))], { unknown: 1 }],
+    ['is one workload for all pods', [subject(WAIT), subject(WAIT)], { workloads: 1, unknown: 1 }],
+    [
+      'is as limited as its most limited pod',
+      [subject(place(['amd64', 'arm64'])), subject(place(['arm64']))],
+      { workloads: 1, anywhere: 0, limited: new Map([['arm64', 1]]) },
+    ],
+    ['does not count what has finished', [subject(skip('terminal')), subject(skip('daemon-pod'))], { workloads: 0 }],
+    [
+      'would be Pending if it is held and has a node',
+      [subject(hold('linux/amd64', 'linux/arm64'), { nodeArchitecture: 'arm64' })],
+      { nowhere: 1, pendingAtRestart: 1, pendingNow: 0, onWrongNode: 1 },
+    ],
+    [
+      'would be Pending if it is left alone and tolerates nothing',
+      [subject(skip('ignored'), { nodeArchitecture: 'arm64' })],
+      { leftAlone: 1, pendingAtRestart: 1 },
+    ],
+    [
+      'would not be Pending if it is left alone and has a toleration',
+      [subject(skip('ignored'), { nodeArchitecture: 'arm64', ...tolerating })],
+      { leftAlone: 1, pendingAtRestart: 0 },
+    ],
+    [
+      'would not be Pending in the mode affinity if it is left alone',
+      [subject(skip('ignored'), { nodeArchitecture: 'arm64', settings: settings({ mode: 'affinity' }) })],
+      { pendingAtRestart: 0 },
+    ],
+    [
+      'creates no Pending pods as a DaemonSet',
+      [subject(hold('linux/s390x'), { workload: { kind: 'DaemonSet', namespace: 'shop', name: 'agent' } })],
+      { nowhere: 1, pendingNow: 0 },
+    ],
+  ];
+  for (const [what, subjects, counts] of rows) {
+    it(what, () => expect(overviewOf(subjects, CLUSTER)).to.deep.include(counts));
+  }
+
+  const nodes: readonly (readonly [what: string, of: Subject, expected: boolean])[] = [
+    ['its node lacks the platform', subject(place(['amd64']), { nodeArchitecture: 'arm64' }), true],
+    ['its node has the platform', subject(place(['amd64']), { nodeArchitecture: 'amd64' }), false],
+    ['it has no node', subject(place(['amd64'])), false],
+    [
+      'a guess proves nothing',
+      subject(place(['amd64'], { basis: 'open', unknown: ['a'] }), { nodeArchitecture: 'arm64' }),
+      false,
+    ],
+    [
+      'only the configuration excludes the node',
+      subject(place(['arm64']), { nodeArchitecture: 'amd64', settings: settings({ schedulable: ['arm64'] }) }),
+      false,
+    ],
+    ['one held image lacks it', subject(hold('linux/amd64', 'linux/arm64'), { nodeArchitecture: 'amd64' }), true],
+    ['no held image lacks it', subject(hold('linux/amd64'), { nodeArchitecture: 'amd64' }), false],
+    ['a held image is compatible', subject(hold('linux/386'), { nodeArchitecture: 'amd64' }), false],
+  ];
+  for (const [what, of, expected] of nodes) {
+    it(`${expected ? 'sees' : 'sees no'} wrong node: ${what}`, () => expect(isOnWrongNode(of)).to.equal(expected));
+  }
+
+  it('is five lines', () => {
+    const subjects = [
+      subject(place(['amd64', 'arm64']), { name: 'a' }),
+      subject(place(['amd64']), { name: 'b', nodeArchitecture: 'arm64' }),
+      subject(hold('linux/s390x'), { name: 'c', nodeArchitecture: 'amd64' }),
+      subject(WAIT, { name: 'd' }),
+    ];
+    expect(overviewLines(overviewOf(subjects, CLUSTER), 1, ' in namespace shop')).to.deep.equal([
+      '4 workloads in namespace shop: 1 can run on every architecture of the cluster',
+      '  1 runs on amd64 only, 1 on no node of the cluster',
+      '  2 on a wrong node now',
+      '  1 would be Pending at its next restart',
+      '  1 image unknown',
+    ]);
+  });
+});

@@ -1,0 +1,32 @@
+import { expect } from 'chai';
+import { readPod } from '../../../src/placement/objects/pod.ts';
+import { workloadOf } from '../../../src/placement/workloads/owner.ts';
+
+const owned = (kind: string, name: string, labels: Readonly<Record<string, string>> = {}) =>
+  readPod({
+    metadata: { name: 'p', namespace: 'shop', labels, ownerReferences: [{ controller: true, kind, name }] },
+  });
+
+describe('the workload of a pod', () => {
+  const rows: readonly (readonly [what: string, pod: ReturnType<typeof readPod>, expected: string])[] = [
+    ['without an owner is the pod', readPod({ metadata: { name: 'p', namespace: 'shop' } }), 'Pod shop/p'],
+    ['of a StatefulSet', owned('StatefulSet', 'db'), 'StatefulSet shop/db'],
+    [
+      'of a ReplicaSet is its Deployment',
+      owned('ReplicaSet', 'web-6d4cf', { 'pod-template-hash': '6d4cf' }),
+      'Deployment shop/web',
+    ],
+    ['of a ReplicaSet without a hash is the ReplicaSet', owned('ReplicaSet', 'web'), 'ReplicaSet shop/web'],
+    [
+      'of a ReplicaSet with another name is the ReplicaSet',
+      owned('ReplicaSet', 'web', { 'pod-template-hash': '6d4cf' }),
+      'ReplicaSet shop/web',
+    ],
+  ];
+  for (const [what, pod, expected] of rows) {
+    it(what, () => {
+      const { kind, namespace, name } = workloadOf(pod);
+      expect(`${kind} ${namespace}/${name}`).to.equal(expected);
+    });
+  }
+});

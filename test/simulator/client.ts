@@ -1,0 +1,138 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent, request as send } from 'undici';
+import { parseAllDocuments } from 'yaml';
+import { at, type JsonObject, list, object, objects, text } from './json.ts';
+import { findKind } from './objects/resources.ts';
+import { nameOf } from './objects/store.ts';
+import type { Answer, Method, NodeOptions, TestCluster } from './test-cluster.ts';
+
+type Request = TestCluster['request'];
+
+/** The tests' own client, as admin over kept-alive connections. */
+export function createClient(server: () => string, token: string) {
+  const dispatcher = new Agent({ connections: 32 });
+  const request = async (method: Method, path: string, body?: unknown, contentType?: string): Promise<Answer> => {
+    const json = Array.isArray(body) ? 'application/json-patch+json' : 'application/merge-patch+json';
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'user-agent': 'test',
+      'content-type': contentType ?? (method === 'PATCH' ? json : 'application/json'),
+    };
+    const payload = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);
+    const answer = await send(`${server()}${path}`, { method, headers, body: payload, dispatcher });
+    const source = await answer.body.text();
+    try {
+      return { status: answer.statusCode, body: JSON.parse(source) };
+    } catch {
+      return { status: answer.statusCode, body: source };
+    }
+  };
+  return { request, close: () => dispatcher.destroy() };
+}
+
+/** Returns the body of a success; otherwise throws with the server's own message. */
+export function succeeded(what: string, { status, body }: Answer): JsonObject {
+  if (status >= 300) throw new Error(`${what}: ${status} ${text(at(body, 'message'))}`);
+  return object(body);
+}
+
+/** The path of an object's collection. */
+export function collectionOf(item: JsonObject): string {
+  const resource = findKind(text(item.apiVersion), text(item.kind));
+  if (!resource) throw new Error(`the embedded cluster has no ${text(item.apiVersion)} ${text(item.kind)}`);
+  const root = resource.group === '' ? '/api/v1' : `/apis/${resource.apiVersion}`;
+  const namespace = text(at(item, 'metadata', 'namespace')) || 'default';
+  return `${root}/${resource.namespaced ? `namespaces/${namespace}/` : ''}${resource.plural}`;
+}
+
+/** Like `kubectl apply` without its annotation: existing objects get the document's fields (a merge patch). */
+export async function apply(request: Request, yaml: string): Promise<void> {
+  for (const parsed of parsedOnce(yaml)) {
+    const items = at(parsed, 'kind') === 'List' ? objects(at(parsed, 'items')) : parsed ? [object(parsed)] : [];
+    for (const item of items) {
+      const what = `apply ${text(item.kind)} ${nameOf(item)}`;
+      const created = await request('POST', collectionOf(item), item);
+      if (created.status !== 409) succeeded(what, created);
+      else succeeded(what, await request('PATCH', `${collectionOf(item)}/${nameOf(item)}`, item));
+    }
+  }
+}
+
+const read = new Map<string, readonly unknown[]>();
+
+/** The objects of a text. Many tests apply the same manifest, which takes long to parse. */
+function parsedOnce(yaml: string): readonly unknown[] {
+  const found = read.get(yaml) ?? parseAllDocuments(yaml).map((document): unknown => document.toJS());
+  read.set(yaml, found);
+  return found;
+}
+
+export async function createNode(request: Request, options: NodeOptions): Promise<void> {
+  const { name, architecture, os = 'linux', labels = {}, taints = [], waitUntilReady = true } = options;
+  const own = { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': architecture, 'kubernetes.io/os': os };
+  const capacity = { cpu: '64', memory: '256Gi', pods: '1000' };
+  const nodeInfo = { architecture, operatingSystem: os, kubeletVersion: 'test', machineID: '' };
+  const node = {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { ...own, ...labels } },
+    spec: { taints },
+    status: { capacity, allocatable: capacity, nodeInfo },
+  };
+  succeeded(`node ${name}`, await request('POST', '/api/v1/nodes', node));
+  if (!waitUntilReady) return;
+  await waitFor(`node ${name} to take pods`, async () => {
+    const { body } = await request('GET', `/api/v1/nodes/${name}`);
+    return !list(at(body, 'spec', 'taints')).some((taint) => at(taint, 'key') === 'node.kubernetes.io/not-ready');
+  });
+}
+
+export async function setNodeArchitecture(request: Request, name: string, architecture: string): Promise<void> {
+  const path = `/api/v1/nodes/${name}`;
+  const status = { status: { nodeInfo: { architecture } } };
+  succeeded(`architecture of ${name}`, await request('PATCH', `${path}/status`, status));
+  const labels = { metadata: { labels: { 'kubernetes.io/arch': architecture } } };
+  succeeded(`label of ${name}`, await request('PATCH', path, labels));
+}
+
+/** Repeats the question until the answer is neither false nor undefined. */
+export async function waitFor<T>(
+  description: string,
+  condition: () => Promise<T | false | undefined>,
+  timeoutMs = 30_000,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  let cause: unknown;
+  for (let pause = 1; ; pause = Math.min(pause * 2, 25)) {
+    try {
+      const result = await condition();
+      if (result !== false && result !== undefined) return result;
+      cause = undefined;
+    } catch (error) {
+      cause = error;
+    }
+    if (performance.now() > deadline) {
+      const why = cause instanceof Error ? `: ${cause.message}` : '';
+      throw new Error(`waited ${timeoutMs / 1000} s in vain for ${description}${why}`, { cause });
+    }
+    await delay(pause);
+  }
+}
+
+/** Writes a kubeconfig and returns its path. */
+export async function writeKubeconfig(directory: string, name: string, server: string, token: string): Promise<string> {
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'embedded', cluster: { server } }],
+    users: [{ name, user: { token } }],
+    contexts: [{ name: 'embedded', context: { cluster: 'embedded', user: name } }],
+    'current-context': 'embedded',
+  };
+  const file = join(directory, `${name.replaceAll(':', '-')}.kubeconfig`);
+  await mkdir(directory, { recursive: true });
+  await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+  return file;
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { apply, createClient, createNode, setNodeArchitecture, succeeded, waitFor, writeKubeconfig } from './client.ts';
+import { indexPods, runControllers, type World } from './controllers/controllers.ts';
+import { createDaemonSets } from './controllers/daemonsets.ts';
+import { createDisruption, createGarbageCollector, createNodeLifecycle } from './controllers/housekeeping.ts';
+import { createKubelet } from './controllers/kubelet.ts';
+import { createScheduler } from './controllers/scheduler.ts';
+import { createDeployments, createJobs, createReplicas, createStatefulSets } from './controllers/workloads.ts';
+import { createFaults, type Faults } from './faults.ts';
+import { createRest } from './http/rest.ts';
+import { createHttpServer, type LoggedRequest } from './http/server.ts';
+import { createWatches } from './http/watch.ts';
+import type { JsonObject } from './json.ts';
+import { createApi } from './objects/api.ts';
+import { createRbac } from './objects/rbac.ts';
+import { NAMESPACES, REPLICA_SETS, resourceOf } from './objects/resources.ts';
+import { createStore } from './objects/store.ts';
+import type { TestCluster } from './test-cluster.ts';
+import { createWebhooks } from './webhooks/webhooks.ts';
+
+export interface EmbeddedOptions {
+  /** YAML applied at start: the roles of service accounts above all. */
+  readonly manifest?: string;
+  /** Default v1.36.3. */
+  readonly gitVersion?: string;
+  /** The admission plug-in DefaultTolerationSeconds; without it a pod may have no tolerations at all. Default true. */
+  readonly defaultTolerations?: boolean;
+  /** The MutatingAdmissionPolicy of archaware's manifest works; no others do. Default true. */
+  readonly daemonSetGuard?: boolean;
+  /** Default true. */
+  readonly scheduler?: boolean;
+  /** Nodes become Ready, bound pods Running. Default true. */
+  readonly kubelet?: boolean;
+  /** Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets make pods. Default true. */
+  readonly workloads?: boolean;
+  /** An image's architectures: on a node with another its containers crash. Default: everything runs. */
+  readonly imagePlatforms?: (image: string) => readonly string[] | undefined;
+  /** Default one minute, as on the real server. */
+  readonly bookmarkPeriodMs?: number;
+  /** How many changes watches can go back. Default 20,000. */
+  readonly historyLimit?: number;
+}
+
+export interface PodOptions {
+  readonly name: string;
+  /** Default `default`. */
+  readonly namespace?: string;
+  /** Default one, `registry.example.com/app:1`. */
+  readonly images?: readonly string[];
+  readonly metadata?: JsonObject;
+  /** Fields that replace those of the other options. */
+  readonly spec?: JsonObject;
+}
+
+export interface EmbeddedCluster extends TestCluster {
+  /** A token with exactly the rights that roles and bindings give the account. */
+  serviceAccountToken(namespace: string, name: string): string;
+  writeKubeconfig(directory: string, token?: string): Promise<string>;
+  /** The pod as created. */
+  createPod(options: PodOptions): Promise<JsonObject>;
+  readonly faults: Faults & WatchFaults;
+  /** Every request over HTTP since the start, or since `forgetRequests`. */
+  requests(): readonly LoggedRequest[];
+  /** The successful writes of one user, or of everybody but the tests' admin. */
+  writes(user?: string): readonly LoggedRequest[];
+  forgetRequests(): void;
+  openWatches(): number;
+}
+
+export interface WatchFaults {
+  closeWatches(): void;
+  /** Makes watches, also new ones, send nothing and stay open; false ends that. Missed events stay missed. */
+  stallWatches(stalled?: boolean): void;
+  /** Ends every watch with 410 in its stream. */
+  expireWatches(): void;
+  /** No watch and no next page can begin before now. */
+  compactHistory(): void;
+}
+
+const ADMIN = 'admin';
+const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Starts the simulated cluster on a free port of the loopback address, within milliseconds. */
+export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promise<EmbeddedCluster> {
+  const store = createStore(options.historyLimit ?? 20_000);
+  const faults = createFaults();
+  const holdTermination = () => faults.holdTermination;
+  const { defaultTolerations = true, daemonSetGuard = true, gitVersion = 'v1.36.3' } = options;
+  const webhooks = createWebhooks(store);
+  const api = createApi(store, { defaultTolerations, daemonSetGuard, webhooks, holdTermination });
+  const world: World = { store, api, pods: indexPods(store) };
+  const { imagePlatforms } = options;
+  const kubelet = { holdTermination, enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };
+  const controllers = runControllers(store, [
+    ...((options.workloads ?? true) ? workloads(world) : []),
+    ...((options.scheduler ?? true) ? [createScheduler(world)] : []),
+    createKubelet(world, kubelet),
+    createNodeLifecycle(world),
+    createGarbageCollector(world),
+    createDisruption(world),
+  ]);
+  const watches = createWatches(store, options.bookmarkPeriodMs ?? 60_000);
+  const adminToken = randomUUID();
+  const users = new Map<string, string>([[adminToken, ADMIN]]);
+  const addToken = (token: string, user: string) => void users.set(token, user);
+  const rbac = createRbac(store);
+  const answer = createRest({ store, api, rbac, watches, faults, adminUser: ADMIN, gitVersion, addToken });
+  const http = createHttpServer({ faults, users, answer });
+  for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {
+    await api.create(NAMESPACES, '', { metadata: { name } }, { user: 'system:apiserver', manager: 'kube-apiserver' });
+  }
+  await http.start();
+  const server = `http://127.0.0.1:${http.port()}`;
+  const client = createClient(() => server, adminToken);
+  const directory = await mkdtemp(join(tmpdir(), 'archaware-embedded-'));
+  const tokenOf = (namespace: string, name: string) => {
+    const token = randomUUID();
+    addToken(token, `system:serviceaccount:${namespace}:${name}`);
+    return token;
+  };
+  const { request } = client;
+  const cluster: EmbeddedCluster = {
+    server,
+    adminToken,
+    kubeconfig: await writeKubeconfig(directory, ADMIN, server, adminToken),
+    request,
+    waitFor,
+    apply: (yaml) => apply(request, yaml),
+    createNode: (node) => createNode(request, { waitUntilReady: kubelet.enabled, ...node }),
+    setNodeArchitecture: (name, architecture) => setNodeArchitecture(request, name, architecture),
+    createPod: async (pod) => {
+      const path = `/api/v1/namespaces/${pod.namespace ?? 'default'}/pods`;
+      return succeeded(`pod ${pod.name}`, await request('POST', path, podOf(pod)));
+    },
+    serviceAccountToken: tokenOf,
+    serviceAccountKubeconfig: (namespace, name) =>
+      writeKubeconfig(directory, `${namespace}-${name}`, server, tokenOf(namespace, name)),
+    writeKubeconfig: (target, token = adminToken) =>
+      writeKubeconfig(target, users.get(token) ?? 'unknown', server, token),
+    faults: Object.assign(faults, {
+      closeWatches: watches.closeAll,
+      stallWatches: (stalled = true) => watches.stall(stalled),
+      expireWatches: watches.expireAll,
+      compactHistory: () => store.compact(),
+    }),
+    requests: () => http.log,
+    writes: (user) =>
+      http.log.filter(
+        (asked) =>
+          WRITES.has(asked.method) &&
+          asked.status < 300 &&
+          (user === undefined ? asked.user !== ADMIN : asked.user === user),
+      ),
+    forgetRequests: () => void http.log.splice(0),
+    openWatches: watches.count,
+    async stopApiServer() {
+      controllers.pause();
+      watches.closeAll();
+      await http.stop();
+    },
+    async startApiServer() {
+      store.forgetHistory();
+      await http.start();
+      controllers.resume();
+    },
+    async stop() {
+      controllers.stop();
+      watches.closeAll();
+      await client.close();
+      await webhooks.close();
+      await http.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+  if (options.manifest !== undefined) await cluster.apply(options.manifest);
+  return cluster;
+}
+
+function workloads(world: World) {
+  return [
+    createDeployments(world),
+    createReplicas(world, REPLICA_SETS),
+    createReplicas(world, resourceOf('v1', 'replicationcontrollers')),
+    createStatefulSets(world),
+    createJobs(world),
+    createDaemonSets(world),
+  ];
+}
+
+function podOf({ name, images = ['registry.example.com/app:1'], metadata = {}, spec = {} }: PodOptions): JsonObject {
+  const containers = images.map((image, index) => ({ name: index === 0 ? 'app' : `app-${index}`, image }));
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, ...metadata }, spec: { containers, ...spec } };
+}

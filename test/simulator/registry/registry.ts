@@ -1,0 +1,212 @@
+/** A small OCI registry on 127.0.0.1 for tests and the demo: push, pull, authentication, and every way to fail. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type FixturePlatform, type ImageFixture, image, multiPlatform } from '../../../testimg/build.ts';
+import { type AuthMode, createAuth } from './auth.ts';
+import { createFaults, type Fault, type FaultMatch, faultOf } from './faults.ts';
+import { replyOfFaults, sendReply } from './reply.ts';
+import { createRoutes } from './routes.ts';
+import { createStore } from './store.ts';
+
+export type TestRegistryOptions = {
+  /** Default `none`. With `basic` every repository is private, with `bearer` none, until a test says otherwise. */
+  readonly auth?: AuthMode;
+  /** Passwords by name. */
+  readonly users?: Readonly<Record<string, string>>;
+  /** Users by identity token, for `POST /token`. */
+  readonly identityTokens?: Readonly<Record<string, string>>;
+  readonly tokenLifetimeSeconds?: number;
+  /** Another token service than our own `/token`, as a full URL. */
+  readonly realm?: string;
+  /** `false` leaves `Docker-Content-Digest` away, as some proxies do. `ETag` is still sent. */
+  readonly digestHeader?: boolean;
+  /** `false` answers HEAD of a manifest with 405. */
+  readonly headSupported?: boolean;
+  /** Default: one that is free. */
+  readonly port?: number;
+};
+
+/** One request. `status` is 0 for one that was not answered (or not yet). */
+export type RequestRecord = {
+  readonly method: string;
+  /** Without its query. */
+  readonly path: string;
+  /** With its question mark, or empty. */
+  readonly query: string;
+  readonly status: number;
+  readonly authorization: 'none' | 'basic' | 'bearer';
+  readonly accept: string | undefined;
+  readonly userAgent: string | undefined;
+};
+
+export type TestRegistry = {
+  /** `127.0.0.1:PORT`; it stays the same over `down` and `up`. */
+  readonly host: string;
+  /** Stores an image under a tag as it is, whatever a push would say. Returns its digest. */
+  load(repository: string, tag: string, fixture: ImageFixture): string;
+  /**
+   * Makes an index of the platforms (`amd64`, `arm/v7`, `windows/amd64`, `linux/arm/v7`) and stores it under a tag. Returns its digest.
+   * `single`: a manifest in place of an index, of exactly one platform. `note`: makes the digest differ from others'.
+   */
+  put(repository: string, tag: string, platforms: readonly string[], options?: PutOptions): string;
+  untag(repository: string, tag: string): void;
+  tags(repository: string): string[];
+  /** Only these users may pull; absent: every user, and nobody anonymously. */
+  makePrivate(repository: string, users?: readonly string[]): void;
+  makePublic(repository: string): void;
+  revokeTokens(): void;
+  /** Returns what takes this fault away again. */
+  inject(fault: Fault, match?: FaultMatch): () => void;
+  clearFaults(): void;
+  requests(): RequestRecord[];
+  clearRequests(): void;
+  /** Connections are refused until `up`; those that are open are cut. */
+  down(): Promise<void>;
+  up(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export type PutOptions = { readonly single?: boolean; readonly note?: string };
+
+/** Starts a registry without content. Stop it, or the process does not end. */
+export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
+  const store = createStore();
+  const faults = createFaults();
+  const mode = options.auth ?? 'none';
+  const auth = createAuth({
+    mode,
+    users: options.users ?? {},
+    identityTokens: options.identityTokens ?? {},
+    tokenLifetimeSeconds: options.tokenLifetimeSeconds ?? 300,
+    now: Date.now,
+  });
+  let records: { -readonly [K in keyof RequestRecord]: RequestRecord[K] }[] = [];
+  let server: Server | undefined = createServer();
+  const port = await listen(server, options.port ?? 0);
+  const host = `127.0.0.1:${port}`;
+  const answer = createRoutes({
+    store,
+    auth,
+    realm: mode === 'bearer' ? (options.realm ?? `http://${host}/token`) : undefined,
+    digestHeader: options.digestHeader ?? true,
+    headSupported: options.headSupported ?? true,
+  });
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const method = request.method ?? '';
+    const url = new URL(request.url ?? '/', `http://${host}`);
+    const record = {
+      method,
+      path: url.pathname,
+      query: url.search,
+      status: 0,
+      authorization: schemeOf(request.headers.authorization),
+      accept: request.headers.accept,
+      userAgent: request.headers['user-agent'],
+    };
+    records.push(record);
+    const met = faults.meet(method, url.pathname);
+    const body = await read(request);
+    const delay = faultOf(met, 'delay');
+    if (delay) await pause(delay.ms, response);
+    if (faultOf(met, 'hang') || response.destroyed) return;
+    if (faultOf(met, 'reset')) return void request.socket.destroy();
+    const header = (name: string) => {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value.join(',') : value;
+    };
+    const reply = replyOfFaults(met) ?? answer({ method, url, header, body });
+    // Before it is sent: a client that has its answer finds it in the log.
+    record.status = reply.status;
+    sendReply(response, reply, method === 'HEAD', met);
+  }
+
+  function attach(to: Server): void {
+    to.on('request', (request, response) => {
+      // Only a client that goes away while it sends can make this fail.
+      serve(request, response).catch(() => response.destroy());
+    });
+  }
+  attach(server);
+
+  async function down(): Promise<void> {
+    const stopping = server;
+    server = undefined;
+    if (stopping === undefined) return;
+    await new Promise<void>((resolve) => {
+      stopping.close(() => resolve());
+      stopping.closeAllConnections();
+    });
+  }
+
+  return {
+    host,
+    load: store.load,
+    put(repository, tag, platforms, { single = false, note } = {}) {
+      const parsed = platforms.map(parsePlatform);
+      const noted = note === undefined ? {} : { note };
+      if (!single) return store.load(repository, tag, multiPlatform(parsed, noted));
+      const [only, ...more] = parsed;
+      if (only === undefined || more.length > 0) throw new Error('a single manifest has exactly one platform');
+      return store.load(repository, tag, image(only, noted));
+    },
+    untag: store.untag,
+    tags: (repository) => store.tags(repository) ?? [],
+    makePrivate: auth.makePrivate,
+    makePublic: auth.makePublic,
+    revokeTokens: auth.revokeTokens,
+    inject: faults.inject,
+    clearFaults: faults.clear,
+    requests: () => records.map((record) => ({ ...record })),
+    clearRequests() {
+      records = [];
+    },
+    down,
+    async up() {
+      if (server !== undefined) return;
+      server = createServer();
+      attach(server);
+      await listen(server, port);
+    },
+    stop: down,
+  };
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : port);
+    });
+  });
+}
+
+async function read(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+  return Buffer.concat(chunks);
+}
+
+/** Ends early when the connection does, which `stop` brings about. */
+function pause(ms: number, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    response.once('close', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+function schemeOf(authorization: string | undefined): RequestRecord['authorization'] {
+  if (authorization === undefined) return 'none';
+  return /^basic /i.test(authorization) ? 'basic' : 'bearer';
+}
+
+function parsePlatform(text: string): FixturePlatform {
+  const parts = text.split('/');
+  const named = parts.length > 1 && !/^v\d+$/.test(parts[1] ?? '') ? parts : ['linux', ...parts];
+  const [os = 'linux', architecture = '', variant] = named;
+  return variant === undefined ? { os, architecture } : { os, architecture, variant };
+}
