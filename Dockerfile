@@ -29,6 +29,8 @@ WORKDIR /app
 # directories on the way the same mode, and nobody could enter one of 0644.
 COPY --chmod=0644 package.json LICENSE ./
 COPY --from=build --chmod=0755 /build/dist/main.js dist/
+# For people: kubectl exec … -- archaware explain …
+COPY --chmod=0755 hack/image/archaware.sh /usr/local/bin/archaware
 # Nobody; the number is that of the manifests. runAsNonRoot needs a number, not a name.
 USER 65532:65532
 ENTRYPOINT ["node", "dist/main.js"]
