@@ -62,7 +62,7 @@ export const labelRules: Target = {
     const { rules, problems } = readRules(files);
     must(problems.every(isHarmless), 'a problem can be shown');
     must(rules.rules.length + rules.refused.size === files.length, 'a file is a rule, or refused');
-    must(rules.refused.size === 0 || problems.length > 0, 'what is refused is told');
+    must(rules.refused.size === 0 || problems.length > 0, 'a refused rule is reported');
     for (const present of [{}, { x: 'true', 'a/a': 'true', 'a/b': 'false' }]) {
       const { added, removed, recorded } = decideLabels(present, ['a/a', 'a/b'], rules);
       const after = new Map<string, string>(Object.entries(present));

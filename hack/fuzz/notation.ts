@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../test/support/cluster/json.ts';
+import { isObject, type JsonObject } from '../../test/simulator/json.ts';
 
 /** Bytes; the API server's limit for an object. */
 const MOST_BYTES = 3 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { assign, at, isObject, type JsonObject } from '../../test/support/cluster/json.ts';
-import { validatePod } from '../../test/support/cluster/pod-rules.ts';
+import { assign, at, isObject, type JsonObject } from '../../test/simulator/json.ts';
+import { validatePod } from '../../test/simulator/objects/pod-rules.ts';
 
 const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 const QUALIFIED = /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;

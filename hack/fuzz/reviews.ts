@@ -12,7 +12,7 @@ import { createReviewer } from '../../src/webhook/review.ts';
 import { RequestError, type Reviewed } from '../../src/webhook/reviewed.ts';
 import { createSeal } from '../../src/webhook/seal.ts';
 import { settings } from '../../test/placement/objects.ts';
-import { isObject, type JsonObject } from '../../test/support/cluster/json.ts';
+import { isObject, type JsonObject } from '../../test/simulator/json.ts';
 import { readNotation } from './notation.ts';
 import { checkReviewed, isPrintable } from './review-rules.ts';
 import { must, type Target } from './target.ts';
