@@ -22,7 +22,8 @@ export async function kustomize(directory: URL): Promise<ManifestObject[]> {
   if (child.exitCode !== 0) throw new Error(`kubectl kustomize ${directory.pathname}: ${stderr.trim()}`);
   return parseAllDocuments(stdout).map((document) => {
     const object: unknown = document.toJS();
-    if (!isManifestObject(object)) throw new Error(`kubectl kustomize ${directory.pathname}: a document is no object`);
+    if (!isManifestObject(object))
+      throw new Error(`kubectl kustomize ${directory.pathname}: a document is not an object`);
     return object;
   });
 }

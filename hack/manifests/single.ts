@@ -8,13 +8,13 @@ export type GeneratedFile = { readonly file: URL; readonly content: string };
 const MANIFESTS = new URL('../../manifests/', import.meta.url);
 const LABELS = new URL('../../labels/', import.meta.url);
 
-const END = `# Take everything away again with:
+const END = `# To remove everything again:
 #   kubectl -n archaware scale deployment archaware-controller --replicas=0
 #   node dist/main.js clean && kubectl delete --ignore-not-found -f`;
 const KEY = `# Generated from manifests/kustomize (hack/manifests.ts). No image is published yet: the Deployment at the end names one that cannot
-# be pulled. hack/build.sh builds one, and prints the command that applies this file with its name. With another taints.key,
-# two things go together: the configuration (ConfigMap) and the Deployment's own toleration. The policies archaware-guard-*
-# know what is ours by its form; docs/security.md says how to pin them to one key.`;
+# be pulled. hack/build.sh builds one, and prints the command that applies this file with its name. If you change taints.key,
+# change the configuration (ConfigMap) and the Deployment's own toleration. The policies archaware-guard-* recognize taints and
+# tolerations of archaware by their form; docs/security.md says how to limit them to one key.`;
 
 /** The order for people who read and apply the manifests: rights and policies before the objects that use them. */
 const KINDS = [
@@ -44,16 +44,26 @@ ${KEY}`,
     name: 'archaware-controller-1.30.yaml',
     from: 'overlays/taints-1.30',
     head: `# archaware-controller for Kubernetes 1.30 to 1.35: kubectl apply -f archaware-controller-1.30.yaml
-# Where later versions guard DaemonSets by a policy in the API server, here the admission webhook does.
+# The admission webhook keeps tolerations in DaemonSets; on later versions a policy in the API server does.
 ${END} archaware-controller-1.30.yaml
 ${KEY}`,
+  },
+  {
+    name: 'archaware-controller-observe.yaml',
+    from: 'overlays/observe',
+    head: `# archaware-controller in placement.mode observe: kubectl apply -f archaware-controller-observe.yaml
+# It decides, counts and writes Events, and has no right to write anything else: docs/first-week.md.
+# Where another mode ran before, first run clean, and delete the objects of that mode. Take everything away again with:
+#   kubectl delete --ignore-not-found -f archaware-controller-observe.yaml
+# Generated from manifests/kustomize (hack/manifests.ts). No image is published yet: the Deployment at the end names one that cannot
+# be pulled. hack/build.sh builds one and prints its name; docs/first-week.md has the command that sets it.`,
   },
   {
     name: 'webhook.yaml',
     from: 'webhook',
     head: `# The admission webhook of archaware-controller, on top of one of the single manifests: kubectl apply -f webhook.yaml
-# It does something once the configuration (ConfigMap archaware-controller) says webhook: {enabled: true}; then restart the
-# Deployment. archaware-controller clean takes it away again, and every gate with it.
+# It has an effect once the configuration (ConfigMap archaware-controller) has webhook: {enabled: true}; then restart the
+# Deployment. archaware-controller clean removes it again, and all gates.
 # Generated from manifests/kustomize/webhook (hack/manifests.ts). With cert-manager: manifests/kustomize/overlays/cert-manager.`,
   },
 ] as const;

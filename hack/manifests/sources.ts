@@ -109,7 +109,7 @@ function isNode(value: unknown): value is Node {
 
 function copyOf(node: Node): Node {
   const copy: unknown = node.clone();
-  if (!isNode(copy)) throw new Error('a copy of a node is no node');
+  if (!isNode(copy)) throw new Error('a copy of a node is not a node');
   return copy;
 }
 

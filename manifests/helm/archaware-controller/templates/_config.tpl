@@ -1,6 +1,6 @@
 {{/*
-The configuration as the program reads it: what was given, and the paths of what the chart mounts. A path that was given, too,
-is refused: nobody could tell which one holds.
+The configuration as the program reads it: the values, and the paths of what the chart mounts. A path that the values contain, too,
+is refused, because only one of the two can apply.
 */}}
 {{- define "archaware.given" -}}
 {{- $given := deepCopy (.Values.config | default dict) -}}
@@ -16,7 +16,7 @@ is refused: nobody could tell which one holds.
 {{- if $path -}}
 {{- $old := dig $group $key "" $given -}}
 {{- if and $old (ne $old $path) -}}
-{{- fail (printf "config.%s.%s: got %q, expected nothing beside %s" $group $key $old (index . 2)) -}}
+{{- fail (printf "config.%s.%s: got %q, expected no value, because %s sets it" $group $key $old (index . 2)) -}}
 {{- end -}}
 {{- $_ := set $given $group (mergeOverwrite (get $given $group | default dict) (dict $key $path)) -}}
 {{- end -}}
@@ -24,7 +24,7 @@ is refused: nobody could tell which one holds.
 {{- with .Values.nodePaths.kubelet -}}
 {{- if .config -}}
 {{- if dig "credentials" "kubelet" "config" "" $given -}}
-{{- fail "config.credentials.kubelet: expected nothing beside nodePaths.kubelet" -}}
+{{- fail "config.credentials.kubelet: expected no value, because nodePaths.kubelet sets it" -}}
 {{- end -}}
 {{- $paths := dict "config" "/etc/archaware-node/kubelet/config.yaml" "binDirectory" "/etc/archaware-node/kubelet/bin" -}}
 {{- $_ := set $given "credentials" (mergeOverwrite (get $given "credentials" | default dict) (dict "kubelet" $paths)) -}}
@@ -37,7 +37,7 @@ is refused: nobody could tell which one holds.
 {{- end -}}
 {{- if hasKey $given "loops" -}}
 {{- if .Values.withoutTaints -}}
-{{- fail "withoutTaints: got true, expected false with config.loops: one of them says which loops run" -}}
+{{- fail "withoutTaints: got true, expected false with config.loops, because both say which loops run" -}}
 {{- end -}}
 {{- else -}}
 {{- $whole := include "archaware.effective" (dict "root" . "given" $given) | fromJson -}}
@@ -49,12 +49,15 @@ is refused: nobody could tell which one holds.
 {{- end }}
 
 {{/*
-Where nobody said which loops run: {config, withoutTaints}, config with every default; [] is all of them. Those for nodes and
-DaemonSets run in every mode, as they take away what another mode left, until withoutTaints says that nothing is.
+The loops, if the values do not set them: {config, withoutTaints}, config with every default; [] is all of them. Those for nodes and
+DaemonSets run in every mode, because they remove what another mode left, until withoutTaints says that nothing is left.
 */}}
 {{- define "archaware.loops" -}}
 {{- $config := .config -}}
-{{- $tolerates := ne $config.placement.mode "affinity" -}}
+{{- $tolerates := has $config.placement.mode (list "taints" "both") -}}
+{{- if and .withoutTaints (eq $config.placement.mode "observe") -}}
+{{- fail "withoutTaints: got true, expected false with config.placement.mode: observe, which has no right to write" -}}
+{{- end -}}
 {{- if and .withoutTaints $tolerates $config.taints.manage -}}
 {{- fail (printf "withoutTaints: got true, expected false with config.placement.mode: %s and config.taints.manage: true" $config.placement.mode) -}}
 {{- end -}}
@@ -87,14 +90,14 @@ DaemonSets run in every mode, as they take away what another mode left, until wi
 {{- end -}}
 {{- $_ := set $group (last $key.path) (ternary $key.default $value (kindIs "invalid" $value)) -}}
 {{- end -}}
-{{- /* As in the program: the webhook follows from the mode where nobody says anything else. */ -}}
-{{- if and (ne $config.placement.mode "taints") (not (hasKey (get $given "webhook" | default dict) "enabled")) -}}
+{{- /* As in the program: the mode decides on the webhook if the values do not. */ -}}
+{{- if and (has $config.placement.mode (list "affinity" "both")) (not (hasKey (get $given "webhook" | default dict) "enabled")) -}}
 {{- $_ := set $config.webhook "enabled" true -}}
 {{- end -}}
 {{- toJson $config -}}
 {{- end }}
 
-{{/* What of a configuration (every default included) holds only after a restart, in one text. */}}
+{{/* The part of a configuration (with every default) that needs a restart, as one text. */}}
 {{- define "archaware.restart" -}}
 {{- $config := .config -}}
 {{- range $key := (.root.Files.Get "files/config.json" | fromJson).keys -}}

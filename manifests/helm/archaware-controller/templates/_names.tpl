@@ -24,7 +24,7 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* A binding of a role to our account: {root, kind, name}, and perhaps namespace, annotations. */}}
+{{/* A binding of a role to the service account: {root, kind, name}, and perhaps namespace, annotations. */}}
 {{- define "archaware.binding" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ .kind }}Binding

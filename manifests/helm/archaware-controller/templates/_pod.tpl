@@ -1,4 +1,4 @@
-{{/* The spec of a pod of ours: {root, state, args}, and served (the Deployment's: ports and probes). */}}
+{{/* The spec of a pod of archaware: {root, state, args}, and served (the Deployment's: ports and probes). */}}
 {{- define "archaware.pod" -}}
 {{- $root := .root -}}{{- $values := .root.Values -}}{{- $state := .state -}}
 serviceAccountName: {{ $values.serviceAccount.name }}
@@ -40,10 +40,10 @@ containers:
   command: [node, dist/main.js]
   args: {{ toJson .args }}
   env:
-  # Names whose DNS never answers would otherwise hold up good ones: four threads serve all look-ups.
+  # Node.js uses four threads for all DNS lookups, so names whose DNS server does not answer would delay all others.
   - {name: UV_THREADPOOL_SIZE, value: "64"}
   {{- with include "archaware.heap" $root }}
-  # MiB. V8 then collects before the kernel kills: five eighths of limits.memory.
+  # MiB, five eighths of limits.memory, so that V8 collects garbage before the kernel kills the process.
   - {name: NODE_OPTIONS, value: --max-old-space-size={{ . }}}
   {{- end }}
   {{- with $values.env }}
@@ -144,7 +144,7 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* What of the memory limit V8's old generation may take, in MiB; empty without a limit, and where values.env says it. */}}
+{{/* The maximum size of V8's old generation, in MiB; empty without a memory limit, and if values.env sets it. */}}
 {{- define "archaware.heap" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
 {{- $mib := dict "Mi" 1.0 "Gi" 1024.0 "M" 0.95 "G" 953.0 -}}

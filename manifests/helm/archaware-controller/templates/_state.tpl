@@ -1,27 +1,38 @@
-{{/* What every template decides by: the configuration as given and in force, and what follows from it. Refuses what does not go together. */}}
+{{/* The values that templates decide by: the configuration as given and with defaults, and what follows from it. Fails on values that contradict each other. */}}
 {{- define "archaware.state" -}}
 {{- $given := include "archaware.given" . | fromJson -}}
 {{- $config := include "archaware.effective" (dict "root" . "given" $given) | fromJson -}}
 {{- $mode := $config.placement.mode -}}
-{{- $tolerates := ne $mode "affinity" -}}
+{{- $tolerates := has $mode (list "taints" "both") -}}
+{{- /* Nothing is written: rights to read, and none of the objects that are for writes. */ -}}
+{{- $observes := eq $mode "observe" -}}
 {{- $pods := has "pods" $config.loops -}}
 {{- $daemonSets := has "daemonsets" $config.loops -}}
-{{- $labels := and (has "labels" $config.loops) (not (empty $config.nodeLabels.directory)) -}}
+{{- $labels := and (not $observes) (has "labels" $config.loops) (not (empty $config.nodeLabels.directory)) -}}
 {{- $taint := printf "%s:%s" $config.taints.key $config.taints.effect -}}
-{{- /* Without taints in the mode these loops take away what an earlier mode left. */ -}}
-{{- $undoes := and (not $tolerates) (or (has "nodes" $config.loops) $daemonSets) -}}
+{{- /* In a mode without taints these loops remove what an earlier mode left. */ -}}
+{{- $undoes := and (eq $mode "affinity") (or (has "nodes" $config.loops) $daemonSets) -}}
 {{- $webhook := $config.webhook.enabled -}}
-{{- $calledForPods := and $webhook (or (not $tolerates) (eq $mode "both") .Values.webhook.pods) -}}
+{{- $calledForPods := and $webhook (or (has $mode (list "affinity" "both")) .Values.webhook.pods) -}}
 {{- $calledForDaemonSets := and $webhook $tolerates $daemonSets -}}
 {{- $keep := .Values.keep.enabled -}}
 {{- if eq (toString $keep) "auto" -}}
 {{- $keep = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}
 {{- end -}}
-{{- if and (ne $mode "taints") (not $webhook) -}}
-{{- fail (printf "config.webhook.enabled: got false, expected true, or nothing, with config.placement.mode: %s" $mode) -}}
+{{- if and $observes $webhook -}}
+{{- fail "config.webhook.enabled: got true, expected false, or not set, with config.placement.mode: observe" -}}
+{{- end -}}
+{{- if and $observes (eq $config.pods.onWrongNode "evict") -}}
+{{- fail "config.pods.onWrongNode: got \"evict\", expected warn, or not set, with config.placement.mode: observe" -}}
+{{- end -}}
+{{- if and $observes (not (or $pods $daemonSets)) -}}
+{{- fail "config.loops: expected pods or daemonsets in it with config.placement.mode: observe" -}}
+{{- end -}}
+{{- if and (has $mode (list "affinity" "both")) (not $webhook) -}}
+{{- fail (printf "config.webhook.enabled: got false, expected true, or not set, with config.placement.mode: %s" $mode) -}}
 {{- end -}}
 {{- if and $webhook (not (or $calledForPods $calledForDaemonSets)) -}}
-{{- fail "config.webhook.enabled: got true, expected false: nothing would be sent to it (see webhook.pods)" -}}
+{{- fail "config.webhook.enabled: got true, expected false: no request would be sent to the webhook in this mode (see webhook.pods)" -}}
 {{- end -}}
 {{- if and .Values.webhook.certManager.enabled (not $webhook) -}}
 {{- fail "webhook.certManager.enabled: got true, expected false without config.webhook.enabled" -}}
@@ -44,9 +55,10 @@
 {{- dict
   "given" $given
   "config" $config
+  "observes" $observes
   "pods" $pods
   "daemonSets" $daemonSets
-  "nodes" (or (has "nodes" $config.loops) $labels)
+  "nodes" (and (not $observes) (or (has "nodes" $config.loops) $labels))
   "labels" $labels
   "webhook" $webhook
   "calledForPods" $calledForPods
@@ -62,7 +74,7 @@
 | toJson -}}
 {{- end }}
 
-{{/* Label rules by domain: those that are shipped, and those of the values. */}}
+{{/* Label rules by domain: the shipped ones, and those of the values. */}}
 {{- define "archaware.rules" -}}
 {{- $rules := dict -}}
 {{- if .Values.nodeLabels.shipped -}}
