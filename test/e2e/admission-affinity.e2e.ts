@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ARM, PREFERENCES, SHAPES } from './support/affinity-rows.ts';
 import { annotation, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, isIn, MANAGED, onArch, required } from './support/placed.ts';
@@ -98,7 +98,7 @@ describe('admission in mode affinity, on the real control plane', () => {
     });
   }
 
-  it("tells of a namespace's annotation that cannot be read", async () => {
+  it("reports a namespace's annotation that cannot be read", async () => {
     const note = await world.eventuallyTold('misread', 'ConfigurationRejected', /archaware.dev\/preferred/);
     expect(note).to.include('misread').and.to.include('arm64=lots').and.to.include('from 1 to 100');
     // Also where no pod had to wait for anything.
@@ -159,7 +159,7 @@ describe('admission in mode affinity, on the real control plane', () => {
     expect(await controller.metric('archaware_admission_reviews_total', { outcome: 'unchanged' })).to.be.above(0);
   });
 
-  it('releases gated pods as they are when their namespace is labelled so, and serves new ones when the label goes', async () => {
+  it('releases gated pods unchanged when their namespace gets the label, and places new ones when the label is removed', async () => {
     await create('changing');
     world.registry.kill('SIGSTOP');
     try {

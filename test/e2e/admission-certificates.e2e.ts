@@ -7,7 +7,7 @@ import { type Authority, createAuthority, type KeyPair } from '../../hack/cluste
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { startCommand } from './support/bundle.ts';
 import { runs, uidOf } from './support/objects.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
@@ -221,7 +221,7 @@ describe("the webhook's certificates, on the real control plane", () => {
       await world.eventuallyTold(
         'archaware',
         'CertificateInvalid',
-        /tls.crt expired at .* the pair from before is served/,
+        /tls.crt expired at .* the previous certificate stays in use/,
       );
       expect(await served(webhook.port)).to.equal(good);
       expect((await load(10, () => true)).missed).to.equal(0);
@@ -269,7 +269,7 @@ describe("the webhook's certificates, on the real control plane", () => {
 
     it('that are over from the start give an Event and a metric, and pods pass as they are', async () => {
       const controller = await serve(issue(authority, new Date(Date.now() - 60_000)));
-      await world.eventuallyTold('archaware', 'CertificateInvalid', /tls.crt expired at .* it is served until/);
+      await world.eventuallyTold('archaware', 'CertificateInvalid', /tls.crt expired at .* it stays in use until/);
       const metric = await controller.metric('archaware_certificate_expiry_seconds');
       expect(metric).to.be.below(0);
       const passed = await admit(world, pod(ns, `passed-${++count}`, { images: [world.image('arm64')] }));

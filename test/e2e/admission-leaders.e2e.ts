@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import { type RunningController, startController } from '../support/controller-process.ts';
+import { startController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { runs, scheduledOn } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';

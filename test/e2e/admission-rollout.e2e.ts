@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, taints } from './support/objects.ts';
 import { admit, affinity, onArch, required } from './support/placed.ts';
 import { applyWebhook, eventuallyTrusted } from './support/webhook.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { admit, affinity, gates, MANAGED, onArch, required } from './support/placed.ts';
 import { idle, mostMemory, post, reviewOf } from './support/stranger.ts';

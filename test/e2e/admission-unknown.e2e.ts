@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { listAt } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, runs, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, patchesOf, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { annotation, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from './support/objects.ts';
 import {
@@ -228,7 +228,7 @@ describe('admission of workloads, on the real control plane, with taints and aff
       expect([...(await versions(world, ns, since)).values()].flat().flatMap(gates)).to.deep.equal([]);
     });
 
-    it('mends an update that drops our tolerations, and no pod goes away', async () => {
+    it("repairs an update that drops archaware's tolerations, and no pod is removed", async () => {
       await world.cluster.kubectl(['delete', POLICY, 'archaware-keep']);
       const ns = await namespace();
       const wished: KubernetesObject = daemonSet(ns, 'app', { images: [world.image('multi')] });

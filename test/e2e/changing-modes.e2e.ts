@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
 import { ours, runs, taints, tolerations } from './support/objects.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
@@ -143,7 +143,7 @@ describe('changing the mode, with kustomize, on the real control plane', () => {
     const said = /"count":2,"nodes":\["amd64-1","arm64-1"\].*does not manage/;
     await world.eventually('the log to say so', async () => said.test(running.logs().join('\n')));
     const { stderr } = await plan();
-    expect(stderr).to.match(/2 node\(s\) .*this configuration does not take them away: do not use/);
+    expect(stderr).to.match(/2 node\(s\) .*this configuration does not remove them: do not use/);
     const back = await change('affinity');
     await eventuallyNothingLeft();
     expect(await back.metric('archaware_unmanaged_taints')).to.equal(0);
@@ -269,7 +269,7 @@ describe('changing the mode, with the chart, on the real control plane', () => {
     await world.eventually('taints and tolerations', async () => (await state()).join() === converged);
     const { notes } = await change(AFFINITY);
     expect(notes)
-      .to.include('taints and tolerations of an earlier one are taken away now')
+      .to.include('The controller now removes the taints and tolerations of an earlier configuration')
       .and.include('withoutTaints: true');
     await world.eventually('nothing to be left', async () => (await state()).length === 0);
     expect(await roles()).to.include('"daemonsets"');

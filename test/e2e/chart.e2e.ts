@@ -28,6 +28,7 @@ const SAME: readonly (readonly [overlay: string, values: Readonly<Record<string,
   ['provider-taints', { keep: { enabled: false } }],
   ['cert-manager', { keep: { enabled: false }, webhook: { certManager: { enabled: true } } }],
   ['labels', { nodeLabels: { shipped: true } }],
+  ['observe', {}],
 ];
 
 /** What takes away loops and rights that have nothing to do any more. */
@@ -41,8 +42,12 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['an unknown key in a group', { config: { images: { cache: { ttl: '1m' } } } }, /\/config\/images\/cache': .*'ttl'/],
   ['a text for a number', { config: { workers: 'many' } }, /\/config\/workers/],
   ['a number that is too large', { config: { workers: 257 } }, /\/config\/workers/],
-  ['what is no duration', { config: { images: { fallbackAfter: '2 minutes' } } }, /\/config\/images\/fallbackAfter/],
-  ['what is no address', { config: { webhook: { address: '9443' } } }, /\/config\/webhook\/address/],
+  [
+    'what is not a valid duration',
+    { config: { images: { fallbackAfter: '2 minutes' } } },
+    /\/config\/images\/fallbackAfter/,
+  ],
+  ['a value that is not an address', { config: { webhook: { address: '9443' } } }, /\/config\/webhook\/address/],
   ['a policy without a name', { config: { policies: [{}] } }, /\/config\/policies\/0/],
   ['a loop that there is not', { config: { loops: ['node'] } }, /\/config\/loops\/0/],
   ['an unknown value', { replica: 1 }, /'replica'/],
@@ -53,13 +58,37 @@ const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])
   ['a path that the API server does not take', { config: { webhook: { path: 'mutate' } } }, /\/config\/webhook\/path/],
   ['a relative path of a node', { nodePaths: { containerd: 'certs.d' } }, /\/nodePaths\/containerd/],
   ['a domain of labels that is none', { nodeLabels: { rules: { 'Example.com': {} } } }, /\/nodeLabels\/rules/],
-  ['a mirror of what is no registry', { config: { registries: { mirrors: { 'a b': {} } } } }, /\/registries\/mirrors/],
+  [
+    'a mirror of a name that is not a registry',
+    { config: { registries: { mirrors: { 'a b': {} } } } },
+    /\/registries\/mirrors/,
+  ],
   ['no taints in a mode that has them', { withoutTaints: true }, /withoutTaints: got true.*placement.mode: taints/],
   ['two answers to which loops run', { withoutTaints: true, config: { loops: ['pods'] } }, /withoutTaints: got true/],
   [
+    'the webhook in the mode that writes nothing',
+    { config: { placement: { mode: 'observe' }, webhook: { enabled: true } } },
+    /webhook.enabled: got true, expected false, or not set, with config.placement.mode: observe/,
+  ],
+  [
+    'evictions in the mode that writes nothing',
+    { config: { placement: { mode: 'observe' }, pods: { onWrongNode: 'evict' } } },
+    /pods.onWrongNode: got "evict", expected warn, or not set, with config.placement.mode: observe/,
+  ],
+  [
+    'no loop that decides in the mode that writes nothing',
+    { config: { placement: { mode: 'observe' }, loops: ['nodes'] } },
+    /config.loops: expected pods or daemonsets/,
+  ],
+  [
+    'loops without rights in the mode that writes nothing',
+    { withoutTaints: true, config: { placement: { mode: 'observe' } } },
+    /withoutTaints: got true, expected false with config.placement.mode: observe/,
+  ],
+  [
     'a mode without its webhook',
     { config: { placement: { mode: 'both' }, webhook: { enabled: false } } },
-    /config\.webhook\.enabled: got false, expected true, or nothing, with config\.placement\.mode: both/,
+    /config\.webhook\.enabled: got false, expected true, or not set, with config\.placement\.mode: both/,
   ],
   [
     'an architecture that no node can have',
@@ -155,7 +184,7 @@ describe('the Helm chart', () => {
     });
   }
 
-  it('tells the policies of the account, the taint, the labels and the domains that the values name', async () => {
+  it('gives the policies the account, the taint, the labels and the domains of the values', async () => {
     const objects = await helm.render(COMBINATIONS.everything);
     const variables = (name: string) =>
       Object.fromEntries(
@@ -281,7 +310,10 @@ describe('the Helm chart', () => {
         const configuration = find(await helm.render(values), 'ConfigMap', 'archaware-controller');
         const file = join(directory, 'config.yaml');
         await writeFile(file, String(at(configuration, 'data', 'config.yaml')));
-        expect(() => loadConfig({ file: readConfigFile(file), environment: {}, flags: {} }), name).not.to.throw();
+        expect(
+          () => loadConfig({ file: readConfigFile(file, () => ''), environment: {}, flags: {} }),
+          name,
+        ).not.to.throw();
       }
     } finally {
       await rm(directory, { recursive: true });

@@ -230,43 +230,6 @@ describe('clean', () => {
     expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 2, 0), left: [] });
   });
 
-  it('changes nothing with --dry-run, and says what there is', async () => {
-    await world.create(
-      daemonSet(ns, 'agent', { images: [world.image('multi')] }),
-      deployment(ns, 'web', { images: [world.image('multi')] }),
-    );
-    await settle();
-    const before = await dump();
-    const seen = proxy.writes().length + proxy.leaseWrites().length;
-    const said = await startCommand(watched('--dry-run')).ended;
-    const { code, removed, left } = outcome(said);
-    expect(proxy.writes().length + proxy.leaseWrites().length).to.equal(seen);
-    expect(await dump()).to.deep.equal(before);
-    expect(code).to.equal(0);
-    expect(removed).to.deep.equal(counts(0, 0, 0, 0));
-    const kinds = left.map(({ what }) => what.split(' ')[0]);
-    expect(kinds).to.include.members([
-      'MutatingAdmissionPolicy',
-      'MutatingAdmissionPolicyBinding',
-      'Node',
-      'DaemonSet',
-      'Pod',
-    ]);
-    expect(said.stderr).to.match(/take our taint and labels away/);
-  });
-
-  it('leaves pods and their harmless tolerations with --pods keep', async () => {
-    await world.create(
-      deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }),
-      pod(ns, 'bare', { images: [world.image('multi')] }),
-    );
-    await settle();
-    const before = (await world.list('Pod', ns)).map(uidOf).sort();
-    expect(await clean('--pods', 'keep')).to.deep.include({ code: 0, removed: counts(2, 0, 0), left: [] });
-    expect((await world.list('Pod', ns)).map(uidOf).sort()).to.deep.equal(before);
-    expect((await carrying()).length).to.equal(3);
-  });
-
   it('deletes pods with --pods delete whatever their budget says, where the user may', async () => {
     await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }), budget(ns, 'web'));
     await settle();
@@ -302,36 +265,6 @@ describe('clean', () => {
     expect(tolerations(half)).to.deep.equal(ours('amd64'));
     expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal(ours('arm64'));
     expect(await clean()).to.deep.include({ code: 0, removed: counts(0, 0, 0, 0), left: [] });
-  });
-
-  it('refuses beside a live leader, names it and touches nothing', async () => {
-    await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
-    const controller = await world.run();
-    await world.eventually(
-      'it to lead',
-      async () => (await controller.metric('archaware_leader')) === 1 && (await nodesTainted('supported-arch')),
-    );
-    const name = String(await holder());
-    const seen = proxy.writes().length + proxy.leaseWrites().length;
-    const { code, stdout, stderr } = await startCommand(watched()).ended;
-    expect(code).to.equal(1);
-    expect(stdout).to.equal('');
-    const line = stderr.split('\n').find((text) => text.startsWith('archaware-controller:'));
-    expect(line)
-      .to.include(name)
-      .and.to.match(/leads.*stop it first.*--replicas=0/);
-    expect(stderr).not.to.match(/\n\s+at /);
-    expect(proxy.writes().length + proxy.leaseWrites().length).to.equal(seen);
-    expect(await nodeTaints()).to.have.members(BOTH);
-  });
-
-  it('waits until the lease of a leader that was killed has run out, and then works', async () => {
-    await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
-    await settle(['--leaderElection.leaseDuration', '3s'], 'SIGKILL');
-    expect(await holder()).not.to.equal('');
-    const finished = await world.command(['clean', '--yes', '--output', 'json']);
-    expect(finished.stderr).to.match(/holds the lease; waiting/);
-    expect(outcome(finished)).to.deep.include({ code: 0, removed: counts(2, 0, 1), left: [] });
   });
 
   it('ends on SIGINT at any point, gives the lease back, and finishes the next time', async () => {
@@ -473,17 +406,6 @@ describe('clean', () => {
     return namespace;
   };
 
-  it('needs --yes where there is no terminal', async () => {
-    await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
-    await settle();
-    const seen = proxy.writes().length + proxy.leaseWrites().length;
-    const { code, stdout, stderr } = await startCommand(['clean', '--kubeconfig', through]).ended;
-    expect([code, stdout]).to.deep.equal([3, '']);
-    expect(stderr).to.match(/--yes: expected, as there is no terminal to ask on; nothing was done/);
-    expect(proxy.writes().length + proxy.leaseWrites().length).to.equal(seen);
-    expect(await nodeTaints()).to.have.members(BOTH);
-  });
-
   it('replaces workloads without their going down, though nothing but clean protects them', async () => {
     await world.create(
       deployment(ns, 'web', { images: [world.image('multi')], replicas: 5 }),
@@ -535,37 +457,6 @@ describe('clean', () => {
       expect(await nodeTaints()).to.deep.equal([]);
     } finally {
       await world.cluster.kubectl(['delete', 'namespace', one, other, '--wait=false']);
-    }
-  });
-
-  it('goes on where lists fail for a while, and covers a node that joins meanwhile with our taint', async () => {
-    await world.create(deployment(ns, 'web', { images: [world.image('multi')], replicas: 2 }));
-    await settle();
-    proxy.fail((method, path) => method === 'GET' && path.startsWith('/api/v1/pods?'), 503, 2);
-    proxy.fail((method, path) => method === 'GET' && path.includes('/leases?'), 429, 1);
-    proxy.fail((method, path) => method === 'GET' && path.startsWith(`/api/v1/namespaces/${ns}/pods`), 500, 2);
-    const hold = proxy.hold((method, path) => method === 'POST' && path.includes('/eviction'));
-    const command = startCommand(watched());
-    await world.eventually('it to evict', async () => hold.held() > 0);
-    const joined = {
-      apiVersion: 'v1',
-      kind: 'Node',
-      metadata: { name: 'joined', labels: { 'kubernetes.io/arch': 'arm64', 'kubernetes.io/os': 'linux' } },
-      spec: { taints: [{ key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' }] },
-    };
-    try {
-      await world.cluster.apply(JSON.stringify(joined));
-      hold.release();
-      const finished = await command.ended;
-      const { code, removed, left } = outcome(finished);
-      expect([code, left]).to.deep.equal([0, []]);
-      expect(removed).to.deep.equal(counts(3, 0, 2));
-      expect(finished.stderr).to.match(/503 .*tried again in/);
-      expect(finished.stderr).to.match(/Node joined was made with our taint.*--register-with-taints/);
-      expect(await nodeTaints()).to.deep.equal([]);
-    } finally {
-      hold.release();
-      await world.cluster.kubectl(['delete', 'node', 'joined', '--ignore-not-found']);
     }
   });
 

@@ -89,38 +89,38 @@ describe('placement as others test it, on the real control plane', () => {
 
   const wishes: readonly [what: string, spec: NonNullable<WorkloadOptions['spec']>, wanted: unknown][] = [
     [
-      'a requirement of the architecture stays, and gets our preference',
+      'a requirement for the architecture stays, and the preference is added',
       { affinity: { nodeAffinity: required([onArch('amd64', 'arm64', 's390x')]) } },
       { ...required([onArch('amd64', 'arm64', 's390x')]), ...OURS },
     ],
     [
-      'a preference among architectures stays alone, beside our requirement',
+      'a preference for an architecture stays, and only the requirement is added',
       { affinity: { nodeAffinity: liking(onArch('amd64')) } },
       { ...ON_BOTH, ...liking(onArch('amd64')) },
     ],
     [
-      'a preference of another kind stays, with ours behind it',
+      'another preference stays, and the preference for architectures is appended',
       { affinity: { nodeAffinity: liking(ZONE) } },
       { ...ON_BOTH, ...likingBoth },
     ],
     [
-      'requirement and preference of the architecture both stay as they are',
+      'a requirement and a preference for the architecture both stay unchanged',
       { affinity: { nodeAffinity: { ...ON_ARM, ...liking(onArch('arm64')) } } },
       { ...ON_ARM, ...liking(onArch('arm64')) },
     ],
     [
-      'of several terms those are narrowed that do not speak of the architecture',
+      'of several terms, only those without the architecture are narrowed',
       { affinity: { nodeAffinity: required([ZONE], [onArch('arm64')], [ZONE, onArch('amd64')]) } },
       { ...required([ZONE, BOTH], [onArch('arm64')], [ZONE, onArch('amd64')]), ...OURS },
     ],
     [
-      'a node selector of the architecture gets no requirement',
+      'a node selector for the architecture gets no requirement',
       { nodeSelector: { 'kubernetes.io/arch': 'arm64' } },
       OURS,
     ],
   ];
   for (const [what, spec, nodeAffinity] of wishes) {
-    it(`of what a pod asks for itself, ${what}`, async () => {
+    it(`the pod's own settings: ${what}`, async () => {
       expect(affinity(await warm('shop', { spec }))).to.deep.equal({ nodeAffinity });
       const unknown = await admit(
         world,
@@ -131,7 +131,7 @@ describe('placement as others test it, on the real control plane', () => {
     });
   }
 
-  it('a pod that names its node is neither gated nor changed', async () => {
+  it('a pod with nodeName is neither gated nor changed', async () => {
     const found = await cold('shop', { nodeName: 'arm64-1' });
     expect([gates(found), affinity(found), at(found, 'metadata', 'annotations')]).to.deep.equal([
       [],
@@ -170,7 +170,7 @@ describe('placement as others test it, on the real control plane', () => {
     ],
   ];
   for (const [index, [what, tags, spec, nodeAffinity]] of sets.entries()) {
-    it(`the pods of a StatefulSet with ${what} run where they may`, async () => {
+    it(`the pods of a StatefulSet with ${what} run on nodes that fit`, async () => {
       const own = {
         images: await Promise.all(tags.map((tag) => freshImage(world, tag))),
         spec: spec ?? {},
@@ -191,7 +191,7 @@ describe('placement as others test it, on the real control plane', () => {
     expect([gates(found), affinity(found)]).to.deep.equal([[GATE], undefined]);
   });
 
-  it('an ephemeral container is not asked about, whatever it is', async () => {
+  it('the image of an ephemeral container is not looked up', async () => {
     const ephemeralContainers = [{ name: 'debug', image: world.image('debug-only') }];
     const path = `${pathOf('Pod', 'shop', 'warm-multi')}/ephemeralcontainers`;
     const debugged = await world.cluster.request('PATCH', path, { spec: { ephemeralContainers } });
@@ -205,13 +205,13 @@ describe('placement as others test it, on the real control plane', () => {
     });
   });
 
-  it('a preference stays where nothing can be required, as the image cannot be found', async () => {
+  it('a preference is added even if nothing can be required, because the image is not found', async () => {
     const found = await admit(world, pod('shop', 'missing', { images: [world.image('nope')] }));
     expect(gates(found)).to.deep.equal([GATE]);
     expect(affinity(await released('shop', 'missing'))).to.deep.equal({ nodeAffinity: OURS });
   });
 
-  it('a preference gives way where its nodes take no pods', async () => {
+  it('pods go to other nodes if the preferred ones have no room', async () => {
     await world.cluster.kubectl(['cordon', 'arm64-1']);
     const name = nameOf(await warm('shop'));
     const found = await world.eventually('it to run', async () => {
@@ -222,7 +222,7 @@ describe('placement as others test it, on the real control plane', () => {
     expect(scheduledOn(found)).to.equal('amd64-1');
   });
 
-  it('of policies that overlap the first decides alone, and its selector says for which pods', async () => {
+  it('if policies overlap, only the first applies, to the pods that its selector matches', async () => {
     const ns = await world.namespace('ordered');
     const nodeAffinity = (...weights: readonly (readonly [string, number])[]) => ({
       nodeAffinity: { ...ON_BOTH, ...preferring(...weights) },
@@ -231,14 +231,14 @@ describe('placement as others test it, on the real control plane', () => {
     expect(affinity(await warm(ns))).to.deep.equal(nodeAffinity(['arm64', 20], ['amd64', 10]));
   });
 
-  it('a preference outside of what is schedulable is refused with the configuration', async () => {
+  it('a configuration whose preference is not schedulable is refused', async () => {
     const flags = ['--architectures.schedulable', 'amd64', '--architectures.preferred', '{arm64: 75}'];
     const { code, stderr } = await world.command(['plan', ...flags]);
     expect(code).to.equal(3);
     expect(stderr).to.include('architectures.preferred').and.to.include('architectures.schedulable (amd64)');
   });
 
-  it('a namespace is served while its label says so', async () => {
+  it('pods are placed while the label of their namespace selects it', async () => {
     await world.stopControllers();
     await run('--pods.namespaceSelector', 'example.com/served=yes');
     const ns = await world.namespace('opting', { 'example.com/served': 'no' });

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import type { Registry } from '../../hack/cluster/registry.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
-import type { RunningController } from '../support/controller-process.ts';
-import { startTestRegistry, type TestRegistry } from '../support/registry.ts';
+import { startTestRegistry, type TestRegistry } from '../simulator/registry/registry.ts';
+import type { RunningController } from '../support/running.ts';
 import { patching, startWebhookServer, type WebhookServer } from '../support/webhook-server.ts';
 import { runs } from './support/objects.ts';
 import { admit, affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
@@ -91,7 +91,7 @@ describe('images as others test them, on the real control plane', () => {
     return affinity(await released(name));
   }
 
-  it('a pull secret whose key is a pattern of hosts is used', async () => {
+  it('a pull secret with a pattern of hosts is used', async () => {
     const { username, password } = basic.account;
     const auths = { [basic.host.replace('127.0.0.1', '127.*.0.*')]: { auth: base64(`${username}:${password}`) } };
     await world.create({
@@ -104,17 +104,17 @@ describe('images as others test them, on the real control plane', () => {
     expect(await requires(imageAt(basic.host, 'arm64'), { pullSecrets: ['by-pattern'] })).to.deep.equal(ON_ARM);
   });
 
-  it('a registry with a certificate of its own is asked where registries.insecure names it', async () => {
+  it('a registry with a self-signed certificate is asked if registries.insecure names it', async () => {
     expect(await requires(imageAt(selfSigned, 'arm64'))).to.deep.equal(ON_ARM);
   });
 
   const names: readonly [what: string, name: (image: string, digest: string) => string][] = [
-    ['a tag behind a port', (image) => `${image}:multi`],
-    ['a digest behind a port', (image, digest) => `${image}@${digest}`],
-    ['both, where the digest counts', (image, digest) => `${image}:no-such-tag@${digest}`],
+    ['a port and a tag', (image) => `${image}:multi`],
+    ['a port and a digest', (image, digest) => `${image}@${digest}`],
+    ['a tag and a digest (the digest counts)', (image, digest) => `${image}:no-such-tag@${digest}`],
   ];
   for (const [what, name] of names) {
-    it(`an image is found by ${what}`, async () => {
+    it(`an image with ${what} is found`, async () => {
       const repository = `names-${++count}`;
       // What is known of a digest would answer under any name.
       const digest = scripted.put(repository, 'multi', ['amd64', 'arm64'], { note: repository });
@@ -122,7 +122,7 @@ describe('images as others test them, on the real control plane', () => {
     });
   }
 
-  it('a known tag is not asked for again, but with imagePullPolicy: Always it is', async () => {
+  it('a known tag is not looked up again, except with imagePullPolicy: Always', async () => {
     scripted.put('policies', 'kept', ['amd64', 'arm64']);
     scripted.put('policies', 'always', ['amd64', 'arm64']);
     const requests = (tag: string) =>
@@ -142,12 +142,12 @@ describe('images as others test them, on the real control plane', () => {
     expect(requests('kept')).to.equal(1);
   });
 
-  it('a registry of a denied address is not asked, and its pods go when images.fallbackAfter is over', async () => {
+  it('a registry with a denied address is not asked, and its pods are released when images.fallbackAfter is over', async () => {
     expect(await requires(`${BLOCKED}/app:1`)).to.equal(undefined);
     await world.eventuallyTold(ns, 'ImageUnresolvable', /10\.99\.0\.1.*\(forbidden-address\)/);
   });
 
-  it('an image that cannot be inspected goes to the fallback, where there is one', async () => {
+  it('pods of an image that cannot be inspected use the fallback', async () => {
     const namespace = await world.namespace('falling-back');
     await world.create(pod(namespace, 'missing', { images: [world.image('nope')] }));
     expect(affinity(await released('missing', namespace))).to.deep.equal(ON_ARM);
@@ -155,7 +155,7 @@ describe('images as others test them, on the real control plane', () => {
 
   describe('and as neither of them does', () => {
     const shapes: readonly [what: string, tag: string, wanted: unknown][] = [
-      ['an entry without a platform, which its config answers', 'unnamed', ON_BOTH],
+      ['an entry without a platform, answered by its config', 'unnamed', ON_BOTH],
       [
         'variants, which do not decide',
         'wide',
@@ -169,7 +169,7 @@ describe('images as others test them, on the real control plane', () => {
       });
     }
 
-    it('an image of schema 1 is told of by name, and its pods go when images.fallbackAfter is over', async () => {
+    it('an image of schema 1 is named in an Event, and its pods are released when images.fallbackAfter is over', async () => {
       scripted.load('shapes', 'schema1', fixture('schema1'));
       expect(await requires(`${scripted.host}/shapes:schema1`)).to.equal(undefined);
       await world.eventuallyTold(ns, 'ImageUnresolvable', /schema 1/);
@@ -180,17 +180,17 @@ describe('images as others test them, on the real control plane', () => {
       return { spec: { volumes: [{ name: 'data', image }] } };
     };
 
-    it('the image of a volume narrows where it is an index', async () => {
+    it('the image of a volume narrows the set if it is an index', async () => {
       scripted.put('volumes', 'index', ['arm64']);
       expect(await requires(await freshImage(world, 'multi'), withVolume('index'))).to.deep.equal(ON_ARM);
     });
 
-    it('the image of a volume does not narrow where it is a single manifest', async () => {
+    it('the image of a volume does not narrow the set if it is a single manifest', async () => {
       scripted.put('volumes', 'single', ['arm64'], { single: true });
       expect(await requires(await freshImage(world, 'multi'), withVolume('single'))).to.deep.equal(ON_BOTH);
     });
 
-    it('a registry that answers 429 is left alone for as long as it says, and its pods stay gated meanwhile', async () => {
+    it('a registry that answers 429 is not asked for as long as it says, and its pods stay gated', async () => {
       scripted.put('limited', 'one', ['arm64']);
       scripted.put('limited', 'two', ['arm64']);
       scripted.clearRequests();
@@ -205,7 +205,7 @@ describe('images as others test them, on the real control plane', () => {
       await world.eventuallyTold(ns, 'ImageUnresolvable', /\(rate-limited\)/);
     });
 
-    it('a registry that never answers holds up its own pods alone, and those not for ever', async () => {
+    it('a registry that never answers delays only its own pods, and for a limited time', async () => {
       scripted.inject({ kind: 'hang' }, { path: /silent/ });
       const images = [`${scripted.host}/silent:one`];
       await world.create(pod(ns, 'silent', { images }));
@@ -215,7 +215,7 @@ describe('images as others test them, on the real control plane', () => {
       scripted.clearFaults();
     });
 
-    it('a sidecar that another webhook injects after us narrows what we have given', async () => {
+    it('a sidecar that another webhook injects later narrows the affinity', async () => {
       const sidecar = { name: 'mesh', image: world.image('arm64') };
       await requires(sidecar.image);
       const known = await freshImage(world, 'multi');
@@ -240,7 +240,7 @@ describe('images as others test them, on the real control plane', () => {
   });
 
   describe('and in the end', () => {
-    it('all of it is removed right after it was installed, and what was gated runs', async () => {
+    it('clean right after the installation removes everything, and gated pods run', async () => {
       await inSilence(world, async () => {
         const found = await admit(world, pod(ns, 'last', { images: [world.image('docker-list')] }));
         expect(gates(found)).to.deep.equal([GATE]);

@@ -5,7 +5,7 @@ import { account } from '../../hack/cluster/account.ts';
 import type { Registry } from '../../hack/cluster/registry.ts';
 import type { Front, FrontRequest } from '../../hack/cluster/registry-front.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, tolerations } from './support/objects.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
 import { pod } from './support/workloads.ts';
@@ -156,7 +156,7 @@ describe("the operator's credentials on the real control plane", () => {
     });
   }
 
-  it('of a plug-in are kept for as long as it says, and it is told the image as the kubelet tells it', async () => {
+  it('of a plug-in are kept for as long as it says, and it gets the image as the kubelet sends it', async () => {
     const namespace = await world.namespace('plugin-again');
     await create(namespace, 'plugin', 'wide');
     await world.eventually('the pod to be served', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { readRecorded } from '../../src/placement/objects/daemonset.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { daemonSet, pod } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
 import { daemonSet, deployment, pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -8,7 +8,7 @@ import { startWorld, type World } from './support/world.ts';
 const STATEMENT = 'archaware.dev/architectures';
 const IGNORE = 'archaware.dev/ignore';
 
-describe('what decides besides registries, on a real control plane that adds no tolerations of its own', () => {
+describe('what decides in addition to registries, on a real control plane that adds no tolerations of its own', () => {
   let world: World;
   let controller: RunningController;
 

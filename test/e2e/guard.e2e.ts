@@ -167,7 +167,9 @@ for (const { form, options, ...nodes } of FORMS) {
           message: '',
         });
         const { status, message } = await answer(['', path, narrow({ ...onArch('amd64'), operator: 'NotIn' })]);
-        expect(message).to.include("ValidatingAdmissionPolicy 'archaware-guard-pods'").and.include('only be narrowed');
+        expect(message)
+          .to.include("ValidatingAdmissionPolicy 'archaware-guard-pods'")
+          .and.include('only become narrower');
         expect(status).to.equal(422);
       });
     }
@@ -201,7 +203,7 @@ for (const { form, options, ...nodes } of FORMS) {
       ];
       expect(await answer(['', path, added(rows.own('amd64'))])).to.deep.equal({ status: 200, message: '' });
       const { status, message } = await answer(['', path, added({ operator: 'Exists' })]);
-      expect(message).to.include('only tolerations of our taint');
+      expect(message).to.include("only tolerations of archaware's taint");
       expect(status).to.equal(422);
     });
 
@@ -214,7 +216,7 @@ for (const { form, options, ...nodes } of FORMS) {
         const path = `/api/v1/namespaces/${rows.NS}/pods/without`;
         const given = (...list: readonly object[]) => answer(['', path, [add('/spec/tolerations', list)]]);
         expect(await given(...rows.STAYS, rows.own('amd64'))).to.deep.equal({ status: 200, message: '' });
-        expect((await given(rows.away('not-ready'))).message).to.include('only tolerations of our taint');
+        expect((await given(rows.away('not-ready'))).message).to.include("only tolerations of archaware's taint");
       });
     }
 

@@ -10,7 +10,7 @@ import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn } from './support/helm.ts';
 import { nameOf, ours, taints } from './support/objects.ts';
 import { arrange, type Places } from './support/places.ts';

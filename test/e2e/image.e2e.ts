@@ -17,6 +17,13 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const MANIFEST = join(ROOT, 'manifests/archaware-controller.yaml');
 const CRANE: Program = [join(binaries(), 'crane')];
 const USER = '65532:65532';
+/** Runs what stands after `--`, with a file that is loaded first, and prints how it ended. */
+const PARENT = `const { spawnSync } = require('node:child_process');
+const NODE_OPTIONS = process.env.NODE_OPTIONS + ' --require /tmp/preloaded.js';
+const args = process.argv.slice(process.argv.indexOf('--') + 1);
+const { status, stdout, stderr } = spawnSync('archaware', args, { encoding: 'utf8', env: { ...process.env, NODE_OPTIONS } });
+console.log(JSON.stringify({ status, stdout, stderr }));
+`;
 
 describe('the image', function () {
   this.timeout(600_000);
@@ -119,30 +126,74 @@ describe('the image', function () {
     expect(command).to.deep.equal(['node', 'dist/main.js', 'run']);
   });
 
-  it('runs as the manifest starts it, with nothing but what is in it', async () => {
-    const root = join(directory, 'root');
-    await mkdir(root);
-    await run(CRANE, 'export', '--platform', `linux/${OWN_ARCHITECTURE}`, image(), `${root}.tar`);
-    await run(['tar'], '-xf', `${root}.tar`, '-C', root);
-    const configuration = await configurationOf(OWN_ARCHITECTURE);
-    const [command, ...rest] = await manifestCommand();
-    const inside: Program = [
+  describe('with nothing but what is in it', () => {
+    let root: string;
+    let environment: readonly string[];
+
+    before(async () => {
+      root = join(directory, 'root');
+      await mkdir(root);
+      await run(CRANE, 'export', '--platform', `linux/${OWN_ARCHITECTURE}`, image(), `${root}.tar`);
+      await run(['tar'], '-xf', `${root}.tar`, '-C', root);
+      const configuration = await configurationOf(OWN_ARCHITECTURE);
+      const variables = listAt(configuration, 'config', 'Env').map(String);
+      environment = ['env', '-i', '-C', textAt(configuration, 'config', 'WorkingDir'), ...variables];
+    });
+    const inside = (...command: readonly string[]): Program => [
       'chroot',
       `--userspec=${USER}`,
       root,
-      ...[
-        'env',
-        '-i',
-        '-C',
-        textAt(configuration, 'config', 'WorkingDir'),
-        ...listAt(configuration, 'config', 'Env').map(String),
-      ],
-      ...[command, ...rest],
+      ...environment,
+      ...command,
     ];
-    expect(await run(inside, '--help')).to.match(/Taint nodes, give pods and DaemonSets their tolerations/);
-    expect(await run(inside, 'config', 'print')).to.match(/supported-arch/);
-    const read = await run(inside, 'inspect', '--output', 'json', '--registries.insecure', registry.host, image());
-    expect(listAt(at(JSON.parse(read), 0), 'platforms')).to.have.lengthOf(ARCHITECTURES.length);
+
+    it('runs as the manifest starts it', async () => {
+      const program = inside(...(await manifestCommand()));
+      expect(await run(program, '--help')).to.match(/Taint nodes, and give pods and DaemonSets their tolerations/);
+      expect(await run(program, 'config', 'print')).to.match(/supported-arch/);
+      const read = await run(program, 'inspect', '--output', 'json', '--registries.insecure', registry.host, image());
+      expect(listAt(at(JSON.parse(read), 0), 'platforms')).to.have.lengthOf(ARCHITECTURES.length);
+    });
+
+    it('runs as archaware, the name on its PATH', async () => {
+      expect(await run(inside('archaware'), '--version')).to.equal(
+        `${textAt(await sourceFile('package.json'), 'version')}\n`,
+      );
+    });
+
+    describe('beside the controller, as by kubectl exec', () => {
+      /** Runs `archaware` in a namespace of processes, whose first one has the command line of the controller. */
+      async function beside(args: readonly string[], preloaded = ''): Promise<unknown> {
+        await mkdir(join(root, 'proc'), { recursive: true });
+        await writeFile(join(root, 'tmp/main.js'), PARENT);
+        await writeFile(join(root, 'tmp/preloaded.js'), preloaded);
+        const variables = ['KUBERNETES_SERVICE_HOST=10.96.0.1', 'NODE_OPTIONS=--max-old-space-size=160'];
+        const own: Program = ['unshare', '--pid', '--fork', '--kill-child', `--mount-proc=${join(root, 'proc')}`];
+        const parent = inside('env', ...variables, 'node', '/tmp/main.js', 'run', '--config', '/etc/config.yaml');
+        return JSON.parse(await run([...own, ...parent], '--', ...args));
+      }
+
+      it('refuses clean, with exit code 3', async () => {
+        const { status, stderr } = finishedOf(await beside(['clean', '--yes']));
+        expect(stderr).to.match(/^archaware-controller: clean: does not run in the controller's container/);
+        expect(status).to.equal(3);
+      });
+
+      it('runs inspect with a heap of at most 64 MiB', async () => {
+        const say = 'console.log(require("node:v8").getHeapStatistics().heap_size_limit / 2 ** 20)';
+        const { status, stdout } = finishedOf(await beside(['inspect', '--help'], say));
+        const [limit, ...help] = stdout.split('\n');
+        expect(Number(limit)).to.be.within(32, 64);
+        expect([status, help[0]]).to.deep.equal([0, 'archaware-controller inspect IMAGE… [flags]']);
+      });
+
+      it('says what to do if the heap is full', async () => {
+        const fill = 'const all = []; for (;;) all.push(new Array(1000).fill(all.length));';
+        const { status, stderr } = finishedOf(await beside(['inspect', '--help'], fill));
+        expect(stderr).to.match(/^archaware: this needs more memory .* run it outside the cluster or as a Job$/m);
+        expect(status).to.equal(1);
+      });
+    });
   });
 
   it('is installed by the commands that the script prints, with helm and with kubectl', async () => {
@@ -186,4 +237,8 @@ async function manifestCommand(): Promise<readonly [string, ...string[]]> {
   const deployment = objects.find((object) => at(object, 'kind') === 'Deployment');
   const [first = '', ...rest] = listAt(deployment, 'spec', 'template', 'spec', 'containers', 0, 'command').map(String);
   return [first, ...rest];
+}
+
+function finishedOf(result: unknown): { readonly status: unknown; readonly stdout: string; readonly stderr: string } {
+  return { status: at(result, 'status'), stdout: textAt(result, 'stdout'), stderr: textAt(result, 'stderr') };
 }

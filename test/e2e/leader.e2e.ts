@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import { type RunningController, startController } from '../support/controller-process.ts';
+import { startController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { type ApiProxy, startApiProxy } from './support/api-proxy.ts';
 import { ours, tolerations } from './support/objects.ts';
 import { deployment } from './support/workloads.ts';
@@ -113,7 +114,7 @@ describe('two replicas', () => {
     await demand(10, 'multi', namespace);
     const before = first.proxy.writes().length;
     const seen = first.proxy.requests().length;
-    // Nobody tells the first that it lost the lease: it has to know by itself, from the clock.
+    // Nothing informs the first replica that it lost the Lease: it must notice that by its clock.
     const hold = first.proxy.hold((_method, path) => path.includes('/leases/'));
     const warned = () => first.controller.logs().filter((line) => line.includes('lease not renewed')).length;
     const warnings = warned();

@@ -4,7 +4,7 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import { singleManifests } from '../../hack/manifests/single.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { nameOf, ours, runs, taints, tolerations } from './support/objects.ts';
 import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';

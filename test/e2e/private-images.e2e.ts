@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
 import { type Registry, startRegistry } from '../../hack/cluster/registry.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, runs, tolerations } from './support/objects.ts';
 import { daemonSet, type KubernetesObject, pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -67,7 +67,7 @@ describe('private images on the real control plane', () => {
       });
     }
 
-    it(`are not told to a pod without a secret, though another pod found them out (${name})`, async () => {
+    it(`are not given to a pod without a secret, although another pod found them out (${name})`, async () => {
       const namespace = await world.namespace(`${name}-without`);
       await world.create(pod(namespace, 'without', { images: [image(registryOf(name), 'multi')] }));
       const note = await world.eventuallyTold(namespace, 'ImageUnresolvable', /\(denied\)/);
@@ -78,7 +78,7 @@ describe('private images on the real control plane', () => {
     });
   }
 
-  it('are served once a missing secret is there, of which an Event tells', async () => {
+  it('are served once a missing secret exists, which an Event named', async () => {
     const registry = registryOf('basic');
     const namespace = await world.namespace('secret-missing');
     const images = [image(registry, 'docker-list')];

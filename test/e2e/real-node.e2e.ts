@@ -5,7 +5,6 @@ import { nodeImages } from '../../hack/cluster/node-images.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
 import { isGoing, ours, scheduledOn, taints, tolerations } from './support/objects.ts';
 import { streamPods } from './support/pod-stream.ts';
-import { imageBuilders } from './support/project-image.ts';
 import {
   eventuallyOn,
   isTrusted,
@@ -14,12 +13,11 @@ import {
   reviewsPods,
   whatIsThere,
 } from './support/real-checks.ts';
-import { needsRealNode } from './support/real-node.ts';
 import {
   configurationEdit,
   editConfiguration,
   installManifest,
-  otherArchitecture,
+  needsRealWorld,
   type RealWorld,
   startRealWorld,
 } from './support/real-world.ts';
@@ -42,11 +40,9 @@ describe('a real node', function () {
   let onNode: { readonly nodeSelector: Readonly<Record<string, string>> };
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
-    ({ world } = real);
-    own = real.node.architecture;
-    other = otherArchitecture(real.node);
+    ({ world, own, other } = real);
     onNode = { nodeSelector: { 'kubernetes.io/hostname': real.node.name } };
   });
   after(() => real?.stop());
@@ -162,7 +158,7 @@ describe('a real node', function () {
     it('knows a pod on a wrong node by what the runtime says of an index without its platform', async () => {
       await world.create(bound('no-platform', `index-${other}`));
       const note = await eventuallyTold(ns, 'WrongNode', /no match for platform/);
-      expect(note).to.include(`container main has nothing to run on ${where()}: no match for platform in manifest`);
+      expect(note).to.include(`container main has no image for ${where()}: no match for platform in manifest`);
       expect(note).to.include(`linux/${other}`);
     });
 

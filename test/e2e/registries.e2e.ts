@@ -7,8 +7,8 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Registry } from '../../hack/cluster/registry.ts';
 import type { Front } from '../../hack/cluster/registry-front.ts';
 import { TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
-import type { RunningController } from '../support/controller-process.ts';
 import { type ForwardProxyServer, startForwardProxy } from '../support/forward-proxy.ts';
+import type { RunningController } from '../support/running.ts';
 import { nameOf, ours } from './support/objects.ts';
 import { arrange, base64, imageAt, type Places } from './support/places.ts';
 import { pod } from './support/workloads.ts';
@@ -309,7 +309,7 @@ describe('registries as production has them, on the real control plane', () => {
       await world.eventuallyTold(
         namespace,
         'ImageUnresolvable',
-        new RegExp(`${host} speaks no TLS .*registries\\.insecure: \\["${host}"\\] allows that`, 's'),
+        new RegExp(`${host} does not speak TLS .*registries\\.insecure: \\["${host}"\\] allows it`, 's'),
       );
     });
 
@@ -357,7 +357,7 @@ describe('registries as production has them, on the real control plane', () => {
       const namespace = await world.namespace('not-proxied');
       await create(namespace, 'direct', DIRECT);
       // There is no such name: it was looked up, which the proxy would have done.
-      await world.eventuallyTold(namespace, 'ImageUnresolvable', new RegExp(`${DIRECT} has no address`));
+      await world.eventuallyTold(namespace, 'ImageUnresolvable', new RegExp(`${DIRECT} was not found in the DNS`));
       expect([...new Set(proxy.targets)]).to.deep.equal([`CONNECT ${SECURE}:443`]);
     });
 
@@ -401,7 +401,7 @@ describe('registries as production has them, on the real control plane', () => {
       await world.stopControllers();
     });
 
-    it('sets a file aside that is no cache, says so, and works on', async () => {
+    it('renames a file that is not a cache, reports it, and goes on', async () => {
       const content = await readFile(file);
       // As a disk that was full leaves it.
       await writeFile(file, content.subarray(0, content.length / 2));
@@ -414,7 +414,7 @@ describe('registries as production has them, on the real control plane', () => {
       expect(names.filter((name) => name.startsWith('images.json') && name !== 'images.json')).to.have.lengthOf(1);
       asked.forgetRequests();
       await run();
-      await servesAll('cache-anew');
+      await servesAll('cache-again');
       expect(asked.requests()).to.deep.equal([]);
     });
   });

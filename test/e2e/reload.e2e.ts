@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, runs, scheduledOn, tolerations } from './support/objects.ts';
 import { arrange, imageAt, type Places } from './support/places.ts';
 import { daemonSet, deployment, pod } from './support/workloads.ts';
@@ -73,7 +73,7 @@ describe('a changed configuration, on the real control plane', () => {
     await world.eventually('one pod, on the node of arm64', async () => (await places()).join() === 'arm64-1');
   });
 
-  it('is refused where it is invalid, with an Event beside the Lease, by every replica, until it is mended', async () => {
+  it('is refused by every replica while it is invalid, with an Event about the Lease, until it is corrected', async () => {
     const second = await world.run(['--config', file, '--leaderElection.leaseDuration', '3s']);
     const ns = await world.namespace('refused');
     await world.create(pod(ns, 'torn', torn()));
@@ -83,7 +83,7 @@ describe('a changed configuration, on the real control plane', () => {
     const note = await world.eventuallyTold(
       'archaware',
       'ConfigurationRejected',
-      /^the last good configuration holds: /,
+      /^refused, so the last valid configuration stays in use: /,
     );
     expect(note).to.match(/: no-such-key-0: unknown key .*; no-such-key-1: unknown key .*…$/);
     expect(Buffer.byteLength(note)).to.be.at.most(1024);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import type { RunningController } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
+import type { RunningController } from '../support/running.ts';
 import { add, connectAsAccount } from './support/account.ts';
 import { nameOf, ours, taints, tolerations, uidOf } from './support/objects.ts';
 import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { pushFixtures } from '../../testimg/push.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { ours, runs, taints, tolerations } from './support/objects.ts';
 import { daemonSet, deployment, pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -24,7 +24,7 @@ describe('images that nothing is known of, on the real control plane', () => {
       });
     afterEach(() => world.stopControllers());
 
-    it('taints no node before bootstrap.timeout is over while a look-up is under way', async () => {
+    it('taints no node before bootstrap.timeout is over while a lookup is under way', async () => {
       const namespace = await world.namespace('bootstrap');
       const spec = { nodeSelector: { 'example.com/nowhere': '' } };
       await world.create(pod(namespace, 'hanging', { images: [world.image('wide')], spec }));
@@ -46,7 +46,7 @@ describe('images that nothing is known of, on the real control plane', () => {
       await world.cluster.kubectl(['annotate', 'nodes', '--all', 'archaware.dev/managed-']);
     });
 
-    it('taints nodes as soon as every look-up has had one outcome, be it a failure', async () => {
+    it('taints nodes as soon as every lookup has had one outcome, even a failure', async () => {
       const namespace = await world.namespace('bootstrap-failed');
       await world.create(pod(namespace, 'missing', { images: [world.image('nope')] }));
       controller = await world.run(['--bootstrap.timeout', '1h', '--images.fallbackAfter', '1h']);
@@ -83,7 +83,7 @@ describe('images that nothing is known of, on the real control plane', () => {
       await world.eventuallyTolerates(namespace, 'half', ours('arm64'));
     });
 
-    it('gives up on a malformed name and on what is no image alike', async () => {
+    it('gives up on a malformed name, and on an artifact that is not an image', async () => {
       const namespace = await world.namespace('no-images');
       const names = { malformed: 'Registry.example.com/UPPER/Case', chart: world.image('helm-chart') };
       for (const [name, image] of Object.entries(names)) await world.create(pod(namespace, name, { images: [image] }));

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
-import type { RunningController } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
 import { isGoing, nameOf, ours, runs, scheduledOn, tolerations, uidOf } from './support/objects.ts';
 import { daemonSet, deployment, type KubernetesObject, pod, statefulSet } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';
@@ -141,7 +141,7 @@ describe('pods on wrong nodes, on the real control plane', () => {
     });
     for (const found of agents) if (scheduledOn(found) === 'arm64-1') await set(found);
     await world.eventuallyTold(namespace, 'WrongNode', /not evicted: bare pod/);
-    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: its DaemonSet would make another one here/);
+    await world.eventuallyTold(namespace, 'WrongNode', /not evicted: its DaemonSet would create another one here/);
   });
 
   it('are left alone, also by Events, where they are ignored, and where their containers run', async () => {
@@ -163,7 +163,7 @@ describe('pods on wrong nodes, on the real control plane', () => {
     await world.eventuallyTold(
       namespace,
       'WrongNode',
-      /container main-0 died with an exec format error on node .*; not evicted: its image says that it runs on/,
+      /container main-0 died with an exec format error on node .*; not evicted: its image claims to run on/,
     );
     expect(await counted('exec-format-error', 'warned')).to.equal(1);
     expect(await counted('exec-format-error', 'evicted')).to.equal(0);

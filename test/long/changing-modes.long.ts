@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { arrangeHelm, CHART_PATH, type Helm } from '../e2e/support/helm.ts';
 import { type PodKind, streamJudged } from '../e2e/support/judged-stream.ts';
 import { taints } from '../e2e/support/objects.ts';
-import { imageBuilders } from '../e2e/support/project-image.ts';
 import {
   eventuallyNoObjects,
   eventuallyOn,
@@ -11,9 +10,8 @@ import {
   reviewsPods,
   whatIsThere,
 } from '../e2e/support/real-checks.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
 import { applyOverlay, uninstallOverlay, writeOverlay } from '../e2e/support/real-overlay.ts';
-import { configurationEdit, otherArchitecture, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
+import { configurationEdit, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import type { World } from '../e2e/support/world.ts';
 
 const NS = 'shop';
@@ -45,11 +43,10 @@ describe('changing the mode on a real node, under a stream of pods', function ()
   const table: string[] = [];
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
     ({ world } = real);
-    const own = real.node.architecture;
-    const other = otherArchitecture(real.node);
+    const { own, other } = real;
     // Most pods of this architecture go there, too: the real node would be busy with them alone.
     await world.cluster.createNode({ name: `fake-${own}`, architecture: own });
     const nodes = { [own]: [real.node.name, `fake-${own}`], [other]: [real.fake] };

@@ -3,7 +3,6 @@ import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { at } from '../../hack/cluster/json.ts';
 import { CRDS } from '../e2e/support/chart-crds.ts';
 import { nameOf, scheduledOn, taints } from '../e2e/support/objects.ts';
-import { imageBuilders } from '../e2e/support/project-image.ts';
 import {
   eventuallyNoObjects,
   eventuallyOn,
@@ -12,9 +11,8 @@ import {
   reviewsPods,
   whatIsThere,
 } from '../e2e/support/real-checks.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
 import { applyOverlay, type Own, uninstallOverlay } from '../e2e/support/real-overlay.ts';
-import { otherArchitecture, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
+import { needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import { deployment } from '../e2e/support/workloads.ts';
 import type { World } from '../e2e/support/world.ts';
 
@@ -88,11 +86,9 @@ describe('each overlay on a real node', function () {
   let theirs: string;
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
-    ({ world } = real);
-    own = real.node.architecture;
-    other = otherArchitecture(real.node);
+    ({ world, own, other } = real);
     theirs = `kubernetes.io/arch=${other}:NoSchedule`;
     await world.cluster.apply(CRDS);
   });

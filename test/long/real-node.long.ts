@@ -1,12 +1,10 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { isGoing, nameOf, ours, scheduledOn, taints, tolerations, uidOf } from '../e2e/support/objects.ts';
-import { imageBuilders } from '../e2e/support/project-image.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
 import {
   editConfiguration,
   installManifest,
-  otherArchitecture,
+  needsRealWorld,
   type RealWorld,
   startRealWorld,
 } from '../e2e/support/real-world.ts';
@@ -28,10 +26,9 @@ describe('the life of an installation on a real node', function () {
   let served = 0;
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
-    ({ world } = real);
-    other = otherArchitecture(real.node);
+    ({ world, other } = real);
     await installManifest(real);
     await editConfiguration(real, `registries: {insecure: ["${world.registry.nodeHost}"]}`);
     await world.namespace(ns);

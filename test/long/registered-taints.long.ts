@@ -1,13 +1,11 @@
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { nameOf, ours, scheduledOn, taints, uidOf } from '../e2e/support/objects.ts';
-import { imageBuilders } from '../e2e/support/project-image.ts';
 import { eventuallyOn, nothingIsLeft, whatIsThere } from '../e2e/support/real-checks.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
 import {
   editConfiguration,
   installManifest,
-  otherArchitecture,
+  needsRealWorld,
   type RealWorld,
   registerAgain,
   startRealWorld,
@@ -28,11 +26,9 @@ describe('nodes that register with the taint of archaware', function () {
   const taintOf = (value: string) => ({ key: 'supported-arch', value, effect: 'NoSchedule' });
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
-    ({ world } = real);
-    own = real.node.architecture;
-    other = otherArchitecture(real.node);
+    ({ world, own, other } = real);
     await world.remove('Node', '', real.fake);
     await Promise.all([
       registerAgain(real, { registerWithTaints: [taintOf(own)] }),

@@ -6,14 +6,12 @@ import { binaries } from '../../hack/cluster/spawn.ts';
 import { nodePool } from '../autoscalers/support/pools.ts';
 import { isGoing, nameOf, ours, runs, scheduledOn, taints, tolerations } from '../e2e/support/objects.ts';
 import { gates } from '../e2e/support/placed.ts';
-import { imageBuilders } from '../e2e/support/project-image.ts';
 import { eventuallyOn, isTrusted, reviewsPods, whatIsThere } from '../e2e/support/real-checks.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
 import { applyOverlay } from '../e2e/support/real-overlay.ts';
 import {
   configurationEdit,
   installManifest,
-  otherArchitecture,
+  needsRealWorld,
   type RealWorld,
   shellBlock,
   startRealWorld,
@@ -35,11 +33,9 @@ describe('the runbooks on a real node', function () {
   let other: string;
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
-    ({ world } = real);
-    own = real.node.architecture;
-    other = otherArchitecture(real.node);
+    ({ world, own, other } = real);
     await installManifest(real);
     await configure(insecure());
     await real.script('kubectl apply -f archaware.yaml');

@@ -6,9 +6,7 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import type { Component } from '../../hack/cluster/spawn.ts';
 import { isGoing, nameOf } from '../e2e/support/objects.ts';
 import { isReviewed, streamPods } from '../e2e/support/pod-stream.ts';
-import { imageBuilders } from '../e2e/support/project-image.ts';
-import { needsRealNode } from '../e2e/support/real-node.ts';
-import { editConfiguration, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
+import { editConfiguration, needsRealWorld, type RealWorld, startRealWorld } from '../e2e/support/real-world.ts';
 import { pod } from '../e2e/support/workloads.ts';
 import type { World } from '../e2e/support/world.ts';
 
@@ -33,7 +31,7 @@ describe('archaware beside cert-manager, on a real node', function () {
   let certManager: Component;
 
   before(async function () {
-    needsRealNode(this, ...imageBuilders);
+    needsRealWorld(this);
     real = await startRealWorld();
     ({ world } = real);
     certManager = await startCertManager(world.cluster);

@@ -3,7 +3,7 @@ import { type Behaviour, better, different, type Shown, same } from './behaviour
 const here = (title: string): Shown => ['e2e/conformance-placement.e2e.ts', title];
 const affinity = (title: string): Shown => ['e2e/admission-affinity.e2e.ts', title];
 const workloads = (title: string): Shown => ['e2e/admission-workloads.e2e.ts', title];
-const wish = (what: string): Shown => here(`of what a pod asks for itself, ${what}`);
+const wish = (what: string): Shown => here(`the pod's own settings: ${what}`);
 
 /** What becomes of pods whose images are known. */
 export const PLACEMENT: readonly Behaviour[] = [
@@ -15,7 +15,7 @@ export const PLACEMENT: readonly Behaviour[] = [
   better(
     'image of a single architecture: only that one',
     'M, N',
-    'Noe never reads the config of a single manifest and takes it for amd64',
+    'Noe does not read the config of a single manifest and assumes amd64',
     here('a Deployment of an OCI manifest requires exactly what that runs on'),
   ),
   same(
@@ -26,46 +26,46 @@ export const PLACEMENT: readonly Behaviour[] = [
   same(
     "user's required affinity on the architecture: left alone, the preference is still added",
     'M',
-    wish('a requirement of the architecture stays, and gets our preference'),
+    wish('a requirement for the architecture stays, and the preference is added'),
   ),
   same(
-    "user's preferred affinity on the architecture: ours is not added",
+    "user's preferred affinity on the architecture: no preference is added",
     'M',
-    wish('a preference among architectures stays alone, beside our requirement'),
+    wish('a preference for an architecture stays, and only the requirement is added'),
   ),
   same(
-    "user's preferred affinity on other keys: ours is appended",
+    "user's preferred affinity on other keys: the preference is appended",
     'M',
-    wish('a preference of another kind stays, with ours behind it'),
+    wish('another preference stays, and the preference for architectures is appended'),
   ),
   same(
     'both set by the user: untouched',
     'M',
-    wish('requirement and preference of the architecture both stay as they are'),
+    wish('a requirement and a preference for the architecture both stay unchanged'),
   ),
   same(
     'several required terms: only those without the architecture are narrowed',
     'M',
-    wish('of several terms those are narrowed that do not speak of the architecture'),
+    wish('of several terms, only those without the architecture are narrowed'),
   ),
   same(
     'nodeSelector on the architecture: required part untouched',
     'M, N',
-    wish('a node selector of the architecture gets no requirement'),
+    wish('a node selector for the architecture gets no requirement'),
   ),
-  same('nodeName set: not gated, not changed', 'M', here('a pod that names its node is neither gated nor changed')),
+  same('nodeName set: not gated, not changed', 'M', here('a pod with nodeName is neither gated nor changed')),
   ...['kube-public', 'openshift-monitoring', 'hypershift-clusters'].map((namespace) =>
     different(
       `namespaces ${namespace.split('-')[0]}-*: not gated`,
       'M',
-      'never gated either, as the cluster may need them first; but what is known is given to them. `pods.excludeNamespaces` leaves them alone altogether',
+      'not gated either, because the cluster may need them first, but placed if their images are known. `pods.excludeNamespaces` ignores them completely',
       here(`pods of ${namespace} are never gated, but get what is known`),
     ),
   ),
   different(
     'node selectors of the control plane: not gated',
     'M',
-    'the same: never gated, but given what is known',
+    'the same: not gated, but placed if their images are known',
     here('pods for nodes of the role control-plane are never gated, but get what is known'),
     here('pods for nodes of the role master are never gated, but get what is known'),
   ),
@@ -74,46 +74,46 @@ export const PLACEMENT: readonly Behaviour[] = [
     'M',
     affinity('leaves alone what names its node, what is labelled so, and excluded namespaces'),
   ),
-  same('namespace opt-in by label', 'M', here('a namespace is served while its label says so')),
+  same('namespace opt-in by label', 'M', here('pods are placed while the label of their namespace selects it')),
   better(
     'opt-out by label, changed later',
     'M',
-    'a gate that is already there goes at once',
+    'an existing gate is removed at once',
     affinity(
-      'releases gated pods as they are when their namespace is labelled so, and serves new ones when the label goes',
+      'releases gated pods unchanged when their namespace gets the label, and places new ones when the label is removed',
     ),
   ),
-  same('opt-in by label, changed later', 'M', here('a namespace is served while its label says so')),
+  same('opt-in by label, changed later', 'M', here('pods are placed while the label of their namespace selects it')),
   same(
     'StatefulSet, images of one architecture',
     'M',
-    here('the pods of a StatefulSet with one architecture run where they may'),
+    here('the pods of a StatefulSet with one architecture run on nodes that fit'),
   ),
   same(
     'StatefulSet, images of several',
     'M',
-    here('the pods of a StatefulSet with several architectures run where they may'),
+    here('the pods of a StatefulSet with several architectures run on nodes that fit'),
   ),
   same(
     'StatefulSet, mixed',
     'M',
-    here('the pods of a StatefulSet with images of one and of several architectures run where they may'),
+    here('the pods of a StatefulSet with images of one and of several architectures run on nodes that fit'),
   ),
   better(
     'StatefulSet, no common architecture',
     'M',
-    'held by the gate, with an Event that names each image and what it runs on, in place of a label that no node has',
+    'held by the gate, with an Event that names each image and its architectures, instead of a label that no node has',
     here('the pods of a StatefulSet without a common architecture are held by the gate, with an Event'),
   ),
   same(
     'StatefulSet, affinity set by the user',
     'M',
-    here('the pods of a StatefulSet with an affinity of its own run where they may'),
+    here('the pods of a StatefulSet with an affinity of its own run on nodes that fit'),
   ),
   better(
     'DaemonSet pods are not gated',
     'M',
-    'nor are they in the modes with taints, where their template gets what it needs',
+    'not gated either; in modes with taints their template gets tolerations',
     affinity('does not taint nodes, nor touch DaemonSets'),
     workloads('leaves one whose images are not known to its loop, and gates no pod of it'),
   ),
@@ -128,24 +128,24 @@ export const PLACEMENT: readonly Behaviour[] = [
   different(
     'no common architecture: denied',
     'N',
-    'held, as a wrong tag can be mended; `placement.noCommonArchitecture: reject` denies',
+    'held, because a wrong tag can be corrected; `placement.noCommonArchitecture: reject` denies it',
     affinity('holds the pod, with an Event that names each image and what it runs on'),
     affinity('refuses it at admission with reject, where all is known there, else holds it'),
   ),
   better(
     "OS other than the system's is left out",
     'N',
-    'each pod says its own OS, and it is required where an image exists for several',
+    'the OS is that of each pod, and it is required if an image exists for several',
     ['e2e/placement.e2e.ts', 'reads the platforms of the operating system that a pod asks for'],
     affinity(
       'requires only what a policy calls schedulable, the labels of pods.matchNodeLabels, and the OS where an image exists for several',
     ),
   ),
-  same('ephemeral containers ignored', 'N', here('an ephemeral container is not asked about, whatever it is')),
+  same('ephemeral containers ignored', 'N', here('the image of an ephemeral container is not looked up')),
   different(
     'pod on a node of the wrong architecture, unready: removed',
     'N',
-    'an Event, or, with `pods.onWrongNode: evict`, evicted within its PodDisruptionBudgets, where what was pulled lacks the architecture and another pod fits a right node',
+    'an Event; with `pods.onWrongNode: evict` an eviction within its PodDisruptionBudgets, if the pulled image lacks the architecture and a new pod fits another node',
     ['e2e/wrong-node.e2e.ts', 'are evicted one after the other, and come back on the right node'],
     ['e2e/wrong-node.e2e.ts', 'stay while a PodDisruptionBudget does not let them go, and go then'],
     [
@@ -158,9 +158,9 @@ export const PLACEMENT: readonly Behaviour[] = [
 /** Which of several architectures. */
 export const PREFERENCES: readonly Behaviour[] = [
   same(
-    'preference survives where the required part failed',
+    'preference is kept if the required part failed',
     'M',
-    here('a preference stays where nothing can be required, as the image cannot be found'),
+    here('a preference is added even if nothing can be required, because the image is not found'),
   ),
   same('preferred weights of the cluster', 'M', affinity('prefers by the configuration')),
   same(
@@ -172,31 +172,31 @@ export const PREFERENCES: readonly Behaviour[] = [
   same(
     'preferred weights, by priority',
     'M',
-    here('of policies that overlap the first decides alone, and its selector says for which pods'),
+    here('if policies overlap, only the first applies, to the pods that its selector matches'),
   ),
   same(
     'preferred weights, by selector',
     'M',
-    here('of policies that overlap the first decides alone, and its selector says for which pods'),
+    here('if policies overlap, only the first applies, to the pods that its selector matches'),
   ),
   different(
     'preferred weights that overlap',
     'M',
-    'there the weights of all that match add up; here the first policy decides alone, as for everything else. `config convert` gives each the weights of those below it that surely match too',
-    here('of policies that overlap the first decides alone, and its selector says for which pods'),
+    'in the operator the weights of all matching configurations add up; here only the first policy applies. `config convert` adds the weights of the policies below it that match the same pods',
+    here('if policies overlap, only the first applies, to the pods that its selector matches'),
     ['config/convert/mto.test.ts', 'of a namespace are ordered by priority, and the first decides alone'],
   ),
   different(
     'preferred architecture by configuration',
     'N',
-    'a preference, with its weight, in place of a hard node selector: where it has no room, pods go elsewhere',
+    'a preference with a weight instead of a node selector: without room there, pods go to other nodes',
     affinity('prefers by the configuration'),
-    here('a preference gives way where its nodes take no pods'),
+    here('pods go to other nodes if the preferred ones have no room'),
   ),
   different(
     'preferred architecture by label of the pod',
     'N',
-    "a preference of weight 100, in place of a hard node selector; Noe's label is read too",
+    "a preference of weight 100 instead of a node selector; Noe's label is read, too",
     affinity("prefers by Noe's label before all of these"),
     affinity('prefers by our label first of all'),
   ),
@@ -218,7 +218,7 @@ export const PREFERENCES: readonly Behaviour[] = [
   same(
     'preferred must be within the schedulable ones',
     'N',
-    here('a preference outside of what is schedulable is refused with the configuration'),
+    here('a configuration whose preference is not schedulable is refused'),
   ),
   ...['present', 'absent'].map((label) =>
     same(

@@ -22,7 +22,9 @@ export async function pushBaseImage(buildah: Program, directory: string, host: s
     }),
   );
   await makeRoot(join(directory, OWN_ARCHITECTURE));
-  const steps = ['FROM scratch', 'ARG TARGETARCH', 'COPY $TARGETARCH /', `ENV NODE_EXTRA_CA_CERTS=${AUTHORITIES}`];
+  const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  const variables = `ENV PATH=${path} NODE_EXTRA_CA_CERTS=${AUTHORITIES}`;
+  const steps = ['FROM scratch', 'ARG TARGETARCH', 'COPY $TARGETARCH /', variables];
   await writeFile(join(directory, 'Containerfile'), [...steps, 'CMD ["node"]'].join('\n'));
   const platform = ARCHITECTURES.map((architecture) => `linux/${architecture}`).join();
   await run(buildah, 'build', '--platform', platform, '--manifest', 'base', directory);
@@ -34,7 +36,12 @@ export async function pushBaseImage(buildah: Program, directory: string, host: s
 
 async function makeRoot(root: string): Promise<void> {
   const npm = dirname(dirname(await realpath((await run(['which'], 'npm')).trim())));
-  const programs = { '/usr/bin/node': process.execPath, '/usr/bin/env': '/usr/bin/env', '/bin/sh': '/bin/sh' };
+  const programs = {
+    '/usr/bin/node': process.execPath,
+    '/usr/bin/env': '/usr/bin/env',
+    '/usr/bin/tr': '/usr/bin/tr',
+    '/bin/sh': '/bin/sh',
+  };
   const libraries = await Promise.all(Object.values(programs).map(librariesOf));
   const files = new Map(Object.entries({ ...programs, [AUTHORITIES]: AUTHORITIES }));
   for (const library of libraries.flat()) files.set(library, library);

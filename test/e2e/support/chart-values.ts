@@ -1,4 +1,4 @@
-/** Twenty sets of values that between them use whatever the chart offers. */
+/** Sets of values that between them use whatever the chart offers. */
 const WEBHOOK = { webhook: { enabled: true } };
 const EVERYTHING = {
   config: {
@@ -55,6 +55,11 @@ export const COMBINATIONS: Readonly<Record<string, Readonly<Record<string, unkno
   'with the webhook for pods in the mode taints': { config: WEBHOOK, webhook: { pods: true } },
   affinity: { config: { placement: { mode: 'affinity' } } },
   both: { config: { placement: { mode: 'both' }, ...WEBHOOK } },
+  observe: {
+    config: { placement: { mode: 'observe' } },
+    cleanBeforeUninstall: { enabled: true },
+    keep: { enabled: true },
+  },
   'taints of the provider': { config: { taints: { manage: false, key: 'kubernetes.io/arch' } } },
   'without DaemonSets': { config: { pods: { daemonSets: 'ignore' } } },
   'cert-manager with an Issuer of its own': { config: WEBHOOK, webhook: { certManager: { enabled: true } } },

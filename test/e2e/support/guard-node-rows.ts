@@ -49,7 +49,7 @@ export const NODES_ALLOWED_BY_FORM: readonly Attempt[] = [
 export const NODES_ALLOWED: readonly Attempt[] = [
   ['take all back', NODE, [...taints(foreign), remove(managed), remove(label('accelerators/ncs2'))]],
   ['take an earlier key back', NODE, [...taints(foreign, ours), replace(managed, record(TAINTS.slice(0, 1), LABELS))]],
-  ['leave the taint to whoever put it there', NODE, [replace(managed, record([], LABELS))]],
+  ['leave the taint to another writer', NODE, [replace(managed, record([], LABELS))]],
   [
     'set our label',
     NODE,

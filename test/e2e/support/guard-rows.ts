@@ -82,7 +82,7 @@ export const PODS_REFUSED: readonly Attempt[] = [
   ['add a toleration of everything', PLAIN, toleration({ operator: 'Exists' })],
   ['tolerate our taint whatever its value', PLAIN, toleration({ key: 'supported-arch', operator: 'Exists' })],
   ['tolerate our key with another effect', PLAIN, toleration(own('amd64', { effect: 'NoExecute' }))],
-  ['tolerate what is no architecture', PLAIN, toleration(own('AMD64'))],
+  ['tolerate a value that is not an architecture', PLAIN, toleration(own('AMD64'))],
   ['change how long a toleration lasts', PLAIN, [replace('/spec/tolerations/1/tolerationSeconds', 1)]],
   ['have a pod leave a node that flaps at once', PLAIN, toleration(away('not-ready', { tolerationSeconds: 0 }))],
   ['have it leave an unreachable node at once', PLAIN, toleration(away('unreachable', { tolerationSeconds: 0 }))],

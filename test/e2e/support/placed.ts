@@ -66,7 +66,7 @@ export async function patchesOf(world: World, namespace: string, pod: string): P
     .length;
 }
 
-/** The point from which `versions` tells what happened. */
+/** The point from which `versions` shows what happened. */
 export async function now(world: World, namespace: string): Promise<string> {
   const list = expectSuccess('pods', await world.cluster.request('GET', pathOf('Pod', namespace)));
   return String(at(list, 'metadata', 'resourceVersion'));

@@ -8,7 +8,7 @@ import { type Front, type FrontOptions, startFront } from '../../../hack/cluster
 import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import type { World } from './world.ts';
 
-/** What a file of tests arranges besides its world: registries, names for them, and files of the operator's. */
+/** What a file of tests arranges in addition to its world: registries, names for them, and files of the operator's. */
 export type Places = {
   readonly directory: string;
   /** Starts one that holds what the world's registry holds, unless it is a mirror. Not named as insecure. */

@@ -14,7 +14,8 @@ import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import type { Finished } from '../../support/controller-process.ts';
 import { makeWorkplace, type Workplace } from '../../support/doc-blocks.ts';
-import { type ProjectImage, pushProjectImage } from './project-image.ts';
+import { imageBuilders, type ProjectImage, pushProjectImage } from './project-image.ts';
+import { needsRealNode } from './real-node.ts';
 import { startWorld, type World } from './world.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -22,6 +23,10 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 export type RealWorld = {
   readonly world: World;
   readonly node: RealNode;
+  /** The architecture of the node. */
+  readonly own: string;
+  /** That of the node that kwok plays. */
+  readonly other: string;
   /** The node that kwok plays. */
   readonly fake: string;
   /** The project's image, as the node pulls it. */
@@ -35,6 +40,11 @@ export type RealWorld = {
   stop(): Promise<void>;
 };
 
+/** Skips the tests where no real node can run, or the image cannot be built. */
+export function needsRealWorld(context: Mocha.Context): void {
+  needsRealNode(context, ...imageBuilders);
+}
+
 /** Starts it. The image is built meanwhile and afterwards, unless there is a copy of it. */
 export async function startRealWorld(): Promise<RealWorld> {
   const world = await startWorld({ cluster: { node: 'real' }, manifest: '', nodes: [] });
@@ -45,6 +55,7 @@ export async function startRealWorld(): Promise<RealWorld> {
   const built = pushProjectImage(directory, registry.host);
   // A request for it is answered with the error.
   built.catch(() => undefined);
+  const own = node.architecture;
   const other = otherArchitecture(node);
   const fake = `fake-${other}`;
   let workplace: Workplace | undefined;
@@ -53,10 +64,7 @@ export async function startRealWorld(): Promise<RealWorld> {
     await Promise.all([world.stop(), workplace?.remove(), rm(directory, { recursive: true, force: true })]);
   };
   try {
-    await Promise.all([
-      cluster.createNode({ name: fake, architecture: other }),
-      pushPrograms(world, node.architecture, other),
-    ]);
+    await Promise.all([cluster.createNode({ name: fake, architecture: other }), pushPrograms(world, own, other)]);
     workplace = await makeWorkplace();
   } catch (error) {
     await stop();
@@ -74,6 +82,8 @@ export async function startRealWorld(): Promise<RealWorld> {
   return {
     world,
     node,
+    own,
+    other,
     fake,
     async image() {
       const { repository, digest } = await built;
@@ -130,9 +140,6 @@ export function configurationEdit(...lines: readonly string[]): string {
   return [...without, '/^  config.yaml: |/a\\', inserted].join('\n');
 }
 
-/** The one that this machine does not have. */
-export const otherArchitecture = ({ architecture }: RealNode) => (architecture === 'amd64' ? 'arm64' : 'amd64');
-
 /** The one shell block of a document that holds the text. */
 export async function shellBlock(document: string, text: string): Promise<string> {
   const markdown = await readFile(join(ROOT, document), 'utf8');
@@ -163,3 +170,6 @@ export async function pushPrograms({ registry }: World, own: Architecture, other
   const fixtures = Object.entries(images).map(([tag, built]) => ({ tag, build: () => built }));
   await pushFixtures({ registry: registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
 }
+
+/** The one that this machine does not have. */
+export const otherArchitecture = ({ architecture }: RealNode) => (architecture === 'amd64' ? 'arm64' : 'amd64');

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster } from '../../../hack/cluster/cluster.ts';
 import { at, textAt } from '../../../hack/cluster/json.ts';
-import { type RunningController, startController } from '../../support/controller-process.ts';
+import { startController } from '../../support/controller-process.ts';
+import type { RunningController } from '../../support/running.ts';
 
 export type StandIn = {
   /** Ends the controller and stops looking. Throws what went wrong meanwhile. */

@@ -7,14 +7,9 @@ import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
 import { olderKubernetes } from '../../../hack/cluster/spawn.ts';
 import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
-import {
-  type Finished,
-  type ProcessOptions,
-  type RunningController,
-  runBundle,
-  startController,
-} from '../../support/controller-process.ts';
+import { type Finished, type ProcessOptions, runBundle, startController } from '../../support/controller-process.ts';
 import { type Guard, manifestOf130, manifestWithoutDeployment } from '../../support/manifest.ts';
+import type { RunningController } from '../../support/running.ts';
 import { tolerations } from './objects.ts';
 import type { KubernetesObject } from './workloads.ts';
 

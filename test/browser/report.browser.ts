@@ -1,0 +1,251 @@
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { printable } from '../../src/kit/printable.ts';
+import type { Report } from '../../src/placement/readiness/report.ts';
+import { type Look, startBrowser, type TestBrowser } from './browser.ts';
+import { fleetReport, HOSTILE_NAMES, hostileReport, largeReport } from './reports.ts';
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const PICTURES = new URL('../../docs/pictures/', import.meta.url).pathname;
+const PHONE: Look = { viewport: { width: 320, height: 640 } };
+
+describe('the page of report -o html, in Chromium', () => {
+  let browser: TestBrowser;
+  let opened: (readonly string[])[] = [];
+
+  before(async () => {
+    browser = await startBrowser();
+  });
+  after(() => browser?.close());
+  afterEach(() => {
+    const complaints = opened.flat();
+    opened = [];
+    expect(complaints, 'console messages, errors and requests').to.deep.equal([]);
+  });
+
+  async function open(report: Report, look: Look = {}): Promise<Page> {
+    const { page, complaints } = await browser.open(report, look);
+    opened.push(complaints);
+    return page;
+  }
+
+  /** The names of the workloads that are shown, in their order. */
+  function names(page: Page): Promise<string[]> {
+    return page.locator('#table tbody tr:visible th').allInnerTexts();
+  }
+
+  async function exported(page: Page): Promise<string> {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByText('Export CSV').click()]);
+    expect(download.suggestedFilename()).to.equal('archaware-report.csv');
+    return readFile(await download.path(), 'utf8');
+  }
+
+  it('shows the share that is ready, and a tile for each state', async () => {
+    const page = await open(fleetReport());
+    const texts = await page.locator('.tile').allInnerTexts();
+    const tiles = texts.map((text) => text.replace(/\s+/g, ' '));
+    expect(tiles).to.deep.equal([
+      '58 % of the requested cores can run on arm64 today: 37 of 63 cores.',
+      '95 % once 6 images have a build for arm64. The first 5 of them bring it to 93 %.',
+      'Ready 9 workloads, 37 cores',
+      'Pinned 1 workload, 2 cores',
+      'Blocked 6 workloads, 22 cores',
+      'Missing 1 DaemonSet, 1 core',
+      'Unknown 1 workload, 1 core',
+    ]);
+    const label = await page.locator('.tile .bar').getAttribute('aria-label');
+    expect(label?.replaceAll('\u00a0', ' ')).to.equal(
+      'Share of the requested cores for arm64: ready 58 %, pinned 3 %, blocked 34 %, missing 1 %, unknown 1 %',
+    );
+  });
+
+  it('sorts by keyboard, and says so', async () => {
+    const page = await open(fleetReport());
+    const button = page.getByRole('button', { name: 'Cores' });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    expect((await names(page)).slice(0, 3)).to.deep.equal(['cart', 'legacy', 'ledger']);
+    expect(await page.locator('#table [aria-sort]').getAttribute('aria-sort')).to.equal('descending');
+    expect(await page.getByRole('status').innerText()).to.equal('18 workloads, sorted by cores (descending).');
+    await page.keyboard.press('Enter');
+    expect((await names(page)).at(-1)).to.equal('cart');
+    expect(await page.locator('#table [aria-sort]').getAttribute('aria-sort')).to.equal('ascending');
+  });
+
+  it('filters by text, namespace, target and state, and clears the filters', async () => {
+    const page = await open(fleetReport(['amd64', 'arm64']));
+    await page.getByLabel('Text').fill('LEDGER only');
+    expect(await names(page)).to.deep.equal(['fraud', 'ledger']);
+    expect(await page.getByRole('status').innerText()).to.equal('2 of 18 workloads.');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    expect(await names(page)).to.have.length(18);
+    await page.getByRole('combobox', { name: 'Namespace' }).selectOption('ops');
+    expect(await names(page)).to.deep.equal(['agent', 'logs']);
+    await page.getByRole('combobox', { name: 'State' }).selectOption('Not ready');
+    expect(await names(page)).to.deep.equal(['agent']);
+    await page.getByRole('combobox', { name: 'Target' }).selectOption('amd64');
+    expect(await names(page)).to.deep.equal([]);
+    expect(await page.getByRole('status').innerText()).to.equal('No workload matches the filters.');
+    expect(await page.locator('#table thead th:visible').allInnerTexts())
+      .to.include('amd64')
+      .and.not.include('arm64');
+  });
+
+  it('leads from a tile and from a namespace to their workloads', async () => {
+    const page = await open(fleetReport());
+    await page.getByRole('link', { name: /^Missing/ }).click();
+    expect(await names(page)).to.deep.equal(['agent']);
+    await page.getByRole('link', { name: 'media' }).click();
+    expect(await names(page)).to.deep.equal(['thumbs', 'upload']);
+  });
+
+  it('exports what the filters leave as CSV', async () => {
+    const page = await open(fleetReport());
+    await page.getByRole('combobox', { name: 'Namespace' }).selectOption('ops');
+    expect(await exported(page)).to.equal(
+      [
+        '\ufeff"namespace","kind","name","replicas","cpu","memory","images","arm64","arm64 why"',
+        '"ops","DaemonSet","agent","1","1","1073741824","registry.example.com/ops/agent:3","missing","registry.example.com/ops/agent:3 (app) is only for linux/amd64"',
+        '"ops","DaemonSet","logs","1","1","1073741824","registry.example.com/ops/logs:2.2","ready",""',
+        '',
+      ].join('\r\n'),
+    );
+  });
+
+  it('shows and exports hostile names as text', async () => {
+    const page = await open(hostileReport());
+    const shown = await names(page);
+    // The layout of a line joins spaces; the text in the page keeps them.
+    expect(shown.length).to.equal(HOSTILE_NAMES.length);
+    const written = await page.locator('#table tbody th').allTextContents();
+    expect(written.sort()).to.deep.equal(HOSTILE_NAMES.map((name) => printable(name, 1_000)).sort());
+    expect(await page.evaluate('window.broken')).to.equal(undefined);
+    expect(await page.locator('script, img, iframe').count()).to.equal(1);
+    const csv = await exported(page);
+    expect(csv.slice(1).match(/(?:^|,)"\s*[=+\-@]/gm)).to.equal(null);
+    expect(csv).to.include('"\'=HYPERLINK(""http://example.com"",""click"")"');
+  });
+
+  it('allows no other script and no request, by its policy', async () => {
+    let requests = 0;
+    const server = createServer((_, response) => {
+      requests += 1;
+      response.end();
+    });
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    const { page, complaints } = await browser.open(fleetReport());
+    const outcome = await page.evaluate(`new Promise((done) => {
+      const script = document.createElement('script');
+      script.textContent = 'window.broken = 1';
+      const image = document.createElement('img');
+      image.src = 'http://127.0.0.1:${port}/image.png';
+      image.onerror = () => fetch('http://127.0.0.1:${port}/').then(() => done('answered'), () => done('refused'));
+      document.body.append(script, image);
+    })`);
+    server.close();
+    expect(outcome).to.equal('refused');
+    expect(requests).to.equal(0);
+    expect(await page.evaluate('window.broken')).to.equal(undefined);
+    expect(complaints.join('\n')).to.include('Content Security Policy');
+  });
+
+  it('follows the system to dark, and the switch', async () => {
+    const page = await open(fleetReport(), { colorScheme: 'dark' });
+    const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    expect(await background()).to.equal('rgb(16, 20, 27)');
+    await page.getByLabel('Colors').selectOption('Light');
+    expect(await background()).to.equal('rgb(244, 246, 249)');
+    await page.getByLabel('Colors').selectOption('As the system');
+    expect(await background()).to.equal('rgb(16, 20, 27)');
+  });
+
+  for (const [title, report] of [
+    ['one target', fleetReport()],
+    ['three targets', fleetReport(['amd64', 'arm64', 's390x'])],
+    ['hostile names', hostileReport()],
+  ] as const) {
+    it(`fits 320 px without horizontal scrolling: ${title}`, async () => {
+      const page = await open(report, PHONE);
+      expect(await page.evaluate('document.documentElement.scrollWidth')).to.equal(320);
+      // Not even a table has to be scrolled.
+      const wide = await page.evaluate(
+        `[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth).length`,
+      );
+      expect(wide).to.equal(0);
+    });
+  }
+
+  it('prints all rows and no controls', async () => {
+    const page = await open(largeReport());
+    await page.emulateMedia({ media: 'print' });
+    const visible = (selector: string) => page.locator(`${selector}:visible`).count();
+    expect(await visible('#table tbody tr')).to.equal(2_500);
+    expect(await visible(':is(form, .more button, nav, .theme, .skip)')).to.equal(0);
+    const pdf = await page.pdf({ format: 'A4', landscape: true });
+    expect(pdf.subarray(0, 5).toString()).to.equal('%PDF-');
+    expect(pdf.toString('latin1').match(/\/Type\s*\/Page\b/g)?.length).to.be.above(50);
+  });
+
+  it('starts short with 2,000 images, finds each workload, and shows all rows when asked', async () => {
+    const page = await open(largeReport());
+    expect(await names(page)).to.have.length(200);
+    expect(await page.getByRole('status').innerText()).to.equal('2,500 workloads, the first 200 are shown.');
+    await page.getByRole('button', { name: 'Show 200 more' }).click();
+    expect(await names(page)).to.have.length(400);
+    await page.getByLabel('Text').fill('service-1999:');
+    expect(await names(page)).to.deep.equal(['workload-1999']);
+    await page.getByRole('button', { name: 'Show all 667 images' }).click();
+    expect(await page.locator('table[aria-labelledby="target-0-images"] tbody tr:visible').count()).to.equal(667);
+    expect((await exported(page)).split('\r\n')).to.have.length(3);
+  });
+
+  it('shows all rows and no dead controls without a script', async () => {
+    const page = await open(largeReport(), { javaScriptEnabled: false });
+    expect(await page.locator('#table tbody tr:visible').count()).to.equal(2_500);
+    expect(await page.locator(':is(form, .more, .theme):visible').count()).to.equal(0);
+  });
+
+  it('lets the keyboard skip to the table, and shows where the focus is', async () => {
+    const page = await open(fleetReport());
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('link', { name: 'Skip to the table of workloads' });
+    expect(await page.evaluate('document.activeElement.className')).to.equal('skip');
+    expect((await skip.boundingBox())?.y).to.be.at.least(0);
+    expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).to.equal('3px');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.id')).to.equal('text');
+  });
+
+  for (const [title, report, look] of [
+    ['light', fleetReport(), {}],
+    ['dark', fleetReport(), { colorScheme: 'dark' }],
+    ['at 320 px', fleetReport(['amd64', 'arm64']), PHONE],
+    ['with hostile names', hostileReport(), {}],
+  ] as const) {
+    it(`has nothing that axe-core complains about: ${title}`, async () => {
+      const page = await open(report, look);
+      await page.evaluate(await readFile(AXE, 'utf8'));
+      const found = await page.evaluate<string[]>(`axe.run({ resultTypes: ['violations'] }).then(({ violations }) =>
+        violations.map(({ id, impact, nodes }) => id + ' (' + impact + '): ' + nodes.map((node) => node.html).join(' ')))`);
+      expect(found).to.deep.equal([]);
+    });
+  }
+
+  if (process.env.WRITE_PICTURES) {
+    it('writes the pictures of docs/report.md', async () => {
+      const viewport = { width: 1180, height: 760 };
+      const summary = await open(fleetReport(), { viewport });
+      await summary.screenshot({ path: `${PICTURES}report-summary.png` });
+      const table = await open(fleetReport(), { viewport, colorScheme: 'dark' });
+      await table.getByRole('combobox', { name: 'State' }).selectOption('Not ready');
+      await table.evaluate('document.getElementById("workloads").scrollIntoView({ behavior: "instant" })');
+      await table.screenshot({ path: `${PICTURES}report-workloads.png` });
+    });
+  }
+});

@@ -1,0 +1,186 @@
+import { expect } from 'chai';
+import { at } from '../../hack/cluster/json.ts';
+import { olderKubernetes } from '../../hack/cluster/spawn.ts';
+import { runBundle } from '../support/controller-process.ts';
+import type { RunningController } from '../support/running.ts';
+import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
+import { nameOf, ours, runs, taints as taintsOf, tolerations } from './support/objects.ts';
+import { buildOverlay, type Overlay } from './support/overlay.ts';
+import { arrange, type Places } from './support/places.ts';
+import { refusals } from './support/refusals.ts';
+import { daemonSet, pod } from './support/workloads.ts';
+import { startWorld, type World } from './support/world.ts';
+
+const OBSERVE = { config: { placement: { mode: 'observe' } } };
+const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
+const NODE = 'amd64-1';
+const TAINT = { key: 'supported-arch', value: 'amd64', effect: 'NoSchedule' };
+const GATE = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
+
+/** What the account of the overlay may do, and what it may not, as `verb resource`. */
+const ALLOWED = [
+  ...['list nodes', 'watch nodes', 'list namespaces', 'watch pods', 'list daemonsets.apps', 'get secrets'],
+  ...['create events.events.k8s.io', 'patch events.events.k8s.io'],
+];
+const REFUSED = ['pods', 'nodes', 'daemonsets.apps', 'secrets', 'deployments.apps', 'namespaces'].flatMap((resource) =>
+  ['create', 'patch', 'update', 'delete'].map((verb) => `${verb} ${resource}`),
+);
+const ALSO_REFUSED = [
+  'create pods/eviction',
+  'create pods/binding',
+  'patch mutatingwebhookconfigurations.admissionregistration.k8s.io',
+  'delete leases.coordination.k8s.io',
+];
+
+describe('placement.mode: observe, on the real control plane', () => {
+  let world: World;
+  let places: Places;
+  let helm: Helm;
+  let overlay: Overlay;
+  let flags: string[];
+  let ns: string;
+  let controller: RunningController;
+
+  before(async function () {
+    needsHelm(this);
+    overlay = await buildOverlay('observe');
+    world = await startWorld({ manifest: overlay.manifest });
+    places = await arrange(world);
+    helm = await arrangeHelm(world.cluster.kubeconfig);
+    ns = await world.namespace('watched');
+    flags = ['--config', await places.file('config.yaml', overlay.config), ...overlay.flags];
+    controller = await world.run(flags);
+  });
+  after(async () => {
+    await world?.stop();
+    await places?.remove();
+    await helm?.remove();
+  });
+
+  /** Asks the API server what the roles of the overlay allow. */
+  async function may(right: string): Promise<boolean> {
+    const [verb = '', what = ''] = right.split(' ');
+    const [, resource = '', group = '', subresource = ''] =
+      /^([a-z]+)(?:[.]([a-z0-9.]+))?(?:\/(.*))?$/.exec(what) ?? [];
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user: ACCOUNT, resourceAttributes: { verb, resource, group, subresource } },
+    };
+    const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+    return at((await world.cluster.request('POST', path, review)).body, 'status', 'allowed') === true;
+  }
+  const ready = async () => (await controller.get('/readyz')).status;
+  const template = () => {
+    // The objects of the overlay are there already.
+    const flagsOfHelm = ['--dry-run=server', '--take-ownership'];
+    const command = ['template', 'archaware', CHART_PATH, '--namespace', 'archaware', ...flagsOfHelm];
+    return helm.run(command, OBSERVE);
+  };
+
+  it('may read what it decides on, and write nothing but Events', async () => {
+    const held: string[] = [];
+    for (const right of [...ALLOWED, ...REFUSED, ...ALSO_REFUSED]) if (await may(right)) held.push(right);
+    expect(held).to.have.members(ALLOWED);
+  });
+
+  it('decides, counts and writes Events', async () => {
+    const [amd, arm] = [world.image('amd64'), world.image('arm64')];
+    await world.create(
+      pod(ns, 'multi', { images: [world.image('multi')] }),
+      pod(ns, 'torn', { images: [amd, arm] }),
+      pod(ns, 'lost', { images: [world.image('there-is-no-such-tag')] }),
+      daemonSet(ns, 'agent', { images: [amd, arm] }),
+    );
+    await world.eventuallyTold(ns, 'NoCommonArchitecture', /arm64/);
+    await world.eventuallyTold(ns, 'ImageUnresolvable', /there-is-no-such-tag/);
+    const counted = (outcome: string) => controller.metric('archaware_pods', { outcome });
+    await world.eventually('the pods to be counted', async () => {
+      return (await counted('placed')) >= 1 && (await counted('held')) >= 1 && (await counted('waiting')) >= 1;
+    });
+    expect(await controller.metric('archaware_image_resolutions_total', { result: 'ok' })).to.be.greaterThan(0);
+    expect(await controller.metric('archaware_reconcile_total', { result: 'error' })).to.equal(0);
+  });
+
+  it('keeps no pod from running, and changes none of them', async () => {
+    for (const name of ['multi', 'torn', 'lost']) {
+      const found = await world.eventually(`${name} to run`, async () => {
+        const object = await world.get('Pod', ns, name);
+        return runs(object) && object;
+      });
+      expect(tolerations(found), name).to.deep.equal([]);
+      expect(at(found, 'spec', 'affinity'), name).to.equal(undefined);
+    }
+    expect(tolerations(at(await world.get('DaemonSet', ns, 'agent'), 'spec', 'template'))).to.deep.equal([]);
+    for (const node of await world.list('Node', '')) expect(taintsOf(node), nameOf(node)).to.deep.equal([]);
+    expect(await world.writesSince(0)).to.deep.equal([]);
+  });
+
+  it('shows by plan what another mode would write', async () => {
+    // With the rights of the person who plans: those of the controller do not reach NodePools.
+    const person = ['--kubeconfig', world.cluster.kubeconfig, '--registries.insecure', world.registry.host];
+    const observed = await runBundle(['plan', ...flags, ...person]);
+    expect(observed.code, observed.stderr).to.equal(0);
+    expect(observed.stdout).to.match(/^Nothing to change\./m);
+    const planned = await runBundle(['plan', ...flags, ...person, '--placement.mode', 'taints']);
+    expect(planned.code, planned.stderr).to.equal(2);
+    expect(planned.stdout).to.match(/Node +amd64-1 +taint/);
+  });
+
+  it('is not ready where a node has a taint of archaware, and the chart refuses to be installed there', async () => {
+    const annotations = { 'archaware.dev/managed': JSON.stringify({ taints: ours('amd64') }) };
+    expect((await template()).code, 'before').to.equal(0);
+    await world.patch('Node', '', NODE, { metadata: { annotations }, spec: { taints: [TAINT] } });
+    await world.eventually('it to be not ready', async () => (await ready()) === 503);
+    expect((await controller.get('/readyz')).text).to.include('taints of archaware on 1 node(s)');
+    await world.eventuallyTold('default', 'UnmanagedTaint', /placement[.]mode is observe/);
+    expect(await controller.metric('archaware_unmanaged_taints')).to.equal(1);
+    const { code, stderr } = await template();
+    expect(code).not.to.equal(0);
+    expect(stderr).to.match(
+      /placement[.]mode: got observe, and the cluster has taints of archaware on 1 node\(s\) \(amd64-1\)/,
+    );
+    expect(await world.writesSince(0)).to.deep.equal([]);
+  });
+
+  it('is not ready where a pod holds the gate of archaware, and the chart refuses to be installed there', async () => {
+    await world.create(pod(ns, 'gated', { images: [world.image('multi')], spec: GATE }));
+    await world.eventuallyTold(ns, 'UnmanagedTaint', /holds the scheduling gate/);
+    expect((await controller.get('/readyz')).text).to.include('the gate of archaware on 1 pod(s)');
+    // The overlay's own ConfigMap says that this mode runs already, and then the chart lists no pods.
+    await world.cluster.kubectl(['-n', 'archaware', 'delete', 'configmap', 'archaware-controller']);
+    expect((await template()).stderr).to.match(/the scheduling gate of archaware on 1 pod\(s\) \(watched\/gated\)/);
+  });
+
+  it('is ready once clean has run, and the chart can be installed', async () => {
+    await world.stopControllers();
+    const cleaning = ['clean', '--yes', '--kubeconfig', world.cluster.kubeconfig, ...flags];
+    const { code, stdout, stderr } = await runBundle(cleaning);
+    expect(code, stdout + stderr).to.equal(0);
+    expect(taintsOf(await world.node(NODE))).to.deep.equal([]);
+    const released = await world.get('Pod', ns, 'gated');
+    expect(at(released, 'spec', 'schedulingGates')).to.equal(undefined);
+    controller = await world.run(flags);
+    expect(await ready()).to.equal(200);
+    const rendered = await template();
+    expect(rendered.code, rendered.stderr).to.equal(0);
+  });
+
+  it('was refused nothing, because it tried no write', async () => {
+    expect(await refusals(world.cluster)).to.deep.equal([]);
+    expect(await world.writesSince(0)).to.deep.equal([]);
+  });
+
+  it('switches to taints', async function () {
+    if (olderKubernetes()) this.skip();
+    await world.stopControllers();
+    const after = await buildOverlay('taints');
+    await world.cluster.apply(after.manifest);
+    await world.run(['--config', await places.file('taints.yaml', after.config), ...after.flags]);
+    for (const architecture of ['amd64', 'arm64']) {
+      await world.eventually('the taint', async () =>
+        taintsOf(await world.node(`${architecture}-1`)).includes(ours(architecture).join()),
+      );
+    }
+  });
+});
