@@ -1,9 +1,9 @@
 // Shows on a simulated cluster what happens without the controller, with it, and after clean. Needs Node.js, nothing else.
 // Usage: npm run demo
-import { type EmbeddedCluster, startEmbeddedCluster } from '../test/support/cluster/embedded-cluster.ts';
+import { type EmbeddedCluster, startEmbeddedCluster } from '../test/simulator/embedded-cluster.ts';
+import { startTestRegistry, type TestRegistry } from '../test/simulator/registry/registry.ts';
 import { runBundle, startController } from '../test/support/controller-process.ts';
 import { manifestWithoutDeployment } from '../test/support/manifest.ts';
-import { startTestRegistry, type TestRegistry } from '../test/support/registry.ts';
 import { differences, isCalm, listOf, taintsSeen, traces, type WorkloadSeen, workloadsSeen } from './demo/observe.ts';
 import { type Cell, command, heading, type Piece, paint, say, table, wrapped } from './demo/terminal.ts';
 import {
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
     fill(registry);
     say();
     say('archaware-controller: pods go where their images run', 'bold');
-    say('A demo on a simulated cluster. The controller, its manifest and its rights are the real ones.', 'dim');
+    wrapped('A demo on a simulated cluster. The controller, its manifest and its rights are the real ones.', 0, 'dim');
     await showCluster(cluster);
     await showWithout(cluster, registry);
     const flags = await install(cluster, registry);
@@ -42,8 +42,9 @@ async function main(): Promise<void> {
     await showClean(cluster, flags);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     say();
-    say(
+    wrapped(
       `Everything was as it should be. ${seconds} s, ${cluster.requests().length} requests to the API server.`,
+      0,
       'green',
     );
     say();
@@ -75,7 +76,7 @@ async function showWithout(cluster: EmbeddedCluster, registry: TestRegistry): Pr
   const crashing = pods.filter(({ crashes }) => crashes).length;
   if (crashing === 0 || crashing === pods.length) throw new Unexpected(`${crashing} of ${pods.length} pods crash`);
   say();
-  say(`${crashing} of ${pods.length} pods can never work where they are.`, 'red');
+  say(`${crashing} of ${pods.length} pods can never work where they are: exec format error.`, 'red');
   for (const { kind, name } of WORKLOADS) {
     await cluster.request('DELETE', `/apis/apps/v1/namespaces/${NAMESPACE}/${kind.toLowerCase()}s/${name}`);
   }
@@ -120,19 +121,13 @@ async function showWith(
       if (taints.get(name) !== wanted) throw new Unexpected(`node ${name}: expected the taint ${wanted}`);
     }
     say();
-    say('The same workloads again, and one whose image somebody mistyped:');
+    say('The same workloads again, and one with a mistyped image name:');
     say();
     await deploy(cluster, objectsOf(workloads, registry.host));
     const seen = await watch(cluster, workloads, (entries) => differences(entries).length === 0);
     table(
-      ['WORKLOAD', 'ITS IMAGES RUN ON', 'TOLERATES', 'PODS ON', 'STATE'],
-      seen.map((entry) => [
-        nameOf(entry),
-        architecturesOf(entry.workload),
-        entry.pods[0]?.tolerates.join(' ') || '-',
-        nodesOf(entry),
-        stateOf(entry),
-      ]),
+      ['WORKLOAD', 'TOLERATES', 'PODS ON', 'STATE'],
+      seen.map((entry) => [nameOf(entry), entry.pods[0]?.tolerates.join(' ') || '-', nodesOf(entry), stateOf(entry)]),
     );
     const faults = differences(seen);
     if (faults.length > 0) throw new Unexpected(`${faults.join('; ')}\n${controller.logs().slice(-5).join('\n')}`);
@@ -153,26 +148,27 @@ function showReasons(seen: readonly WorkloadSeen[], host: string): void {
     for (const note of notes) wrapped(note.replaceAll(`${host}/`, '').replaceAll(host, 'the registry'), 2, 'red');
   }
   say();
-  say('The first is held, because no node could run it. The second is looked up again and again; after two minutes');
-  say('(images.fallbackAfter) it may go anywhere, so that a registry outage does not block deployments.');
+  wrapped(
+    'The first is held, because no node could run it. The second is looked up again and again; after two minutes (images.fallbackAfter) it may go anywhere, so that a registry outage does not block deployments.',
+    0,
+  );
 }
 
 async function showClean(cluster: EmbeddedCluster, flags: readonly string[]): Promise<void> {
-  heading(4, 'And everything removed again');
+  heading(4, 'Everything is removed again');
   command('node dist/main.js clean --pods keep');
   const { code, stdout, stderr } = await runBundle(['clean', '--yes', '--pods', 'keep', ...flags]);
-  say(stderr.trimEnd(), 'dim');
+  for (const line of stderr.trimEnd().split('\n')) wrapped(line, 0, 'dim');
   say();
   say(stdout.trimEnd());
   if (code !== 0) throw new Unexpected(`clean ended with ${code}`);
   const left = await traces(cluster);
   if (left.length > 0) throw new Unexpected(`clean left: ${left.join(', ')}`);
   say();
-  say('Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet.');
-  say(
-    'Pods keep their tolerations, which are harmless now. Without --pods keep they would be replaced one by one, and',
+  wrapped(
+    'Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet. Pods keep their tolerations, which have no effect any more. Without --pods keep, clean would replace the pods one by one, and would stop for an owner if a new pod of it crashes on a wrong node, as in part 1.',
+    0,
   );
-  say('where a new pod crashes on a wrong node, as in part 1, clean would leave the others of its owner as they are.');
 }
 
 async function deploy(cluster: EmbeddedCluster, objects: readonly object[]): Promise<void> {
@@ -194,13 +190,14 @@ async function watch(
   return seen;
 }
 
-const nameOf = ({ workload: { kind, name } }: WorkloadSeen) => `${kind} ${name}`;
+/** As kubectl takes it. A table with longer names would not fit a terminal of 80 columns. */
+const nameOf = ({ workload: { kind, name } }: WorkloadSeen) => `${kind === 'DaemonSet' ? 'ds' : 'deploy'}/${name}`;
 
 function architecturesOf({ images }: Workload): Cell {
   const common = commonArchitectures(images);
   if (images.some((repository) => platformsOf(`/${repository}`) === undefined)) return '?';
   if (common.length === 0) return 'nothing in common';
-  return common.join(' ') + (images.length > 1 ? ` (${images.length} images)` : '');
+  return common.join(' ');
 }
 
 function nodesOf({ pods }: WorkloadSeen): Cell {
@@ -208,15 +205,15 @@ function nodesOf({ pods }: WorkloadSeen): Cell {
   if (names.length === 0) return '-';
   return names.flatMap((name, index): Piece[] => {
     const crashes = pods.some((pod) => pod.node === name && pod.crashes);
-    const piece: Piece = { text: `${crashes ? '✗' : '✓'} ${name}`, style: crashes ? 'red' : 'green' };
-    return index === 0 ? [piece] : [{ text: '  ' }, piece];
+    const piece: Piece = { text: `${crashes ? '✗' : '✓'}${name}`, style: crashes ? 'red' : 'green' };
+    return index === 0 ? [piece] : [{ text: ' ' }, piece];
   });
 }
 
 function stateOf({ workload, pods }: WorkloadSeen): Cell {
   const crashing = pods.filter(({ crashes }) => crashes).length;
   const waiting = pods.filter(({ node }) => node === '').length;
-  if (crashing > 0) return [{ text: `${crashing} of ${pods.length}: exec format error`, style: 'red' }];
+  if (crashing > 0) return [{ text: `${crashing} fail`, style: 'red' }];
   if (waiting > 0) {
     const held = workload.expected.kind === 'unplaced' && workload.expected.reason === 'NoCommonArchitecture';
     return [{ text: held ? 'held' : 'waits', style: 'yellow' }];

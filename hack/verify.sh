@@ -2,7 +2,8 @@
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
 #
 #   hack/verify.sh        what CI runs
-#   hack/verify.sh --all  and 20 rolling restarts on the real node, test/long, Karpenter, cert-manager, and Kubernetes 1.30 and 1.33
+#   hack/verify.sh --all  and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, Karpenter, cert-manager,
+#                         Chromium, Kubernetes 1.30 and 1.33, and the single executables
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set.
 set -euo pipefail
@@ -19,7 +20,7 @@ esac
 
 step() { printf '\n=== %s\n' "$*"; }
 
-# The control plane and the node take some minutes to build on a new machine: that begins first, and gives way to what runs beside it.
+# The control plane and the node take some minutes to build on a new machine, so the build starts first, with low priority.
 build_log=$(mktemp)
 nice -n 10 bash -c 'hack/cluster/build.sh && { hack/cluster/build-node.sh || [[ -z ${CI:-} ]]; }' >"$build_log" 2>&1 &
 build=$!
@@ -40,12 +41,16 @@ echo 'cluster: 1 passed, 0 failed, 0 skipped'
 
 step test
 npm test
+step "more histories of the simulation"
+SIMULATION_RUNS=150 npx mocha --no-config --node-option import=tsx --reporter ./hack/closing-line.cjs --exit test/simulation/simulation.test.ts
 step demo
 npm run --silent demo
 echo 'demo: 1 passed, 0 failed, 0 skipped'
 step "contract and end to end, on the real control plane and a real node"
 ARCHAWARE_RESTARTS=${all:+20} npm run test:e2e
 if [[ -n $all ]]; then
+  step "test, on the Node.js of the image"
+  npm run test:node24
   step "what takes long, on a real node"
   npm run test:long
   step "Karpenter, on the real control plane"
@@ -54,7 +59,12 @@ if [[ -n $all ]]; then
   step "cert-manager, on a real node"
   hack/cluster/build-cert-manager.sh
   npm run test:neighbours
+  step "the page of report -o html, in Chromium"
+  hack/browser.sh
+  npm run test:browser
   step "Kubernetes 1.30 and 1.33"
   hack/cluster/build-versions.sh
   npm run test:versions
+  step "single executables for six platforms"
+  npm run test:executables
 fi

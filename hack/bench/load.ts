@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import type { TestCluster } from '../../test/support/cluster/test-cluster.ts';
+import type { TestCluster } from '../../test/simulator/test-cluster.ts';
 import { expectSuccess } from '../cluster/client.ts';
 
 const NAMESPACE = 'bench';

@@ -1,6 +1,6 @@
 // Measures the controller against a bare loop on the real control plane: both in one run, alternating, as ratios.
 // Usage: npm run bench [-- --pods N --rounds N --rate N --seconds N], npm run bench -- registry (registry.ts),
-// npm run bench -- webhook (webhook.ts), or npm run bench -- tenants (tenants.ts)
+// npm run bench -- webhook (webhook.ts), npm run bench -- tenants (tenants.ts), or npm run bench -- report (report.ts)
 import { parseArgs } from 'node:util';
 import { image, multiPlatform } from '../../testimg/build.ts';
 import type { Fixture } from '../../testimg/fixtures.ts';
@@ -9,6 +9,7 @@ import { type Cluster, startCluster } from '../cluster/cluster.ts';
 import { type Registry, startRegistry } from '../cluster/registry.ts';
 import { createAndWatch, prepareNamespace, quantile, removePods } from './load.ts';
 import { benchRegistry } from './registry.ts';
+import { benchReport } from './report.ts';
 import { type Subject, startBare, startOurs } from './subjects.ts';
 import { printTable } from './table.ts';
 import { benchTenants } from './tenants.ts';
@@ -27,6 +28,7 @@ const OTHERS = new Map([
   ['registry', benchRegistry],
   ['webhook', benchWebhook],
   ['tenants', benchTenants],
+  ['report', benchReport],
 ]);
 const other = OTHERS.get(what ?? '');
 const { values } = parseArgs({

@@ -1,6 +1,6 @@
 /** Looking at the cluster, as kubectl would, and holding what is seen against what is expected. */
-import type { EmbeddedCluster } from '../../test/support/cluster/embedded-cluster.ts';
-import { at, type JsonObject, object, objects, text } from '../../test/support/cluster/json.ts';
+import type { EmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
+import { at, type JsonObject, object, objects, text } from '../../test/simulator/json.ts';
 import { NAMESPACE, NODES, type Workload } from './workloads.ts';
 
 export type PodSeen = {

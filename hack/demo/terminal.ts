@@ -10,7 +10,8 @@ export type Cell = string | readonly Piece[];
 const wanted = process.stdout.isTTY === true || Boolean(process.env.FORCE_COLOR);
 const colours = wanted && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 const MARGIN = '  ';
-const WIDTH = 100;
+/** What fits a terminal of 80 columns beside the margin. */
+const WIDTH = 78;
 
 /** The text in a colour, where there are colours. */
 export function paint(text: string, style: Style | undefined): string {
@@ -52,6 +53,10 @@ export function table(header: readonly string[], rows: readonly (readonly Cell[]
 /** Text in lines that fit, each indented by so many blanks more. */
 export function wrapped(text: string, indent: number, style?: Style): void {
   const blanks = ' '.repeat(indent);
+  if (text.length + indent <= WIDTH) {
+    say(blanks + text, style);
+    return;
+  }
   let line = '';
   for (const word of text.split(' ')) {
     if (line !== '' && line.length + word.length + 1 + indent > WIDTH) {

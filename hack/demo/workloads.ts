@@ -1,5 +1,5 @@
 /** What is deployed in the demo: images, what they run on, and where each workload has to end up. */
-import type { TestRegistry } from '../../test/support/registry.ts';
+import type { TestRegistry } from '../../test/simulator/registry/registry.ts';
 
 export const NAMESPACE = 'demo';
 export const NODES = [

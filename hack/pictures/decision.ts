@@ -40,7 +40,7 @@ export function decision(): string {
       86,
       'warn',
       'waits, and archaware tries again',
-      `after ${FALLBACK_AFTER}: placed on all that its other images allow`,
+      `after ${FALLBACK_AFTER}: placed where its other images allow it`,
       `(${key('images.unresolvable')}: open); ${event('OpenPlacement')}`,
     ),
     ...down(306, 'yes'),

@@ -52,7 +52,7 @@ export function gatedPod(): string {
       'warn',
       'registry does not answer',
       `after ${FALLBACK_AFTER}: released for`,
-      'all that may fit;',
+      'all possible architectures;',
       event('OpenPlacement'),
     ),
     box(

@@ -46,7 +46,7 @@ function policyTable(keys: readonly Key[]): string {
   let part: unknown = keys[0]?.schema;
   while (part instanceof z.ZodDefault) part = part.unwrap();
   const policy = part instanceof z.ZodArray ? part.element : undefined;
-  if (!(policy instanceof z.ZodObject)) throw new Error('policies is no list of objects any more');
+  if (!(policy instanceof z.ZodObject)) throw new Error('policies is not a list of objects any more');
   const rows = Object.entries(policy.shape).map(([name, field]) => {
     const meta: unknown = field instanceof z.ZodType ? field.meta() : undefined;
     const { description, expected } = isObject(meta) ? meta : {};

@@ -48,7 +48,8 @@ const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left.',
   failed:
     'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of archaware that wants replicas, was interrupted, or got the answer no.',
-  found: '`plan`: there are changes to make. `inspect`: an image could not be looked up. `clean`: something is left.',
+  found:
+    '`plan`: there are changes to make. `status`: there are problems. `inspect`: an image could not be looked up. `clean`: something is left. `check`: an image lacks an architecture, or could not be looked up. `report`: less is ready than `--fail-under` asks for.',
   usage:
     'Usage, configuration or kubeconfig; `clean` without a terminal and without `--yes`. Each problem is one line with key, value, what is expected, file and line.',
 };

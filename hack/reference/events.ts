@@ -27,7 +27,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   OpenPlacement: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'Placed without knowing all images: on all architectures that are possible, on `architectures.fallback`, or without the part that the API server refused.',
+      'Placed without knowing all images: on all architectures that are possible, on `architectures.fallback`, or without the part that the API server refused. In the mode `observe` the note says what the pod would tolerate.',
     next: 'Look at the Event `ImageUnresolvable` or `NoCommonArchitecture` of the same object, or at the refusal in the note.',
   },
   StaleToleration: {
@@ -79,10 +79,10 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     next: 'Add the taint that the note names to the template of the pool (NodePool, node group, `--register-with-taints`): [autoscalers](../autoscalers.md).',
   },
   UnmanagedTaint: {
-    about: ['Node'],
+    about: ['Node', 'Pod'],
     meaning:
-      'The node carries a taint of archaware that this configuration does not manage: the loop `nodes` does not run, or, in the mode `affinity`, the annotation of archaware does not record the taint. Nobody updates or removes it; in the mode `affinity` new pods stay Pending because of it. Three nodes get the Event, and the note says how many more there are.',
-    next: 'Let the loop `nodes` run until the taint is gone ([changing modes](../changing-modes.md)), or run `clean`, or remove the taint by hand.',
+      'The node carries a taint of archaware that this configuration does not manage: the loop `nodes` does not run, or, in the mode `affinity`, the annotation of archaware does not record the taint. Nobody updates or removes it; in the mode `affinity` new pods stay Pending because of it. Three nodes get the Event, and the note says how many more there are. In the mode `observe`, which removes nothing, every such taint is reported, and so is every pod that holds the scheduling gate of archaware; no replica is ready then.',
+    next: 'Let the loop `nodes` run until the taint is gone ([changing modes](../changing-modes.md)), or run `clean`, or remove the taint by hand. In the mode `observe`: run `clean` ([a first week](../first-week.md#install)).',
   },
   NodeNotInitialized: {
     about: ['Node'],

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { isObject } from '../../src/kit/json.ts';
-import { at, list, objects, text } from '../../test/support/cluster/json.ts';
+import { at, list, objects, text } from '../../test/simulator/json.ts';
 
 /** One object of the API for which a part of the manifests grants verbs. */
 export type Grant = {

@@ -1,5 +1,5 @@
-# Functions for a sub-tree in every cgroup v1 hierarchy of this machine. A sub-tree's name ends in the id of the process that
-# takes it away.
+# Functions for a sub-tree in every cgroup v1 hierarchy of this machine. A sub-tree's name ends with the id of the process
+# that removes it.
 prefix=archaware-node
 
 # The mount points: /sys/fs/cgroup/memory and so on.
@@ -9,7 +9,7 @@ make_tree() { # NAME
   local root
   for root in $(hierarchies); do
     mkdir "$root/$1"
-    # A new cpuset has no CPU, and takes no process.
+    # A new cpuset has no CPU and accepts no process until it gets one.
     if [[ -e $root/cpuset.cpus ]]; then
       cat "$root/cpuset.cpus" > "$root/$1/cpuset.cpus"
       cat "$root/cpuset.mems" > "$root/$1/cpuset.mems"
@@ -35,8 +35,8 @@ remove_tree() { # NAME
   done
 }
 
-# What is left where even the process that takes it away was killed. A zombie has no command line, and another process with the
-# same id has another one.
+# Removes sub-trees whose process was killed. A zombie has no command line, and another process with the same id has a different
+# one.
 remove_trees_of_the_dead() {
   local root tree
   for root in $(hierarchies); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # enter.sh TREE PID COMMAND...: runs a command in the cgroups and namespaces of the node whose PID 1 is PID. The command dies
-# with this process, so that whoever kills this one has killed it.
+# with this process, so killing this process kills the command, too.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/cgroups.sh"
 tree=$1 pid=$2

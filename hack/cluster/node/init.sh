@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# PID 1 of the real node: init.sh DIRECTORY BINARIES NAME ADDRESS. Makes its namespaces a machine of their own, says so ("ready
-# PID", the PID as the outside sees it), and ends when its standard input does; everything in its namespaces ends with it.
+# PID 1 of the real node: init.sh DIRECTORY BINARIES NAME ADDRESS. Sets up its namespaces like a machine of their own, prints "ready
+# PID" (the PID outside of the namespaces), and ends when its standard input ends, with everything in its namespaces.
 #   DIRECTORY  the node's disk
-#   BINARIES   of build.sh; what build-node.sh makes lies below
+#   BINARIES   the folder of build.sh, which contains that of build-node.sh
 set -euo pipefail
 directory=$1 binaries=$2 name=$3 address=$4
 packages=$binaries/node/packages root=$directory/root
-# The outside's /proc is still here.
+# This is still the /proc of the host.
 read -r outside _ < /proc/self/stat
 hierarchies=$(awk '$(NF-2) == "cgroup" {print $5, $NF}' /proc/self/mountinfo)
 
-# This machine's files, the packages on top, and on top of both what is written here. Two mounts, as one does not take a layer
-# that lies within another.
+# Layers: the files of the host, then the packages, then what is written here. Two mounts, because a layer of an overlay cannot
+# lie within another one.
 mkdir -p "$directory"/{packages,root,written/upper,written/work}
 mount -t overlay overlay -o "ro,lowerdir=/,upperdir=$packages/upper,workdir=$packages/work" "$directory/packages"
 mount -t overlay overlay -o "lowerdir=$directory/packages,upperdir=$directory/written/upper,workdir=$directory/written/work" "$root"
@@ -33,7 +33,7 @@ for shared in "$directory" "$binaries"; do
   mkdir -p "$root$shared"
   mount --bind "$shared" "$root$shared"
 done
-# On the disk itself: containerd makes overlays there, which cannot lie on those of above.
+# On the disk itself, because containerd creates overlays there, which cannot lie on the overlays above.
 for path in lib/containerd lib/kubelet lib/cni log/pods log/containers; do
   mkdir -p "$directory/data/$path" "$root/var/$path"
   mount --bind "$directory/data/$path" "$root/var/$path"
@@ -42,10 +42,10 @@ cd "$root"
 pivot_root . mnt
 cd /
 umount --lazy /mnt
-# The kubelet wants to share what it mounts with containers.
+# The kubelet shares its mounts with containers.
 mount --make-rshared /
 
-# The kubelet sets these for the whole machine. It finds files that have its values already.
+# The kubelet sets these for the whole machine. Here it finds files that already have its values.
 mkdir /run/sysctl
 instead() { # SYSCTL VALUE
   [[ -e /proc/sys/$1 ]] || return 0
@@ -59,8 +59,8 @@ instead kernel/panic_on_oops 1
 instead kernel/keys/root_maxkeys 1000000
 instead kernel/keys/root_maxbytes 25000000
 
-# A network card with nothing behind it: both ends of the pair are here. The default route is what a ClusterIP, which no
-# interface has, is sent along until kube-proxy's rules change where it goes.
+# A network card that is connected to nothing: both ends of the pair are here. No interface has a ClusterIP, so packets to one need
+# a default route until the rules of kube-proxy change their destination.
 hostname "$name"
 ip link set lo up
 ip link add up0 type veth peer name up1
@@ -71,7 +71,7 @@ ip route add default via "${address%.*}.254" dev up0
 echo 1 > /proc/sys/net/ipv4/ip_forward
 if [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]]; then echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables; fi
 printf '127.0.0.1 localhost\n%s %s registry.test\n' "$address" "$name" > /etc/hosts
-# Nobody answers names on the node itself; a name server of the outside would be waited for.
+# The node has no name server. With the name server of the host, lookups would wait for a timeout.
 rm -f /etc/resolv.conf
 echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 

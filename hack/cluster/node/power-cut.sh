@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# In the node's namespaces, with kubelet, containerd and kube-proxy dead: what a power cut does to the rest of a node. No container
+# In the node's namespaces, with kubelet, containerd and kube-proxy dead: does what a power cut does to the rest of a node. No container
 # runs, /run is empty, the mounts and links of pods are gone, and so are their cgroups; the disk stays.
 set -euo pipefail
 
-# Processes whose names begin so, or in the cgroups of pods.
+# Processes whose names begin with containerd-shim, and processes in the cgroups of pods.
 shims() {
   local directory
   for directory in /proc/[0-9]*; do

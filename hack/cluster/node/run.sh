@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh COMMAND...: runs a command as PID 1 of namespaces of its own, in a sub-tree of every cgroup hierarchy that is named
-# after this process, and takes the sub-tree away afterwards. The command is to end when its standard input does: that is when the process ends that
-# started this one, however it ended.
+# after this process, and removes the sub-tree afterwards. The command must end when its standard input ends, which happens when the process
+# that started this script ends for any reason.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/cgroups.sh"
@@ -9,7 +9,7 @@ name=$prefix.$$
 
 remove_trees_of_the_dead
 make_tree "$name"
-# The parent's death ends unshare, unshare's death ends PID 1, and that one's ends everything.
+# When the parent dies, unshare dies, then PID 1, and then everything in its namespaces.
 (
   join_tree "$name"
   exec setpriv --pdeathsig KILL unshare --mount --net --pid --uts --ipc --cgroup --fork --kill-child --propagation private "$@"
