@@ -1,10 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { buildConnector, Pool } from 'undici';
-import { onAbort, untilAborted } from '../kit/abort.ts';
+import { untilAborted } from '../kit/abort.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { parseJson } from '../kit/json.ts';
 import type { ClusterAccess } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
+import { BrokenExchange, exchange, type HttpAnswer } from './exchange.ts';
 
 /** One finished request, for metrics. `code` is the HTTP status, or `error` if there was no answer. */
 export type ApiRequest = { readonly verb: string; readonly resource: string; readonly code: string };
@@ -22,6 +23,15 @@ export type RequestOptions = {
   readonly completeMs?: number;
 };
 
+/** The receiver of a watch. Its functions are called as the bytes arrive, without a promise in between. */
+export type WatchOptions = {
+  readonly signal: AbortSignal;
+  /** Called once, when the server has accepted the watch. */
+  readonly onOpen: () => void;
+  /** Takes the next bytes. What it throws ends the watch. */
+  readonly onPiece: (piece: Buffer) => void;
+};
+
 /** A JSON client of the API server over one keep-alive pool. */
 export type ApiClient = {
   /** host:port of the server, for messages. */
@@ -33,8 +43,8 @@ export type ApiClient = {
    * ConnectionError} if there was no answer. `path` includes the query.
    */
   request(verb: ApiVerb, path: string, options?: RequestOptions): Promise<unknown>;
-  /** Opens a watch and returns its chunks as they arrive. Throws like `request` before the first chunk. */
-  stream(path: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>>;
+  /** Watches until the server ends the answer. Throws like `request`, and what `onPiece` throws. */
+  watch(path: string, options: WatchOptions): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -59,7 +69,7 @@ type Login = { readonly headers: Readonly<Record<string, string>>; readonly at: 
 type Sent = Omit<RequestOptions, 'signal'> & {
   readonly verb: ApiVerb;
   readonly path: string;
-  readonly isWatch?: boolean;
+  readonly watch?: WatchOptions;
 };
 
 export type ClientOptions = {
@@ -94,6 +104,7 @@ export function createClient(options: ClientOptions): ApiClient {
     signal: ending.signal,
   });
   const addresses = options.addresses ?? new Set<string>();
+  const never = new AbortController().signal;
   const pool = new Pool(url.origin, {
     connections,
     connect: (target, callback) =>
@@ -131,52 +142,54 @@ export function createClient(options: ClientOptions): ApiClient {
     return login;
   }
 
-  async function send(request: Sent, signal: AbortSignal, fresh = false) {
-    const { verb, path, body, contentType = 'application/json', metadataOnly = false, isWatch } = request;
+  async function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
+    const { verb, path, body, contentType = 'application/json', metadataOnly = false, watch } = request;
+    const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = request;
     const { headers } = held(fresh) ?? (await untilAborted(logIn(), signal));
+    const sent = {
+      method: METHODS[verb],
+      path: prefix + path,
+      headers: {
+        ...headers,
+        accept: metadataOnly ? METADATA_ONLY : 'application/json',
+        'user-agent': userAgent,
+        ...(body === undefined ? {} : { 'content-type': contentType }),
+      },
+      body: body === undefined ? null : apiJson(body),
+      // A watch may be silent for longer than any fixed time; the reflector decides when it is dead.
+      bodyTimeout: watch === undefined ? silenceMs : 0,
+    };
+    const late = () => new Error(`it was not complete after ${completeMs / 1000} s`);
     try {
-      const answer = pool.request({
-        method: METHODS[verb],
-        path: prefix + path,
-        headers: {
-          ...headers,
-          accept: metadataOnly ? METADATA_ONLY : 'application/json',
-          'user-agent': userAgent,
-          ...(body === undefined ? {} : { 'content-type': contentType }),
-        },
-        body: body === undefined ? null : apiJson(body),
+      return await exchange(pool, sent, {
         signal,
-        // A watch may be silent for longer than any fixed time; the reflector decides when it is dead.
-        bodyTimeout: isWatch ? 0 : silenceMs,
+        limit: (onLate) => after(completeMs, () => onLate(late())),
+        onOpen: watch && ((status) => opened(path, status, watch)),
+        onPiece: watch?.onPiece,
       });
-      // undici looks at a signal only once it has a connection. Without a connection, nothing was sent and nothing will
-      // be.
-      return await untilAborted(answer, signal);
     } catch (error) {
+      if (!(error instanceof BrokenExchange)) throw error;
+      const { hasBegun, cause } = error;
+      if (hasBegun && watch !== undefined) throw cause;
+      const reason = reasonOf(cause);
+      if (hasBegun) throw new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
       onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
-      if (signal.aborted) throw error;
       throw new ConnectionError(
-        `cannot reach the API server at ${url.host}: ${reasonOf(error)}; check that it runs, and that --kubeconfig and --context select the right cluster`,
+        `cannot reach the API server at ${url.host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
       );
     }
   }
 
-  async function answered(request: Sent, signal: AbortSignal) {
-    const response = await send(request, signal);
-    if (response.statusCode !== 401) return response;
-    onRequest?.({ verb: request.verb, resource: resourceOf(request.path), code: '401' });
-    await response.body.dump();
-    return send(request, signal, true);
+  function opened(path: string, status: number, { onOpen }: WatchOptions): void {
+    onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(status) });
+    onOpen();
   }
 
-  /** Reads a whole body within a time limit of its own. */
-  async function read(body: { text(): Promise<string> }, completeMs: number, own: AbortController): Promise<string> {
-    const stop = after(completeMs, () => own.abort(new Error(`it was not complete after ${completeMs / 1000} s`)));
-    try {
-      return await body.text();
-    } finally {
-      stop();
-    }
+  async function answered(request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
+    const answer = await send(request, signal);
+    if (answer.status !== 401) return answer;
+    onRequest?.({ verb: request.verb, resource: resourceOf(request.path), code: '401' });
+    return send(request, signal, true);
   }
 
   function failure(verb: ApiVerb | 'watch', path: string, status: number, text: string, retryAfter: unknown): ApiError {
@@ -190,44 +203,17 @@ export function createClient(options: ClientOptions): ApiClient {
     host: url.host,
     addresses: () => addresses,
     async request(verb, path, options = {}) {
-      const { signal, completeMs = COMPLETE_MS } = options;
-      // One controller for each request: undici adds a listener to the signal that it gets, and thousands of requests
-      // may wait for one signal.
-      const own = new AbortController();
-      const forget = signal && onAbort(signal, () => own.abort(signal.reason));
-      let text: string;
-      let response: Awaited<ReturnType<typeof answered>>;
-      try {
-        response = await answered({ ...options, verb, path }, own.signal);
-        try {
-          text = await read(response.body, completeMs, own);
-        } catch (error) {
-          if (signal?.aborted) throw error;
-          throw new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reasonOf(error)}`);
-        }
-      } finally {
-        forget?.();
-      }
-      onRequest?.({ verb, resource: resourceOf(path), code: String(response.statusCode) });
-      if (response.statusCode >= 300) {
-        throw failure(verb, path, response.statusCode, text, response.headers['retry-after']);
-      }
-      return options.asText ? text : parseJson(text);
+      const { signal = never, asText } = options;
+      const { status, text, retryAfter } = await answered({ ...options, verb, path }, signal);
+      onRequest?.({ verb, resource: resourceOf(path), code: String(status) });
+      if (status >= 300) throw failure(verb, path, status, text, retryAfter);
+      return asText ? text : parseJson(text);
     },
-    async stream(path, signal) {
-      const own = new AbortController();
-      const forget = onAbort(signal, () => own.abort(signal.reason));
-      const response = await answered({ verb: 'list', path, isWatch: true }, own.signal).catch((error: unknown) => {
-        forget();
-        throw error;
-      });
-      response.body.once('close', forget);
-      onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(response.statusCode) });
-      if (response.statusCode >= 300) {
-        const text = await read(response.body, silenceMs, own);
-        throw failure('watch', path, response.statusCode, text, response.headers['retry-after']);
-      }
-      return response.body;
+    async watch(path, options) {
+      const { status, text, retryAfter } = await answered({ verb: 'list', path, watch: options }, options.signal);
+      if (status < 300) return;
+      onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(status) });
+      throw failure('watch', path, status, text, retryAfter);
     },
     async close() {
       ending.abort();

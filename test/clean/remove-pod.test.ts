@@ -28,7 +28,7 @@ async function evicted(...answers: ApiError[]): Promise<{ obstacle: RemovalObsta
   const client: ApiClient = {
     host: 'x',
     addresses: () => new Set(),
-    stream: nothing,
+    watch: nothing,
     close: nothing,
     async request() {
       const error = answers[sent++];
@@ -81,10 +81,10 @@ describe('a pod that clean evicts', () => {
   it('ends the work if the lease is lost', async () => {
     const { signal } = new AbortController();
     const request = async () => ({});
-    const stream = async () => {
+    const watch = async () => {
       throw new Error('not used');
     };
-    const client: ApiClient = { host: 'x', addresses: () => new Set(), request, stream, close: async () => {} };
+    const client: ApiClient = { host: 'x', addresses: () => new Set(), request, watch, close: async () => {} };
     const options = { client, clock: createSetClock(), mayWrite: () => false, how: 'evict', signal } as const;
     const error: unknown = await removePod(options, POD).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(LeaseLostError);

@@ -228,19 +228,25 @@ describe('the client', () => {
   it('leaves a watch open that is silent for longer than an answer may be', async () => {
     answers = ['stall'];
     const end = new AbortController();
-    const chunks = await client.stream('/api/v1/pods?watch=true', end.signal);
+    const pieces: string[] = [];
+    let isOpen = false;
     const reading = failure(
-      (async () => {
-        for await (const chunk of chunks) expect(String(chunk)).to.equal('{');
-        return 'closed';
-      })(),
+      client.watch('/api/v1/pods?watch=true', {
+        signal: end.signal,
+        onOpen: () => {
+          isOpen = true;
+        },
+        onPiece: (piece) => void pieces.push(String(piece)),
+      }),
     );
+    while (!isOpen) await new Promise((resolve) => setImmediate(resolve));
     answers = ['silence'];
     // By then a body would have been given up as well: undici owns both timers, and they began in this order.
     expect(String(await failure(get()))).to.include('UND_ERR_HEADERS_TIMEOUT');
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(1);
     end.abort(new Error('enough'));
     expect(String(await reading)).to.equal('Error: enough');
+    expect(pieces).to.deep.equal(['{']);
     await new Promise((resolve) => setImmediate(resolve));
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
   });
@@ -289,14 +295,32 @@ describe('the client', () => {
     ]);
   });
 
-  it('reads a stream piece by piece, and throws before the first piece if it is refused', async () => {
+  it('reads a watch piece by piece, and throws before the first piece if it is refused', async () => {
     answers = [{ body: '{"a":1}\n' }, { status: 410, body: '{"reason":"Expired"}' }];
-    const pieces: string[] = [];
-    for await (const piece of await client.stream('/api/v1/pods?watch=true', new AbortController().signal)) {
-      pieces.push(String(piece));
-    }
-    expect(pieces.join('')).to.equal('{"a":1}\n');
-    const refused = await failure(client.stream('/api/v1/pods?watch=true', new AbortController().signal));
+    const seen: string[] = [];
+    const options = {
+      signal: new AbortController().signal,
+      onOpen: () => void seen.push('open'),
+      onPiece: (piece: Buffer) => void seen.push(String(piece)),
+    };
+    await client.watch('/api/v1/pods?watch=true', options);
+    expect(seen).to.deep.equal(['open', '{"a":1}\n']);
+    const refused = await failure(client.watch('/api/v1/pods?watch=true', options));
+    expect(seen).to.have.lengthOf(2);
     expect(refused).to.include({ status: 410, reason: 'Expired' });
+  });
+
+  it('ends a watch whose receiver throws, and throws the same', async () => {
+    answers = [{ body: 'nonsense\n' }];
+    const error = await failure(
+      client.watch('/api/v1/pods?watch=true', {
+        signal: new AbortController().signal,
+        onOpen: () => undefined,
+        onPiece: () => {
+          throw new Error('not an event');
+        },
+      }),
+    );
+    expect(String(error)).to.equal('Error: not an event');
   });
 });

@@ -3,6 +3,7 @@ import type { ApiClient, RequestOptions } from '../../src/kube/client.ts';
 import { ApiError, ConnectionError } from '../../src/kube/errors.ts';
 import { createReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
 import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
+import { watchOver } from '../support/watch-over.ts';
 import { createSetClock, type SetClock } from './cluster.ts';
 
 /** The behaviour of a watch: it fails to begin, or it gives these lines and then ends, breaks or stays open. */
@@ -59,7 +60,7 @@ describe('a reflector whose requests fail', () => {
         if (answer instanceof Error) throw answer;
         return answer;
       },
-      async stream(path, signal) {
+      watch: watchOver(async (path, signal) => {
         asked.push(`watch ${new URLSearchParams(path.split('?')[1]).get('resourceVersion')}`);
         const watch = watches.shift() ?? { ending: 'open' };
         if (watch instanceof Error) throw watch;
@@ -69,7 +70,7 @@ describe('a reflector whose requests fail', () => {
           if (watch.ending === 'end') return;
           await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
         })();
-      },
+      }),
       close: async () => undefined,
     };
     const reflector = createReflector({

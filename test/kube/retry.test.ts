@@ -17,7 +17,7 @@ function failing(...errors: Error[]) {
   const nothing = async () => {
     throw new Error('not used');
   };
-  const client: ApiClient = { host: 'x', addresses: () => new Set(), request, stream: nothing, close: nothing };
+  const client: ApiClient = { host: 'x', addresses: () => new Set(), request, watch: nothing, close: nothing };
   return { client, sent: () => sent };
 }
 

@@ -37,7 +37,7 @@ describe('the client of a mode that writes nothing', () => {
           sent.push(`${sentVerb} ${sentPath}`);
           return {};
         },
-        stream: () => Promise.reject(new Error('not used')),
+        watch: () => Promise.reject(new Error('not used')),
         close: async () => undefined,
       };
       const result = await createClientWithoutWrites(client)

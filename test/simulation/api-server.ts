@@ -11,6 +11,7 @@ import { findResource, PODS, resourceOf } from '../simulator/objects/resources.t
 import { ApiError as Refusal } from '../simulator/objects/status.ts';
 import { createStore, jsonOf, type StoreEvent } from '../simulator/objects/store.ts';
 import type { Webhooks } from '../simulator/webhooks/webhooks.ts';
+import { watchOver } from '../support/watch-over.ts';
 import { BEGINNING, SENT, type World } from './world.ts';
 
 /** A write of a replica, as it was sent. */
@@ -284,7 +285,7 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
       host: 'model',
       addresses: () => new Set(),
       request: (verb, path, options) => request(owner, verb, path, options),
-      stream: (path, signal) => stream(owner, path, signal),
+      watch: watchOver((path, signal) => stream(owner, path, signal)),
       async close() {},
     }),
   };

@@ -5,6 +5,7 @@ import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../
 import type { ApiClient } from '../client.ts';
 import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
 import { createLister } from './lister.ts';
+import { type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
 import { createStore, type Store, type Stored } from './store.ts';
 import { createTrouble, type WatchAttempt } from './trouble.ts';
 
@@ -19,6 +20,11 @@ export type ReflectorOptions<T> = {
   readonly query?: string;
   /** Reduces an object to the fields that are needed; called once for each object as it arrives. */
   readonly read: (object: JsonObject) => T;
+  /**
+   * Reads a change of a stored object from the parts of its event that it needs. Undefined: the event must be read as a whole.
+   * Absent: every event is.
+   */
+  readonly readSections?: ((sections: Sections) => T | undefined) | undefined;
   readonly keyOf: (object: T) => string;
   readonly onChange: (change: Change<T>) => void;
   readonly clock: Clock;
@@ -115,10 +121,13 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   }
 
   function keep(object: JsonObject, reset = false): string {
-    const now = read(object);
+    return put(read(object), reset);
+  }
+
+  function put(now: T, reset = false): string {
     const key = keyOf(now);
-    const put = store.put(key, now, reset);
-    if (put !== 'stale') onChange({ key, now, before: put.before });
+    const stored = store.put(key, now, reset);
+    if (stored !== 'stale') onChange({ key, now, before: stored.before });
     return key;
   }
 
@@ -138,21 +147,33 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       isSilent = true;
       over.abort(new Error(`silent for ${idleMs / 1000} s`));
     };
-    let cancelIdle = clock.after(idleMs, fallSilent);
+    let heardAt = clock.monotonic();
+    // The timer is not set again at each event: when it is over, it goes on for the time since the last one.
+    const lookLater = (ms: number): (() => void) =>
+      clock.after(ms, () => {
+        const leftMs = heardAt + idleMs - clock.monotonic();
+        if (leftMs > 0) cancelIdle = lookLater(leftMs);
+        else fallSilent();
+      });
+    let cancelIdle = lookLater(idleMs);
     let cancelSteady = () => {};
     try {
-      const chunks = await client.stream(`${path}?${query}`, over.signal);
-      isOpen = true;
-      // After a silent watch, an open but silent watch does not prove that the server works.
-      if (trouble.brokenSince() !== undefined && !wasSilent) cancelSteady = clock.after(STEADY_MS, trouble.works);
-      for await (const line of lines(chunks)) {
-        cancelIdle();
-        cancelIdle = clock.after(idleMs, fallSilent);
+      const onLine = (line: Buffer): void => {
+        heardAt = clock.monotonic();
         take(line);
         options.onHeard?.();
         if (!heard) trouble.works();
         heard = true;
-      }
+      };
+      await client.watch(`${path}?${query}`, {
+        signal: over.signal,
+        onOpen() {
+          isOpen = true;
+          // After a silent watch, an open but silent watch does not prove that the server works.
+          if (trouble.brokenSince() !== undefined && !wasSilent) cancelSteady = clock.after(STEADY_MS, trouble.works);
+        },
+        onPiece: splitLines(onLine),
+      });
       return { heard, failure: undefined };
     } catch (thrown) {
       const error = thrown instanceof Error ? thrown : new Error(String(thrown));
@@ -169,13 +190,20 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   }
 
   /** Takes one event of the watch. Throws if the server says that the watch is over. */
-  function take(line: string): void {
-    const event = parseJson(line);
+  function take(line: Buffer): void {
+    const sections = options.readSections && isModified(line) ? sectionsOf(line) : undefined;
+    const read = sections && options.readSections?.(sections);
+    if (read !== undefined) {
+      last = read.resourceVersion;
+      put(read);
+      return;
+    }
+    const event = parseJson(withoutManagedFields(line));
     if (!isObject(event)) throw new Error('an event of the watch is not JSON');
     const object = objectAt(event, 'object');
     if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
     last = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? last;
-    if (event.type === 'DELETED') drop(keyOf(read(object)));
+    if (event.type === 'DELETED') drop(keyOf(options.read(object)));
     else if (event.type === 'ADDED' || event.type === 'MODIFIED') keep(object);
   }
 
@@ -265,17 +293,24 @@ function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && REFUSALS.has(error.status);
 }
 
-async function* lines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+/** Returns a function that takes bytes as they arrive and calls `onLine` for each line, without its line feed. */
+function splitLines(onLine: (line: Buffer) => void): (piece: Buffer) => void {
   let parts: Buffer[] = [];
-  for await (const chunk of chunks) {
+  return (piece) => {
     let start = 0;
-    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
-      const tail = chunk.subarray(start, end);
+    for (let end = piece.indexOf(10); end >= 0; end = piece.indexOf(10, start)) {
+      const tail = piece.subarray(start, end);
       const line = parts.length === 0 ? tail : Buffer.concat([...parts, tail]);
       parts = [];
       start = end + 1;
-      if (line.length > 0) yield line.toString('utf8');
+      if (line.length > 0) onLine(line);
     }
-    if (start < chunk.length) parts.push(chunk.subarray(start));
-  }
+    if (start < piece.length) parts.push(start === 0 ? piece : piece.subarray(start));
+  };
+}
+
+const MODIFIED = Buffer.from('{"type":"MODIFIED"');
+
+function isModified(line: Buffer): boolean {
+  return line.subarray(0, MODIFIED.length).equals(MODIFIED);
 }

@@ -16,7 +16,7 @@ describe('reading the Secrets that a pod names', () => {
       if (failure !== undefined) throw failure;
       return { type: 'Opaque', data: {}, imagePullSecrets: [{ name: 'pull' }] };
     },
-    stream: () => Promise.reject(new Error('nothing is watched')),
+    watch: () => Promise.reject(new Error('nothing is watched')),
     close: async () => undefined,
   };
   const signal = new AbortController().signal;

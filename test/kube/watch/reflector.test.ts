@@ -238,7 +238,7 @@ describe('the reflector', () => {
       async request() {
         return { metadata: { resourceVersion: restored ? '500' : '1000' }, items: [pod(restored ? 400 : 900)] };
       },
-      async stream() {
+      async watch() {
         restored = true;
         throw new ApiError(410, { reason: 'Expired' }, 'watch');
       },

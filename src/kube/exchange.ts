@@ -1,0 +1,110 @@
+import type { Dispatcher } from 'undici';
+import { onAbort } from '../kit/abort.ts';
+
+/** One HTTP request, as undici's dispatcher takes it. */
+export type ExchangeRequest = {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: string | null;
+  /** Milliseconds between two pieces of the body; 0: no limit. */
+  readonly bodyTimeout: number;
+};
+
+/** A whole answer. `text` is empty if its pieces went to {@link ExchangeOptions.onPiece}. */
+export type HttpAnswer = { readonly status: number; readonly retryAfter: unknown; readonly text: string };
+
+export type ExchangeOptions = {
+  readonly signal: AbortSignal;
+  /** Starts the time limit for the body of an answer; returns a function that cancels it. */
+  readonly limit: (onLate: (error: Error) => void) => () => void;
+  /** Called when the answer to a watch begins well. Then the body has no time limit, and its pieces go to `onPiece`. */
+  readonly onOpen?: ((status: number) => void) | undefined;
+  /** Takes a piece of a watch; what it throws ends the exchange. */
+  readonly onPiece?: ((piece: Buffer) => void) | undefined;
+};
+
+/** The answer broke off, or took too long; `hasBegun`: whether its head had arrived. */
+export class BrokenExchange extends Error {
+  override readonly name = 'BrokenExchange';
+  readonly hasBegun: boolean;
+  constructor(cause: unknown, hasBegun: boolean) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.hasBegun = hasBegun;
+  }
+}
+
+/**
+ * Sends a request and reads its answer, with one promise for all of it: `undici`'s own `request` makes a stream for each body,
+ * which costs about as much as the rest of a small request. Throws {@link BrokenExchange}, the reason of the signal, or what
+ * `onPiece` threw.
+ */
+export function exchange(
+  dispatcher: Pick<Dispatcher, 'dispatch'>,
+  request: ExchangeRequest,
+  { signal, limit, onOpen, onPiece }: ExchangeOptions,
+): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    let controller: Dispatcher.DispatchController | undefined;
+    let status = 0;
+    let retryAfter: unknown;
+    let isWatch = false;
+    let isOver = false;
+    let first: Buffer | undefined;
+    let others: Buffer[] | undefined;
+    let cancelLimit: (() => void) | undefined;
+
+    function end(): boolean {
+      if (isOver) return false;
+      isOver = true;
+      cancelLimit?.();
+      forget();
+      return true;
+    }
+
+    function fail(error: unknown): void {
+      if (!end()) return;
+      reject(error);
+      controller?.abort(error instanceof Error ? error : new Error(String(error)));
+    }
+
+    // Before there is a connection, nothing was sent and nothing will be, so the caller need not wait for one.
+    const forget = onAbort(signal, () => fail(signal.reason));
+    if (isOver) return;
+    dispatcher.dispatch(request, {
+      onRequestStart(started) {
+        controller = started;
+        if (isOver) started.abort(new Error('ended'));
+      },
+      onResponseStart(_, statusCode, headers) {
+        // An answer such as 103 comes before the real one.
+        if (statusCode < 200) return;
+        status = statusCode;
+        retryAfter = headers['retry-after'];
+        isWatch = onPiece !== undefined && statusCode < 300;
+        if (isWatch) onOpen?.(statusCode);
+        else cancelLimit = limit((error) => fail(new BrokenExchange(error, true)));
+      },
+      onResponseData(_, piece) {
+        if (isOver) return;
+        if (isWatch) {
+          try {
+            onPiece?.(piece);
+          } catch (error) {
+            fail(error);
+          }
+        } else if (first === undefined) first = piece;
+        else if (others === undefined) others = [first, piece];
+        else others.push(piece);
+      },
+      onResponseEnd() {
+        if (!end()) return;
+        const body = others === undefined ? first : Buffer.concat(others);
+        resolve({ status, retryAfter, text: body === undefined ? '' : body.toString('utf8') });
+      },
+      onResponseError(_, error) {
+        fail(signal.aborted ? signal.reason : new BrokenExchange(error, status !== 0));
+      },
+    });
+  });
+}
