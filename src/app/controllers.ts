@@ -3,8 +3,8 @@ import { createDaemonSetController } from '../controllers/daemonset/controller.t
 import type { ImageSource } from '../controllers/images.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
 import { createNodeController } from '../controllers/node/controller.ts';
-import { createLiveTaints } from '../controllers/node/live-taints.ts';
 import { createPoolNodes, type PoolNodesOptions } from '../controllers/node/pool-nodes.ts';
+import { createTally } from '../controllers/node/tally.ts';
 import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controllers/node/unmanaged-taints.ts';
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { createPodController } from '../controllers/pod/controller.ts';
@@ -13,7 +13,7 @@ import { type Controller, createController, type Failure, type Reconciler, type 
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/nodes/label-rules.ts';
-import { architecturesOf, type Node, nodeArchitecture } from '../placement/nodes/node.ts';
+import { architecturesOf, type Node, nodeArchitecture, taintKinds } from '../placement/nodes/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -74,7 +74,8 @@ export function createLoops(options: LoopsOptions): Loops {
   const runs = (loop: string) => options.loops.includes(loop);
 
   let architectures: readonly string[] = architecturesOf(nodes.values());
-  const liveTaints = createLiveTaints();
+  const liveTaints = createTally(taintKinds);
+  const nodesOf = createTally((node) => [architectureOf(node) ?? []].flat());
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
@@ -186,16 +187,22 @@ export function createLoops(options: LoopsOptions): Loops {
     for (const name of nodes.keys()) nodeLoop.enqueue(name);
   }
 
-  function nodesChanged(): void {
-    const now = architecturesOf(nodes.values());
-    if (now.join() !== architectures.join()) {
-      architectures = now;
-      for (const key of pod.followers()) {
-        pod.invalidate(key);
-        podLoop.enqueue(key);
-      }
-      for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+  function architecturesChanged(): void {
+    const now = [...nodesOf.all()].sort();
+    if (now.join() === architectures.join()) return;
+    architectures = now;
+    for (const key of pod.followers()) {
+      pod.invalidate(key);
+      podLoop.enqueue(key);
     }
+    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+  }
+
+  function countNode(
+    node: Node | undefined,
+    step: 1 | -1,
+  ): { readonly taint: boolean; readonly architecture: boolean } {
+    return { taint: liveTaints.count(node, step), architecture: nodesOf.count(node, step) };
   }
 
   function listen(): void {
@@ -211,13 +218,12 @@ export function createLoops(options: LoopsOptions): Loops {
       nodeLoop.enqueue(key);
       unmanaged?.changed();
       poolNodes?.changed({ now, before });
-      const architecture = (subject: typeof now) => subject && !subject.deleting && nodeArchitecture(subject);
-      const isOther = architecture(now) !== architecture(before);
-      if (isOther) nodesChanged();
+      const appeared = countNode(now, 1);
+      const went = countNode(before, -1);
+      if (appeared.architecture || went.architecture) architecturesChanged();
+      const isOther = (now && architectureOf(now)) !== (before && architectureOf(before));
       if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
-      const appeared = liveTaints.count(now, 1);
-      const went = liveTaints.count(before, -1);
-      if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
+      if (appeared.taint || went.taint) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
     };
     watches.listeners.namespace = (change) => {
       if (!changesPlacement(change)) return;
@@ -251,8 +257,8 @@ export function createLoops(options: LoopsOptions): Loops {
     async run(signal, kill) {
       listen();
       wrongNodes?.begin();
-      nodesChanged();
-      for (const subject of nodes.values()) liveTaints.count(subject, 1);
+      for (const subject of nodes.values()) countNode(subject, 1);
+      architecturesChanged();
       for (const name of nodes.keys()) existing.add(name);
       enqueueWorkloads();
       enqueueNodes();
@@ -271,6 +277,10 @@ export function createLoops(options: LoopsOptions): Loops {
       pod.end();
     },
   };
+}
+
+function architectureOf(node: Node): string | undefined {
+  return node.deleting ? undefined : nodeArchitecture(node);
 }
 
 /** Resolves when the signal aborts. */

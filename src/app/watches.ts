@@ -4,12 +4,13 @@ import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { find } from '../kube/read.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
+import type { Sections } from '../kube/watch/sections.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
 import { pathOf } from '../kube/writer.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
-import { type Node, readNode } from '../placement/nodes/node.ts';
+import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
-import { type Pod, readPod } from '../placement/objects/pod.ts';
+import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
 
 /** The watched objects of each kind, with listeners for changes, which may be replaced. */
 export type Watches = {
@@ -69,12 +70,14 @@ export function createWatches(options: {
     read: (object: JsonObject) => T,
     keyOf: (object: T) => string,
     onChange: (change: Change<T>) => void,
+    readSections?: (sections: Sections) => T | undefined,
   ) =>
     createReflector({
       client,
       path,
       query,
       read,
+      readSections,
       keyOf,
       onChange,
       clock,
@@ -87,19 +90,26 @@ export function createWatches(options: {
 
   const namespaced = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
   const named = ({ name }: { name: string }) => name;
-  const lastRead = (pod: JsonObject): Pod | undefined => {
-    const { namespace, name } = objectAt(pod, 'metadata');
-    return pods.store.get(`${namespace}/${name}`);
-  };
+  const lastRead = ({ namespace, name }: JsonObject): Pod | undefined => pods.store.get(`${namespace}/${name}`);
   const pods: Reflector<Pod> = reflect<Pod>(
     'pods',
     namespacedPath('/api/v1', 'pods', scope),
-    (pod) => readPod(pod, lastRead(pod)),
+    (pod) => readPod(pod, lastRead(objectAt(pod, 'metadata'))),
     namespaced,
     (change) => listeners.pod?.(change),
+    (sections) => readPodSections(sections, lastRead(sections.metadata)),
   );
-  const nodes = reflect('nodes', { path: '/api/v1/nodes', query: '' }, readNode, named, (change) =>
-    listeners.node?.(change),
+  const nodes: Reflector<Node> = reflect<Node>(
+    'nodes',
+    { path: '/api/v1/nodes', query: '' },
+    readNode,
+    named,
+    (change) => {
+      const { now, before } = change;
+      // Every kubelet reports every few seconds, and nearly never anything that is read.
+      if (now === undefined || before === undefined || !isSameNode(now, before)) listeners.node?.(change);
+    },
+    (sections) => readNodeSections(sections, nodes.store.get(String(sections.metadata.name))),
   );
   const namespaces = reflect('namespaces', namespacesPath(scope), readNamespace, named, (change) =>
     listeners.namespace?.(change),

@@ -51,6 +51,18 @@ function areStrings(object: JsonObject): object is Readonly<Record<string, strin
   return true;
 }
 
+/** Whether two objects have the same fields with the same (identical) values. */
+export function isSameRecord(one: JsonObject, other: JsonObject): boolean {
+  if (one === other) return true;
+  let count = 0;
+  for (const field in one) {
+    if (one[field] !== other[field] || !Object.hasOwn(other, field)) return false;
+    count += 1;
+  }
+  for (const _ in other) count -= 1;
+  return count === 0;
+}
+
 /** Parses JSON text; returns undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {

@@ -1,19 +1,19 @@
-import { type Node, taintKinds } from '../../placement/nodes/node.ts';
+import type { Node } from '../../placement/nodes/node.ts';
 
-/** The taints (`key:effect`) that nodes of the cluster have, without Kubernetes' own. */
-export type LiveTaints = {
-  /** Adds or removes a node's taints. Returns whether a taint appeared in the cluster or disappeared from it. */
+/** Which names (of taints, of architectures) at least one node of the cluster has. */
+export type Tally = {
+  /** Adds or removes a node. Returns whether a name appeared in the cluster or disappeared from it. */
   count(node: Node | undefined, step: 1 | -1): boolean;
   all(): ReadonlySet<string>;
 };
 
-/** Creates an empty count. */
-export function createLiveTaints(): LiveTaints {
+/** Creates an empty count of the names that `namesOf` returns for a node. One change costs the same in a cluster of any size. */
+export function createTally(namesOf: (node: Node) => readonly string[]): Tally {
   const counts = new Map<string, number>();
   return {
     count(node, step) {
       let changed = false;
-      for (const name of node === undefined ? [] : taintKinds(node)) {
+      for (const name of node === undefined ? [] : namesOf(node)) {
         const before = counts.get(name) ?? 0;
         if (before + step > 0) counts.set(name, before + step);
         else counts.delete(name);

@@ -1,4 +1,13 @@
-import { isObject, type JsonObject, listAt, objectAt, parseJson, stringAt, stringsAt } from '../../kit/json.ts';
+import {
+  isObject,
+  isSameRecord,
+  type JsonObject,
+  listAt,
+  objectAt,
+  parseJson,
+  stringAt,
+  stringsAt,
+} from '../../kit/json.ts';
 import { reportedArchitecture } from '../../kit/platform.ts';
 import { matchesSelector } from '../../kit/selector.ts';
 import { MANAGED_ANNOTATION } from '../../names.ts';
@@ -86,6 +95,40 @@ export function readNode(object: JsonObject): Node {
     hasAnnotations: isObject(metadata.annotations),
     managed: stringAt(objectAt(metadata, 'annotations'), MANAGED_ANNOTATION),
   };
+}
+
+/** The parts of a changed node that {@link readNodeSections} needs. */
+type NodeSections = {
+  readonly metadata: JsonObject;
+  spec(): JsonObject | undefined;
+  statusHas(bytes: string): boolean;
+};
+
+/**
+ * Reads a node that was read before from the parts of its event. Kubelets report the status of every node every few seconds, with
+ * its conditions and its images, and nothing of that is read. Undefined: the node must be read as a whole.
+ */
+export function readNodeSections({ metadata, spec, statusHas }: NodeSections, before?: Node): Node | undefined {
+  if (before === undefined || before.reportedArchitecture === '' || metadata.uid !== before.uid) return undefined;
+  const { reportedArchitecture: architecture } = before;
+  if (!statusHas(`"architecture":${JSON.stringify(architecture)}`)) return undefined;
+  const read = spec();
+  return read && readNode({ metadata, spec: read, status: { nodeInfo: { architecture } } });
+}
+
+/** Whether two readings of a node differ in nothing but the version. */
+export function isSameNode(one: Node, other: Node): boolean {
+  return (
+    one.uid === other.uid &&
+    one.deleting === other.deleting &&
+    one.unschedulable === other.unschedulable &&
+    one.reportedArchitecture === other.reportedArchitecture &&
+    one.managed === other.managed &&
+    one.hasLabels === other.hasLabels &&
+    one.hasAnnotations === other.hasAnnotations &&
+    isSameRecord(one.labels, other.labels) &&
+    JSON.stringify(one.taints) === JSON.stringify(other.taints)
+  );
 }
 
 /** Returns the architecture of a node as its GOARCH name; undefined before the kubelet reported it. */

@@ -4,7 +4,7 @@ import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '
 import { lacking, type Toleration } from '../patch/tolerations.ts';
 import type { PodImage } from './image.ts';
 import { readOs } from './os.ts';
-import { type BrokenContainer, readBroken } from './start-error.ts';
+import { type BrokenContainer, mayBeBroken, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
 
 /** The fields that a pod and a pod template have in common and that archaware decides by. */
@@ -106,6 +106,29 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     gated: readGated(spec),
     written: readWritten(object),
   };
+}
+
+/** The parts of a changed pod that {@link readPodSections} needs. */
+type PodSections = {
+  readonly metadata: JsonObject;
+  spec(): JsonObject | undefined;
+  status(): JsonObject | undefined;
+  specHas(bytes: string): boolean;
+};
+
+/**
+ * Reads a pod that was read before from the parts of its event: most events change only the status. Undefined: the pod must be
+ * read as a whole, because its spec has changed, or because a container does not run.
+ */
+export function readPodSections(sections: PodSections, before?: Pod): Pod | undefined {
+  const { metadata } = sections;
+  if (!isSameGeneration(metadata, before)) return undefined;
+  const status = sections.status();
+  if (status === undefined || mayBeBroken(status)) return undefined;
+  // A pod that is bound stays on its node.
+  const { nodeName } = before;
+  const spec = nodeName === undefined && sections.specHas('"nodeName":') ? sections.spec() : { nodeName };
+  return spec && readPod({ metadata, spec, status }, before);
 }
 
 function readGated(spec: JsonObject): Gated | undefined {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createLiveTaints } from '../../../src/controllers/node/live-taints.ts';
+import { createTally } from '../../../src/controllers/node/tally.ts';
+import { taintKinds } from '../../../src/placement/nodes/node.ts';
 import { node, taint } from '../../placement/objects.ts';
 
 describe('the taints that nodes of the cluster have', () => {
@@ -59,7 +60,7 @@ describe('the taints that nodes of the cluster have', () => {
   ];
   for (const [given, steps, changes, all] of rows) {
     it(`are counted: ${given}`, () => {
-      const live = createLiveTaints();
+      const live = createTally(taintKinds);
       expect(steps.map(([subject, step]) => live.count(subject, step))).to.deep.equal(changes);
       expect([...live.all()].sort()).to.deep.equal(all);
     });

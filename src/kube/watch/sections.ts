@@ -1,0 +1,91 @@
+import { isObject, type JsonObject } from '../../kit/json.ts';
+
+/**
+ * An event of a watch, cut into the parts that the API server writes one after the other. Each part is parsed only if somebody
+ * needs it: half of a pod is `managedFields`, and most events change nothing but the status.
+ */
+export type Sections = {
+  readonly type: string;
+  /** `metadata` without `managedFields`. */
+  readonly metadata: JsonObject;
+  /** Parses `spec`. */
+  spec(): JsonObject | undefined;
+  /** Parses `status`. */
+  status(): JsonObject | undefined;
+  /** Whether the JSON of `spec` has these bytes. */
+  specHas(bytes: string): boolean;
+  /** Whether the JSON of `status` has these bytes. */
+  statusHas(bytes: string): boolean;
+};
+
+const METADATA = Buffer.from('"metadata":{');
+const MANAGED_FIELDS = Buffer.from(',"managedFields":[');
+const SPEC = Buffer.from(']},"spec":{');
+const STATUS = Buffer.from('},"status":{');
+/** The part before `metadata` has the type of the event, the kind and the API version. */
+const LONGEST_HEAD = 160;
+
+/** Where the parts of an object begin and end in its bytes. `metadata` ends before `managedFields`. */
+type Places = { readonly metadata: number; readonly managedFields: number; readonly managedFieldsEnd: number };
+
+/**
+ * Finds the parts of an object in its JSON. Undefined if they do not come in the order in which the API server writes them
+ * (`metadata` with `managedFields` at its end, then `spec`). In JSON, a quote within a string is escaped, so none of the searched
+ * bytes can be part of a string.
+ */
+function placesOf(json: Buffer, from: number): Places | undefined {
+  const metadata = json.indexOf(METADATA, from);
+  if (metadata < 0 || metadata > from + LONGEST_HEAD) return undefined;
+  const managedFields = json.indexOf(MANAGED_FIELDS, metadata);
+  if (managedFields < 0) return undefined;
+  const spec = json.indexOf(SPEC, managedFields);
+  if (spec < 0) return undefined;
+  return { metadata: metadata + METADATA.length - 1, managedFields, managedFieldsEnd: spec + 1 };
+}
+
+/** Cuts the line of a watch event; undefined if it must be parsed as a whole. */
+export function sectionsOf(line: Buffer): Sections | undefined {
+  const places = placesOf(line, 0);
+  if (places === undefined) return undefined;
+  const head = objectIn(`${line.toString('utf8', 0, places.managedFields)}}}}`);
+  const { type, object } = head ?? {};
+  if (typeof type !== 'string' || !isObject(object) || !isObject(object.metadata)) return undefined;
+  const spec = places.managedFieldsEnd + SPEC.length - 2;
+  const status = line.indexOf(STATUS, spec);
+  // The line ends with the status, the object and the event.
+  if (status < 0 || line.length < status + STATUS.length + 2) return undefined;
+  return {
+    type,
+    metadata: object.metadata,
+    spec: () => objectIn(line.toString('utf8', spec, status + 1)),
+    status: () => objectIn(line.toString('utf8', status + STATUS.length - 1, line.length - 2)),
+    specHas(bytes) {
+      const at = line.indexOf(bytes, spec);
+      return at >= 0 && at < status;
+    },
+    statusHas: (bytes) => line.indexOf(bytes, status) >= 0,
+  };
+}
+
+const OURS = Buffer.from('archaware');
+
+/**
+ * Returns the JSON of an object, or of an event, without `managedFields`, which often are a third of it. They stay if archaware's
+ * name is in them or before them: then they say what archaware wrote.
+ */
+export function withoutManagedFields(json: Buffer): string {
+  const places = placesOf(json, 0);
+  if (places === undefined) return json.toString('utf8');
+  const ours = json.indexOf(OURS);
+  if (ours >= 0 && ours < places.managedFieldsEnd) return json.toString('utf8');
+  return json.toString('utf8', 0, places.managedFields) + json.toString('utf8', places.managedFieldsEnd);
+}
+
+function objectIn(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
