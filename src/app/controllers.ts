@@ -36,6 +36,8 @@ export type LoopsOptions = {
   readonly clock: Clock;
   readonly onOutcome: (controller: string, key: string, seconds: number, result: Result | Failure) => void;
   readonly onPlaced?: (seconds: number) => void;
+  /** Called with the number of images of a pod that was decided as an equal one was just before. */
+  readonly onAlike?: (images: number) => void;
   readonly onBootstrapped?: (undecided: number) => void;
   /** Absent: taints that nobody manages are not watched. */
   readonly onUnmanagedTaints?: UnmanagedTaintsOptions['onChange'];
@@ -94,6 +96,7 @@ export function createLoops(options: LoopsOptions): Loops {
     clusterArchitectures: () => architectures,
     isPaced: options.bootstrapMs !== undefined,
     onTurn: (key) => podLoop.enqueue(key),
+    onAlike: options.onAlike,
     onRefused: () => options.onRefused?.('pod'),
     onDecided(key) {
       bootstrap.decided(`pod ${key}`);

@@ -55,7 +55,7 @@ export async function startRegistries({ clock, config, files, cache, client, end
     onUnusableSecret: problems.add,
     onRequest: metrics.registryAnswered,
     onResolution: metrics.imageResolved,
-    onCache: metrics.cacheAnswered,
+    onCache: (result) => metrics.cacheAnswered(result),
     onRateLimit: metrics.rateLimitTold,
   });
   return { registries, secretProblems: problems.get };

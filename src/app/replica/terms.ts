@@ -55,6 +55,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       wrongNode: { evictor: createEvictor(client, mayWrite), onWrongNode: metrics.wrongNodeFound },
       onOutcome: outcomeLog(log, metrics),
       onPlaced: metrics.podPlaced,
+      onAlike: (images) => metrics.cacheAnswered('hit', images),
       onRefused: metrics.writeRefused,
       onUnmanagedTaints: unmanagedTaintLog(log),
       onJoinedUntainted: metrics.nodeJoinedUntainted,

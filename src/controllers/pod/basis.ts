@@ -33,11 +33,11 @@ export function hasTolerations(pod: Pick<Pod, 'tolerations'>, written: readonly 
 }
 
 /** Returns the fields that a decision depends on, as text. The generation stands for the spec (from Kubernetes 1.33 on). */
-export function whatIsRead(pod: Pod): string {
-  const spec = pod.generation ?? JSON.stringify([pod.images, pod.tolerations]);
-  const place = pod.owner?.kind === 'DaemonSet' ? pod.nodeName : '';
-  const isGated = pod.gated !== undefined;
-  return [spec, isGated, pod.phase, pod.deleting, place, pod.statement, pod.labels[IGNORE_LABEL]].join('|');
+export function whatIsRead(pod: Pod, generation = pod.generation, isGated = pod.gated !== undefined): string {
+  const spec = generation ?? JSON.stringify([pod.images, pod.tolerations]);
+  const place = pod.owner?.kind === 'DaemonSet' ? (pod.nodeName ?? '') : '';
+  const [statement, ignored] = [pod.statement ?? '', pod.labels[IGNORE_LABEL] ?? ''];
+  return `${spec}|${isGated}|${pod.phase}|${pod.deleting}|${place}|${statement}|${ignored}`;
 }
 
 /** Whether a decision depends on no lookup any more. */

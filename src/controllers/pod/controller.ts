@@ -19,6 +19,7 @@ import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
 import { decidePod } from './decision.ts';
+import { createDecisionMemo } from './memo.ts';
 import { createPodMemory } from './memory.ts';
 import { createRelease, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
 import { createUndone } from './undone.ts';
@@ -39,6 +40,8 @@ export type PodControllerOptions = {
   readonly isPaced: boolean;
   /** Called when a bound pod's turn for lookups has come. The pod must then be reconciled. */
   readonly onTurn: (key: string) => void;
+  /** Called with the number of images that were not asked about, because an equal pod was just decided. */
+  readonly onAlike?: ((images: number) => void) | undefined;
   /** Called when the pod was decided, for the bootstrap. */
   readonly onDecided: (key: string) => void;
   /** Called when a pod was placed, with the seconds since its creation. */
@@ -79,7 +82,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const release = createRelease({ refusals, announcer });
   const backlog = createBacklog(clock, options.onTurn);
-  const decisionParts = { ...options, backlog, waitedMs: memory.waitedMs };
+  const memo = createDecisionMemo(clock);
+  const decisionParts = { ...options, backlog, memo, waitedMs: memory.waitedMs };
 
   function forget(key: string): void {
     for (const each of [memory, announcer, undone, release, backlog, answered]) each.forget(key);
@@ -257,12 +261,18 @@ export function createPodController(options: PodControllerOptions): PodControlle
   return {
     reconcile,
     states: memory.states,
-    lookupEnded: waiting.lookupEnded,
+    lookupEnded(image) {
+      memo.clear();
+      return waiting.lookupEnded(image);
+    },
     isUpToDate(key, now) {
       const found = readingOf(now);
       return found !== undefined && memory.isUpToDate(key, now, found.reading);
     },
-    invalidate: memory.invalidate,
+    invalidate(key) {
+      memo.clear();
+      memory.invalidate(key);
+    },
     followers: memory.followers,
     end: backlog.end,
     contested: undone.count,
@@ -271,6 +281,6 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
 /** Returns what the watch will show after the write. */
 function expectedOf(pod: Pod, generation: number, settings: Settings, placing: PlacementIntent | undefined): Expected {
-  const read = whatIsRead({ ...pod, gated: undefined, generation: generation + 1 });
+  const read = whatIsRead(pod, generation + 1, false);
   return { uid: pod.uid, read, settings, tolerations: placing?.tolerations ?? [] };
 }

@@ -54,9 +54,9 @@ export function createPodMemory(parts: {
   const writing = new Map<string, Expected>();
 
   /** Forgets the written tolerations once the watch shows them: nothing can remove them any more, and this saves memory. */
-  function confirm(key: string, { wrote, ...state }: PlacementState, pod: Pod): void {
+  function confirm(key: string, { uid, read, settings, final, at, decision, wrote }: PlacementState, pod: Pod): void {
     if (wrote === undefined || answered.behindMs(key, pod) > 0) return;
-    states.set(key, state);
+    states.set(key, { uid, read, settings, final, at, decision });
   }
 
   return {
@@ -70,9 +70,9 @@ export function createPodMemory(parts: {
     },
     remember(key, pod, decision, settings, wrote = []) {
       const final = isFinal(decision);
-      const made = wrote.length === 0 ? {} : { wrote };
-      const reading = { uid: pod.uid, read: whatIsRead(pod), settings };
-      states.set(key, { ...reading, final, at: clock.monotonic(), decision, ...made });
+      const [uid, read, at] = [pod.uid, whatIsRead(pod), clock.monotonic()];
+      if (wrote.length === 0) states.set(key, { uid, read, settings, final, at, decision });
+      else states.set(key, { uid, read, settings, final, at, decision, wrote });
       waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
       if (final) firstSeen.delete(key);
     },

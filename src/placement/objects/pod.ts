@@ -1,5 +1,15 @@
 import { cut } from '../../kit/cut.ts';
-import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
+import {
+  isObject,
+  isSameRecord,
+  type JsonObject,
+  listAt,
+  numberAt,
+  objectAt,
+  stringAt,
+  stringsAt,
+} from '../../kit/json.ts';
+import { createShared } from '../../kit/shared.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
 import type { PodImage } from './image.ts';
@@ -75,37 +85,39 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
   const status = objectAt(object, 'status');
   const annotations = objectAt(metadata, 'annotations');
   const broken = readBroken(spec, status, before?.uid === metadata.uid ? before?.broken : undefined);
-  if (isSameGeneration(metadata, before)) {
-    return {
-      ...before,
-      labels: stringsAt(metadata, 'labels'),
-      statement: stringAt(annotations, ARCHITECTURES_ANNOTATION),
-      resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
-      deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
-      mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
-      phase: stringAt(status, 'phase') ?? '',
-      nodeName: stringAt(spec, 'nodeName') || undefined,
-      broken,
-      owner: readOwner(metadata),
-    };
-  }
+  const known = isSameGeneration(metadata, before) ? before : undefined;
+  const template = known ?? readTemplate(metadata, spec);
+  // Every field is named: V8 copies an object with so many fields slowly, and this runs twice for each new pod.
   return {
-    ...readTemplate(metadata, spec),
-    namespace: stringAt(metadata, 'namespace') ?? '',
-    name: stringAt(metadata, 'name') ?? '',
-    uid: stringAt(metadata, 'uid') ?? '',
-    generation: numberAt(metadata, 'generation'),
+    labels: known === undefined ? template.labels : sameRecord(known.labels, stringsAt(metadata, 'labels')),
+    statement: known === undefined ? template.statement : stringAt(annotations, ARCHITECTURES_ANNOTATION),
+    os: template.os,
+    hasRuntimeClass: template.hasRuntimeClass,
+    images: template.images,
+    tolerations: template.tolerations,
+    priorityClassName: template.priorityClassName,
+    pullSecrets: template.pullSecrets,
+    serviceAccountName: template.serviceAccountName,
+    namespace: known?.namespace ?? share(stringAt(metadata, 'namespace') ?? ''),
+    name: known?.name ?? stringAt(metadata, 'name') ?? '',
+    uid: known?.uid ?? stringAt(metadata, 'uid') ?? '',
+    generation: known?.generation ?? numberAt(metadata, 'generation'),
     resourceVersion: stringAt(metadata, 'resourceVersion') ?? '',
-    createdAt: Date.parse(stringAt(metadata, 'creationTimestamp') ?? '') || 0,
+    createdAt: known?.createdAt ?? (Date.parse(stringAt(metadata, 'creationTimestamp') ?? '') || 0),
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
     mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
     phase: stringAt(status, 'phase') ?? '',
     nodeName: stringAt(spec, 'nodeName') || undefined,
     broken,
-    owner: readOwner(metadata),
-    gated: readGated(spec),
-    written: readWritten(object),
+    owner: share(readOwner(metadata)),
+    gated: known === undefined ? readGated(spec) : known.gated,
+    written: known === undefined ? readWritten(object) : known.written,
   };
+}
+
+/** Returns the first of two records if both have the same content, so that the other needs no memory. */
+function sameRecord<T extends JsonObject>(one: T, other: T): T {
+  return isSameRecord(one, other) ? one : other;
 }
 
 /** The parts of a changed pod that {@link readPodSections} needs. */
@@ -141,17 +153,20 @@ function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before
   return before?.generation !== undefined && metadata.uid === before.uid && metadata.generation === before.generation;
 }
 
+/** Pods of one workload are alike in all but their names. */
+const share = createShared(20_000);
+
 /** Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. */
 export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplate {
   return {
-    labels: stringsAt(metadata, 'labels'),
+    labels: share(stringsAt(metadata, 'labels')),
     statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
     os: readOs(spec),
     hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')),
-    images: readImages(spec),
-    tolerations: listAt(spec, 'tolerations'),
+    images: share(readImages(spec)),
+    tolerations: share(listAt(spec, 'tolerations')),
     priorityClassName: stringAt(spec, 'priorityClassName') || undefined,
-    pullSecrets: readPullSecrets(spec),
+    pullSecrets: share(readPullSecrets(spec)),
     serviceAccountName: stringAt(spec, 'serviceAccountName') || 'default',
   };
 }
@@ -241,10 +256,28 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
   const metadata = objectAt(answer, 'metadata');
   const present = before.tolerations ?? [];
   return {
-    ...before,
+    labels: before.labels,
+    statement: before.statement,
+    os: before.os,
+    hasRuntimeClass: before.hasRuntimeClass,
+    images: before.images,
+    tolerations: [...present, ...lacking(present, wanted)],
+    priorityClassName: before.priorityClassName,
+    pullSecrets: before.pullSecrets,
+    serviceAccountName: before.serviceAccountName,
+    namespace: before.namespace,
+    name: before.name,
+    uid: before.uid,
     generation: numberAt(metadata, 'generation'),
     resourceVersion: stringAt(metadata, 'resourceVersion') ?? before.resourceVersion,
-    tolerations: [...present, ...lacking(present, wanted)],
+    createdAt: before.createdAt,
+    deleting: before.deleting,
+    mirror: before.mirror,
+    phase: before.phase,
+    nodeName: before.nodeName,
+    broken: before.broken,
+    owner: before.owner,
     gated: undefined,
+    written: before.written,
   };
 }

@@ -138,7 +138,10 @@ describe('the parts of a watch event', () => {
   });
 
   for (const [what, line] of [
-    ['an object without managed fields', '{"type":"MODIFIED","object":{"metadata":{"name":"a"},"spec":{},"status":{}}}'],
+    [
+      'an object without managed fields',
+      '{"type":"MODIFIED","object":{"metadata":{"name":"a"},"spec":{},"status":{}}}',
+    ],
     ['an object without a spec', '{"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[]},"data":{}}}'],
     ['parts in another order', '{"type":"MODIFIED","object":{"spec":{},"status":{},"metadata":{"managedFields":[]}}}'],
     ['nonsense', '{"type":"MODIFIED","object":{"metadata":{"x,"managedFields":[]},"spec":{},"status":{}}}'],
