@@ -2,13 +2,14 @@ import { isObject, type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import { printable } from '../kit/printable.ts';
 import { admitDaemonSet } from '../placement/admission/daemonset.ts';
-import { type AdmissionDecision, admitPod } from '../placement/admission/pod.ts';
+import { type AdmissionDecision, type AdmissionInput, admitPod } from '../placement/admission/pod.ts';
 import type { Seal } from '../placement/admission/record.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import { readPullSecrets } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
+import { createRemembering, type Verdict } from './remembered.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type ReviewerOptions = {
@@ -42,32 +43,39 @@ const KIND = 'AdmissionReview';
 const MOST_ASKED = 64;
 /** The longest message of a rejection, in bytes. */
 const MESSAGE_BYTES = 4096;
+const UNCHANGED: Verdict = { outcome: 'unchanged', response: { allowed: true } };
 
 /**
  * Creates the function that answers an AdmissionReview of `admission.k8s.io/v1`, from memory only. It throws a RequestError for
  * anything else. Objects of other kinds and other operations are allowed unchanged.
  */
 export function createReviewer(options: ReviewerOptions): (body: unknown) => Reviewed {
+  const judgePod = createRemembering((input) => verdictOn(admitPod(input)));
   return (body) => {
     const { uid, request } = readRequest(body);
-    const admission = admit(request, options);
-    switch (admission.kind) {
-      case 'unchanged':
-        return { outcome: 'unchanged', response: answer({ uid, allowed: true }) };
-      case 'patched':
-      case 'gated':
-        return { outcome: admission.kind, response: answer({ uid, allowed: true, ...patchOf(admission.patch) }) };
-      case 'rejected': {
-        const message = printable(admission.message, MESSAGE_BYTES);
-        return {
-          outcome: 'rejected',
-          response: answer({ uid, allowed: false, status: { code: 403, reason: 'Forbidden', message } }),
-        };
-      }
-      default:
-        return admission satisfies never;
-    }
+    const { outcome, response } = judge(request, options, judgePod);
+    return { outcome, response: { apiVersion: API_VERSION, kind: KIND, response: { uid, ...response } } };
   };
+}
+
+/** Returns the answer to a decision. */
+function verdictOn(admission: AdmissionDecision): Verdict {
+  switch (admission.kind) {
+    case 'unchanged':
+      return UNCHANGED;
+    case 'patched':
+    case 'gated':
+      return { outcome: admission.kind, response: { allowed: true, ...patchOf(admission.patch) } };
+    case 'rejected': {
+      const message = printable(admission.message, MESSAGE_BYTES);
+      return {
+        outcome: 'rejected',
+        response: { allowed: false, status: { code: 403, reason: 'Forbidden', message } },
+      };
+    }
+    default:
+      return admission satisfies never;
+  }
 }
 
 function readRequest(body: unknown): { uid: string; request: JsonObject } {
@@ -91,21 +99,23 @@ function shown(value: unknown): string {
   return Array.isArray(value) ? 'a list' : printable(JSON.stringify(value) ?? 'nothing', 80);
 }
 
-function admit(request: JsonObject, options: ReviewerOptions): AdmissionDecision {
+function judge(request: JsonObject, options: ReviewerOptions, judgePod: (input: AdmissionInput) => Verdict): Verdict {
   const kind = objectAt(request, 'resource');
-  const [group, version, resource] = ['group', 'version', 'resource'].map((field) => stringAt(kind, field));
+  const [group, version, resource] = [stringAt(kind, 'group'), stringAt(kind, 'version'), stringAt(kind, 'resource')];
   const operation = stringAt(request, 'operation');
-  if ((stringAt(request, 'subResource') ?? '') !== '') return { kind: 'unchanged' };
+  if ((stringAt(request, 'subResource') ?? '') !== '') return UNCHANGED;
   const name = `${group || 'core'}/${version}/${resource} ${operation}`;
   switch (name) {
     case 'core/v1/pods CREATE':
-      return admitPod({
-        ...commonOf(request, options),
-        object: objectOf(request, 'object'),
-        mayGate: options.mayGate(),
-        ownNamespace: options.ownNamespace,
-        seal: options.seal,
-      });
+      return judgePod(
+        // A spread would copy field by field, for each review.
+        Object.assign(commonOf(request, options), {
+          object: objectOf(request, 'object'),
+          mayGate: options.mayGate(),
+          ownNamespace: options.ownNamespace,
+          seal: options.seal,
+        }),
+      );
     case 'apps/v1/daemonsets CREATE':
     case 'apps/v1/daemonsets UPDATE': {
       const patch = admitDaemonSet({
@@ -115,10 +125,10 @@ function admit(request: JsonObject, options: ReviewerOptions): AdmissionDecision
         writer: stringAt(objectAt(request, 'options'), 'fieldManager'),
         liveTaints: options.liveTaints(),
       });
-      return patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch };
+      return verdictOn(patch.length === 0 ? { kind: 'unchanged' } : { kind: 'patched', patch });
     }
     default:
-      return { kind: 'unchanged' };
+      return UNCHANGED;
   }
 }
 
@@ -142,10 +152,6 @@ function objectOf(request: JsonObject, field: 'object' | 'oldObject'): JsonObjec
   const object = request[field];
   if (isObject(object)) return object;
   throw new RequestError(400, `request.${field}: got ${shown(object)}, expected an object`);
-}
-
-function answer(response: JsonObject): JsonObject {
-  return { apiVersion: API_VERSION, kind: KIND, response };
 }
 
 function patchOf(patch: readonly Operation[]): JsonObject {

@@ -18,35 +18,45 @@ export function createScanner({ tokens, depth }: Structure): Scanner {
   let [isFirst, isText, isEscaped] = [true, false, false];
   let [seen, deep] = [0, 0];
 
-  /** Returns the index of the quote that ends the string around `from`, or the length of the chunk. */
+  /** Returns the index after the string around `from`, or the length of the chunk if the string goes on. */
   function endOfText(chunk: Uint8Array, from: number): number {
-    for (let index = from; index < chunk.length; index += 1) {
+    let index = isEscaped ? from + 1 : from;
+    isEscaped = false;
+    for (; index < chunk.length; index += 1) {
       const byte = chunk[index];
-      if (isEscaped) isEscaped = false;
-      else if (byte === BACKSLASH) isEscaped = true;
-      else if (byte === QUOTE) {
+      if (byte === QUOTE) {
         isText = false;
-        return index;
+        return index + 1;
       }
+      if (byte === BACKSLASH) index += 1;
     }
+    // The last byte is a backslash, so the first one of the next chunk is escaped.
+    isEscaped = index > chunk.length;
     return chunk.length;
-  }
-  function count(byte: number | undefined): void {
-    if (byte === OPEN_OBJECT || byte === OPEN_LIST) deep += 1;
-    else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) deep -= 1;
-    if (byte === OPEN_OBJECT || byte === OPEN_LIST || byte === COMMA) seen += 1;
-    if (deep > depth) throw new RequestError(413, `the body is nested more than ${depth} levels deep`);
-    if (seen > tokens) throw new RequestError(413, `the body has more than ${tokens} values`);
   }
   return (chunk) => {
     if (isFirst && chunk.length > 0) {
       isFirst = false;
       if (chunk[0] !== OPEN_OBJECT) throw new RequestError(400, 'the body is not a JSON object');
     }
-    for (let index = 0; index < chunk.length; index += 1) {
-      if (isText) index = endOfText(chunk, index);
-      else if (chunk[index] === QUOTE) isText = true;
-      else count(chunk[index]);
+    // Every byte of every review comes by here, so that the two counters are local for as long as the loop runs.
+    let [values, level] = [seen, deep];
+    for (let index = 0; index < chunk.length; ) {
+      if (isText) {
+        index = endOfText(chunk, index);
+        continue;
+      }
+      const byte = chunk[index];
+      index += 1;
+      if (byte === QUOTE) isText = true;
+      else if (byte === COMMA) values += 1;
+      else if (byte === OPEN_OBJECT || byte === OPEN_LIST) {
+        values += 1;
+        level += 1;
+        if (level > depth) throw new RequestError(413, `the body is nested more than ${depth} levels deep`);
+      } else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) level -= 1;
     }
+    [seen, deep] = [values, level];
+    if (seen > tokens) throw new RequestError(413, `the body has more than ${tokens} values`);
   };
 }

@@ -11,12 +11,21 @@ const PURPOSE = 'archaware.dev/managed';
  * with. Without a certificate no record is believed.
  */
 export function createSeal(current: () => Pick<ServingCertificate, 'key' | 'shared'> | undefined): Seal {
+  let read: { readonly of: unknown; readonly keys: readonly Buffer[] } | undefined;
+  // A review must not pay for the derivation of a key. A certificate is replaced as a whole, so its identity says whether it is
+  // the same.
+  const keys = () => {
+    const certificate = current();
+    if (read === undefined || read.of !== certificate) read = { of: certificate, keys: keysOf(certificate) };
+    return read.keys;
+  };
   return {
-    sign: (text) => hmac(keysOf(current())[0] ?? randomBytes(32), text).toString('base64url'),
+    sign: (text) => hmac(keys()[0] ?? randomBytes(32), text).toString('base64url'),
     isSigned(text, signature) {
       const found = Buffer.from(signature, 'base64url');
-      return keysOf(current()).some((key) => isEqual(hmac(key, text), found));
+      return keys().some((key) => isEqual(hmac(key, text), found));
     },
+    epoch: current,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import type { Socket } from 'node:net';
 import { type Duplex, finished } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
@@ -93,7 +94,7 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   });
   const connections = createConnections(limits.connections, () => performance.now());
   /** Sockets with a request under way, which is counted when it is answered. */
-  const answering = new WeakSet<Duplex>();
+  const answering = new Set<Duplex>();
   const server = createServer({
     minVersion: 'TLSv1.2',
     handshakeTimeout: limits.time,
@@ -105,12 +106,13 @@ export async function serveAdmission(options: AdmissionOptions, signal: AbortSig
   });
   server.timeout = limits.idle;
   server.on('connection', connections.add);
+  const prove = ({ remoteAddress = '', remotePort = 0 }: Socket) => connections.prove(remoteAddress, remotePort);
+  // Made once: a copy of the options for each request would cost as much as a decision.
+  const how: Answering = { ...options, readBody, leaves, prove, time: limits.time };
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const started = performance.now();
-    const { remoteAddress = '', remotePort = 0 } = request.socket;
     answering.add(request.socket);
-    const prove = () => connections.prove(remoteAddress, remotePort);
-    const outcome = await answer(request, response, { ...options, readBody, leaves, prove, time: limits.time });
+    const outcome = await answer(request, response, how);
     answering.delete(request.socket);
     options.onReviewed(outcome, (performance.now() - started) / 1000);
   };
@@ -129,8 +131,8 @@ type Answering = AdmissionOptions & {
   readonly readBody: BodyReader;
   /** Whether this replica is shutting down. */
   readonly leaves: () => boolean;
-  /** Marks the connection as proven: the client knows the path. */
-  readonly prove: () => void;
+  /** Marks a connection as proven: the client knows the path. */
+  readonly prove: (socket: Socket) => void;
   readonly time: number;
 };
 
@@ -158,7 +160,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
   try {
     checkHead(request, isServed);
     isProven = true;
-    prove();
+    prove(request.socket);
     if (request.headers.expect !== undefined) response.writeContinue();
     const { outcome, response: reviewed } = await readBody(request, (read) => {
       body = read;

@@ -28,6 +28,11 @@ export type Seal = {
   /** Returns the signature of a text. */
   sign(text: string): string;
   isSigned(text: string, signature: string): boolean;
+  /**
+   * Returns a value that is another one as soon as a text may get another signature, or an old signature may no longer count.
+   * Undefined: no signature is ever given twice.
+   */
+  epoch(): unknown;
 };
 
 const ANNOTATION_PATH = ['metadata', 'annotations'] as const;

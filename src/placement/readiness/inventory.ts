@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../kit/json.ts';
-import type { Owner } from '../objects/pod.ts';
+import { type JsonObject, objectAt } from '../../kit/json.ts';
+import { type Owner, readOwner } from '../objects/pod.ts';
 import { type Candidate, readCandidate } from './candidate.ts';
 
 /** A workload as the report counts it. */
@@ -24,21 +24,34 @@ export type Inventory = {
  * know them by their own name.
  */
 const OWNED: ReadonlySet<string> = new Set(['Pod', 'ReplicaSet', 'Job']);
+const TEMPLATE_HASH = 'pod-template-hash';
 
-type Family = { readonly owner: Owner; readonly namespace: string; readonly parts: Map<string, Candidate> };
+type Family = {
+  readonly owner: Owner;
+  readonly namespace: string;
+  /** As {@link deploymentOf} returns it. */
+  readonly deployment: string | undefined;
+  readonly parts: Map<string, Candidate>;
+};
 
 /** Creates an empty inventory. */
 export function createInventory(): Inventory {
   const tops: Candidate[] = [];
   /** The uids of everything that was read. What one of these owns is counted there. */
   const read = new Set<string>();
+  /** The Deployments that were read, as {@link deploymentOf} names them. */
+  const deployments = new Set<string>();
   const families = new Map<string, Family>();
+  const isCounted = ({ uid }: Owner, deployment: string | undefined) =>
+    read.has(uid) || (deployment !== undefined && deployments.has(deployment));
 
   function adopt(owner: Owner, candidate: Candidate): Candidate | undefined {
+    const deployment = deploymentOf(owner, candidate);
+    if (isCounted(owner, deployment)) return undefined;
     // An old revision of an owner that was not read, such as a Rollout: it wants no pods.
     if (candidate.replicas === 0 && candidate.kind === 'ReplicaSet') return undefined;
     const key = JSON.stringify([owner.uid, owner.kind, candidate.namespace, owner.name]);
-    const family = families.get(key) ?? { owner, namespace: candidate.namespace, parts: new Map() };
+    const family = families.get(key) ?? { owner, namespace: candidate.namespace, deployment, parts: new Map() };
     families.set(key, family);
     const part = owner.kind === 'DaemonSet' ? anyNode(candidate) : candidate;
     const likeness = likenessOf(part);
@@ -49,18 +62,21 @@ export function createInventory(): Inventory {
 
   return {
     add(object) {
+      // Nearly all pods end here, before anything is made of them.
+      if (object.kind === 'Pod' && read.has(readOwner(objectAt(object, 'metadata'))?.uid ?? '')) return undefined;
       const candidate = readCandidate(object);
       if (candidate === undefined) return undefined;
       const { kind, uid, owner } = candidate;
       if (uid !== '') read.add(uid);
-      if (owner !== undefined && OWNED.has(kind)) return read.has(owner.uid) ? undefined : adopt(owner, candidate);
+      if (kind === 'Deployment') deployments.add(`${candidate.namespace}/${candidate.name}`);
+      if (owner !== undefined && OWNED.has(kind)) return adopt(owner, candidate);
       tops.push(candidate);
       return candidate;
     },
     units() {
       const own = tops.map((top) => ({ ...named(top), parts: [top] }));
       const orphaned = [...families.values()]
-        .filter(({ owner }) => !read.has(owner.uid))
+        .filter(({ owner, deployment }) => !isCounted(owner, deployment))
         .map(({ owner, namespace, parts }) => {
           const [first] = parts.values();
           return {
@@ -74,6 +90,16 @@ export function createInventory(): Inventory {
       return [...own, ...orphaned].sort(byName);
     },
   };
+}
+
+/**
+ * Returns the Deployment of a pod whose ReplicaSet may not be read, as `namespace/name`: the Deployment controller names a ReplicaSet
+ * after its Deployment and the hash of the template, and labels its pods with that hash. Undefined for other objects.
+ */
+function deploymentOf(owner: Owner, { kind, namespace, labels }: Candidate): string | undefined {
+  const hash = Object.hasOwn(labels, TEMPLATE_HASH) ? labels[TEMPLATE_HASH] : undefined;
+  const isOfDeployment = kind === 'Pod' && owner.kind === 'ReplicaSet' && hash && owner.name.endsWith(`-${hash}`);
+  return isOfDeployment ? `${namespace}/${owner.name.slice(0, -hash.length - 1)}` : undefined;
 }
 
 function named({ kind, namespace, name, labels }: Candidate) {

@@ -11,6 +11,11 @@ const replicaSet = object({
   metadata: { ...uid('r1'), ...owned('Deployment', 'web', 'd1') },
   spec: { replicas: 2 },
 });
+/** A pod of the ReplicaSet `web-7d4`, with the label that the Deployment controller sets. */
+const ofTemplate = (hash: string) => ({
+  ...owned('ReplicaSet', 'web-7d4', 'r1'),
+  labels: { 'pod-template-hash': hash },
+});
 const podOf = (name: string, owner: JsonObject, images = ['web']) =>
   object({ kind: 'Pod', name, images, metadata: owner });
 const rollout = owned('Rollout', 'api', 'x1');
@@ -30,6 +35,21 @@ describe('the inventory of the report', () => {
       'counts a Deployment once, with its ReplicaSet and pods',
       [deployment, replicaSet, podOf('web-7d4-a', owned('ReplicaSet', 'web-7d4', 'r1'))],
       ['Deployment web: 2 in 1'],
+    ],
+    [
+      'counts the pods of a Deployment at the Deployment if its ReplicaSet could not be read',
+      [deployment, podOf('web-7d4-a', ofTemplate('7d4')), podOf('web-7d4-b', ofTemplate('7d4'))],
+      ['Deployment web: 2 in 1'],
+    ],
+    [
+      'counts them the same if they come first',
+      [podOf('web-7d4-a', ofTemplate('7d4')), deployment],
+      ['Deployment web: 2 in 1'],
+    ],
+    [
+      'counts them at the ReplicaSet if its name is no name of a Deployment that was read',
+      [deployment, podOf('web-7d4-a', ofTemplate('99x')), podOf('web-7d4-b', owned('ReplicaSet', 'web-7d4', 'r1'))],
+      ['Deployment web: 2 in 1', 'ReplicaSet web-7d4: 2 in 2'],
     ],
     [
       'counts the same in any order',

@@ -1,0 +1,73 @@
+import { LRUCache } from 'lru-cache';
+import type { JsonObject } from '../kit/json.ts';
+import { partsOf } from '../placement/admission/parts.ts';
+import type { AdmissionInput } from '../placement/admission/pod.ts';
+import type { ImageAnswer } from '../placement/images.ts';
+import type { PodImage } from '../placement/objects/image.ts';
+import type { Reviewed } from './reviewed.ts';
+
+/** An answer without the uid of the request that it answers. */
+export type Verdict = Pick<Reviewed, 'outcome'> & { readonly response: JsonObject };
+
+type Remembered = {
+  readonly verdict: Verdict;
+  /** The images that were asked for, in order, and what was known of them. */
+  readonly images: readonly { readonly image: PodImage; readonly answer: ImageAnswer }[];
+};
+
+/** The most verdicts, and the most characters of what they are found by and say. A verdict of a usual pod has about 2,500. */
+const MOST = { verdicts: 2_000, characters: 4 * 1024 * 1024 };
+/** A pod whose parts are longer is decided each time. */
+const LONGEST = 16 * 1024;
+
+/**
+ * Creates a function that does what `judge` does and remembers its verdicts, so that one decision serves all pods of a template.
+ * `judge` must depend on nothing but its input, and on the time only through `answerOf`. A verdict is given again only if all of
+ * its input is the same. The images are asked for each time, because that counts them and starts the lookups that are due; only
+ * verdicts on known images are remembered.
+ */
+export function createRemembering(judge: (input: AdmissionInput) => Verdict): (input: AdmissionInput) => Verdict {
+  const remembered = new LRUCache<string, Remembered>({
+    max: MOST.verdicts,
+    maxSize: MOST.characters,
+    sizeCalculation: ({ verdict }, key) => key.length + JSON.stringify(verdict.response).length,
+  });
+  let [settings, epoch]: unknown[] = [];
+
+  return (input) => {
+    if (settings !== input.settings || epoch !== input.seal.epoch()) {
+      remembered.clear();
+      [settings, epoch] = [input.settings, input.seal.epoch()];
+    }
+    const object = partsOf(input.object);
+    const key = keyOf(input, object);
+    const before = remembered.get(key);
+    if (before?.images.every(({ image, answer }) => isSame(answer, input.answerOf(image)))) return before.verdict;
+    const images: Remembered['images'][number][] = [];
+    const answerOf = (image: PodImage) => {
+      const answer = input.answerOf(image);
+      images.push({ image, answer });
+      return answer;
+    };
+    const verdict = judge({ ...input, object, answerOf });
+    const isLasting = epoch !== undefined && images.every(({ answer }) => answer.kind === 'known');
+    if (isLasting && key.length <= LONGEST) remembered.set(key, { verdict, images });
+    return verdict;
+  };
+}
+
+/** Returns a text for all that decides except the settings, the seal and the answers about images. */
+function keyOf({ namespace, clusterArchitectures, mayGate, ownNamespace }: AdmissionInput, parts: JsonObject): string {
+  const { name, labels, preferred } = namespace;
+  return JSON.stringify([name, labels, preferred, clusterArchitectures, mayGate, ownNamespace, parts]);
+}
+
+/** Whether an image is known as it was. A lookup that finds the same platforms again may make this false, which does no harm. */
+function isSame(before: ImageAnswer, now: ImageAnswer): boolean {
+  return (
+    before.kind === 'known' &&
+    now.kind === 'known' &&
+    before.platforms === now.platforms &&
+    before.isIndex === now.isIndex
+  );
+}

@@ -1,0 +1,191 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { JsonObject } from '../../src/kit/json.ts';
+import type { AdmissionInput } from '../../src/placement/admission/pod.ts';
+import type { ImageAnswer } from '../../src/placement/images.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { createRemembering } from '../../src/webhook/remembered.ts';
+import { createReviewer } from '../../src/webhook/review.ts';
+import { createSeal } from '../../src/webhook/seal.ts';
+import { pod } from '../placement/admissions.ts';
+import { failed, known, pending, settings } from '../placement/objects.ts';
+import { anyPod } from '../placement/random-pods.ts';
+
+const PLATFORMS = [{ os: 'linux', architecture: 'arm64' }];
+const ARM: ImageAnswer = { kind: 'known', platforms: PLATFORMS };
+const ARM_INDEX: ImageAnswer = { ...ARM, isIndex: true };
+const BOTH = known('linux/amd64,linux/arm64');
+
+/** A world in which one thing after the other may change. */
+function world() {
+  let certificate: { key: string; shared: undefined } | undefined = { key: 'a private key', shared: undefined };
+  const seal = createSeal(() => certificate);
+  const asked: string[] = [];
+  const answers: Record<string, ImageAnswer> = { a: ARM, b: BOTH };
+  const input: { -readonly [field in keyof AdmissionInput]: AdmissionInput[field] } = {
+    object: pod(),
+    namespace: { name: 'shop', labels: {}, preferred: undefined },
+    settings: settings(),
+    clusterArchitectures: ['amd64', 'arm64'],
+    namesOf: (image) => [image],
+    answerOf({ image }) {
+      asked.push(image);
+      return answers[image] ?? pending;
+    },
+    mayGate: true,
+    ownNamespace: 'archaware',
+    seal,
+  };
+  let judged = 0;
+  const review = createRemembering((given) => {
+    judged += 1;
+    const { kind } = given.answerOf({ image: 'a', pullPolicy: '' });
+    return { outcome: 'unchanged', response: { kind } };
+  });
+  return {
+    input,
+    answers,
+    asked,
+    exchange: (key?: string) => {
+      certificate = key === undefined ? undefined : { key, shared: undefined };
+    },
+    /** Reviews the pod, and returns whether it was decided again. */
+    isJudged(object = input.object): boolean {
+      const before = judged;
+      review({ ...input, object });
+      return judged > before;
+    },
+  };
+}
+
+describe('remembered verdicts', () => {
+  it('serve all pods of a template', () => {
+    const { isJudged } = world();
+    const of = (volume: string) => pod({ volumes: [{ name: volume, projected: {} }] }, { generateName: 'web-' });
+    expect([isJudged(of('x')), isJudged(of('y')), isJudged(of('z'))]).to.deep.equal([true, false, false]);
+  });
+
+  it('ask for the images each time, so that due lookups start', () => {
+    const { isJudged, asked } = world();
+    for (const expected of [true, false, false]) expect(isJudged()).to.equal(expected);
+    expect(asked).to.deep.equal(['a', 'a', 'a']);
+  });
+
+  type World = ReturnType<typeof world>;
+  const changes: [what: string, change: (given: World) => unknown][] = [
+    ['the settings', ({ input }) => Object.assign(input, { settings: settings() })],
+    ['the certificate', ({ exchange }) => exchange('another key')],
+    [
+      "the namespace's labels",
+      ({ input }) => Object.assign(input, { namespace: { ...input.namespace, labels: { a: 'b' } } }),
+    ],
+    [
+      "the namespace's preference",
+      ({ input }) => Object.assign(input, { namespace: { ...input.namespace, preferred: 'arm64' } }),
+    ],
+    ['the namespace', ({ input }) => Object.assign(input, { namespace: { ...input.namespace, name: 'other' } })],
+    ['the architectures of the cluster', ({ input }) => Object.assign(input, { clusterArchitectures: ['amd64'] })],
+    ['the leader', ({ input }) => Object.assign(input, { mayGate: false })],
+    ['the platforms of an image', ({ answers }) => Object.assign(answers, { a: BOTH })],
+    ['the kind of an image', ({ answers }) => Object.assign(answers, { a: ARM_INDEX })],
+    ['the knowledge of an image', ({ answers }) => Object.assign(answers, { a: pending })],
+    ['a label of the pod', ({ input }) => Object.assign(input, { object: pod({}, { labels: { a: 'b' } }) })],
+    [
+      'the name of the pod, which is signed',
+      ({ input }) => Object.assign(input, { object: pod({}, { name: 'web-1' }) }),
+    ],
+  ];
+  for (const [what, change] of changes) {
+    it(`are not used if something else has changed: ${what}`, () => {
+      const given = world();
+      given.isJudged();
+      expect(given.isJudged(), 'the same').to.equal(false);
+      change(given);
+      expect(given.isJudged(), what).to.equal(true);
+    });
+  }
+
+  const passing: [what: string, answer: ImageAnswer][] = [
+    ['a lookup that is under way', pending],
+    ['a failed lookup, whose time matters', failed(300)],
+  ];
+  for (const [what, answer] of passing) {
+    it(`do not exist for ${what}`, () => {
+      const { answers, isJudged } = world();
+      answers.a = answer;
+      expect([isJudged(), isJudged()]).to.deep.equal([true, true]);
+    });
+  }
+
+  it('do not exist without a certificate, because no signature is given twice', () => {
+    const { exchange, isJudged } = world();
+    exchange();
+    expect([isJudged(), isJudged()]).to.deep.equal([true, true]);
+  });
+
+  it('do not exist for very large pods', () => {
+    const { isJudged } = world();
+    const large = pod({}, { annotations: { note: 'x'.repeat(20_000) } });
+    expect([isJudged(large), isJudged(large)]).to.deep.equal([true, true]);
+  });
+
+  it('are the verdicts of a reviewer that remembers nothing, whatever happens in between', () => {
+    const images = ['arm', 'both', 'cold'];
+    const certificates = ['one', 'other'].map((key) => ({ key, shared: undefined }));
+    const modes: Partial<Settings>[] = [
+      { mode: 'both' },
+      { mode: 'taints' },
+      { mode: 'both', preferred: { arm64: 9 } },
+    ];
+    const possible = modes.map(settings);
+    const step = fc.record({
+      pod: fc.nat(2),
+      settings: fc.nat(2),
+      certificate: fc.nat(1),
+      mayGate: fc.boolean(),
+      answers: fc.constantFrom(
+        { arm: ARM, both: BOTH, cold: pending },
+        { arm: ARM, both: ARM, cold: BOTH },
+        { arm: failed(300), both: BOTH, cold: pending },
+      ),
+    });
+    const inputs = fc.tuple(
+      fc.tuple(anyPod(images), anyPod(images), anyPod(images)),
+      fc.array(step, { minLength: 2, maxLength: 12 }),
+    );
+    fc.assert(
+      fc.property(inputs, ([pods, steps]) => {
+        let now = steps[0];
+        const create = () =>
+          createReviewer({
+            settings: () => possible[now?.settings ?? 0] ?? settings(),
+            namespaceOf: () => undefined,
+            clusterArchitectures: () => ['amd64', 'arm64'],
+            liveTaints: () => new Set(),
+            namesOf: (image) => [image],
+            answerOf: ({ image }) => ({ ...now?.answers })[image] ?? pending,
+            mayLookUp: () => true,
+            mayGate: () => now?.mayGate ?? true,
+            ownNamespace: 'archaware',
+            seal: createSeal(() => certificates[now?.certificate ?? 0]),
+          });
+        const review = create();
+        for (const each of steps) {
+          now = each;
+          const body = reviewOf(pods[each.pod] ?? {});
+          expect(review(body)).to.deep.equal(create()(body));
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+function reviewOf(object: JsonObject): JsonObject {
+  const resource = { group: '', version: 'v1', resource: 'pods' };
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: { uid: 'u1', resource, operation: 'CREATE', namespace: 'shop', object },
+  };
+}
