@@ -10,6 +10,7 @@ import { type Registry, startRegistry } from '../cluster/registry.ts';
 import { createAndWatch, prepareNamespace, quantile, removePods } from './load.ts';
 import { benchRegistry } from './registry.ts';
 import { benchReport } from './report.ts';
+import { benchScale } from './scale/scale.ts';
 import { type Subject, startBare, startOurs } from './subjects.ts';
 import { printTable } from './table.ts';
 import { benchTenants } from './tenants.ts';
@@ -29,6 +30,7 @@ const OTHERS = new Map([
   ['webhook', benchWebhook],
   ['tenants', benchTenants],
   ['report', benchReport],
+  ['scale', benchScale],
 ]);
 const other = OTHERS.get(what ?? '');
 const { values } = parseArgs({
