@@ -10,6 +10,7 @@ import { type Registry, startRegistry } from '../cluster/registry.ts';
 import { createAndWatch, prepareNamespace, quantile, removePods } from './load.ts';
 import { benchRegistry } from './registry.ts';
 import { benchReport } from './report.ts';
+import { benchClean } from './scale/clean.ts';
 import { benchScale } from './scale/scale.ts';
 import { type Subject, startBare, startOurs } from './subjects.ts';
 import { printTable } from './table.ts';
@@ -31,6 +32,7 @@ const OTHERS = new Map([
   ['tenants', benchTenants],
   ['report', benchReport],
   ['scale', benchScale],
+  ['clean', benchClean],
 ]);
 const other = OTHERS.get(what ?? '');
 const { values } = parseArgs({

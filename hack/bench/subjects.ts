@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { startController } from '../../test/support/controller-process.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import { residentOf } from './process.ts';
 
 /** A running program that adds tolerations to pods. */
 export type Subject = {
@@ -58,10 +58,4 @@ async function startScript(file: string, args: readonly string[]): Promise<Subje
       process.off('exit', killed);
     },
   };
-}
-
-/** Returns the memory that a process uses now, in MB (VmRSS). */
-export function residentOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
 }
