@@ -25,7 +25,8 @@ export function residentOf(pid: number): number {
 /** Returns the most memory that a process ever used, in MiB (VmHWM); 0 if the process has ended. */
 export function peakOf(pid: number): number {
   try {
-    return mebibytes(pid, 'VmHWM');
+    // A process that has ended but was not waited for yet has a status without memory.
+    return mebibytes(pid, 'VmHWM') || 0;
   } catch {
     return 0;
   }

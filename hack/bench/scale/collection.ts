@@ -9,7 +9,7 @@ export type Kind = {
   readonly kind: string;
   readonly apiVersion: string;
   readonly numbersOf: (index: number) => Numbers;
-  /** The text of an object with the fields of objects.ts. Few different texts are needed. */
+  /** The text of an object with the fields of objects.ts, without kind and apiVersion. Few different texts are needed. */
   readonly textOf: (index: number) => string;
 };
 
@@ -68,9 +68,12 @@ export function createCollection({ kind, apiVersion, numbersOf, textOf }: Kind, 
     return [now, Math.floor(now / 60) % 60, now % 60, own, app, space, node, image];
   }
 
-  const object = (index: number) => stampOf(index).make(valuesOf(index));
+  // The items of a list have no kind, as those of a real API server.
+  const head = `{"kind":"${kind}","apiVersion":"${apiVersion}",`;
+  const rest = (index: number) => stampOf(index).make(valuesOf(index)).subarray(1);
+  const object = (index: number) => Buffer.concat([Buffer.from(head), rest(index)]);
   const eventOf = (type: string, index: number) =>
-    Buffer.concat([Buffer.from(`{"type":"${type}","object":`), object(index), Buffer.from('}\n')]);
+    Buffer.concat([Buffer.from(`{"type":"${type}","object":${head}`), rest(index), Buffer.from('}\n')]);
 
   function happened(type: Event['type'], index: number): void {
     version += 1;
@@ -113,11 +116,11 @@ export function createCollection({ kind, apiVersion, numbersOf, textOf }: Kind, 
     },
     page(indexes, next) {
       const token = next === undefined ? '' : `,"continue":"${next}"`;
-      const head = `{"kind":"${kind}List","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${version}"${token}},"items":[`;
+      const listHead = `{"kind":"${kind}List","apiVersion":"${apiVersion}","metadata":{"resourceVersion":"${version}"${token}},"items":[`;
       const items = [...indexes];
-      const bytes = items.reduce((sum, index) => sum + stampOf(index).size + 1, head.length);
+      const bytes = items.reduce((sum, index) => sum + stampOf(index).size + 1, listHead.length);
       const page = Buffer.allocUnsafe(items.length === 0 ? bytes + 2 : bytes + 1);
-      let at = page.write(head, 'latin1');
+      let at = page.write(listHead, 'latin1');
       for (const [place, index] of items.entries()) {
         if (place > 0) at += page.write(',', at);
         at = stampOf(index).write(page, at, valuesOf(index));

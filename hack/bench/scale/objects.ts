@@ -91,8 +91,6 @@ function podOf(shape: Shape, isBound: boolean) {
   const fields = { 'k:web': ['name', 'image', 'env', 'ports', 'resources'], 'k:proxy': ['name', 'image', 'env'] };
   const conditions = ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'];
   return {
-    kind: 'Pod',
-    apiVersion: 'v1',
     metadata: {
       name: 'app-@app@-5d4f8c7b9d-@index@',
       generateName: 'app-@app@-5d4f8c7b9d-',
@@ -170,8 +168,6 @@ export function nodeText(architecture: string, isTainted: boolean): string {
   const taint = { key: 'supported-arch', value: architecture, effect: 'NoSchedule' };
   const managed = { [MANAGED_ANNOTATION]: JSON.stringify({ taints: [`supported-arch=${architecture}:NoSchedule`] }) };
   return JSON.stringify({
-    kind: 'Node',
-    apiVersion: 'v1',
     metadata: {
       name: 'node-@node@',
       uid: '00000000-0000-4000-a000-000000@node@',
@@ -227,8 +223,6 @@ export function nodeText(architecture: string, isTainted: boolean): string {
 /** A namespace. */
 export function namespaceText(): string {
   return JSON.stringify({
-    kind: 'Namespace',
-    apiVersion: 'v1',
     metadata: {
       name: 'space-@space@',
       uid: '00000000-0000-4000-b000-00000000@space@',
@@ -246,8 +240,6 @@ export function daemonSetText(shape: Shape): string {
   const { nodes } = shape;
   const labels = { app: 'agent-@index@' };
   return JSON.stringify({
-    kind: 'DaemonSet',
-    apiVersion: 'apps/v1',
     metadata: {
       name: 'agent-@index@',
       namespace: 'space-@space@',

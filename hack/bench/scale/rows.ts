@@ -57,7 +57,7 @@ export function growthRows(costs: readonly Cost[]): Row[] {
 }
 
 /** What the picture shows of a size. */
-export function pointOf({ size, rss, peak, readyMs, cpuOfPlacedPod, load }: Cost): ScalePoint {
+export function pointOf({ size, rss, peak, readyMs, cpuOfPlacedPod, idle, load }: Cost): ScalePoint {
   const round = (value: number) => Math.round(value * 100) / 100;
   return {
     pods: size.pods,
@@ -67,35 +67,44 @@ export function pointOf({ size, rss, peak, readyMs, cpuOfPlacedPod, load }: Cost
     peak: round(peak),
     readySeconds: round(readyMs / 1000),
     cpuOfPlacedPod: round(cpuOfPlacedPod),
+    idle: round(idle),
     load: round(load),
   };
 }
 
-/** The formulas for memory and CPU, as sentences in Markdown; straight lines through the measured points. */
+/**
+ * The formulas for memory and CPU as a block in Markdown. Memory: the straight line through the points. CPU: what an idle replica
+ * takes, and the mean of what an event and a placed pod add; events count by their number.
+ */
 export function sizingText(points: readonly ScalePoint[]): string {
   const memory = straightLine(points.map(({ pods, peak }) => [pods / 1000, peak]));
-  const cpu = straightLine(points.map(({ events, load }) => [events, load * 10]));
-  const pod = points.reduce((sum, { cpuOfPlacedPod }) => sum + cpuOfPlacedPod, 0) / points.length;
+  const millicores = (percent: number) => percent * 10;
+  const idle = mean(points.map((point) => millicores(point.idle)));
+  const more = mean(points.map(({ load }) => millicores(load))) - idle;
+  const event = more / mean(points.map(({ events }) => events));
+  const pod = mean(points.map(({ cpuOfPlacedPod }) => cpuOfPlacedPod));
   return [
     '```text',
-    `memory, MiB        = ${memory.base.toFixed(0)} + ${memory.slope.toFixed(2)} × pods / 1000`,
-    `CPU, millicores    = ${Math.max(0, cpu.base).toFixed(1)} + ${cpu.slope.toFixed(3)} × events/s + ${pod.toFixed(2)} × new pods/s`,
-    'events/s           = nodes / 10 + status updates of pods/s',
+    `memory, MiB      = ${memory.base.toFixed(0)} + ${memory.slope.toFixed(2)} × pods / 1000`,
+    `CPU, millicores  = ${idle.toFixed(1)} + ${event.toFixed(2)} × events/s + ${pod.toFixed(2)} × new pods/s`,
+    'events/s         = nodes / 10 + status updates of pods/s',
     '```',
   ].join('\n');
 }
 
+type Line = { readonly base: number; readonly slope: number };
+
 /** A straight line through points, by least squares. */
-function straightLine(points: readonly (readonly [x: number, y: number])[]): {
-  readonly base: number;
-  readonly slope: number;
-} {
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+function straightLine(points: readonly (readonly [x: number, y: number])[]): Line {
   const [x, y] = [mean(points.map(([each]) => each)), mean(points.map(([, each]) => each))];
   const slope =
     points.reduce((sum, [px, py]) => sum + (px - x) * (py - y), 0) /
     (points.reduce((sum, [px]) => sum + (px - x) ** 2, 0) || 1);
   return { base: y - slope * x, slope };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 function count(value: number): string {
