@@ -10,6 +10,7 @@ export type ScalePoint = {
   readonly peak: number;
   readonly readySeconds: number;
   readonly cpuOfPlacedPod: number;
+  readonly idle: number;
   readonly load: number;
 };
 
@@ -93,7 +94,7 @@ function drawn({ title, digits, curves }: Panel, points: readonly ScalePoint[], 
             tone,
           }),
         ),
-        ...(name === '' ? [] : [label(x + 190 + index * 130, y + 32, 'start', { text: `● ${name}`, tone })]),
+        ...(name === '' ? [] : [label(x + 160 + index * 125, y + 32, 'start', { text: `● ${name}`, tone })]),
       ].join('\n');
     }),
   ].join('\n');

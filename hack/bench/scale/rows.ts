@@ -74,7 +74,7 @@ export function pointOf({ size, rss, peak, readyMs, cpuOfPlacedPod, idle, load }
 
 /**
  * The formulas for memory and CPU as a block in Markdown. Memory: the straight line through the points. CPU: what an idle replica
- * takes, and the mean of what an event and a placed pod add; events count by their number.
+ * takes, and what an event and a placed pod add. Events of a big cluster arrive several at a time, which makes each cheaper.
  */
 export function sizingText(points: readonly ScalePoint[]): string {
   const memory = straightLine(points.map(({ pods, peak }) => [pods / 1000, peak]));
@@ -82,11 +82,13 @@ export function sizingText(points: readonly ScalePoint[]): string {
   const idle = mean(points.map((point) => millicores(point.idle)));
   const more = mean(points.map(({ load }) => millicores(load))) - idle;
   const event = more / mean(points.map(({ events }) => events));
+  const alone = Math.max(...points.map(({ events, load }) => (millicores(load) - idle) / events));
   const pod = mean(points.map(({ cpuOfPlacedPod }) => cpuOfPlacedPod));
   return [
     '```text',
     `memory, MiB      = ${memory.base.toFixed(0)} + ${memory.slope.toFixed(2)} × pods / 1000`,
     `CPU, millicores  = ${idle.toFixed(1)} + ${event.toFixed(2)} × events/s + ${pod.toFixed(2)} × new pods/s`,
+    `                   (up to ${alone.toFixed(2)} × events/s where they are so few that each arrives alone)`,
     'events/s         = nodes / 10 + status updates of pods/s',
     '```',
   ].join('\n');
