@@ -16,6 +16,8 @@ export type Row = {
   readonly goal: string;
   /** Undefined if there is no goal. */
   readonly isMet: boolean | undefined;
+  /** The same figure of other programs. */
+  readonly peers?: string;
 };
 
 /** A limit of a figure. */
@@ -90,7 +92,7 @@ export async function describeMachine(): Promise<Machine> {
  * rows also go into docs/performance.md, between the markers of this benchmark.
  */
 export async function publish(result: Result, file: string | undefined): Promise<void> {
-  printTable([HEADER, ...result.rows.map(cellsOf)]);
+  printTable(tableOf(result.rows));
   const path = file ?? `${ROOT}.cache/bench/${result.name}.json`;
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, `${JSON.stringify(result, undefined, 2)}\n`);
@@ -100,15 +102,22 @@ export async function publish(result: Result, file: string | undefined): Promise
   if (process.env.WRITE_TABLE) await writeDocument(result.name, markdownOf(result));
 }
 
-function cellsOf({ what, archaware, bare, ratio, goal, isMet }: Row): string[] {
-  return [what, archaware, bare, ratio, goal, isMet === undefined ? '' : isMet ? 'yes' : 'NO'];
+/** The rows with their header. The column of other programs is only there if it has something. */
+function tableOf(rows: readonly Row[]): string[][] {
+  const hasPeers = rows.some(({ peers = '' }) => peers !== '');
+  const cells = rows.map(({ what, archaware, bare, ratio, goal, isMet, peers = '' }) => [
+    ...[what, archaware, bare, ratio, goal, isMet === undefined ? '' : isMet ? 'yes' : 'NO'],
+    ...(hasPeers ? [peers] : []),
+  ]);
+  return [[...HEADER, ...(hasPeers ? ['other programs'] : [])], ...cells];
 }
 
 /** The table in Markdown, below a line about the machine. */
 function markdownOf({ at, machine, rows }: Result): string {
   const { cpus: cores, model, memoryMiB, kernel, node, commit, loadBefore } = machine;
   const gib = Math.round(memoryMiB / 1024);
-  const lines = [HEADER, HEADER.map(() => '---'), ...rows.map(cellsOf)].map((cells) => `| ${cells.join(' | ')} |`);
+  const [header = [], ...cells] = tableOf(rows);
+  const lines = [header, header.map(() => '---'), ...cells].map((line) => `| ${line.join(' | ')} |`);
   return [
     `${at.slice(0, 10)}, commit ${commit}: ${cores} cores (${model}), ${gib} GiB, Linux ${kernel}, Node.js ${node}; load average`,
     `before the run: ${loadBefore}.`,

@@ -8,6 +8,7 @@ import { measureDelays, measureStart } from './delays.ts';
 import { measureIdle, NAMESPACE } from './idle.ts';
 import { pushImages } from './images.ts';
 import { prepareNamespace } from './load.ts';
+import { withPeers } from './peers.ts';
 import { describeMachine, type Measured, publish } from './result.ts';
 import { measureWebhook } from './webhook.ts';
 
@@ -40,8 +41,8 @@ export async function benchWhole(args: string[]): Promise<void> {
       idle: await measureIdle(world, Number(values['idle-seconds'])),
     };
     const figures = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.figures]));
-    const rows = Object.values(parts).flatMap((part) => part.rows);
-    await publish({ name: 'bench', at: new Date().toISOString(), machine, rows, figures }, values.json);
+    const measured = await withPeers({ rows: Object.values(parts).flatMap(({ rows }) => rows), figures }, cluster);
+    await publish({ name: 'bench', at: new Date().toISOString(), machine, ...measured }, values.json);
   } finally {
     await cluster.stop();
     await registry.stop();
