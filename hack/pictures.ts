@@ -7,6 +7,7 @@ import { mode } from './pictures/mode.ts';
 import { overview } from './pictures/overview.ts';
 import { pending } from './pictures/pending.ts';
 import { recordingPicture } from './pictures/recording.ts';
+import { SCALE, scalePicture } from './pictures/scale.ts';
 
 /** Where the pictures are. */
 export const PICTURES = fileURLToPath(new URL('../docs/pictures/', import.meta.url));
@@ -22,6 +23,7 @@ export async function pictures(): Promise<ReadonlyMap<string, string>> {
     ['mode.svg', mode()],
     ['pending.svg', pending()],
     ['demo.svg', recordingPicture(await readFile(RECORDING, 'utf8'))],
+    ['scale.svg', scalePicture(JSON.parse(await readFile(SCALE, 'utf8')))],
   ]);
 }
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Content, ImageFixture } from '../../testimg/build.ts';
 
@@ -12,6 +13,8 @@ export type LimitedRegistryOptions = {
   /** The number of GETs that are answered in a window; the others get 429 with the seconds until the next window. */
   readonly perWindow: number;
   readonly windowMs: number;
+  /** Certificate and key, PEM. Default: plain http. */
+  readonly tls?: { readonly cert: string; readonly key: string };
 };
 
 /** A request that was answered. */
@@ -64,7 +67,8 @@ export async function startLimitedRegistry(options: LimitedRegistryOptions): Pro
     response.writeHead(status, headers).end(status === 200 && method === 'GET' ? found?.bytes : undefined);
   }
 
-  const server = createServer((request, response) => void answer(request, response));
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => void answer(request, response);
+  const server = options.tls === undefined ? createServer(onRequest) : createSecureServer(options.tls, onRequest);
   server.keepAliveTimeout = 120_000;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

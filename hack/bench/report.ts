@@ -1,23 +1,18 @@
 // Measures `report` on a big cluster beside the registry's answers alone: the same images, with as many requests in flight.
-// Usage: npm run bench -- report [--pods N] [--images N]
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+// Usage: npm run bench -- report [--pods N] [--images N] [--json FILE]
 import { parseArgs } from 'node:util';
 import { Agent, fetch } from 'undici';
 import { type EmbeddedCluster, startEmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
 import { type ImageFixture, image, multiPlatform } from '../../testimg/build.ts';
 import { startLimitedRegistry } from './limited-registry.ts';
-import { printTable } from './table.ts';
+import { runToEnd } from './process.ts';
+import { describeMachine, judge, type Measured, publish, row } from './result.ts';
 
 const REPOSITORY = 'bench';
 const DELAY_MS = 50;
 /** The default of `registries.maxInFlight`. */
 const IN_FLIGHT = 8;
-const GOAL_MB = 256;
-const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const GOAL_MIB = 256;
 /** As many bytes as `managedFields`, status and volumes of a pod usually are. */
 const BALLAST = 'x'.repeat(6_000);
 
@@ -25,9 +20,19 @@ const BALLAST = 'x'.repeat(6_000);
 export async function benchReport(args: string[]): Promise<void> {
   const { values } = parseArgs({
     args,
-    options: { pods: { type: 'string', default: '10000' }, images: { type: 'string', default: '500' } },
+    options: {
+      pods: { type: 'string', default: '10000' },
+      images: { type: 'string', default: '500' },
+      json: { type: 'string' },
+    },
   });
-  const [pods, count] = [Number(values.pods), Number(values.images)];
+  const machine = await describeMachine();
+  const measured = await measureReport(Number(values.pods), Number(values.images));
+  await publish({ name: 'report', at: new Date().toISOString(), machine, ...measured }, values.json);
+}
+
+/** Runs `report` on this many bare pods of this many images. */
+export async function measureReport(pods: number, count: number): Promise<Measured> {
   const cluster = await startEmbeddedCluster({ scheduler: false, workloads: false, kubelet: false });
   const registry = await startLimitedRegistry({
     images: images(count),
@@ -37,20 +42,23 @@ export async function benchReport(args: string[]): Promise<void> {
     windowMs: 1_000,
   });
   try {
-    process.stderr.write(`creating ${pods} pods\n`);
+    process.stderr.write(`report: creating ${pods} pods\n`);
     await createPods(cluster, registry.host, pods, count);
     const alone = await answersAlone(registry.host, count);
-    const whole = await run(
-      ['report', '--kubeconfig', cluster.kubeconfig, '--to', 'arm64', '-o', 'json'],
-      registry.host,
-    );
-    const ratio = (whole.seconds / alone).toFixed(2);
-    process.stdout.write(`${pods} pods of ${count} images; embedded cluster; ${DELAY_MS} ms before each answer\n\n`);
-    printTable([
-      ['what', 'report', 'answers alone', 'ratio', 'goal'],
-      ['time, s', whole.seconds.toFixed(1), alone.toFixed(1), ratio, ''],
-      ['memory at its peak, MB', String(whole.megabytes), '', '', `<= ${GOAL_MB}`],
-    ]);
+    const args = ['report', '--kubeconfig', cluster.kubeconfig, '--to', 'arm64', '-o', 'json'];
+    const { seconds, peakMiB, code, stderr } = await runToEnd([...args, '--registries.insecure', registry.host]);
+    if (code !== 0) throw new Error(`report ended with ${code}: ${stderr.slice(0, 500)}`);
+    const what = `report, ${pods} pods of ${count} images (${DELAY_MS} ms before each answer)`;
+    return {
+      rows: [
+        row(`${what}: time`, `${seconds.toFixed(1)} s`, {
+          bare: `${alone.toFixed(1)} s`,
+          ratio: (seconds / alone).toFixed(2),
+        }),
+        row(`${what}: most memory`, `${peakMiB.toFixed(0)} MiB`, judge(peakMiB, { atMost: GOAL_MIB }, ' MiB')),
+      ],
+      figures: { pods, images: count, seconds, alone, peakMiB },
+    };
   } finally {
     await registry.stop();
     await cluster.stop();
@@ -94,29 +102,4 @@ async function answersAlone(registry: string, count: number): Promise<number> {
   await Promise.all(Array.from({ length: IN_FLIGHT }, ask));
   await dispatcher.close();
   return (performance.now() - started) / 1000;
-}
-
-/** Runs the built program; returns how long it took, and the most memory that it had (VmHWM). */
-async function run(args: readonly string[], registry: string): Promise<{ seconds: number; megabytes: number }> {
-  const started = performance.now();
-  const child = spawn(process.execPath, [MAIN, ...args, '--registries.insecure', registry], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  let megabytes = 0;
-  const look = setInterval(() => {
-    megabytes = Math.max(megabytes, peakOf(child.pid ?? 0));
-  }, 20);
-  const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  clearInterval(look);
-  if (child.exitCode !== 0) throw new Error(`report ended with ${child.exitCode}: ${output.slice(0, 500)}`);
-  return { seconds: (performance.now() - started) / 1000, megabytes };
-}
-
-function peakOf(pid: number): number {
-  try {
-    const [, kilobytes = '0'] = /VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-    return Math.round(Number(kilobytes) / 1024);
-  } catch {
-    return 0;
-  }
 }

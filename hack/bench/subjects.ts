@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { startController } from '../../test/support/controller-process.ts';
 import type { Cluster } from '../cluster/cluster.ts';
@@ -9,8 +8,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 export type Subject = {
   /** Milliseconds from its start until it was ready. */
   readonly readyMs: number;
-  /** Returns the memory that it uses now, in MB (VmRSS). */
-  megabytes(): number;
+  readonly pid: number;
   stop(): Promise<void>;
 };
 
@@ -27,7 +25,7 @@ export async function startOurs(cluster: Cluster, registry: string): Promise<Sub
   ]);
   return {
     readyMs: performance.now() - started,
-    megabytes: () => residentOf(controller.pid),
+    pid: controller.pid,
     stop: async () => void (await controller.stop()),
   };
 }
@@ -51,7 +49,7 @@ async function startScript(file: string, args: readonly string[]): Promise<Subje
   await once(child.stdout, 'data');
   return {
     readyMs: performance.now() - started,
-    megabytes: () => residentOf(child.pid ?? 0),
+    pid: child.pid ?? 0,
     async stop() {
       child.kill('SIGKILL');
       await once(child, 'close');
@@ -60,8 +58,15 @@ async function startScript(file: string, args: readonly string[]): Promise<Subje
   };
 }
 
-/** Returns the memory that a process uses now, in MB (VmRSS). */
-export function residentOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1024;
+/** Whose turn it is. */
+export type Who = 'ours' | 'bare';
+
+/** The order of a round: both alternate, so that neither always has the busier moment of the machine. */
+export function turns(round: number): readonly Who[] {
+  return round % 2 === 0 ? ['bare', 'ours'] : ['ours', 'bare'];
+}
+
+/** Starts the controller or the bare loop. */
+export function startSubject(who: Who, cluster: Cluster, registry: string): Promise<Subject> {
+  return who === 'ours' ? startOurs(cluster, registry) : startBare(cluster);
 }

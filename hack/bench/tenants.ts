@@ -15,7 +15,7 @@ import { freePorts } from '../cluster/ports.ts';
 import { create, FLOOD_TAGS, FLOODS, type Flood, startSilent } from './floods.ts';
 import { type LimitedRegistry, startLimitedRegistry } from './limited-registry.ts';
 import { quantile } from './load.ts';
-import { residentOf } from './subjects.ts';
+import { residentOf } from './process.ts';
 import { printTable } from './table.ts';
 import { writeCertificate } from './webhook.ts';
 

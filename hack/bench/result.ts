@@ -1,0 +1,136 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cpus, loadavg, release, totalmem } from 'node:os';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { printTable } from './table.ts';
+
+/** A measured figure beside its goal. Cells are text with their unit. */
+export type Row = {
+  readonly what: string;
+  readonly archaware: string;
+  readonly bare: string;
+  /** The median, and each round in brackets. */
+  readonly ratio: string;
+  readonly goal: string;
+  /** Undefined if there is no goal. */
+  readonly isMet: boolean | undefined;
+  /** The same figure of other programs. */
+  readonly peers?: string;
+};
+
+/** A limit of a figure. */
+export type Goal = { readonly atLeast?: number; readonly atMost?: number; readonly under?: number };
+
+/** What a measurement gives. */
+export type Measured = {
+  readonly rows: readonly Row[];
+  /** Every single figure, for the file. */
+  readonly figures: unknown;
+};
+
+/** A run of a benchmark, as it is written to its file. */
+export type Result = Measured & {
+  /** The name of the benchmark. */
+  readonly name: string;
+  /** When it ended, ISO 8601. */
+  readonly at: string;
+  readonly machine: Machine;
+};
+
+/** Where a benchmark ran. */
+export type Machine = {
+  readonly cpus: number;
+  readonly model: string;
+  readonly memoryMiB: number;
+  readonly kernel: string;
+  readonly node: string;
+  readonly commit: string;
+  /** The load average of the last minute before the run. */
+  readonly loadBefore: number;
+};
+
+const HEADER = ['what', 'archaware', 'bare', 'ratio (rounds)', 'goal', 'met'];
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const DOCUMENT = `${ROOT}docs/performance.md`;
+
+/** Says in text what a goal is, and whether a value meets it. */
+export function judge(value: number, goal: Goal, unit = ''): Pick<Row, 'goal' | 'isMet'> {
+  const { atLeast, atMost, under } = goal;
+  const parts = [
+    ...(atLeast === undefined ? [] : [`at least ${atLeast}${unit}`]),
+    ...(atMost === undefined ? [] : [`at most ${atMost}${unit}`]),
+    ...(under === undefined ? [] : [`under ${under}${unit}`]),
+  ];
+  const isMet = value >= (atLeast ?? -Infinity) && value <= (atMost ?? Infinity) && value < (under ?? Infinity);
+  return { goal: parts.join(', '), isMet };
+}
+
+/** A row; what is absent is empty. */
+export function row(what: string, archaware: string, rest: Partial<Row> = {}): Row {
+  return { what, archaware, bare: '', ratio: '', goal: '', isMet: undefined, ...rest };
+}
+
+/** Describes this machine. Call it before the run. */
+export async function describeMachine(): Promise<Machine> {
+  const all = cpus();
+  const commit = await promisify(execFile)('git', ['-C', ROOT, 'describe', '--always', '--dirty']);
+  return {
+    cpus: all.length,
+    model: all[0]?.model ?? '',
+    memoryMiB: Math.round(totalmem() / 1024 / 1024),
+    kernel: release(),
+    node: process.version,
+    commit: commit.stdout.trim(),
+    loadBefore: Math.round((loadavg()[0] ?? 0) * 100) / 100,
+  };
+}
+
+/**
+ * Prints the rows, and writes the result as JSON: to `file`, else to `.cache/bench/NAME.json`. With the variable WRITE_TABLE the
+ * rows also go into docs/performance.md, between the markers of this benchmark.
+ */
+export async function publish(result: Result, file: string | undefined): Promise<void> {
+  printTable(tableOf(result.rows));
+  const path = file ?? `${ROOT}.cache/bench/${result.name}.json`;
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, `${JSON.stringify(result, undefined, 2)}\n`);
+  const met = result.rows.filter(({ isMet }) => isMet === true).length;
+  const goals = result.rows.filter(({ isMet }) => isMet !== undefined).length;
+  process.stdout.write(`\n${met} of ${goals} goals are met; ${path}\n`);
+  if (process.env.WRITE_TABLE) await writeDocument(result.name, markdownOf(result));
+}
+
+/** The rows with their header. The column of other programs is only there if it has something. */
+function tableOf(rows: readonly Row[]): string[][] {
+  const hasPeers = rows.some(({ peers = '' }) => peers !== '');
+  const cells = rows.map(({ what, archaware, bare, ratio, goal, isMet, peers = '' }) => [
+    ...[what, archaware, bare, ratio, goal, isMet === undefined ? '' : isMet ? 'yes' : 'NO'],
+    ...(hasPeers ? [peers] : []),
+  ]);
+  return [[...HEADER, ...(hasPeers ? ['other programs'] : [])], ...cells];
+}
+
+/** The table in Markdown, below a line about the machine. */
+function markdownOf({ at, machine, rows }: Result): string {
+  const { cpus: cores, model, memoryMiB, kernel, node, commit, loadBefore } = machine;
+  const gib = Math.round(memoryMiB / 1024);
+  const [header = [], ...cells] = tableOf(rows);
+  const lines = [header, header.map(() => '---'), ...cells].map((line) => `| ${line.join(' | ')} |`);
+  return [
+    `${at.slice(0, 10)}, commit ${commit}: ${cores} cores (${model}), ${gib} GiB, Linux ${kernel}, Node.js ${node}; load average`,
+    `before the run: ${loadBefore}.`,
+    '',
+    ...lines,
+  ].join('\n');
+}
+
+/** Puts a text between the markers `NAME: begin` and `NAME: end` of docs/performance.md. Throws if they are not there. */
+export async function writeDocument(name: string, text: string): Promise<void> {
+  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+  const whole = await readFile(DOCUMENT, 'utf8');
+  const [from, to] = [whole.indexOf(begin), whole.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`docs/performance.md has no ${begin} before ${end}`);
+  await writeFile(DOCUMENT, `${whole.slice(0, from + begin.length)}\n${text}\n${whole.slice(to)}`);
+}

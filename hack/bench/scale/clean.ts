@@ -1,0 +1,50 @@
+// Measures the memory of `clean` on a big cluster. Usage: npm run bench -- clean [--pods N --nodes N --json FILE]
+import { parseArgs } from 'node:util';
+import { runToEnd } from '../process.ts';
+import { describeMachine, judge, type Measured, publish, row } from '../result.ts';
+import { startBigCluster } from './cluster.ts';
+
+const GOAL_MIB = 256;
+/**
+ * `clean` replaces one pod of an owner after the other, which takes hours at this size. So a disruption budget refuses every
+ * eviction here, and `clean` ends after this time with every pod in its table, which is where it uses most memory.
+ */
+const TIMEOUT = '10s';
+
+/** Runs the benchmark and prints its table. */
+export async function benchClean(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      pods: { type: 'string', default: '100000' },
+      nodes: { type: 'string', default: '5000' },
+      json: { type: 'string' },
+    },
+  });
+  const machine = await describeMachine();
+  const measured = await measureClean(Number(values.pods), Number(values.nodes));
+  await publish({ name: 'clean', at: new Date().toISOString(), machine, ...measured }, values.json);
+}
+
+/** Runs `clean --dry-run`, then `clean --yes`, on a cluster in which every pod and node has something of archaware. */
+export async function measureClean(pods: number, nodes: number): Promise<Measured> {
+  const cluster = await startBigCluster({ pods, nodes, images: 1, repository: 'registry.invalid/bench' });
+  try {
+    const rows = [];
+    const figures = [];
+    for (const how of [['--dry-run'], ['--yes', '--timeout', TIMEOUT]]) {
+      process.stderr.write(`clean ${how.join(' ')}\n`);
+      const { seconds, peakMiB, code, stderr } = await runToEnd(['clean', ...how, '--kubeconfig', cluster.kubeconfig]);
+      // 2: something is left, which is so by intention.
+      if (code !== 0 && code !== 2) throw new Error(`clean ended with ${code}: ${stderr.slice(-500)}`);
+      const what = `clean ${how[0]}, ${pods} pods, ${nodes} nodes: most memory (after ${seconds.toFixed(0)} s)`;
+      rows.push(row(what, `${peakMiB.toFixed(0)} MiB`, judge(peakMiB, { atMost: GOAL_MIB }, ' MiB')));
+      figures.push({ how: how[0], pods, nodes, seconds, peakMiB, code });
+    }
+    const { nodes: cleaned } = await cluster.ask('patched');
+    if (cleaned !== nodes) throw new Error(`clean wrote ${cleaned} of ${nodes} nodes`);
+    return { rows, figures };
+  } finally {
+    await cluster.stop();
+  }
+}
