@@ -1,0 +1,41 @@
+import { readFile, writeFile } from 'node:fs/promises';
+
+/** What one fault did. */
+export type Row = {
+  readonly fault: string;
+  readonly on: 'real' | 'simulated';
+  /** What the dice chose, in words. */
+  readonly chosen: string;
+  /** How many pods the load had at the end. */
+  readonly pods: number;
+  readonly lastedMs: number;
+  /** From the end of the fault until all was as the rules say. */
+  readonly rightMs: number;
+};
+
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+const HEADER = ['fault', 'what the seed chose', 'control plane', 'pods', 'lasted', 'right again after'];
+
+/** The rows in Markdown, sorted by name, because the order of a run is one of the seed's choices. */
+export function tableOf(rows: readonly Row[]): string {
+  const lines = [...rows]
+    .sort((one, other) => one.fault.localeCompare(other.fault))
+    .map(({ fault, chosen, on, pods, lastedMs, rightMs }) => [
+      fault,
+      chosen,
+      on,
+      String(pods),
+      seconds(lastedMs),
+      seconds(rightMs),
+    ]);
+  return [HEADER, HEADER.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** Puts a text between the markers `<!-- NAME: begin -->` and `<!-- NAME: end -->` of a document. Throws without them. */
+export async function writeBetween(document: URL, name: string, text: string): Promise<void> {
+  const whole = await readFile(document, 'utf8');
+  const [opening, closing] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+  const [begin, end] = [whole.indexOf(opening), whole.indexOf(closing)];
+  if (begin < 0 || end < begin) throw new Error(`${document.pathname} has no ${opening} before ${closing}`);
+  await writeFile(document, `${whole.slice(0, begin + opening.length)}\n${text}\n${whole.slice(end)}`);
+}
