@@ -1,3 +1,4 @@
+import { writeBetween } from '../../hack/write-between.ts';
 import { access } from './faults/access.ts';
 import { answers } from './faults/answers.ts';
 import { apiServer } from './faults/api-server.ts';
@@ -8,21 +9,13 @@ import { registry } from './faults/registry.ts';
 import { createDice, seedFrom } from './support/dice.ts';
 import { type Fault, suffer } from './support/harness.ts';
 import { type Lab, startLab } from './support/lab.ts';
-import { type Row, tableOf, writeBetween } from './support/table.ts';
+import { type Row, tableOf } from './support/table.ts';
 
 const DOCUMENT = new URL('../../docs/reliability.md', import.meta.url);
 const seed = seedFrom(process.env.FAULTS_SEED);
 /** Without the binaries of hack/cluster: everything that the simulator can do. */
 const withoutReal = process.env.FAULTS_ON === 'simulator';
-const faults: readonly Fault[] = [
-  ...apiServer,
-  ...answers,
-  ...leaders,
-  ...access,
-  ...machine,
-  ...registry,
-  ...cluster,
-];
+const faults: readonly Fault[] = [...apiServer, ...answers, ...leaders, ...access, ...machine, ...registry, ...cluster];
 const rows: Row[] = [];
 
 console.log(`faults: seed ${seed} (FAULTS_SEED=${seed} repeats it)`);

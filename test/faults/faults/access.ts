@@ -2,9 +2,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
 import { expectSuccess } from '../../../hack/cluster/client.ts';
 import { textAt } from '../../../hack/cluster/json.ts';
-import { parse, stringify } from 'yaml';
 import { createControl } from '../support/control.ts';
 import type { Fault } from '../support/harness.ts';
 import type { Lab } from '../support/lab.ts';

@@ -25,7 +25,9 @@ export const cluster: readonly Fault[] = [
       const architectures = dice.shuffled(['amd64', 'arm64', 's390x']);
       for (const architecture of architectures) {
         await lab.cluster.request('DELETE', pathOf('Node', '', 'flapping'));
-        await lab.cluster.createNode({ name: 'flapping', architecture, waitUntilReady: false });
+        // A pod that was bound there would go with the node.
+        const taints = [{ key: 'flapping', effect: 'NoSchedule' }];
+        await lab.cluster.createNode({ name: 'flapping', architecture, taints, waitUntilReady: false });
         const added = load.add(1);
         await delay(dice.whole(0, 500));
         await added;

@@ -54,8 +54,7 @@ export const registry: readonly Fault[] = [
   { name: 'registry sends half bodies', happen: (scene) => whileWrong(scene, { kind: 'truncate' }) },
   {
     name: 'registry refuses: 429 with Retry-After',
-    happen: (scene) =>
-      whileWrong(scene, { kind: 'status', status: 429, retryAfter: String(scene.dice.whole(1, 4)) }),
+    happen: (scene) => whileWrong(scene, { kind: 'status', status: 429, retryAfter: String(scene.dice.whole(1, 4)) }),
   },
   {
     name: 'registry refuses: 500, 502 or 503',

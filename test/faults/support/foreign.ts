@@ -12,7 +12,8 @@ export const TAINT_KEY = 'supported-arch';
 const NOT_COMPARED: ReadonlySet<string> = new Set(['leases', 'events', 'controllerrevisions']);
 export const isCompared = (plural: string): boolean => !NOT_COMPARED.has(plural);
 
-const OF_KUBERNETES = /^(?:node\.alpha\.|node\.)?kubernetes\.io\/|^deployment\.kubernetes\.io\/|^deprecated\.daemonset\./;
+const OF_KUBERNETES =
+  /^(?:node\.alpha\.|node\.)?kubernetes\.io\/|^deployment\.kubernetes\.io\/|^deprecated\.daemonset\./;
 const METADATA = ['name', 'namespace', 'uid', 'labels', 'ownerReferences', 'finalizers'] as const;
 
 /** The name of an object in a comparison. */

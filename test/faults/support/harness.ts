@@ -1,6 +1,6 @@
 /** What every fault is put through: a load, the fault, the right state again, and nothing of others changed. */
 import { expect } from 'chai';
-import { type Dice, createDice } from './dice.ts';
+import { createDice, type Dice } from './dice.ts';
 import { differences } from './foreign.ts';
 import { DEADLINE_MS, type Lab } from './lab.ts';
 import type { Load } from './load.ts';

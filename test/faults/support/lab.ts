@@ -55,7 +55,10 @@ export async function startLab(on: 'control plane' | 'simulator'): Promise<Lab> 
   return labOf(real, { real });
 }
 
-async function labOf(cluster: AnyCluster, { real, simulated }: { real?: Cluster; simulated?: EmbeddedCluster }): Promise<Lab> {
+async function labOf(
+  cluster: AnyCluster,
+  { real, simulated }: { real?: Cluster; simulated?: EmbeddedCluster },
+): Promise<Lab> {
   const registry = await startTestRegistry();
   await cluster.apply(await manifestWithoutDeployment());
   const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');

@@ -1,6 +1,6 @@
 /** What others ask of the cluster while something goes wrong. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type KubernetesObject, deployment, pod } from '../../e2e/support/workloads.ts';
+import { deployment, type KubernetesObject, pod } from '../../e2e/support/workloads.ts';
 import { type JsonObject, object } from '../../simulator/json.ts';
 import type { TestRegistry } from '../../simulator/registry/registry.ts';
 import type { Dice } from './dice.ts';

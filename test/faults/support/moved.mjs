@@ -3,9 +3,10 @@
  * lookups, as the JSON file `FAULTS_CONTROL` says; SIGUSR2 reads the file again. Monotonic time and timers stay as they are, as
  * on a machine whose clock is set. What Node.js does not do itself stays as well: OpenSSL judges certificates by the real time.
  */
+
+import dns from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import dns from 'node:dns';
 
 let control = read();
 

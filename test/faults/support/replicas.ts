@@ -1,7 +1,8 @@
 /** The replicas of the built controller, each behind a proxy of its own. */
+
+import { type ApiProxy, startApiProxy, type Upstream } from '../../e2e/support/api-proxy.ts';
 import { startController } from '../../support/controller-process.ts';
 import type { RunningController } from '../../support/running.ts';
-import { type ApiProxy, startApiProxy, type Upstream } from '../../e2e/support/api-proxy.ts';
 
 export type Replica = { readonly controller: RunningController; readonly proxy: ApiProxy };
 

@@ -18,7 +18,10 @@ export const KINDS = {
   missing: { images: [undefined], tolerates: [] },
   // Its label says that archaware leaves it alone.
   ignored: { images: [['amd64', 'arm64']], tolerates: [] },
-} as const satisfies Record<string, { images: readonly (readonly string[] | undefined)[]; tolerates: readonly string[] }>;
+} as const satisfies Record<
+  string,
+  { images: readonly (readonly string[] | undefined)[]; tolerates: readonly string[] }
+>;
 
 export const KIND_LABEL = 'faults/kind';
 
