@@ -2,6 +2,7 @@
  * Lets two replicas of the built controller, with everything switched on, run for a long time on a simulated cluster in which
  * something changes all the time, and fails where something that they hold grows. Usage: npm run soak -- --minutes 60
  */
+import { setMaxListeners } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -64,6 +65,8 @@ async function main(): Promise<boolean> {
       watched.push({ name: index === 0 ? 'leader' : 'standby', samples: [], sample });
     }
     const end = new AbortController();
+    // Each pod of the churn waits for it.
+    setMaxListeners(0, end.signal);
     const changing = churn(cluster, registry, createDice(seed, 'soak'), end.signal);
     changing.catch(() => end.abort());
     await sampleUntil(watched, minutes * 60, elapsed, end.signal);

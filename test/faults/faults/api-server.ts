@@ -7,6 +7,7 @@ import type { Lab } from '../support/lab.ts';
 import { amount, seconds } from '../support/ways.ts';
 
 const COPY = 'etcd-copy';
+const WRITES = 1_000;
 
 async function killApiServer({ real, cluster }: Lab): Promise<void> {
   const server = real?.component('kube-apiserver');
@@ -62,6 +63,21 @@ export const apiServer: readonly Fault[] = [
   { name: 'etcd restored from an older copy', on: 'control plane', happen: restore },
 ];
 
+/** Writes until the copy of etcd is far behind, as one that is some minutes old. */
+async function age({ cluster }: Lab): Promise<void> {
+  const path = '/api/v1/namespaces/base/configmaps/counter';
+  await cluster.apply(
+    JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'base', name: 'counter' } }),
+  );
+  for (let from = 0; from < WRITES; from += 50) {
+    await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        cluster.request('PATCH', path, { data: { count: String(from + index) } }),
+      ),
+    );
+  }
+}
+
 /**
  * The copy is taken while the replicas are paused, before they place the newest pods: after the restore those are as they
  * were, with versions lower than those that the replicas have seen.
@@ -82,6 +98,7 @@ async function restore({ lab, load, dice }: Scene): Promise<string> {
   await load.add(lost);
   if (dice.chance(0.5)) await lab.eventually('the newest, too', async () => (await lab.wrong(load)).length === 0);
 
+  await age(lab);
   const others = ['kube-scheduler', 'kube-controller-manager', 'kwok'];
   await Promise.all([killApiServer(lab), ...others.map(end)]);
   await end('etcd');

@@ -20,7 +20,7 @@ process.on('SIGUSR2', () => {
 });
 
 const RealDate = Date;
-globalThis.Date = class Date extends RealDate {
+globalThis.Date = class extends RealDate {
   constructor(...args) {
     super(...(args.length === 0 ? [RealDate.now() + control.clockMs] : args));
   }
