@@ -1,4 +1,6 @@
+import { cpus, loadavg } from 'node:os';
 import { writeBetween } from '../../hack/write-between.ts';
+import { at, text } from '../simulator/json.ts';
 import { access } from './faults/access.ts';
 import { answers } from './faults/answers.ts';
 import { apiServer } from './faults/api-server.ts';
@@ -17,6 +19,8 @@ const seed = seedFrom(process.env.FAULTS_SEED);
 const withoutReal = process.env.FAULTS_ON === 'simulator';
 const faults: readonly Fault[] = [...apiServer, ...answers, ...leaders, ...access, ...machine, ...registry, ...cluster];
 const rows: Row[] = [];
+const versions: string[] = [];
+const [began, [loadBefore = 0]] = [performance.now(), loadavg()];
 
 console.log(`faults: seed ${seed} (FAULTS_SEED=${seed} repeats it)`);
 
@@ -29,12 +33,15 @@ for (const on of ['control plane', 'simulator'] as const) {
 
     before(async () => {
       lab = await startLab(on);
+      const { body } = await lab.cluster.request('GET', '/version');
+      versions.push(`Kubernetes ${text(at(body, 'gitVersion'))} ${on === 'simulator' ? 'simulated' : 'real'}`);
     });
 
     after(() => lab?.stop());
 
     for (const fault of createDice(seed, on).shuffled(wanted)) {
-      it(fault.name, async () => {
+      it(fault.name, async function () {
+        if (fault.needsRoot && process.getuid?.() !== 0) this.skip();
         rows.push(await suffer(lab, fault, seed));
       });
     }
@@ -42,7 +49,14 @@ for (const on of ['control plane', 'simulator'] as const) {
 }
 
 after(async () => {
-  const table = tableOf(rows);
-  console.log(`\nSeed ${seed}\n\n${table}\n`);
-  if (process.env.WRITE_TABLE) await writeBetween(DOCUMENT, 'faults', `Seed ${seed}.\n\n${table}`);
+  const minutes = Math.round((performance.now() - began) / 60_000);
+  const load = [loadBefore, loadavg()[0] ?? 0].map((value) => value.toFixed(1)).join(' and ');
+  const shown = [
+    `Seed ${seed}, ${rows.length} faults in ${minutes} minutes; ${cpus().length} cores (${cpus()[0]?.model.trim()}), load average`,
+    `${load} at begin and end; Node.js ${process.version}, ${versions.join(', ')}.`,
+    '',
+    tableOf(rows),
+  ].join('\n');
+  console.log(`\n${shown}\n`);
+  if (process.env.WRITE_TABLE) await writeBetween(DOCUMENT, 'faults', shown);
 });

@@ -119,6 +119,8 @@ function diskFull(): Fault {
   const file = () => join(directory, 'images.json');
   return {
     name: 'disk full: the file of the image cache',
+    // A file system of its own is mounted.
+    needsRoot: true,
     async prepare(lab) {
       directory = await mkdtemp(join(tmpdir(), 'archaware-disk-'));
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory]);

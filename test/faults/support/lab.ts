@@ -63,7 +63,6 @@ async function labOf(
   await cluster.apply(await manifestWithoutDeployment());
   const kubeconfig = await cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
   const flags = [
-    ...(process.env.FAULTS_DEBUG ? ['--log.level', 'debug'] : []),
     ...['--registries.insecure', registry.host, '--leaderElection.leaseDuration', `${LEASE_SECONDS}s`],
     // No guess about an image may hide that its lookup was forgotten.
     ...['--images.fallbackAfter', '1h', '--images.cache.maxEntries', '1000'],
