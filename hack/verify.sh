@@ -2,8 +2,8 @@
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
 #
 #   hack/verify.sh        what CI runs
-#   hack/verify.sh --all  and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, Karpenter, cert-manager,
-#                         Chromium, Kubernetes 1.30 and 1.33, and the single executables
+#   hack/verify.sh --all  and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, the faults, Karpenter,
+#                         cert-manager, Chromium, Kubernetes 1.30 and 1.33, and the single executables
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set.
 set -euo pipefail
@@ -53,6 +53,8 @@ if [[ -n $all ]]; then
   npm run test:node24
   step "what takes long, on a real node"
   npm run test:long
+  step "faults, on the real control plane"
+  npm run test:faults
   step "Karpenter, on the real control plane"
   hack/cluster/build-karpenter.sh
   WRITE_TABLE=1 npm run test:autoscalers

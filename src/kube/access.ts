@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
+import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { messageOf } from '../kit/errors.ts';
 
@@ -25,7 +27,11 @@ export type ClusterAccess = {
   readonly inCluster: boolean;
   /** The namespace of the context or of the service account, if any. */
   readonly namespace: string | undefined;
-  readonly tls: TlsOptions;
+  /**
+   * Returns the settings for a new connection: the files that the kubeconfig or the service account names may have been
+   * replaced since. The same object while they are the same; files that cannot be read at the moment count as unchanged.
+   */
+  readonly tls: () => TlsOptions;
   /** Returns the headers that log in; may read a token file or run an exec plug-in. */
   readonly authenticate: () => Promise<Readonly<Record<string, string>>>;
 };
@@ -72,7 +78,7 @@ export function findCluster(options: { kubeconfig?: string | undefined; context?
     server: cluster.server.replace(/\/+$/, ''),
     inCluster: config.getCurrentContext() === IN_CLUSTER_CONTEXT,
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
-    tls: readTls(config),
+    tls: rereading(config),
     authenticate: () => authenticate(config),
   };
 }
@@ -143,6 +149,20 @@ function readTls(config: KubeConfig): TlsOptions {
   }
 }
 
+/** Reads the files of `config` now and again at each call. */
+function rereading(config: KubeConfig): () => TlsOptions {
+  let last = readTls(config);
+  return () => {
+    try {
+      const now = readTls(config);
+      if (!isDeepStrictEqual(now, last)) last = now;
+    } catch {
+      // A file that is being replaced; the next connection reads it again.
+    }
+    return last;
+  };
+}
+
 function material(file: string | undefined, base64: string | undefined): Buffer | undefined {
   if (base64) return Buffer.from(base64, 'base64');
   return file ? readFileSync(file) : undefined;
@@ -150,6 +170,10 @@ function material(file: string | undefined, base64: string | undefined): Buffer 
 
 async function authenticate(config: KubeConfig): Promise<Record<string, string>> {
   try {
+    const tokenFile: unknown = config.getCurrentUser()?.authProvider?.config?.tokenFile;
+    // KubeConfig keeps a file's token for a minute of the wall clock: after a 401 it would return the refused token
+    // again, and for as long as a clock was set back.
+    if (typeof tokenFile === 'string') return { authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` };
     const options: RequestOptions = {};
     await config.applyToHTTPSOptions(options);
     const headers: Record<string, string> = {};

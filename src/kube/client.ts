@@ -3,7 +3,7 @@ import { buildConnector, Pool } from 'undici';
 import { untilAborted } from '../kit/abort.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { parseJson } from '../kit/json.ts';
-import type { ClusterAccess } from './access.ts';
+import type { ClusterAccess, TlsOptions } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 import { BrokenExchange, exchange, type HttpAnswer } from './exchange.ts';
 
@@ -96,19 +96,31 @@ export function createClient(options: ClientOptions): ApiClient {
   // would wait for it.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
-  const connect = buildConnector({
-    ...access.tls,
-    ca: access.tls.ca as Buffer | undefined,
-    timeout: 10_000,
-    keepAlive: true,
-    signal: ending.signal,
-  });
+  const connectorFor = (tls: TlsOptions) =>
+    buildConnector({
+      ...tls,
+      ca: tls.ca as Buffer | undefined,
+      timeout: 10_000,
+      keepAlive: true,
+      signal: ending.signal,
+    });
+  let tls = access.tls();
+  let connector = connectorFor(tls);
+  /** The authority of the API server, or our certificate, may be rotated while we run. */
+  function connectorNow(): typeof connector {
+    const now = access.tls();
+    if (now !== tls) {
+      tls = now;
+      connector = connectorFor(tls);
+    }
+    return connector;
+  }
   const addresses = options.addresses ?? new Set<string>();
   const never = new AbortController().signal;
   const pool = new Pool(url.origin, {
     connections,
     connect: (target, callback) =>
-      connect(target, (error, socket) => {
+      connectorNow()(target, (error, socket) => {
         if (error !== null) return callback(error, null);
         if (socket.remoteAddress !== undefined) addresses.add(socket.remoteAddress);
         callback(null, socket);

@@ -40,7 +40,7 @@ describe('finding the cluster', () => {
   it('reads server, namespace, authority and token of the current context', async () => {
     const access = findCluster({ kubeconfig: await written(config(`${SERVER}/`)) });
     expect(access).to.include({ server: SERVER, namespace: 'ours', inCluster: false });
-    expect(String(access.tls.ca)).to.equal('ca');
+    expect(String(access.tls().ca)).to.equal('ca');
     expect(await access.authenticate()).to.deep.equal({ authorization: 'Bearer t' });
   });
 
@@ -94,5 +94,29 @@ describe('finding the cluster', () => {
     expect(String(error))
       .to.match(/cannot log in: /)
       .and.to.not.contain('\n');
+  });
+
+  it('reads a token file at each login, so that a refused token is not sent again', async () => {
+    const tokenFile = join(directory, 'token');
+    const users = [{ name: 'u', user: { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } } }];
+    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), users }) });
+    for (const token of ['first', 'second']) {
+      await writeFile(tokenFile, `${token}\n`);
+      expect(await access.authenticate()).to.deep.equal({ authorization: `Bearer ${token}` });
+    }
+  });
+
+  it('reads the file of the authority for each connection, and keeps what it had while there is no such file', async () => {
+    const caFile = join(directory, 'ca.crt');
+    await writeFile(caFile, 'old');
+    const clusters = [{ name: 'c', cluster: { server: SERVER, 'certificate-authority': caFile } }];
+    const access = findCluster({ kubeconfig: await written({ ...config(SERVER), clusters }) });
+    const first = access.tls();
+    expect(String(first.ca)).to.equal('old');
+    expect(access.tls()).to.equal(first);
+    await writeFile(caFile, 'new');
+    expect(String(access.tls().ca)).to.equal('new');
+    await rm(caFile);
+    expect(String(access.tls().ca)).to.equal('new');
   });
 });

@@ -41,7 +41,7 @@ describe('the client', () => {
         server: url,
         inCluster: false,
         namespace: undefined,
-        tls: {},
+        tls: () => ({}),
         authenticate: () => authenticate(),
       },
       connections: 2,

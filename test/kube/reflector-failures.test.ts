@@ -181,14 +181,17 @@ describe('a reflector whose requests fail', () => {
     const empty: Watch = { ending: 'end' };
     const error: Watch = { lines: [{ type: 'ERROR', object: { code: 500, message: 'etcd' } }], ending: 'end' };
     watches = [nothing, nothing, nothing, nothing, something, nothing, empty, error, new ConnectionError('x'), nothing];
+    lists = [page(), page('', '12')];
     start();
     await open();
-    expect(asked.map((line) => line.split(/[ ?]/)[0])).to.deep.equal([
+    const wholes = asked.filter((line) => !line.endsWith('limit=1'));
+    expect(wholes.map((line) => line.split(/[ ?]/)[0])).to.deep.equal([
       'list',
       ...Array.from({ length: 10 }, () => 'watch'),
       'list',
       'watch',
     ]);
+    expect(asked.length - wholes.length, 'questions for the version, after the one that was not answered').to.equal(1);
   });
 
   it('lists again if its version is ahead of the server: etcd was restored', async () => {
@@ -200,6 +203,25 @@ describe('a reflector whose requests fail', () => {
     start();
     await open();
     expect(asked).to.deep.equal(['list?limit=500', 'watch 10', 'list?limit=500', 'watch 5']);
+  });
+
+  it('asks for the version once when the server was away, and lists again if etcd was restored meanwhile', async () => {
+    const away = new ConnectionError('cannot reach the API server');
+    watches = [away, away, { ending: 'open' }];
+    lists = [page(), away, page('', '12'), page('', '5'), page('', '5')];
+    start();
+    await open();
+    const probe = 'list?limit=1';
+    expect(asked).to.deep.equal([
+      'list?limit=500',
+      'watch 10',
+      probe,
+      probe,
+      'watch 10',
+      probe,
+      'list?limit=500',
+      'watch 5',
+    ]);
   });
 
   it('does not report one broken connection, but a second one', async () => {

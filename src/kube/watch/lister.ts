@@ -19,6 +19,11 @@ export type Lister = {
    * page that failed, unless the pages have expired. `last`: the last version of the collection that was seen.
    */
   read(last: string, signal: AbortSignal): Promise<{ version: string; keys: ReadonlySet<string> }>;
+  /**
+   * Whether the server's version is older than the last one seen: etcd was restored from a backup. A watch from `last`
+   * would be silent then, and miss what happens until the server reaches that version again.
+   */
+  wentBack(last: string, signal: AbortSignal): Promise<boolean>;
   /** Call when the version that was read had expired before it could be watched. */
   expired(): void;
   /** Call when the version that was read could be watched. */
@@ -75,6 +80,12 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
       const { version, keys } = progress;
       progress = undefined;
       return { version, keys };
+    },
+    async wentBack(last, signal) {
+      const query = [part, 'limit=1'].filter((text) => text !== '').join('&');
+      const page = await client.request('list', `${path}?${query}`, { signal });
+      const version = isObject(page) ? stringAt(objectAt(page, 'metadata'), 'resourceVersion') : undefined;
+      return version !== undefined && isOlder(version, last);
     },
     expired() {
       expiries += 1;

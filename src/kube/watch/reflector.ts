@@ -3,7 +3,7 @@ import { backoff, type Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
-import { ApiError, isExpired, isFromTheFuture } from '../errors.ts';
+import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
 import { createLister } from './lister.ts';
 import { type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
 import { createStore, type Store, type Stored } from './store.ts';
@@ -85,6 +85,8 @@ type Failure = {
    */
   readonly cause: 'version' | 'refused' | 'fruitless';
   readonly isSilent: boolean;
+  /** The server gave no answer at all. */
+  readonly isAway?: boolean;
 };
 
 /** Creates a reflector; it starts with `run`. */
@@ -180,7 +182,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       if (isSilent) return { heard, failure: { error: new Error('silent'), cause: 'fruitless', isSilent } };
       if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version', isSilent } };
       const cause = error instanceof ApiError && !isOpen ? 'refused' : 'fruitless';
-      return { heard, failure: { error, cause, isSilent } };
+      return { heard, failure: { error, cause, isSilent, isAway: error instanceof ConnectionError && !isOpen } };
     } finally {
       cancelIdle();
       cancelSteady();
@@ -212,7 +214,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     let refusedSince: number | undefined;
     /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
     let [lists, watches, fruitless] = [0, 0, 0];
-    let wasSilent = false;
+    let [wasSilent, wasAway] = [false, false];
 
     /** Lists once; returns the milliseconds to wait if that failed. */
     async function tryList(): Promise<number> {
@@ -234,6 +236,23 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       }
     }
 
+    /** After the server was away, asks whether it came back with an older etcd; returns the milliseconds to wait if that failed. */
+    async function tryAgain(): Promise<number> {
+      try {
+        if (await lister.wentBack(last, signal)) {
+          onRestart?.('restored');
+          isListed = false;
+        }
+        wasAway = false;
+        return 0;
+      } catch (error) {
+        if (signal.aborted) return 0;
+        trouble.failed('watch', error);
+        onRestart?.(messageOf(error));
+        return waitMs(error, watches++, RETRY_MS.cap);
+      }
+    }
+
     /** Watches once; returns the milliseconds to wait before the next list or watch. */
     async function tryWatch(): Promise<number> {
       const started = clock.monotonic();
@@ -247,6 +266,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         lister.watched();
       }
       wasSilent = failure?.isSilent === true;
+      wasAway = failure?.isAway === true;
       if (failure === undefined && !isShort) {
         trouble.works();
         return 0;
@@ -269,7 +289,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     }
 
     while (!signal.aborted) {
-      const ms = isListed ? await tryWatch() : await tryList();
+      const ms = !isListed ? await tryList() : wasAway ? await tryAgain() : await tryWatch();
       if (ms > 0 && !signal.aborted) await clock.delay(ms, signal);
     }
   }

@@ -1,8 +1,6 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeBetween } from '../../../hack/write-between.ts';
 
 const DOCUMENT = new URL('../../../docs/autoscalers.md', import.meta.url);
-const BEGIN = '<!-- cases: begin -->';
-const END = '<!-- cases: end -->';
 
 /** A case as docs/autoscalers.md shows it. */
 export type Row = {
@@ -24,10 +22,4 @@ export function tableOf(rows: readonly Row[]): string {
 }
 
 /** Puts the table between the markers of the document. Throws where they are not there. */
-export async function writeTable(rows: readonly Row[]): Promise<void> {
-  const text = await readFile(DOCUMENT, 'utf8');
-  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`docs/autoscalers.md has no ${BEGIN} before ${END}`);
-  const before = text.slice(0, begin + BEGIN.length);
-  await writeFile(DOCUMENT, `${before}\n${tableOf(rows)}\n${text.slice(end)}`);
-}
+export const writeTable = (rows: readonly Row[]): Promise<void> => writeBetween(DOCUMENT, 'cases', tableOf(rows));

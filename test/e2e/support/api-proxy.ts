@@ -3,8 +3,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Agent, request as forwardSecurely } from 'node:https';
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
-import type { Cluster } from '../../../hack/cluster/cluster.ts';
+import { type Choose, createAlterations } from './proxy-alterations.ts';
+
+/** The API server behind a proxy. */
+export type Upstream = {
+  readonly server: string;
+  /** Path of its authority, PEM; only where it speaks HTTPS. */
+  readonly caFile?: string;
+};
 
 /** A request that came through, in the order in which requests came. */
 export type ProxiedRequest = {
@@ -26,14 +34,20 @@ export type ApiProxy = {
   /** Requests that write, those to the Lease apart. */
   writes(): ProxiedRequest[];
   leaseWrites(): ProxiedRequest[];
+  /** 127.0.0.1:PORT. */
+  readonly host: string;
   /** Holds matching requests back until `release`. */
   hold(matches: (method: string, path: string) => boolean): { held(): number; release(): void };
   /** Answers the next `times` matching requests itself, with this status and `Retry-After: 1`. */
   fail(matches: (method: string, path: string) => boolean, status: number, times: number): void;
+  /** Lets requests go wrong from now on; returns what ends that. Watches that are open take part with their next event. */
+  alter(choose: Choose): () => void;
   /** How many watches are open. */
   watching(): number;
   /** Resets the connections that watch and leaves the others alone; returns how many there were. */
   resetWatches(): number;
+  /** Resets every connection. */
+  resetAll(): void;
   /** Resets every watch as soon as it is answered, while this is on. */
   breakWatches(on: boolean): void;
   close(): Promise<void>;
@@ -47,10 +61,13 @@ const isLease = ({ path }: ProxiedRequest) => path.includes('/leases');
 const isWrite = ({ method }: ProxiedRequest) => method !== 'GET';
 
 /** Starts a proxy in front of the cluster's API server. It speaks plain HTTP on 127.0.0.1. */
-export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
-  const agent = new Agent({ ca: await readFile(cluster.caFile), keepAlive: true });
+export async function startApiProxy(cluster: Upstream): Promise<ApiProxy> {
+  const authority = cluster.caFile === undefined ? {} : { ca: await readFile(cluster.caFile) };
+  const agent = new Agent({ ...authority, keepAlive: true });
+  const alterations = createAlterations();
   const entries: Entry[] = [];
   const watches = new Set<Socket>();
+  const sockets = new Set<Socket>();
   let holds: Hold[] = [];
   const failures: Failure[] = [];
   let ends = 0;
@@ -69,6 +86,15 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
       outgoing.writeHead(failure.status, { 'retry-after': '1', 'content-type': 'application/json' }).end('{}');
       return;
     }
+    const altered = alterations.of(entry.method, entry.path);
+    if (altered.delayMs !== undefined) await delay(altered.delayMs, undefined, { ref: false });
+    if (altered.status !== undefined) {
+      entry.status = altered.status;
+      incoming.resume();
+      const after = altered.retryAfter === undefined ? {} : { 'retry-after': String(altered.retryAfter) };
+      outgoing.writeHead(altered.status, { ...after, 'content-type': 'application/json' }).end('{}');
+      return;
+    }
     const target = new URL(entry.path, cluster.server);
     const secure = target.protocol === 'https:';
     const upstream = (secure ? forwardSecurely : forward)(target, {
@@ -80,6 +106,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
     upstream.on('error', fail);
     upstream.on('response', (answer) => {
       entry.status = answer.statusCode ?? 0;
+      if (altered.loseAnswer) return fail();
       if (entry.path.includes('watch=true')) watches.add(incoming.socket);
       outgoing.writeHead(entry.status, answer.headers);
       outgoing.flushHeaders();
@@ -89,7 +116,13 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
         watches.delete(incoming.socket);
         entry.endedAs = ++ends;
       });
-      answer.pipe(outgoing);
+      // An open watch is asked again at each piece, so that it can be cut after it has lasted for a while.
+      answer.on('data', (piece: Buffer) => {
+        const cut = watches.has(incoming.socket) ? alterations.of(entry.method, entry.path).cut : altered.cut;
+        if (!cut) return void outgoing.write(piece);
+        outgoing.write(piece.subarray(0, piece.length >> 1), fail);
+      });
+      answer.on('end', () => outgoing.end());
     });
     outgoing.on('close', () => upstream.destroy());
     incoming.on('data', (chunk: Buffer) => {
@@ -100,8 +133,12 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
 
   const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
   server.on('connection', (socket) => {
+    sockets.add(socket);
     socket.on('error', () => undefined);
-    socket.on('close', () => watches.delete(socket));
+    socket.on('close', () => {
+      watches.delete(socket);
+      sockets.delete(socket);
+    });
   });
   server.keepAliveTimeout = 120_000;
   server.listen(0, '127.0.0.1');
@@ -110,6 +147,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
   const port = typeof address === 'object' && address !== null ? address.port : 0;
 
   return {
+    host: `127.0.0.1:${port}`,
     async kubeconfig(path) {
       const text = await readFile(path, 'utf8');
       const file = path.replace(/\.kubeconfig$/, `-${port}.kubeconfig`);
@@ -123,6 +161,7 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
     requests: () => entries.map((entry) => ({ ...entry })),
     writes: () => entries.filter((entry) => isWrite(entry) && !isLease(entry)).map((entry) => ({ ...entry })),
     leaseWrites: () => entries.filter((entry) => isWrite(entry) && isLease(entry)).map((entry) => ({ ...entry })),
+    alter: alterations.add,
     hold(matches) {
       const hold: Hold = { matches, waiting: [] };
       holds.push(hold);
@@ -142,6 +181,9 @@ export async function startApiProxy(cluster: Cluster): Promise<ApiProxy> {
       const count = watches.size;
       for (const socket of watches) socket.resetAndDestroy();
       return count;
+    },
+    resetAll() {
+      for (const socket of sockets) socket.resetAndDestroy();
     },
     breakWatches(on) {
       breaking = on;

@@ -13,6 +13,8 @@ export type Fault =
   | { readonly kind: 'wrong-digest' }
   /** The content is not what its digest says, though JSON is still the same JSON: only its hash shows it. */
   | { readonly kind: 'corrupt' }
+  /** The header names this media type instead of the content's. */
+  | { readonly kind: 'content-type'; readonly type: string }
   /** Half of the content, then the connection is cut. */
   | { readonly kind: 'truncate' }
   /** The content comes a byte at a time. */

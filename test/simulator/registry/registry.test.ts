@@ -130,6 +130,9 @@ describe('the test registry', () => {
     undo();
     to.inject({ kind: 'wrong-digest' }, { times: 1 });
     assert.notEqual((await get('/v2/team/app/manifests/v1')).headers['docker-content-digest'], digest);
+    to.inject({ kind: 'content-type', type: 'text/html' }, { times: 1 });
+    const mistyped = await get('/v2/team/app/manifests/v1');
+    assert.deepEqual([mistyped.headers['content-type'], mistyped.text], ['text/html', good.text]);
     to.inject({ kind: 'truncate' }, { times: 1 });
     assert.instanceOf(await get('/v2/team/app/manifests/v1').catch((error: unknown) => error), Error);
     to.inject({ kind: 'drip', ms: 1 }, { times: 1 });

@@ -44,6 +44,8 @@ export function sendReply(response: ServerResponse, reply: Reply, isHead: boolea
   if (faultOf(met, 'wrong-digest') && headers['docker-content-digest'] !== undefined) {
     headers['docker-content-digest'] = `sha256:${'0'.repeat(64)}`;
   }
+  const wrongType = faultOf(met, 'content-type');
+  if (wrongType) headers['content-type'] = wrongType.type;
   if (faultOf(met, 'corrupt') && body.length > 0) body = Buffer.concat([body, Buffer.from(' ')]);
   // 304 has no body, and Content-Length would speak of the one that it stands for (RFC 9110, 8.6).
   if (reply.status !== 304) headers['content-length'] = String(body.length);

@@ -1,0 +1,116 @@
+/** What a replica logs in with, and whom it trusts, changes while it runs. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { expectSuccess } from '../../../hack/cluster/client.ts';
+import { textAt } from '../../../hack/cluster/json.ts';
+import { createControl } from '../support/control.ts';
+import type { Fault } from '../support/harness.ts';
+import type { Lab } from '../support/lab.ts';
+import { startTlsFront, type TlsFront } from '../support/tls-front.ts';
+
+const ACCOUNT = '/api/v1/namespaces/archaware/serviceaccounts/archaware-controller/token';
+const SECRETS = '/api/v1/namespaces/archaware/secrets';
+
+/** A token that the API server refuses as soon as the Secret to which it is bound is deleted. */
+async function boundToken({ cluster }: Lab, name: string): Promise<string> {
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name } };
+  const created = expectSuccess(name, await cluster.request('POST', SECRETS, secret));
+  const boundObjectRef = { apiVersion: 'v1', kind: 'Secret', name, uid: textAt(created, 'metadata', 'uid') };
+  const wanted = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } };
+  return textAt(expectSuccess('token', await cluster.request('POST', ACCOUNT, wanted)), 'status', 'token');
+}
+
+/** The kubeconfig with a token that is read from a file, as in a pod. */
+async function withTokenFile(kubeconfig: string, tokenFile: string): Promise<string> {
+  const config: { users: { user: unknown }[] } = parse(await readFile(kubeconfig, 'utf8'));
+  for (const entry of config.users) entry.user = { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
+  await writeFile(kubeconfig, stringify(config));
+  return kubeconfig;
+}
+
+/** `clockMs`: what the wall clock jumps by before the token is replaced. */
+function expiredToken(name: string, clockMs: number): Fault {
+  let [directory, file, number] = ['', '', 0];
+  let move: (lab: Lab) => Promise<void>;
+  return {
+    name,
+    on: 'control plane',
+    async prepare(lab) {
+      directory = await mkdtemp(join(tmpdir(), 'archaware-token-'));
+      file = join(directory, 'token');
+      const bound = `token-${++number}-${Math.abs(clockMs)}`;
+      await writeFile(file, await boundToken(lab, bound));
+      const control = await createControl({});
+      move = (moved) => control.move(moved, moved.replicas.all(), { clockMs });
+      await lab.replicas.keep(0);
+      const { environment } = control;
+      const options = { environment, kubeconfig: (through: string) => withTokenFile(through, file) };
+      await Promise.all([lab.replicas.start(options), lab.replicas.start(options)]);
+      return async () => {
+        await lab.replicas.keep(0);
+        await control.remove();
+        await rm(directory, { recursive: true });
+      };
+    },
+    async happen({ lab, load, dice }) {
+      if (clockMs !== 0) await move(lab);
+      const refused = `token-${number}-${Math.abs(clockMs)}`;
+      await lab.cluster.request('DELETE', `${SECRETS}/${refused}`);
+      await load.add(dice.whole(2, 6));
+      await lab.eventually('the API server to refuse the token', async () =>
+        lab.replicas.all().some(({ proxy }) => proxy.requests().some(({ status }) => status === 401)),
+      );
+      await load.add(dice.whole(1, 3));
+      await writeFile(file, await boundToken(lab, `${refused}-next`));
+      return 'the file has a new one after the first refusal';
+    },
+    removes: (key) => key.startsWith('secrets archaware/token-'),
+  };
+}
+
+/** `keepOld`: the file names both authorities. */
+function rotatedAuthority(name: string, keepOld: boolean): Fault {
+  let fronts: TlsFront[] = [];
+  return {
+    name,
+    async prepare(lab) {
+      await lab.replicas.keep(0);
+      fronts = [];
+      const options = {
+        async kubeconfig(through: string, { host }: { readonly host: string }) {
+          const front = await startTlsFront(host);
+          fronts.push(front);
+          const config: { clusters: { cluster: unknown }[] } = parse(await readFile(through, 'utf8'));
+          const cluster = { server: front.server, 'certificate-authority': front.caFile };
+          for (const entry of config.clusters) entry.cluster = cluster;
+          await writeFile(through, stringify(config));
+          return through;
+        },
+      };
+      await Promise.all([lab.replicas.start(options), lab.replicas.start(options)]);
+      return async () => {
+        await lab.replicas.keep(0);
+        await Promise.all(fronts.map((front) => front.close()));
+      };
+    },
+    async happen({ load, dice }) {
+      const times = dice.whole(1, 2);
+      for (let time = 0; time < times; time++) {
+        await Promise.all(fronts.map((front) => front.rotate(keepOld)));
+        await load.add(dice.whole(2, 4));
+      }
+      return `${times} times`;
+    },
+  };
+}
+
+const DAY_MS = 86_400_000;
+
+export const access: readonly Fault[] = [
+  expiredToken('bearer token refused, the file has a new one', 0),
+  expiredToken('bearer token refused after the wall clock jumped back', -DAY_MS),
+  rotatedAuthority('authority of the API server rotated, the file names both', true),
+  rotatedAuthority('authority of the API server replaced, the file names the new one', false),
+];

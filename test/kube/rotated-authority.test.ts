@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import { expect } from 'chai';
+import { createAuthority } from '../../hack/cluster/certificates.ts';
+import type { TlsOptions } from '../../src/kube/access.ts';
+import { createClient } from '../../src/kube/client.ts';
+
+function issue(name: string) {
+  const authority = createAuthority(name);
+  const { certificate: cert, key } = authority.issue('kube-apiserver', ['127.0.0.1']);
+  return { trust: { ca: Buffer.from(authority.certificate) }, serving: { cert, key } };
+}
+
+describe('an API client whose authority is rotated', () => {
+  it('trusts the new one with its next connection', async () => {
+    const [old, next] = [issue('old'), issue('next')];
+    const server = createServer(old.serving, (_request, response) => response.end('{"kind":"Status"}'));
+    server.on('tlsClientError', () => undefined);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    let trusted: TlsOptions = old.trust;
+    const client = createClient({
+      access: {
+        server: `https://127.0.0.1:${port}`,
+        inCluster: false,
+        namespace: undefined,
+        tls: () => trusted,
+        authenticate: async () => ({}),
+      },
+      connections: 1,
+      userAgent: 'test',
+      now: () => 0,
+    });
+    const ask = () => client.request('get', '/version').catch((error: unknown) => String(error));
+    try {
+      expect(await ask()).to.deep.equal({ kind: 'Status' });
+      server.setSecureContext(next.serving);
+      server.closeAllConnections();
+      expect(await ask()).to.match(/UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED|CERT_SIGNATURE/);
+      trusted = next.trust;
+      expect(await ask()).to.deep.equal({ kind: 'Status' });
+    } finally {
+      await client.close();
+      server.close();
+    }
+  });
+});
