@@ -19,6 +19,8 @@ export type RequestOptions = {
   readonly metadataOnly?: boolean;
   /** Returns the answer as text instead of parsing it: the proxied answer of a pod need not be JSON. */
   readonly asText?: boolean;
+  /** Takes the body of a successful answer in pieces; the result is then undefined. What it throws ends the request. */
+  readonly onPiece?: (piece: Buffer) => void;
   /** Milliseconds from the first byte of the answer to its last; default: two minutes. */
   readonly completeMs?: number;
 };
@@ -155,7 +157,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 
   async function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
-    const { verb, path, body, contentType = 'application/json', metadataOnly = false, watch } = request;
+    const { verb, path, body, contentType = 'application/json', metadataOnly = false, watch, onPiece } = request;
     const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = request;
     const { headers } = held(fresh) ?? (await untilAborted(logIn(), signal));
     const sent = {
@@ -177,7 +179,7 @@ export function createClient(options: ClientOptions): ApiClient {
         signal,
         limit: (onLate) => after(completeMs, () => onLate(late())),
         onOpen: watch && ((status) => opened(path, status, watch)),
-        onPiece: watch?.onPiece,
+        onPiece: watch?.onPiece ?? onPiece,
       });
     } catch (error) {
       if (!(error instanceof BrokenExchange)) throw error;
@@ -215,10 +217,11 @@ export function createClient(options: ClientOptions): ApiClient {
     host: url.host,
     addresses: () => addresses,
     async request(verb, path, options = {}) {
-      const { signal = never, asText } = options;
+      const { signal = never, asText, onPiece } = options;
       const { status, text, retryAfter } = await answered({ ...options, verb, path }, signal);
       onRequest?.({ verb, resource: resourceOf(path), code: String(status) });
       if (status >= 300) throw failure(verb, path, status, text, retryAfter);
+      if (onPiece !== undefined) return undefined;
       return asText ? text : parseJson(text);
     },
     async watch(path, options) {

@@ -18,9 +18,9 @@ export type ExchangeOptions = {
   readonly signal: AbortSignal;
   /** Starts the time limit for the body of an answer; returns a function that cancels it. */
   readonly limit: (onLate: (error: Error) => void) => () => void;
-  /** Called when the answer to a watch begins well. Then the body has no time limit, and its pieces go to `onPiece`. */
+  /** Called when the answer to a watch begins well; its body has no time limit. Absent: the request is no watch. */
   readonly onOpen?: ((status: number) => void) | undefined;
-  /** Takes a piece of a watch; what it throws ends the exchange. */
+  /** Takes the body of a successful answer in pieces, in place of `text`. What it throws ends the exchange. */
   readonly onPiece?: ((piece: Buffer) => void) | undefined;
 };
 
@@ -48,7 +48,7 @@ export function exchange(
     let controller: Dispatcher.DispatchController | undefined;
     let status = 0;
     let retryAfter: unknown;
-    let isWatch = false;
+    let isInPieces = false;
     let isOver = false;
     let first: Buffer | undefined;
     let others: Buffer[] | undefined;
@@ -81,13 +81,13 @@ export function exchange(
         if (statusCode < 200) return;
         status = statusCode;
         retryAfter = headers['retry-after'];
-        isWatch = onPiece !== undefined && statusCode < 300;
-        if (isWatch) onOpen?.(statusCode);
+        isInPieces = onPiece !== undefined && statusCode < 300;
+        if (isInPieces && onOpen !== undefined) onOpen(statusCode);
         else cancelLimit = limit((error) => fail(new BrokenExchange(error, true)));
       },
       onResponseData(_, piece) {
         if (isOver) return;
-        if (isWatch) {
+        if (isInPieces) {
           try {
             onPiece?.(piece);
           } catch (error) {

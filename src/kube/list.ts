@@ -1,6 +1,7 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { type JsonObject, stringAt } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
 import { isExpired } from './errors.ts';
+import { readList } from './items.ts';
 
 const PAGE = 500;
 
@@ -43,21 +44,24 @@ async function pages<T>(
   let token = '';
   do {
     const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
-    let page: unknown;
+    let next = '';
+    const receiver = {
+      onMetadata(metadata: JsonObject) {
+        next = stringAt(metadata, 'continue') ?? '';
+      },
+      onItem(object: JsonObject) {
+        const item = read(object);
+        if (item !== undefined) found.push(item);
+      },
+    };
     try {
-      page = await client.request('list', `${path}${more}${query}`, { signal });
+      await readList(client, `${path}${more}${query}`, receiver, { signal });
     } catch (error) {
       // The API server returns the same token again only if using it would not help.
       if (!(isExpired(error) && error.continueToken !== '' && error.continueToken !== token)) throw error;
-      token = error.continueToken;
-      continue;
+      next = error.continueToken;
     }
-    const list = isObject(page) ? page : {};
-    for (const object of listAt(list, 'items') ?? []) {
-      const item = read(object);
-      if (item !== undefined) found.push(item);
-    }
-    token = stringAt(objectAt(list, 'metadata'), 'continue') ?? '';
+    token = next;
   } while (token !== '');
   return found;
 }

@@ -37,7 +37,8 @@ export function whatIsRead(pod: Pod, generation = pod.generation, isGated = pod.
   const spec = generation ?? JSON.stringify([pod.images, pod.tolerations]);
   const place = pod.owner?.kind === 'DaemonSet' ? (pod.nodeName ?? '') : '';
   const [statement, ignored] = [pod.statement ?? '', pod.labels[IGNORE_LABEL] ?? ''];
-  return `${spec}|${isGated}|${pod.phase}|${pod.deleting}|${place}|${statement}|${ignored}`;
+  // Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts.
+  return [spec, isGated, pod.phase, pod.deleting, place, statement, ignored].join('|');
 }
 
 /** Whether a decision depends on no lookup any more. */

@@ -1,6 +1,8 @@
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { isExpired } from '../errors.ts';
+import { type ItemReaderOptions, readList } from '../items.ts';
+import { withoutManagedFields } from './sections.ts';
 import { isOlder } from './store.ts';
 
 export type ListerOptions = {
@@ -30,7 +32,9 @@ export type Lister = {
   watched(): void;
 };
 
-type Progress = { token: string; version: string; reset: boolean; readonly keys: Set<string> };
+/** `next`: the token of the page after this one. */
+type Progress = { token: string; next: string; version: string; reset: boolean; readonly keys: Set<string> };
+type Receiver = Pick<ItemReaderOptions, 'onMetadata' | 'onItem'>;
 
 const PAGE = 500;
 /** After its pages expired this often, the collection is read in one piece, as client-go does. */
@@ -43,25 +47,35 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
   let progress: Progress | undefined;
   let expiries = 0;
 
-  async function readPage({ token }: Progress, signal: AbortSignal): Promise<JsonObject> {
+  /** Reads one page; `onMetadata` is called before `onItem`. */
+  async function readPage({ token }: Progress, receiver: Receiver, signal: AbortSignal): Promise<void> {
     const isWhole = token === '' && expiries >= EXPIRIES;
     const pages = isWhole ? '' : `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
     const query = [part, pages].filter((text) => text !== '').join('&');
-    const page = await client.request('list', query === '' ? path : `${path}?${query}`, {
+    await readList(client, query === '' ? path : `${path}?${query}`, receiver, {
       signal,
+      textOf: withoutManagedFields,
       ...(isWhole ? { completeMs: WHOLE_MS } : {}),
     });
-    if (!isObject(page)) throw new Error(`list ${path}: the answer is not a list`);
-    return page;
   }
 
   return {
     async read(last, signal) {
-      progress ??= { token: '', version: '', reset: false, keys: new Set() };
+      progress ??= { token: '', next: '', version: '', reset: false, keys: new Set() };
+      const now = progress;
+      const receiver: Receiver = {
+        onMetadata(metadata) {
+          now.version = stringAt(metadata, 'resourceVersion') ?? now.version;
+          // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
+          // state of then.
+          now.reset ||= isOlder(now.version, last);
+          now.next = stringAt(metadata, 'continue') ?? '';
+        },
+        onItem: (object) => void now.keys.add(keep(object, now.reset)),
+      };
       do {
-        let page: JsonObject;
         try {
-          page = await readPage(progress, signal);
+          await readPage(now, receiver, signal);
         } catch (error) {
           if (isExpired(error)) {
             expiries += 1;
@@ -69,15 +83,9 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
           }
           throw error;
         }
-        const metadata = objectAt(page, 'metadata');
-        progress.version = stringAt(metadata, 'resourceVersion') ?? progress.version;
-        // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
-        // state of then.
-        progress.reset ||= isOlder(progress.version, last);
-        for (const object of listAt(page, 'items') ?? []) progress.keys.add(keep(object, progress.reset));
-        progress.token = stringAt(metadata, 'continue') ?? '';
-      } while (progress.token !== '');
-      const { version, keys } = progress;
+        now.token = now.next;
+      } while (now.token !== '');
+      const { version, keys } = now;
       progress = undefined;
       return { version, keys };
     },

@@ -1,0 +1,106 @@
+import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../kit/json.ts';
+import type { ApiClient } from './client.ts';
+
+/** The metadata of a list: `resourceVersion` and `continue`. */
+export type ListMetadata = JsonObject;
+
+/** Takes the JSON of a list in pieces, as they arrive. */
+export type ItemReader = {
+  take(piece: Buffer): void;
+  /** Takes the end. Throws if the text is not a list. */
+  end(): void;
+};
+
+export type ItemReaderOptions = {
+  /** Called once, before the first item. */
+  readonly onMetadata: (metadata: ListMetadata) => void;
+  readonly onItem: (item: JsonObject) => void;
+  /** Makes the text to parse from the bytes of an item. */
+  readonly textOf: (item: Buffer) => string;
+  /** The request in words, for the error. */
+  readonly title: string;
+};
+
+const ITEMS = Buffer.from('"items":[');
+/** How the items of a list follow each other: in a list they have no kind, so each begins with its metadata. */
+const NEXT = Buffer.from('},{"metadata":{');
+/** The part before the items has the kind, the version and the metadata. */
+const LONGEST_HEAD = 16_384;
+
+/**
+ * Creates a reader that parses each item as it arrives, so that a page of 500 pods is never in memory as a whole: neither its
+ * bytes nor its text nor its objects. A list that is not written as the API server writes it is parsed as a whole at its end.
+ */
+export function createItemReader({ onMetadata, onItem, textOf, title }: ItemReaderOptions): ItemReader {
+  let rest: Buffer = Buffer.alloc(0);
+  /** Where to go on with the search in `rest`. */
+  let searched = 0;
+  let state: 'head' | 'items' | 'whole' = 'head';
+
+  function readHead(): void {
+    const at = rest.indexOf(ITEMS);
+    const head = at < 0 ? undefined : parseJson(`${rest.toString('utf8', 0, at + ITEMS.length)}]}`);
+    if (isObject(head) && isObject(head.metadata)) {
+      state = 'items';
+      rest = rest.subarray(at + ITEMS.length);
+      onMetadata(head.metadata);
+    } else if (at >= 0 || rest.length > LONGEST_HEAD) state = 'whole';
+  }
+
+  function readItems(): void {
+    let from = 0;
+    for (let at = rest.indexOf(NEXT, searched); at >= 0; at = rest.indexOf(NEXT, searched)) {
+      searched = at + 1;
+      // An object ends at one brace only: if these bytes are within an item, the text is no JSON, and the item goes on.
+      const item = parseJson(textOf(rest.subarray(from, at + 1)));
+      if (!isObject(item)) continue;
+      from = at + 2;
+      onItem(item);
+    }
+    rest = rest.subarray(from);
+    searched = Math.max(0, rest.length - NEXT.length);
+  }
+
+  return {
+    take(piece) {
+      rest = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+      if (state === 'head') readHead();
+      if (state === 'items') readItems();
+    },
+    end() {
+      if (state === 'items') {
+        const last = rest.toString('utf8').trimEnd();
+        const items = last.endsWith(']}') ? parseJson(`[${last.slice(0, -1)}`) : undefined;
+        if (!Array.isArray(items)) throw new Error(`${title}: the answer is not a list`);
+        for (const item of items) if (isObject(item)) onItem(item);
+        return;
+      }
+      const list = parseJson(rest.toString('utf8'));
+      if (!isObject(list)) throw new Error(`${title}: the answer is not a list`);
+      onMetadata(objectAt(list, 'metadata'));
+      for (const item of listAt(list, 'items') ?? []) onItem(item);
+    },
+  };
+}
+
+export type ReadListOptions = {
+  readonly signal: AbortSignal;
+  /** Makes the text to parse from the bytes of an item; default: all of it. */
+  readonly textOf?: ItemReaderOptions['textOf'];
+  /** As for {@link ApiClient.request}. */
+  readonly completeMs?: number;
+};
+
+/** Requests a list and reads its items as they arrive. Throws what the client throws, or that the answer is not a list. */
+export async function readList(
+  client: Pick<ApiClient, 'request'>,
+  path: string,
+  { onMetadata, onItem }: Pick<ItemReaderOptions, 'onMetadata' | 'onItem'>,
+  { textOf = (item) => item.toString('utf8'), ...options }: ReadListOptions,
+): Promise<void> {
+  const reader = createItemReader({ onMetadata, onItem, textOf, title: `list ${path.split('?')[0]}` });
+  const whole = await client.request('list', path, { ...options, onPiece: reader.take });
+  // A client that does not give pieces gives the whole list.
+  if (whole !== undefined) reader.take(Buffer.from(JSON.stringify(whole)));
+  reader.end();
+}
