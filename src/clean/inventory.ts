@@ -125,7 +125,7 @@ async function takePods(
     const name = { namespace: share.text(pod.namespace), name: pod.name };
     if (pod.gated !== undefined) gated.push(name);
     if (readPodManaged(object)?.tolerations.length === 0) recorded.push(name);
-    const cleaning = cleanPod(object, keys, allPods, (setUid) => templates.get(setUid));
+    const cleaning = cleanPod(object, keys, allPods, (setUid) => templates.get(setUid), pod);
     if (cleaning.kind === 'none') return undefined;
     const bound = nodeName !== undefined;
     const same = before.get(uid);

@@ -48,6 +48,8 @@ const epilogue = (program: string) =>
       'configuration or kubeconfig.',
   ].join('\n\n');
 
+const USAGE = '$0 COMMAND [flags]\n\nPlaces pods on nodes whose architecture their images support.';
+
 const HIDDEN = { type: 'string', hidden: true } as const;
 
 /** The command that completion scripts call. It is not in the help. */
@@ -108,20 +110,19 @@ function unknownCommand(name: string): ConfigurationError {
 /** Parses the words. `help` is the text to print instead of running anything; empty if there is none. */
 async function parse(
   words: readonly string[],
-  { columns, program }: Surroundings,
+  surroundings: Surroundings,
+  isHelpAsked = words.some((word) => word === '--help' || word === '-h'),
 ): Promise<{ argv: Arguments; help: string }> {
+  const { columns, program } = surroundings;
   const named = COMMANDS.find(({ name }) => words.includes(name));
-  const parser = createParser(
-    program,
-    Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS),
-    named,
-    words.some((word) => word === '--help' || word === '-h'),
-  );
+  const parser = createParser(program, Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS), named, isHelpAsked);
   let help = '';
   const argv = await parser.parseAsync(normalised(words), {}, (_error: unknown, _argv: unknown, output: string) => {
     // The type says nothing that the name of the flag and its text do not say.
     help = output.replaceAll(/\s*\[(?:string|boolean)\]$/gm, '');
   });
+  // The help was asked for in another way, as with `-Ah`.
+  if (help !== '' && !isHelpAsked) return parse(words, surroundings, true);
   return { argv, help };
 }
 
@@ -130,8 +131,8 @@ function createParser(program: string, columns: number, named: Command | undefin
     .scriptName(program)
     .locale('en')
     .parserConfiguration({ 'dot-notation': false, 'camel-case-expansion': false, 'duplicate-arguments-array': true })
-    .usage('$0 COMMAND [flags]\n\nPlaces pods on nodes whose architecture their images support.')
-    .epilogue(epilogue(program))
+    .usage(isHelpAsked ? USAGE : '')
+    .epilogue(isHelpAsked ? epilogue(program) : '')
     .wrap(columns)
     .alias('help', 'h')
     .version(VERSION)
@@ -149,24 +150,31 @@ function createParser(program: string, columns: number, named: Command | undefin
   }
   // A command may have a common flag of its own, with other values.
   const isOwn = (flag: Flag) => named?.flags.some(({ name }) => name === flag.name) === true;
-  for (const flag of COMMON_FLAGS) if (!isOwn(flag)) addFlag(parser, flag, 'Common:');
+  for (const flag of COMMON_FLAGS) if (!isOwn(flag)) addFlag(parser, flag, isHelpAsked ? 'Common:' : undefined);
   for (const command of COMMANDS) {
-    parser.command(command.name, command.summary, (own) => describeCommand(own, command));
+    parser.command(command.name, command.summary, (own) => describeCommand(own, command, isHelpAsked));
   }
   return parser;
 }
 
-function describeCommand(parser: Argv, command: Command): void {
+function describeCommand(parser: Argv, command: Command, isHelpAsked: boolean): void {
   const { name, operands, summary, description, flags, examples } = command;
+  // yargs lays out the help of every command that it runs, whether or not somebody asked for it.
+  if (!isHelpAsked) {
+    for (const flag of flags) addFlag(parser, flag, undefined);
+    return;
+  }
   const usage = ['$0', name, operands, '[flags]'].filter((part) => part !== '').join(' ');
   parser.usage([usage, `${summary}.`, ...(description === undefined ? [] : [description])].join('\n\n'));
   for (const flag of flags) addFlag(parser, flag, 'Flags:');
   for (const [line, text] of examples) parser.example(`$0 ${line}`, text);
 }
 
-function addFlag(parser: Argv, { name, letter, value, text }: Flag, group: string): void {
+/** Adds a flag; without a group, the flag is not in the help. */
+function addFlag(parser: Argv, { name, letter, value, text }: Flag, group: string | undefined): void {
   const type = value === undefined ? 'boolean' : 'string';
-  parser.option(name, { type, group, describe: text, ...(letter === undefined ? {} : { alias: letter }) });
+  const shown = group === undefined ? { hidden: true } : { group, describe: text };
+  parser.option(name, { type, ...shown, ...(letter === undefined ? {} : { alias: letter }) });
 }
 
 /** Works around yargs, which treats the `-` of `--config -` as an operand, but not that of `-f -`. */

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../kit/json.ts';
 import { isArchitectureName } from '../../kit/platform.ts';
 import { readPodManaged } from '../admission/record.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from '../objects/daemonset.ts';
-import { type Owner, readPod } from '../objects/pod.ts';
+import { type Owner, type Pod, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
 import { asOurs, isSameToleration, type Toleration } from '../patch/tolerations.ts';
 
@@ -25,15 +25,15 @@ const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 
 /**
  * Decides what `clean` does about a pod. Nobody can remove tolerations from a pod, so a pod that has archaware's must be
  * replaced. `keys`: the present and earlier taints of archaware (`key` and `effect`), for daemon pods. `daemonSetOf`: returns a
- * DaemonSet by its uid, as it is after its template was restored.
+ * DaemonSet by its uid, as it is after its template was restored. `pod`: what `readPod` made of the object.
  */
 export function cleanPod(
   object: JsonObject,
   keys: readonly { readonly key: string; readonly effect: string }[],
   allPods: boolean,
   daemonSetOf: (uid: string) => DaemonSet | undefined,
+  pod: Pod = readPod(object),
 ): PodCleaning {
-  const pod = readPod(object);
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
   if (pod.owner?.kind === 'DaemonSet') {
     const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
