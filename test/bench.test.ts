@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { judge } from '../hack/bench/result.ts';
+import { median } from '../hack/bench/rounds.ts';
 import { createKinds } from '../hack/bench/scale/kinds.ts';
 import { sizingText } from '../hack/bench/scale/rows.ts';
 import { createStamp, fillIn } from '../hack/bench/scale/stamp.ts';
@@ -111,6 +112,12 @@ describe('the tables of the benchmark', () => {
       expect(judge(value, goal, 'atLeast' in goal ? '' : ' ms')).to.deep.equal({ goal: text, isMet });
     });
   }
+
+  it('have the middle of the rounds', () => {
+    expect(median([3, 1, 2])).to.equal(2);
+    expect(median([0.8, 0.9])).to.be.closeTo(0.85, 1e-9);
+    expect(median([])).to.deep.equal(Number.NaN);
+  });
 
   it('have formulas that fit the sizes', () => {
     const points = [1_000, 10_000, 100_000].map((pods) => ({

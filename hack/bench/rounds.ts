@@ -1,12 +1,13 @@
-import { quantile } from './load.ts';
 import type { Who } from './subjects.ts';
 
 /** A figure of each round. */
 export type Rounds = Record<Who, number[]>;
 
-/** Returns the middle value. */
+/** Returns the middle value; of an even number of values the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
-  return quantile(values, 0.5);
+  const sorted = [...values].sort((one, other) => one - other);
+  const [below, above] = [Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2)];
+  return ((sorted[below] ?? Number.NaN) + (sorted[above] ?? Number.NaN)) / 2;
 }
 
 /** Returns ours divided by bare, for each round. */

@@ -18,6 +18,8 @@ export type Size = {
   readonly updates: number;
   /** The length of each window with and without load. */
   readonly seconds: number;
+  /** `--max-old-space-size`, as the manifests set it; 0: the default of Node.js. */
+  readonly heapMiB: number;
 };
 
 /** What one size costs. CPU in milliseconds or in per cent of a core, memory in MiB. */
@@ -70,7 +72,8 @@ async function measure(
   const { ask } = cluster;
   const started = performance.now();
   const flags = ['--kubeconfig', cluster.kubeconfig, '--registries.insecure', repository.split('/')[0] ?? ''];
-  const controller = await startController(flags);
+  const heap = { NODE_OPTIONS: `--max-old-space-size=${size.heapMiB}` };
+  const controller = await startController(flags, size.heapMiB > 0 ? { environment: heap } : {});
   const { pid } = controller;
   try {
     const readyMs = performance.now() - started;

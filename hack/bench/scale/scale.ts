@@ -1,6 +1,7 @@
 // Measures the controller on big clusters that a process of its own simulates, because etcd and kwok are what limits on a small
-// machine. Usage: npm run bench -- scale [--pods N[,N…] --nodes N[,N…] --images N --seconds N --json FILE]. Without --pods: four
-// sizes, the picture of the curve, and the memory of `clean` and `report`.
+// machine. Usage: npm run bench -- scale [--pods N[,N…] --nodes N[,N…] --images N --seconds N --heap MIB --json FILE]. Without
+// --pods: four sizes, the picture of the curve, and the memory of `clean` and `report`. --heap: with --max-old-space-size, as the
+// manifests set it.
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type ImageFixture, multiPlatform } from '../../../testimg/build.ts';
@@ -31,14 +32,16 @@ export async function benchScale(args: string[]): Promise<void> {
       nodes: { type: 'string', default: '' },
       images: { type: 'string', default: '500' },
       seconds: { type: 'string', default: '20' },
+      heap: { type: 'string', default: '0' },
       json: { type: 'string' },
     },
   });
   const machine = await describeMachine();
   const nodes = values.nodes.split(',');
+  const common = { images: Number(values.images), seconds: Number(values.seconds), heapMiB: Number(values.heap) };
   const sizes = (values.pods ?? SIZES)
     .split(',')
-    .map((pods, index) => sizeOf(Number(pods), Number(nodes[index]), Number(values.images), Number(values.seconds)));
+    .map((pods, index) => ({ ...common, ...loadOf(Number(pods), Number(nodes[index])) }));
   const costs = await measureSizes(sizes);
   const isWhole = values.pods === undefined;
   const largest = costs.at(-1);
@@ -58,16 +61,9 @@ export async function benchScale(args: string[]): Promise<void> {
   if (isWhole && process.env.WRITE_TABLE) await writeCurve(costs);
 }
 
-function sizeOf(pods: number, nodes: number, images: number, seconds: number): Size {
+function loadOf(pods: number, nodes: number): Pick<Size, 'pods' | 'nodes' | 'heartbeats' | 'updates'> {
   const count = nodes || Math.ceil(pods / PODS_OF_NODE);
-  return {
-    pods,
-    nodes: count,
-    images,
-    heartbeats: count / HEARTBEAT_SECONDS,
-    updates: pods * UPDATES_PER_POD,
-    seconds,
-  };
+  return { pods, nodes: count, heartbeats: count / HEARTBEAT_SECONDS, updates: pods * UPDATES_PER_POD };
 }
 
 async function measureSizes(sizes: readonly Size[]): Promise<Cost[]> {
