@@ -18,15 +18,16 @@ export type Waiting = {
 const FEW = 8;
 const MANY_MS = 1_000;
 
-type Entry = { readonly images: readonly string[]; readonly left: Set<string>; readonly at: number };
+/** `left`: the images that were not looked up yet; undefined if there are few, because the object is then queued at each answer. */
+type Entry = { readonly images: readonly string[]; readonly left: Set<string> | undefined; readonly at: number };
 
 /** Creates an empty index. */
 export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting {
   const byImage = new Map<string, Set<string>>();
   const byKey = new Map<string, Entry>();
 
-  function dueAt({ images, left, at }: Entry): number {
-    return images.length <= FEW || left.size === 0 ? 0 : Math.max(0, at + MANY_MS - monotonic());
+  function dueAt({ left, at }: Entry): number {
+    return left === undefined || left.size === 0 ? 0 : Math.max(0, at + MANY_MS - monotonic());
   }
 
   return {
@@ -40,7 +41,8 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
         byKey.delete(key);
         return;
       }
-      byKey.set(key, { images, left: new Set(images), at: monotonic() });
+      const left = images.length > FEW ? new Set(images) : undefined;
+      byKey.set(key, { images, left, at: monotonic() });
       for (const image of images) {
         const keys = byImage.get(image) ?? new Set();
         keys.add(key);
@@ -51,7 +53,7 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
       const due: Due[] = [];
       for (const key of byImage.get(image) ?? []) {
         const entry = byKey.get(key);
-        entry?.left.delete(image);
+        entry?.left?.delete(image);
         if (entry !== undefined) due.push({ key, inMs: dueAt(entry) });
       }
       return due;

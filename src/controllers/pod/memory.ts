@@ -49,7 +49,7 @@ export function createPodMemory(parts: {
 }): PodMemory {
   const { pods, images, answered, waiting, clock } = parts;
   const states = new Map<string, PlacementState>();
-  const firstSeen = new Map<string, { id: string; at: number }>();
+  const firstSeen = new Map<string, { readonly uid: string; readonly images: Pod['images']; readonly at: number }>();
   /** The writes under way. */
   const writing = new Map<string, Expected>();
 
@@ -62,10 +62,12 @@ export function createPodMemory(parts: {
   return {
     states,
     waitedMs(key, pod) {
-      const id = `${pod.uid} ${JSON.stringify(pod.images)}`;
+      const { uid, images: now } = pod;
       const seen = firstSeen.get(key);
-      if (seen?.id === id) return clock.monotonic() - seen.at;
-      firstSeen.set(key, { id, at: clock.monotonic() });
+      // Pods share equal lists, so nearly always one look is enough.
+      const isSame = seen?.uid === uid && (seen.images === now || JSON.stringify(seen.images) === JSON.stringify(now));
+      if (isSame) return clock.monotonic() - seen.at;
+      firstSeen.set(key, { uid, images: now, at: clock.monotonic() });
       return 0;
     },
     remember(key, pod, decision, settings, wrote = []) {
