@@ -64,8 +64,11 @@ export function createImageSource(
     const now = clock.steady();
     const known = resolver.known(image, access);
     // Knowledge may have expired, so a known image may be due for a lookup too.
-    resolver.request(image, access, mayStart);
-    if (known !== undefined) return { kind: 'known', ...known };
+    if (known === undefined || known.isStale) resolver.request(image, access, mayStart);
+    if (known !== undefined) {
+      const { platforms, isIndex } = known;
+      return isIndex === undefined ? { kind: 'known', platforms } : { kind: 'known', platforms, isIndex };
+    }
     const failure = resolver.failure(image, access);
     if (failure === undefined) return { kind: 'pending' };
     return {

@@ -1,7 +1,7 @@
 import { type JsonObject, stringAt } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
 import { isExpired } from './errors.ts';
-import { readList } from './items.ts';
+import { readList } from './watch/items.ts';
 
 const PAGE = 500;
 

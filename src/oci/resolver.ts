@@ -27,7 +27,10 @@ export type Resolution = ImageFacts & {
 /**
  * What is known of an image: its platforms, and whether it is an index, which a lookup for a volume always finds out.
  */
-export type KnownPlatforms = Pick<ImageFacts, 'platforms' | 'isIndex'>;
+export type KnownPlatforms = Pick<ImageFacts, 'platforms' | 'isIndex'> & {
+  /** Whether this has expired and stays in use because its last revalidation failed. Absent: it is fresh. */
+  readonly isStale?: true;
+};
 
 /**
  * A whole lookup gets three times `timeoutMs`. It waits as long for its turn, or longer while the host answers others.
@@ -304,6 +307,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
       if (answered === undefined) return undefined;
       options.onCache?.(current === undefined ? 'stale' : 'hit');
       const { platforms, isIndex } = answered;
+      if (current === undefined) return { platforms, ...(isIndex === undefined ? {} : { isIndex }), isStale: true };
       return isIndex === undefined ? { platforms } : { platforms, isIndex };
     },
     isStale(image, access) {

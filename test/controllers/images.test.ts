@@ -107,7 +107,9 @@ describe('the image source', () => {
     const started: string[] = [];
     const resolver = blank({
       known: (image) =>
-        image === 'old' ? { platforms: [{ os: 'linux', architecture: 'amd64' }], isIndex: false } : undefined,
+        image === 'old'
+          ? { platforms: [{ os: 'linux', architecture: 'amd64' }], isIndex: false, isStale: true }
+          : undefined,
       request: (image, _access, mayStart = () => true) => void (mayStart() && started.push(image)),
     });
     const images = createImageSource(resolver, createHandClock(), () => undefined);

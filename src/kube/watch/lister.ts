@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { isExpired } from '../errors.ts';
-import { type ItemReaderOptions, readList } from '../items.ts';
+import { type ItemReaderOptions, readList } from './items.ts';
 import { withoutManagedFields } from './sections.ts';
 import { isOlder } from './store.ts';
 

@@ -123,6 +123,7 @@ describe('the parts of a watch event', () => {
       }),
     );
     expect(read, 'nodes that were read from their parts').to.be.above(10);
+    expect(same, 'unchanged nodes').to.be.below(read);
   });
 
   it('leave the event as it is but for the managed fields, which stay if they name archaware', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { JsonObject } from '../../src/kit/json.ts';
-import { createItemReader } from '../../src/kube/items.ts';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { createItemReader } from '../../../src/kube/watch/items.ts';
 
 /** Reads a text in pieces that end at these places. */
 function read(text: string, cuts: readonly number[] = []): { metadata: JsonObject[]; items: JsonObject[] } {

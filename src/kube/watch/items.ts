@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../kit/json.ts';
-import type { ApiClient } from './client.ts';
+import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../../kit/json.ts';
+import type { ApiClient } from '../client.ts';
 
 /** The metadata of a list: `resourceVersion` and `continue`. */
 export type ListMetadata = JsonObject;
