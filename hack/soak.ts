@@ -24,7 +24,7 @@ import { writeBetween } from './write-between.ts';
 
 const DOCUMENT = new URL('../docs/reliability.md', import.meta.url);
 const PROBE = new URL('./soak/probe.mjs', import.meta.url);
-const SAMPLE_EVERY_MS = 5_000;
+const SAMPLE_EVERY_MS = 10_000;
 const DEADLINE_MS = 120_000;
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } });
@@ -93,7 +93,7 @@ async function sampleUntil(watched: readonly Watched[], seconds: number, elapsed
   for (let number = 1; elapsed() < seconds && !signal.aborted; number++) {
     for (const { samples, sample } of watched) samples.push(await sample());
     await delay(Math.max(0, number * SAMPLE_EVERY_MS - elapsed() * 1000), undefined, { signal }).catch(() => undefined);
-    if (number % 60 === 0) process.stderr.write(`${Math.round(elapsed() / 60)} of ${minutes} minutes\n`);
+    if (number % 30 === 0) process.stderr.write(`${Math.round(elapsed() / 60)} of ${minutes} minutes\n`);
   }
 }
 

@@ -5,6 +5,7 @@ import { pathOf } from '../../test/e2e/support/world.ts';
 import type { Dice } from '../../test/faults/support/dice.ts';
 import { KIND_LABEL, KINDS, type Kind } from '../../test/faults/support/rules.ts';
 import type { EmbeddedCluster } from '../../test/simulator/embedded-cluster.ts';
+import { at, text } from '../../test/simulator/json.ts';
 import type { TestRegistry } from '../../test/simulator/registry/registry.ts';
 
 export const LOAD = {
@@ -64,12 +65,16 @@ export async function churn(cluster: EmbeddedCluster, registry: TestRegistry, di
     return { images: images(kind), labels: { [KIND_LABEL]: kind } };
   }
 
+  /** A pod as a controller makes it: many are alike, and the API server chooses the name. */
   async function onePod(namespace: string): Promise<void> {
-    const name = `pod-${++counts.pods}`;
-    const made: KubernetesObject = pod(namespace, name, options(dice.pick(KIND_OF_POD)));
-    await send('POST', pathOf('Pod', namespace), made);
+    counts.pods += 1;
+    const { metadata, ...rest }: KubernetesObject = pod(namespace, 'web', options(dice.pick(KIND_OF_POD)));
+    const { name: _name, ...more } = metadata;
+    const made = { ...rest, metadata: { ...more, generateName: 'web-' } };
+    const { status, body } = await cluster.request('POST', pathOf('Pod', namespace), made);
+    if (status >= 300) throw new Error(`a pod was not created: ${status}`);
     await wait(dice.number(...LOAD.podLives));
-    await send('DELETE', pathOf('Pod', namespace, name));
+    await send('DELETE', pathOf('Pod', namespace, text(at(body, 'metadata', 'name'))));
   }
 
   async function oneNode(): Promise<void> {

@@ -28,7 +28,7 @@ const TOLERANCES: Readonly<Record<Measure, Tolerance>> = {
 };
 const TITLES: Readonly<Record<Measure, string>> = {
   rss: 'memory of the process (RSS, MiB)',
-  heap: 'heap in use (MiB)',
+  heap: 'heap after a collection (MiB)',
   external: 'memory outside of the heap (MiB)',
   files: 'open files, sockets included',
   sockets: 'sockets',

@@ -210,14 +210,18 @@ export function createLoops(options: LoopsOptions): Loops {
 
   function listen(): void {
     watches.listeners.pod = ({ key, now, before }) => {
+      // A held or waiting pod that is gone would otherwise keep its timer for minutes.
+      if (now === undefined) podLoop.forget(key);
       if (now === undefined || !pod.isUpToDate(key, now)) podLoop.enqueue(key);
       if (now?.nodeName !== before?.nodeName || now?.broken !== before?.broken) wrongNodes?.podChanged(key);
     };
-    watches.listeners.daemonSet = ({ key }) => {
+    watches.listeners.daemonSet = ({ key, now }) => {
+      if (now === undefined) daemonSetLoop.forget(key);
       daemonSetLoop.enqueue(key);
       for (const other of daemonSet.waitingToRoll()) daemonSetLoop.enqueue(other);
     };
     watches.listeners.node = ({ key, now, before }) => {
+      if (now === undefined) nodeLoop.forget(key);
       nodeLoop.enqueue(key);
       unmanaged?.changed();
       poolNodes?.changed({ now, before });

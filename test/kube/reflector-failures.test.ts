@@ -224,6 +224,17 @@ describe('a reflector whose requests fail', () => {
     ]);
   });
 
+  it('lists at once when a server that was away for long has forgotten the version, but not again and again', async () => {
+    const away = new ConnectionError('cannot reach the API server');
+    watches = [away, refusal(410), refusal(410), { ending: 'open' }];
+    lists = [page(), away, away, away, away];
+    start();
+    await open();
+    // Five attempts in vain: 0.25, 0.5, 1, 2, 4 s. The first 410 waits for nothing, the second one for 8 s.
+    expect(clock.now.monotonic).to.equal(15_750);
+    expect(asked.slice(-5)).to.deep.equal(['watch 10', 'list?limit=500', 'watch 10', 'list', 'watch 10']);
+  });
+
   it('does not report one broken connection, but a second one', async () => {
     const works: Watch = { lines: [bookmark], ending: new Error('reset') };
     watches = [works, works, { ending: new Error('reset') }, { lines: [bookmark], ending: 'open' }];

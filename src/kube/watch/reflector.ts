@@ -214,7 +214,8 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     let refusedSince: number | undefined;
     /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
     let [lists, watches, fruitless] = [0, 0, 0];
-    let [wasSilent, wasAway] = [false, false];
+    /** `isBack`: the server has just answered again after it was away. */
+    let [wasSilent, wasAway, isBack] = [false, false, false];
 
     /** Lists once; returns the milliseconds to wait if that failed. */
     async function tryList(): Promise<number> {
@@ -243,7 +244,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
           onRestart?.('restored');
           isListed = false;
         }
-        wasAway = false;
+        [wasAway, isBack] = [false, true];
         return 0;
       } catch (error) {
         if (signal.aborted) return 0;
@@ -256,6 +257,8 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     /** Watches once; returns the milliseconds to wait before the next list or watch. */
     async function tryWatch(): Promise<number> {
       const started = clock.monotonic();
+      const wasBack = isBack;
+      isBack = false;
       const { heard, failure } = await watch(wasSilent, signal);
       if (signal.aborted) return 0;
       const now = clock.monotonic();
@@ -276,8 +279,9 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         onRestart?.('expired');
         isListed = false;
         if (!heard && isExpired(error)) lister.expired();
-        // Normal for a watch that was away for too long; it is trouble only if it happens again.
-        if (heard && !isShort) return 0;
+        // Normal for a watch that was away for too long, and for a server that has just started; it is trouble only if it
+        // happens again. The wait of the outage is over.
+        if ((heard && !isShort) || wasBack) return 0;
       } else if (failure !== undefined) onRestart?.(messageOf(error));
       if (cause === 'fruitless' && !heard) fruitless += 1;
       if (fruitless >= RELIST_AFTER) {

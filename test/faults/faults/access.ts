@@ -9,6 +9,7 @@ import { createControl } from '../support/control.ts';
 import type { Fault } from '../support/harness.ts';
 import type { Lab } from '../support/lab.ts';
 import { startTlsFront, type TlsFront } from '../support/tls-front.ts';
+import { often } from '../support/ways.ts';
 
 const ACCOUNT = '/api/v1/namespaces/archaware/serviceaccounts/archaware-controller/token';
 const SECRETS = '/api/v1/namespaces/archaware/secrets';
@@ -101,7 +102,7 @@ function rotatedAuthority(name: string, keepOld: boolean): Fault {
         await Promise.all(fronts.map((front) => front.rotate(keepOld)));
         await load.add(dice.whole(2, 4));
       }
-      return `${times} times`;
+      return often(times);
     },
   };
 }

@@ -1,7 +1,7 @@
 /** The API server answers late, in part, not at all, or with refusals. Each replica's proxy does it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault } from '../support/harness.ts';
-import { alterAll, amount, isWatch, seconds, whileAltered } from '../support/ways.ts';
+import { alterAll, amount, isWatch, often, seconds, whileAltered } from '../support/ways.ts';
 
 const TIMES_OUT = [500, 502, 503, 504] as const;
 
@@ -74,7 +74,7 @@ export const answers: readonly Fault[] = [
         await added;
         await delay(dice.whole(0, 800));
       }
-      return `${times} times`;
+      return often(times);
     },
   },
   {

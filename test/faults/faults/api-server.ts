@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault, Scene } from '../support/harness.ts';
 import type { Lab } from '../support/lab.ts';
-import { amount, seconds } from '../support/ways.ts';
+import { amount, often, seconds } from '../support/ways.ts';
 
 const COPY = 'etcd-copy';
 const WRITES = 1_000;
@@ -43,7 +43,7 @@ export const apiServer: readonly Fault[] = [
         await lab.cluster.startApiServer();
         await load.add(1);
       }
-      return `${times} times`;
+      return often(times);
     },
   },
   {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { createDice, type Dice } from './dice.ts';
 import { differences } from './foreign.ts';
-import { DEADLINE_MS, type Lab } from './lab.ts';
+import { ABSENT, DEADLINE_MS, type Lab } from './lab.ts';
 import type { Load } from './load.ts';
 import type { Row } from './table.ts';
 
@@ -27,13 +27,18 @@ export type Fault = {
   readonly check?: (scene: Scene) => Promise<void>;
 };
 
-/** Waits until all is as the rules say; throws with what is not, and with the ends of the logs. */
-async function becomeRight(lab: Lab, load?: Load): Promise<void> {
+/**
+ * Waits until all is as the rules say; throws with what is not, and with the ends of the logs. Returns when all pods were
+ * there, and when all was right.
+ */
+async function becomeRight(lab: Lab, load?: Load): Promise<{ readonly there: number; readonly right: number }> {
+  let there = performance.now();
   await lab.cluster
     .waitFor(
       'the state that the rules say',
       async () => {
         const wrong = await lab.wrong(load);
+        if (wrong.some((problem) => problem.startsWith(ABSENT))) there = performance.now();
         if (wrong.length > 0) throw new Error(wrong.slice(0, 5).join('; '));
         return true;
       },
@@ -43,6 +48,7 @@ async function becomeRight(lab: Lab, load?: Load): Promise<void> {
       const logs = lab.replicas.all().map(({ controller }) => controller.logs().slice(-12).join('\n'));
       throw new Error(`${error instanceof Error ? error.message : error}\n${logs.join('\n---\n')}`);
     });
+  return { there, right: performance.now() };
 }
 
 /** Puts the replicas through one fault and returns its row of the table. Throws where something is not right after it. */
@@ -60,8 +66,7 @@ export async function suffer(lab: Lab, fault: Fault, seed: number): Promise<Row>
     const began = performance.now();
     const chosen = await fault.happen({ lab, load, dice });
     const over = performance.now();
-    await becomeRight(lab, load);
-    const right = performance.now();
+    const { there, right } = await becomeRight(lab, load);
     await fault.check?.({ lab, load, dice });
     const mayGo = (key: string) => fault.removes?.(key, load) ?? false;
     const expected = new Map([...before, ...load.created()]);
@@ -71,7 +76,15 @@ export async function suffer(lab: Lab, fault: Fault, seed: number): Promise<Row>
     expect(ended.length, 'replicas that ended by themselves').to.equal(0);
     const { pods } = load;
     const on = lab.real ? 'real' : 'simulated';
-    return { fault: fault.name, on, chosen, pods, lastedMs: over - began, rightMs: right - over };
+    return {
+      fault: fault.name,
+      on,
+      chosen,
+      pods,
+      lastedMs: over - began,
+      thereMs: there - over,
+      rightMs: right - over,
+    };
   } finally {
     await lab.finish(load);
     await undo();

@@ -38,6 +38,8 @@ export type Lab = {
   stop(): Promise<void>;
 };
 
+/** How a problem begins that Kubernetes' own controllers are to solve, which create the pods of a Deployment. */
+export const ABSENT = 'not all pods are there';
 /** How long a test waits for the right state; it is recorded how long it took. */
 export const DEADLINE_MS = 75_000;
 /** Short, so that many faults fit into a run. The default of the program is 15 s. */
@@ -121,7 +123,7 @@ async function labOf(
     ].filter((problem) => problem !== undefined);
     if (load !== undefined) {
       const there = stay.filter((pod) => at(pod, 'metadata', 'namespace') === load.namespace).length;
-      if (there !== load.pods) found.push(`${there} pods in ${load.namespace}, expected ${load.pods}`);
+      if (there !== load.pods) found.push(`${ABSENT}: ${there} of ${load.pods} in ${load.namespace}`);
     }
     if ((await replicas.leader()) === undefined) found.push('there is not exactly one leader');
     return found;

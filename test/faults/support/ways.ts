@@ -5,6 +5,7 @@ import type { Scene } from './harness.ts';
 import type { Lab } from './lab.ts';
 
 export const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+export const often = (times: number): string => (times === 1 ? 'once' : times === 2 ? 'twice' : `${times} times`);
 export const isLease = (path: string): boolean => path.includes('/leases');
 export const isWatch = (path: string): boolean => path.includes('watch=true');
 
