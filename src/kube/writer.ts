@@ -13,7 +13,7 @@ export type WriteTarget = {
   readonly action: 'tolerate' | 'release' | 'taint' | 'untaint' | 'label' | 'unlabel' | 'restore';
 };
 
-/** The result of a write: the object as it is now (for a pod, its metadata alone), or why it was not written. */
+/** The result of a write: the object as it is now (or its metadata alone), or why it was not written. */
 export type WriteResult =
   | { readonly kind: 'written'; readonly object: JsonObject }
   /** Recorded instead of sent, as `plan` does. */
@@ -41,16 +41,22 @@ export function pathOf({ kind, namespace = '', name }: Omit<WriteTarget, 'action
   }
 }
 
-/** Creates the writer that sends patches. `mayWrite`: whether the Lease is fresh at this moment. */
-export function createWriter(client: ApiClient, mayWrite: () => boolean): Writer {
+/**
+ * Creates the writer that sends patches. `mayWrite`: whether the Lease is fresh at this moment. `answers`: `metadata` for callers
+ * that know what they wrote and need only its version: a node has 10 KB. Of a pod, the answer is always its metadata.
+ */
+export function createWriter(
+  client: ApiClient,
+  mayWrite: () => boolean,
+  answers: 'whole' | 'metadata' = 'whole',
+): Writer {
   return async (target, patch, signal) => {
     if (!mayWrite()) throw new LeaseLostError(`not written: ${target.kind} ${target.name}: the lease is not fresh`);
     try {
       const object = await client.request('patch', `${pathOf(target)}?fieldManager=${FIELD_MANAGER}`, {
         body: patch,
         contentType: 'application/json-patch+json',
-        // There are many pods, and the controller knows what it wrote to one.
-        metadataOnly: target.kind === 'Pod',
+        metadataOnly: answers === 'metadata' || target.kind === 'Pod',
         signal,
       });
       return { kind: 'written', object: isObject(object) ? object : {} };

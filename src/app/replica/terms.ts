@@ -51,7 +51,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       bootstrapMs: milliseconds(config.bootstrap.timeout),
       serviceAccountSecrets: createServiceAccountReader(client, clock),
       fetchNode: createNodeFetcher(client),
-      write: createWriter(client, mayWrite),
+      write: createWriter(client, mayWrite, 'metadata'),
       wrongNode: { evictor: createEvictor(client, mayWrite), onWrongNode: metrics.wrongNodeFound },
       onOutcome: outcomeLog(log, metrics),
       onPlaced: metrics.podPlaced,
