@@ -52,8 +52,8 @@ export async function churn(cluster: EmbeddedCluster, registry: TestRegistry, di
 
   /** Some of the images that are named are not there, and the registry fails for others. */
   function images(kind: Kind): string[] {
+    const number = dice.whole(1, LOAD.images);
     return KINDS[kind].images.map((platforms, index) => {
-      const number = dice.whole(1, LOAD.images);
       const repository =
         platforms === undefined ? `${dice.pick(['absent', 'failing'])}/${number}` : `${kind}-${index}/${number}`;
       if (platforms !== undefined) registry.put(repository, '1', platforms, { note: repository });
