@@ -44,6 +44,7 @@ export function exchange(
   request: ExchangeRequest,
   { signal, limit, onOpen, onPiece }: ExchangeOptions,
 ): Promise<HttpAnswer> {
+  if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined;
     let status = 0;
@@ -70,7 +71,6 @@ export function exchange(
 
     // Before there is a connection, nothing was sent and nothing will be, so the caller need not wait for one.
     const forget = onAbort(signal, () => fail(signal.reason));
-    if (isOver) return;
     dispatcher.dispatch(request, {
       onRequestStart(started) {
         controller = started;

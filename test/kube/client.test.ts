@@ -264,6 +264,14 @@ describe('the client', () => {
     expect(getEventListeners(end.signal, 'abort')).to.have.lengthOf(0);
   });
 
+  it('sends nothing if its signal has aborted already', async () => {
+    await get();
+    const ended = AbortSignal.abort(new Error('enough'));
+    const error = await failure(client.request('get', '/api/v1/nodes/n', { signal: ended }));
+    expect(String(error)).to.equal('Error: enough');
+    expect(asked).to.have.lengthOf(1);
+  });
+
   it('ends a request with its signal', async () => {
     answers = ['silence'];
     const end = new AbortController();
