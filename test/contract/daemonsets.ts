@@ -34,6 +34,17 @@ export function describeDaemonSets(context: () => Context): void {
       await context().client.request('POST', SETS, { metadata, spec: { selector: { matchLabels: labels }, template } }),
     );
   };
+  let probes = 0;
+  /** The DaemonSet controller may have the nodes as they were before, for a moment: it is asked by DaemonSets of their own. */
+  const taintsAreSeen = () =>
+    context().cluster.waitFor('the DaemonSet controller to see the taints', async () => {
+      const name = `probe-${probes++}`;
+      await create(name);
+      await status(name, {});
+      const desired = at(await get(name), 'status', 'desiredNumberScheduled') ?? 0;
+      done(await context().client.request('DELETE', `${SETS}/${name}`));
+      return desired === 0;
+    });
   const onNodes = { desiredNumberScheduled: 2, numberAvailable: 2, updatedNumberScheduled: 2, numberMisscheduled: 0 };
 
   afterEach(async () => {
@@ -42,6 +53,7 @@ export function describeDaemonSets(context: () => Context): void {
 
   it('has no pod on tainted nodes until its template tolerates the taint', async () => {
     await taintNodes(context(), true);
+    await taintsAreSeen();
     await create('late');
     await status('late', { desiredNumberScheduled: 0, currentNumberScheduled: 0 });
     expect(await podsOf('late')).to.deep.equal([]);
