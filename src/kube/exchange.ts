@@ -98,9 +98,12 @@ export function exchange(
         else others.push(piece);
       },
       onResponseEnd() {
-        if (!end()) return;
+        if (isOver) return;
         const body = others === undefined ? first : Buffer.concat(others);
-        resolve({ status, retryAfter, text: body === undefined ? '' : body.toString('utf8') });
+        // First the text: if it is longer than a text can be, this throws, and undici reports that as the error of the request.
+        const text = body === undefined ? '' : body.toString('utf8');
+        end();
+        resolve({ status, retryAfter, text });
       },
       onResponseError(_, error) {
         fail(signal.aborted ? signal.reason : new BrokenExchange(error, status !== 0));

@@ -33,6 +33,9 @@ export type NodeController = {
   contested(): number;
 };
 
+/** How often a conflict of labels is looked at; the announcer decides whether another Event is due. */
+const CONFLICT_AGAIN_MS = 10 * 60_000;
+
 /** How often a write is tried with a freshly read node before the queue takes over. */
 const ATTEMPTS = 5;
 
@@ -53,7 +56,8 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     switch (decision.kind) {
       case 'unchanged':
       case 'skip':
-        return { outcome: 'unchanged' };
+        // Nothing happens to a node that changes nothing, so a conflict that lasts is reported again from here.
+        return { outcome: 'unchanged', ...(decision.conflicts.length > 0 ? { againInMs: CONFLICT_AGAIN_MS } : {}) };
       case 'wait':
         return { outcome: 'waiting' };
       case 'set':

@@ -39,7 +39,7 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
   const { settings, managesNodes, events, clock, onJoinedUntainted } = options;
   const announcer = createAnnouncer(events, clock);
   /** The nodes that seem to wait for the removal of the taint, by uid. */
-  const waiting = new Map<string, { node: Node; isStuck: boolean; readonly cancel: () => void }>();
+  const waiting = new Map<string, { node: Node; isStuck: boolean; cancel: () => void }>();
 
   function warn({ name, uid }: Node, reason: EventReason, note: string): void {
     const regarding: Regarding = { apiVersion: 'v1', kind: 'Node', name, uid };
@@ -62,6 +62,8 @@ export function createPoolNodes(options: PoolNodesOptions): PoolNodes {
       function stuck(): void {
         entry.isStuck = true;
         sayStuck(entry.node);
+        // No event need come from a node that waits. The announcer decides whether another Event is due.
+        entry.cancel = clock.after(STUCK_MINUTES * 60_000, stuck);
       }
     } else {
       known.node = node;

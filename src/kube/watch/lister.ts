@@ -65,6 +65,12 @@ export function createLister({ client, path, query: part = '', keep }: ListerOpt
       const now = progress;
       const receiver: Receiver = {
         onMetadata(metadata) {
+          // A first page that broke off is requested again as a new state of the collection: what was seen of the old one counts
+          // no more. Later pages belong to one state, however often they are requested.
+          if (now.token === '') {
+            now.keys.clear();
+            now.reset = false;
+          }
           now.version = stringAt(metadata, 'resourceVersion') ?? now.version;
           // The version is older than the last one seen: etcd was restored from a backup, and every object is back in its
           // state of then.

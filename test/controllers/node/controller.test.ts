@@ -133,6 +133,13 @@ describe('the reconciliation of a node', () => {
     expect(events[0]).to.match(/^LabelConflict: label example\.com\/arm=no was set by another writer/);
   });
 
+  it('looks at a conflict of labels again although nothing of the node changes, because its Event expires', async () => {
+    const { run, show } = arrange({ metadata: { labels: { 'example.com/arm': 'no' } } }, RULES);
+    expect(await run()).to.deep.equal({ outcome: 'written' });
+    show();
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 600_000 });
+  });
+
   it('tries again at once after a conflict, with the node as it is then', async () => {
     const { run, world, fetched, writes, taints } = arrange();
     const other = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };

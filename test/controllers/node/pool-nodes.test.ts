@@ -93,6 +93,14 @@ describe('the watch for how nodes of pools join', () => {
     expect(reasons()).to.deep.equal(['NodeNotInitialized 1', 'NodeNotInitialized 1']);
   });
 
+  it('reports it again although nothing of the node changes', async () => {
+    const { clock, watch, reasons } = arrange();
+    watch.begin([stuck]);
+    await clock.advance(300_000);
+    for (let minutes = 0; minutes < 30; minutes += 5) await clock.advance(300_000);
+    expect(reasons()).to.deep.equal(['NodeNotInitialized 1', 'NodeNotInitialized 1']);
+  });
+
   it('counts from the moment when no other taint is left', async () => {
     const { clock, watch, reasons } = arrange();
     const unready = named('1', REGISTERED, [OURS, 'node.kubernetes.io/not-ready:NoSchedule']);

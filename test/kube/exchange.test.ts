@@ -1,0 +1,37 @@
+import { expect } from 'chai';
+import type { Dispatcher } from 'undici';
+import { BrokenExchange, exchange } from '../../src/kube/exchange.ts';
+
+describe('one request and its answer', () => {
+  it('fails if the text of the answer cannot be made', async () => {
+    const body = Buffer.from('{}');
+    body.toString = () => {
+      throw new Error('longer than a text can be');
+    };
+    /** Reports what a handler throws as the error of the request, as undici does. */
+    const dispatch = (_: unknown, handler: Dispatcher.DispatchHandler): boolean => {
+      const controller = { abort: () => undefined } as unknown as Dispatcher.DispatchController;
+      handler.onRequestStart?.(controller, {});
+      handler.onResponseStart?.(controller, 200, {}, 'OK');
+      handler.onResponseData?.(controller, body);
+      try {
+        handler.onResponseEnd?.(controller, {});
+      } catch (error) {
+        handler.onResponseError?.(controller, error as Error);
+      }
+      return true;
+    };
+    const request = { method: 'GET', path: '/', headers: {}, body: null, bodyTimeout: 0 } as const;
+    let limits = 0;
+    const limit = () => {
+      limits += 1;
+      return () => void (limits -= 1);
+    };
+    const failed = await exchange({ dispatch }, request, { signal: new AbortController().signal, limit }).catch(
+      (error: unknown) => error,
+    );
+    expect(failed).to.be.instanceOf(BrokenExchange);
+    expect(String(failed)).to.include('longer than a text can be');
+    expect(limits).to.equal(0);
+  });
+});

@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { ConnectionError } from '../../../src/kube/errors.ts';
+import { createLister } from '../../../src/kube/watch/lister.ts';
+
+describe('a list whose body breaks off', () => {
+  const never = new AbortController().signal;
+  const named = (...names: string[]) => names.map((name) => ({ metadata: { name } }));
+
+  /** Each answer: the text of a page, and whether the connection breaks after it. */
+  function arrange(answers: { readonly metadata: object; readonly items: object[]; readonly breaks?: boolean }[]) {
+    const asked: string[] = [];
+    const lister = createLister({
+      client: {
+        host: 'api.test',
+        addresses: () => new Set(),
+        async request(_verb, path, options = {}) {
+          asked.push(path);
+          const { breaks = false, ...page } = answers.shift() ?? { metadata: {}, items: [] };
+          const text = JSON.stringify(page);
+          options.onPiece?.(Buffer.from(breaks ? text.slice(0, -4) : text));
+          if (breaks) throw new ConnectionError('ended too early');
+          return undefined;
+        },
+        watch: async () => undefined,
+        close: async () => undefined,
+      },
+      path: '/api/v1/pods',
+      keep: ({ metadata }) => String((metadata as { name: string }).name),
+    });
+    return { asked, read: () => lister.read('', never) };
+  }
+
+  it('forgets what the broken first page had, because the next answer is a newer state', async () => {
+    const { read } = arrange([
+      { metadata: { resourceVersion: '100' }, items: named('a', 'b', 'c'), breaks: true },
+      { metadata: { resourceVersion: '105' }, items: named('a', 'c') },
+    ]);
+    let failed = false;
+    await read().catch(() => {
+      failed = true;
+    });
+    expect(failed).to.equal(true);
+    const { version, keys } = await read();
+    expect(version).to.equal('105');
+    expect([...keys]).to.deep.equal(['a', 'c']);
+  });
+
+  it('keeps the pages before a later page that broke, because all of them are one state', async () => {
+    const { read, asked } = arrange([
+      { metadata: { resourceVersion: '100', continue: 'next' }, items: named('a', 'b') },
+      { metadata: { resourceVersion: '100' }, items: named('c', 'd', 'e'), breaks: true },
+      { metadata: { resourceVersion: '100' }, items: named('c', 'd', 'e') },
+    ]);
+    await read().catch(() => undefined);
+    expect([...(await read()).keys]).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
+    expect(asked.map((path) => path.includes('continue=next'))).to.deep.equal([false, true, true]);
+  });
+});
