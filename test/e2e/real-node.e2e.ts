@@ -92,6 +92,9 @@ describe('a real node', function () {
 
     it('reaches a ClusterIP from a pod, from the pod behind it, and from the API server', async () => {
       const url = `http://server.${ns}`;
+      // The proxy of the node learns of a ready pod a moment after everybody else.
+      const get = ['-n', ns, 'exec', 'client', '--', '/program', 'get', url];
+      await eventually('the Service to answer', async () => (await world.cluster.kubectl(get)).code === 0);
       expect(await exec('get', url)).to.equal('hello from server\n');
       const itself = ['-n', ns, 'exec', 'server', '--', '/program', 'get', url];
       expect(await real.kubectl(...itself)).to.equal('hello from server\n');
