@@ -25,7 +25,9 @@ describe('one request and its answer', () => {
     let limits = 0;
     const limit = () => {
       limits += 1;
-      return () => void (limits -= 1);
+      return () => {
+        limits -= 1;
+      };
     };
     const failed = await exchange({ dispatch }, request, { signal: new AbortController().signal, limit }).catch(
       (error: unknown) => error,
