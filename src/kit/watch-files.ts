@@ -55,12 +55,13 @@ async function watch(
   { signal, intervalMs = 2000, onError }: WatchOptions,
 ): Promise<void> {
   let before = first;
+  /** Whether a file changed while `onChange` read the files: it may have read a state that no check ever saw. */
+  let isUnsure = false;
   while (!signal.aborted) {
     await wait(intervalMs, undefined, { signal, ref: false }).catch(() => undefined);
     if (signal.aborted) return;
     const now = await look(paths(), before);
-    const isSame =
-      now.size === before.size && [...now].every(([path, seen]) => before.get(path)?.contents === seen.contents);
+    const isSame = isEqual(before, now, ({ contents }) => contents) && !isUnsure;
     before = now;
     if (isSame || signal.aborted) continue;
     try {
@@ -68,7 +69,17 @@ async function watch(
     } catch (error) {
       onError?.(error);
     }
+    before = await look(paths(), now);
+    isUnsure = !isEqual(before, now, ({ metadata, contents }) => `${metadata} ${contents}`);
   }
+}
+
+function isEqual(one: Snapshot, other: Snapshot, what: (seen: Seen) => string): boolean {
+  if (one.size !== other.size) return false;
+  return [...one].every(([path, seen]) => {
+    const found = other.get(path);
+    return found !== undefined && what(found) === what(seen);
+  });
 }
 
 /** Returns the current state of the paths. Never throws: a file that cannot be read is recorded as unreadable. */

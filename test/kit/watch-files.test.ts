@@ -162,6 +162,21 @@ describe('watched files', () => {
     expect(calls).to.equal(2);
   });
 
+  it('that are for a moment as no check saw them, just when they are read, are read again', async () => {
+    await put(at('file'), '0');
+    let read = '';
+    await watch([at('file')], async () => {
+      // Only the first reading meets another content, which is gone before the next check.
+      if (calls === 1) await put(at('file'), 'for a moment');
+      read = await readFile(at('file'), 'utf8');
+      if (calls === 1) await put(at('file'), '1');
+    });
+    await put(at('file'), '1');
+    await until(() => calls >= 2 && read === '1');
+    await checked();
+    expect(calls).to.equal(2);
+  });
+
   it('are watched on after an error, which is passed to onError', async () => {
     const errors: unknown[] = [];
     const throwing = (): Promise<void> | void => {
