@@ -18,7 +18,7 @@ export type ExchangeOptions = {
   readonly signal: AbortSignal;
   /** Starts the time limit for the body of an answer; returns a function that cancels it. */
   readonly limit: (onLate: (error: Error) => void) => () => void;
-  /** Called when the answer to a watch begins well; its body has no time limit. Absent: the request is no watch. */
+  /** Called when the answer to a watch begins well; its body has no time limit. Absent: the request is not a watch. */
   readonly onOpen?: ((status: number) => void) | undefined;
   /** Takes the body of a successful answer in pieces, in place of `text`. What it throws ends the exchange. */
   readonly onPiece?: ((piece: Buffer) => void) | undefined;

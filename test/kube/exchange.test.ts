@@ -10,14 +10,18 @@ describe('one request and its answer', () => {
     };
     /** Reports what a handler throws as the error of the request, as undici does. */
     const dispatch = (_: unknown, handler: Dispatcher.DispatchHandler): boolean => {
-      const controller = { abort: () => undefined } as unknown as Dispatcher.DispatchController;
+      const nothing = () => undefined;
+      const controller: Dispatcher.DispatchController = {
+        ...{ aborted: false, paused: false, reason: null },
+        ...{ abort: nothing, pause: nothing, resume: nothing },
+      };
       handler.onRequestStart?.(controller, {});
       handler.onResponseStart?.(controller, 200, {}, 'OK');
       handler.onResponseData?.(controller, body);
       try {
         handler.onResponseEnd?.(controller, {});
       } catch (error) {
-        handler.onResponseError?.(controller, error as Error);
+        handler.onResponseError?.(controller, error instanceof Error ? error : new Error(String(error)));
       }
       return true;
     };

@@ -1,9 +1,6 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 
-/** The metadata of a list: `resourceVersion` and `continue`. */
-export type ListMetadata = JsonObject;
-
 /** Takes the JSON of a list in pieces, as they arrive. */
 export type ItemReader = {
   take(piece: Buffer): void;
@@ -12,8 +9,8 @@ export type ItemReader = {
 };
 
 export type ItemReaderOptions = {
-  /** Called once, before the first item. */
-  readonly onMetadata: (metadata: ListMetadata) => void;
+  /** Takes the metadata of the list (`resourceVersion`, `continue`). Called once, before the first item. */
+  readonly onMetadata: (metadata: JsonObject) => void;
   readonly onItem: (item: JsonObject) => void;
   /** Makes the text to parse from the bytes of an item. */
   readonly textOf: (item: Buffer) => string;

@@ -4,8 +4,9 @@ import { messageOf } from '../../kit/errors.ts';
 import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
+import { splitLines } from './lines.ts';
 import { createLister } from './lister.ts';
-import { type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
+import { isModified, type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
 import { createStore, type Store, type Stored } from './store.ts';
 import { createTrouble, type WatchAttempt } from './trouble.ts';
 
@@ -315,26 +316,4 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
 
 function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && REFUSALS.has(error.status);
-}
-
-/** Returns a function that takes bytes as they arrive and calls `onLine` for each line, without its line feed. */
-function splitLines(onLine: (line: Buffer) => void): (piece: Buffer) => void {
-  let parts: Buffer[] = [];
-  return (piece) => {
-    let start = 0;
-    for (let end = piece.indexOf(10); end >= 0; end = piece.indexOf(10, start)) {
-      const tail = piece.subarray(start, end);
-      const line = parts.length === 0 ? tail : Buffer.concat([...parts, tail]);
-      parts = [];
-      start = end + 1;
-      if (line.length > 0) onLine(line);
-    }
-    if (start < piece.length) parts.push(start === 0 ? piece : piece.subarray(start));
-  };
-}
-
-const MODIFIED = Buffer.from('{"type":"MODIFIED"');
-
-function isModified(line: Buffer): boolean {
-  return line.subarray(0, MODIFIED.length).equals(MODIFIED);
 }

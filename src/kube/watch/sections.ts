@@ -67,6 +67,13 @@ export function sectionsOf(line: Buffer): Sections | undefined {
   };
 }
 
+const MODIFIED = Buffer.from('{"type":"MODIFIED"');
+
+/** Whether the line of a watch event says that an object was changed (and not created or deleted). */
+export function isModified(line: Buffer): boolean {
+  return line.subarray(0, MODIFIED.length).equals(MODIFIED);
+}
+
 const OURS = Buffer.from('archaware');
 
 /**

@@ -11,9 +11,9 @@ import {
 } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
+import { createShared } from './equal-values.ts';
 import type { PodImage } from './image.ts';
 import { readOs } from './os.ts';
-import { createShared } from './shared.ts';
 import { type BrokenContainer, mayBeBroken, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
 
