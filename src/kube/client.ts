@@ -1,8 +1,8 @@
-import { setMaxListeners } from 'node:events';
-import { buildConnector, Pool } from 'undici';
+import { Pool } from 'undici';
 import { untilAborted } from '../kit/abort.ts';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { parseJson } from '../kit/json.ts';
+import { createConnector } from '../kit/network/connector.ts';
 import type { ClusterAccess, TlsOptions } from './access.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 import { BrokenExchange, exchange, type HttpAnswer } from './exchange.ts';
@@ -94,18 +94,9 @@ export function createClient(options: ClientOptions): ApiClient {
   const { access, connections, userAgent, now, onRequest, silenceMs = SILENCE_MS, after = systemClock.after } = options;
   const url = new URL(access.server);
   const prefix = url.pathname.replace(/\/$/, '');
-  // When the pool is destroyed, undici leaves a socket that is still connecting until its time-out, and the process
-  // would wait for it.
   const ending = new AbortController();
-  setMaxListeners(0, ending.signal);
   const connectorFor = (tls: TlsOptions) =>
-    buildConnector({
-      ...tls,
-      ca: tls.ca as Buffer | undefined,
-      timeout: 10_000,
-      keepAlive: true,
-      signal: ending.signal,
-    });
+    createConnector({ ...tls, ca: tls.ca as Buffer | undefined, timeout: 10_000, keepAlive: true }, ending.signal);
   let tls = access.tls();
   let connector = connectorFor(tls);
   /** The authority of the API server, or our certificate, may be rotated while we run. */

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { listen } from '../kit/listen.ts';
+import { listen } from '../kit/network/listen.ts';
 
 /** The content of the health server. */
 export type HealthOptions = {

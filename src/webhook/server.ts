@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { type Duplex, finished } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
-import { listen } from '../kit/listen.ts';
+import { listen } from '../kit/network/listen.ts';
 import { type BodyReader, createBodyReader } from './body.ts';
 import type { ServingCertificate } from './certificates/source.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';

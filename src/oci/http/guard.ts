@@ -4,7 +4,8 @@ import { setMaxListeners } from 'node:events';
 import { isIP, type LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { Agent, type buildConnector, type Dispatcher } from 'undici';
+import { createConnector } from '../../kit/network/connector.ts';
 import { ImageError } from '../errors.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
 import { createDns, libuvThreads } from './dns.ts';
@@ -86,8 +87,6 @@ export function createGuard(options: GuardOptions): Guard {
   // A host that was public once stays public. Otherwise an attacker could make a name private between its challenge and
   // the token request.
   const publicHosts = new LRUCache<string, boolean>({ max: 10_000 });
-  // When an agent is destroyed, undici leaves a socket that is still connecting until its time-out, and the process
-  // would wait for it.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   const { signal } = ending;
@@ -129,7 +128,7 @@ export function createGuard(options: GuardOptions): Guard {
   }
 
   function connector(more: buildConnector.BuildOptions): buildConnector.connector {
-    return buildConnector({ timeout: options.connectTimeoutMs, signal, autoSelectFamily: true, lookup, ...more });
+    return createConnector({ timeout: options.connectTimeoutMs, autoSelectFamily: true, lookup, ...more }, signal);
   }
 
   function forbiddenLiteral(hostname: string, policy: AddressPolicy): string | undefined {

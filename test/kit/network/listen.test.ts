@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { expect } from 'chai';
-import { listen } from '../../src/kit/listen.ts';
+import { listen } from '../../../src/kit/network/listen.ts';
 
 describe('listening', () => {
   const servers: Server[] = [];

@@ -1,0 +1,68 @@
+import { channel } from 'node:diagnostics_channel';
+import { createServer, type Server, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect } from 'chai';
+import { waitFor } from '../../../hack/cluster/wait.ts';
+import { createConnector } from '../../../src/kit/network/connector.ts';
+
+const SOCKETS = channel('net.client.socket');
+
+/** An address of the documentation (RFC 5737), where nothing answers. */
+const NOWHERE = '192.0.2.1';
+
+describe('connections that end with their signal', () => {
+  let server: Server;
+  let port: number;
+  let ending: AbortController;
+  before(async () => {
+    server = createServer((socket) => void socket.end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    port = typeof address === 'object' && address !== null ? address.port : 0;
+  });
+  after(() => server.close());
+  beforeEach(() => {
+    ending = new AbortController();
+  });
+
+  const connect = (hostname: string, target: number) =>
+    new Promise<Error | Socket>((resolve) =>
+      createConnector({ timeout: 60_000 }, ending.signal)(
+        { hostname, protocol: 'http:', port: String(target) },
+        (error, socket) => resolve(error ?? socket ?? new Error('no socket')),
+      ),
+    );
+
+  it('are not kept in memory once they are closed', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: unknown = runInNewContext('globalThis.gc');
+    const made: WeakRef<Socket>[] = [];
+    const see = (message: unknown) => {
+      if (typeof message === 'object' && message !== null && 'socket' in message)
+        made.push(new WeakRef(message.socket as Socket));
+    };
+    SOCKETS.subscribe(see);
+    for (let number = 0; number < 20; number++) {
+      const socket = await connect('127.0.0.1', port);
+      if (socket instanceof Error) throw socket;
+      await new Promise((resolve) => socket.resume().once('close', resolve));
+    }
+    SOCKETS.unsubscribe(see);
+    expect(made.length).to.be.at.least(20);
+    await waitFor('closed sockets to be collected', async () => {
+      if (typeof collect === 'function') collect();
+      return made.filter((socket) => socket.deref() !== undefined).length <= 2;
+    });
+    expect(ending.signal.aborted).to.equal(false);
+  });
+
+  it('fail at once if the signal aborts before they are made', async () => {
+    const connecting = connect(NOWHERE, 9);
+    ending.abort();
+    expect(await connecting)
+      .to.be.an('error')
+      .with.property('message', 'ended');
+    expect(await connect(NOWHERE, 9)).to.be.an('error');
+  });
+});
