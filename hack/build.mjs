@@ -1,6 +1,7 @@
 // Bundles src/main.ts and everything it imports into one file, dist/main.js, that needs no other file.
 // With --executables: hack/executables/main.ts into dist/executables/main.cjs, as the main of a single executable must be CommonJS.
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
@@ -30,6 +31,27 @@ const withoutUnused = {
   },
 };
 
+/**
+ * V8 keeps the text of a program, with two bytes for each character if one of them needs it. Some comments and regular expressions do,
+ * which esbuild does not escape.
+ */
+const inAscii = {
+  name: 'in-ascii',
+  setup(build) {
+    build.initialOptions.write = false;
+    build.onEnd(({ outputFiles = [] }) => {
+      for (const { path, text } of outputFiles) {
+        const escaped = text.replace(
+          /[\u0080-\uffff]/g,
+          (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        );
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, escaped);
+      }
+    });
+  },
+};
+
 const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const common = {
   // The bundle names its files by their path from here: the same for every checkout.
@@ -37,7 +59,7 @@ const common = {
   bundle: true,
   platform: 'node',
   minifySyntax: true,
-  plugins: [withoutUnused],
+  plugins: [withoutUnused, inAscii],
   legalComments: 'none',
   define: { ARCHAWARE_VERSION: JSON.stringify(version) },
 };

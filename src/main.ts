@@ -1,3 +1,4 @@
+import './app/wasm.ts';
 import { runCommandLine } from './cli/command-line.ts';
 import { processSurroundings } from './cli/process-surroundings.ts';
 

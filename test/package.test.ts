@@ -33,6 +33,18 @@ describe('the package that npm makes', () => {
   });
 });
 
+describe('the bundle', () => {
+  it('is ASCII, so that its text needs one byte for each character in memory', () => {
+    expect(/[^\0-\x7f]/.exec(text('dist/main.js'))?.[0]).to.equal(undefined);
+  });
+
+  it('sets the compiler of WebAssembly before it loads anything else', () => {
+    for (const path of ['src/main.ts', 'hack/executables/main.ts']) {
+      expect(/^import '?(.*)'?;$/m.exec(text(path))?.[1], path).to.match(/app\/wasm\.ts'$/);
+    }
+  });
+});
+
 describe("Krew's manifest", () => {
   it('is what npm run generate:krew writes', () => {
     const generated = krewManifest(packageJson.version, PLACEHOLDER_URL, () => PLACEHOLDER_SUM);

@@ -1,4 +1,5 @@
 /** The entry point of the single executables: as src/main.ts, without the top-level await, which CommonJS does not have. */
+import '../../src/app/wasm.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { processSurroundings } from '../../src/cli/process-surroundings.ts';
 
