@@ -79,6 +79,7 @@ const IN_FLIGHT = 4;
  */
 export function createEvents(options: EventOptions): EventRecorder {
   const { client, instance, mayWrite, clock, onError, signal } = options;
+  /** By a digest of what happened. The one that was repeated last is the last. */
   const series = new Map<string, Series>();
   const queue = createFairQueue<Occurrence>();
   /** How many Events each object had, and since when they are counted. */
@@ -89,19 +90,21 @@ export function createEvents(options: EventOptions): EventRecorder {
 
   async function write(occurrence: Occurrence): Promise<void> {
     const { regarding, type, reason, action, note } = occurrence;
-    const key = JSON.stringify([type, action, reason, regarding, note]);
+    const key = digestOf(JSON.stringify([type, action, reason, regarding, note]));
     const now = clock.wall();
+    forgetFirst(series, MAX_SERIES, ({ lastAt }) => now - lastAt >= QUIET_MS);
     const known = series.get(key);
-    if (known !== undefined && now - known.lastAt < QUIET_MS) {
+    if (known !== undefined) {
       known.count++;
       known.lastAt = now;
+      series.delete(key);
+      series.set(key, known);
       if (known.count > 2 && now - known.writtenAt < REFRESH_MS) return;
       if (await repeat(known, now)) return;
     }
     const namespace = regarding.namespace ?? 'default';
     // A new name for each occurrence, so that an Event of an earlier process about the same thing is not in the way.
-    const digest = createHash('sha256').update(`${key} ${instance} ${now}`).digest('hex').slice(0, 16);
-    const name = `${regarding.name.slice(0, 200)}.${digest}`;
+    const name = `${regarding.name.slice(0, 200)}.${digestOf(`${key} ${instance} ${now}`).slice(0, 16)}`;
     await client.request('create', `${collection(namespace)}?fieldManager=${FIELD_MANAGER}`, {
       signal,
       body: {
@@ -118,7 +121,6 @@ export function createEvents(options: EventOptions): EventRecorder {
         regarding,
       },
     });
-    if (series.size >= MAX_SERIES) series.delete(series.keys().next().value ?? '');
     series.set(key, { name, namespace, count: 1, writtenAt: now, lastAt: now });
   }
 
@@ -156,14 +158,10 @@ export function createEvents(options: EventOptions): EventRecorder {
   function countObject({ kind, namespace = '', name, uid }: Regarding): boolean {
     const key = `${kind} ${namespace}/${name} ${uid}`;
     const now = clock.monotonic();
-    const known = objects.get(key);
-    const record = known !== undefined && now - known.since < OBJECT_MS ? known : { since: now, count: 0 };
+    forgetFirst(objects, MAX_OBJECTS, ({ since }) => now - since >= OBJECT_MS);
+    const record = objects.get(key) ?? { since: now, count: 0 };
     if (record.count >= MAX_OF_OBJECT) return false;
     record.count += 1;
-    if (record === known) return true;
-    // The first key is the oldest.
-    objects.delete(key);
-    if (objects.size >= MAX_OBJECTS) objects.delete(objects.keys().next().value ?? '');
     objects.set(key, record);
     return true;
   }
@@ -201,6 +199,18 @@ export function createEvents(options: EventOptions): EventRecorder {
       });
     },
   };
+}
+
+/** Deletes the first entries of a map: those that are over, and as many as it has too many for one more. */
+function forgetFirst<T>(map: Map<string, T>, most: number, isOver: (value: T) => boolean): void {
+  for (const [key, value] of map) {
+    if (map.size < most && !isOver(value)) return;
+    map.delete(key);
+  }
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 function collection(namespace: string): string {
