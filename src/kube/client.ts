@@ -68,9 +68,10 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 /** The headers that log in, and when they were requested. */
 type Login = { readonly headers: Readonly<Record<string, string>>; readonly at: number };
 
-type Sent = Omit<RequestOptions, 'signal'> & {
+type Sent = {
   readonly verb: ApiVerb;
   readonly path: string;
+  readonly options: Omit<RequestOptions, 'signal'>;
   readonly watch?: WatchOptions;
 };
 
@@ -147,42 +148,52 @@ export function createClient(options: ClientOptions): ApiClient {
     return login;
   }
 
-  async function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
-    const { verb, path, body, contentType = 'application/json', metadataOnly = false, watch, onPiece } = request;
-    const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = request;
-    const { headers } = held(fresh) ?? (await untilAborted(logIn(), signal));
+  /** Sends a request once; `fresh`: with a new login. */
+  function send(request: Sent, signal: AbortSignal, fresh = false): Promise<HttpAnswer> {
+    const login = held(fresh);
+    // Nearly always there is a login, and each promise in between would cost every request.
+    return login === undefined
+      ? untilAborted(logIn(), signal).then(({ headers }) => sendAs(headers, request, signal))
+      : sendAs(login.headers, request, signal);
+  }
+
+  function sendAs(login: Login['headers'], request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
+    const { verb, path, options, watch } = request;
+    const { body, contentType = 'application/json', metadataOnly = false } = options;
+    const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
+    const headers: Record<string, string> = {
+      ...login,
+      accept: metadataOnly ? METADATA_ONLY : 'application/json',
+      'user-agent': userAgent,
+    };
+    if (body !== undefined) headers['content-type'] = contentType;
     const sent = {
       method: METHODS[verb],
       path: prefix + path,
-      headers: {
-        ...headers,
-        accept: metadataOnly ? METADATA_ONLY : 'application/json',
-        'user-agent': userAgent,
-        ...(body === undefined ? {} : { 'content-type': contentType }),
-      },
+      headers,
       body: body === undefined ? null : apiJson(body),
       // A watch may be silent for longer than any fixed time; the reflector decides when it is dead.
       bodyTimeout: watch === undefined ? silenceMs : 0,
     };
     const late = () => new Error(`it was not complete after ${completeMs / 1000} s`);
-    try {
-      return await exchange(pool, sent, {
-        signal,
-        limit: (onLate) => after(completeMs, () => onLate(late())),
-        onOpen: watch && ((status) => opened(path, status, watch)),
-        onPiece: watch?.onPiece ?? onPiece,
-      });
-    } catch (error) {
-      if (!(error instanceof BrokenExchange)) throw error;
-      const { hasBegun, cause } = error;
-      if (hasBegun && watch !== undefined) throw cause;
-      const reason = reasonOf(cause);
-      if (hasBegun) throw new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
-      onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
-      throw new ConnectionError(
-        `cannot reach the API server at ${url.host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
-      );
-    }
+    return exchange(pool, sent, {
+      signal,
+      limit: (onLate) => after(completeMs, () => onLate(late())),
+      onOpen: watch && ((status) => opened(path, status, watch)),
+      onPiece: watch?.onPiece ?? options.onPiece,
+    }).catch((error: unknown) => {
+      throw error instanceof BrokenExchange ? broken(request, error) : error;
+    });
+  }
+
+  function broken({ verb, path, watch }: Sent, { hasBegun, cause }: BrokenExchange): unknown {
+    if (hasBegun && watch !== undefined) return cause;
+    const reason = reasonOf(cause);
+    if (hasBegun) return new ConnectionError(`the API server at ${url.host} ended its answer too early: ${reason}`);
+    onRequest?.({ verb, resource: resourceOf(path), code: 'error' });
+    return new ConnectionError(
+      `cannot reach the API server at ${url.host}: ${reason}; check that it runs, and that --kubeconfig and --context select the right cluster`,
+    );
   }
 
   function opened(path: string, status: number, { onOpen }: WatchOptions): void {
@@ -209,14 +220,17 @@ export function createClient(options: ClientOptions): ApiClient {
     addresses: () => addresses,
     async request(verb, path, options = {}) {
       const { signal = never, asText, onPiece } = options;
-      const { status, text, retryAfter } = await answered({ ...options, verb, path }, signal);
+      const { status, text, retryAfter } = await answered({ verb, path, options }, signal);
       onRequest?.({ verb, resource: resourceOf(path), code: String(status) });
       if (status >= 300) throw failure(verb, path, status, text, retryAfter);
       if (onPiece !== undefined) return undefined;
       return asText ? text : parseJson(text);
     },
     async watch(path, options) {
-      const { status, text, retryAfter } = await answered({ verb: 'list', path, watch: options }, options.signal);
+      const { status, text, retryAfter } = await answered(
+        { verb: 'list', path, options: {}, watch: options },
+        options.signal,
+      );
       if (status < 300) return;
       onRequest?.({ verb: 'watch', resource: resourceOf(path), code: String(status) });
       throw failure('watch', path, status, text, retryAfter);
@@ -239,13 +253,13 @@ function apiJson(value: unknown): string {
   );
 }
 
-/** Returns the resource (`pods`, `nodes`, `leases` …) of a request path. */
+const RESOURCE = /^\/(?:api|apis\/[^/?]+)\/[^/?]+(?:\/namespaces\/[^/?]+(?=\/))?\/([^/?]+)(?:\/[^/?]+\/([^/?]+))?/;
+
+/** Returns the resource of a request path: `pods`, `leases`, `pods/eviction`; for a path outside of the API its first part. */
 function resourceOf(path: string): string {
-  const parts = (path.split('?')[0] ?? '').split('/').filter((part) => part !== '');
-  const rest = parts[0] === 'api' ? parts.slice(2) : parts.slice(3);
-  if (rest.length === 0) return parts[0] ?? 'root';
-  const named = rest[0] === 'namespaces' && rest.length > 2 ? rest.slice(2) : rest;
-  return named.length > 2 ? `${named[0]}/${named[2]}` : (named[0] ?? 'root');
+  const [, resource, subresource] = RESOURCE.exec(path) ?? [];
+  if (resource !== undefined) return subresource === undefined ? resource : `${resource}/${subresource}`;
+  return /^\/([^/?]+)/.exec(path)?.[1] ?? 'root';
 }
 
 function reasonOf(error: unknown): string {
