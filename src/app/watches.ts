@@ -3,6 +3,7 @@ import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { find } from '../kube/read.ts';
+import { rememberDigests } from '../kube/watch/digests.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
 import type { Sections } from '../kube/watch/sections.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
@@ -97,7 +98,7 @@ export function createWatches(options: {
     (pod) => readPod(pod, lastRead(objectAt(pod, 'metadata'))),
     namespaced,
     (change) => listeners.pod?.(change),
-    (sections) => readPodSections(sections, lastRead(sections.metadata)),
+    (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),
   );
   const nodes: Reflector<Node> = reflect<Node>(
     'nodes',
@@ -109,7 +110,7 @@ export function createWatches(options: {
       // Every kubelet reports every few seconds, and nearly never anything that is read.
       if (now === undefined || before === undefined || !isSameNode(now, before)) listeners.node?.(change);
     },
-    (sections) => readNodeSections(sections, nodes.store.get(String(sections.metadata.name))),
+    rememberDigests(readNodeSections, ({ name }) => nodes.store.get(name)),
   );
   const namespaces = reflect('namespaces', namespacesPath(scope), readNamespace, named, (change) =>
     listeners.namespace?.(change),

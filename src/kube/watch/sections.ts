@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isObject, type JsonObject } from '../../kit/json.ts';
 
 /**
@@ -5,9 +6,12 @@ import { isObject, type JsonObject } from '../../kit/json.ts';
  * needs it: half of a pod is `managedFields`, and most events change nothing but the status.
  */
 export type Sections = {
-  readonly type: string;
-  /** `metadata` without `managedFields`. */
-  readonly metadata: JsonObject;
+  readonly name: string;
+  /** Empty for an object without one. */
+  readonly namespace: string;
+  readonly resourceVersion: string;
+  /** Parses `metadata` without `managedFields`. */
+  metadata(): JsonObject | undefined;
   /** Parses `spec`. */
   spec(): JsonObject | undefined;
   /** Parses `status`. */
@@ -16,6 +20,8 @@ export type Sections = {
   specHas(bytes: string): boolean;
   /** Whether the JSON of `status` has these bytes. */
   statusHas(bytes: string): boolean;
+  /** Two events have the same digest only if `metadata` and `spec` are the same, but for the version and `managedFields`. */
+  digest(): string;
 };
 
 const METADATA = Buffer.from('"metadata":{');
@@ -43,20 +49,32 @@ function placesOf(json: Buffer, from: number): Places | undefined {
   return { metadata: metadata + METADATA.length - 1, managedFields, managedFieldsEnd: spec + 1 };
 }
 
+/** How `metadata` begins. None of these texts can have a character that JSON escapes. */
+const BEGIN =
+  /^\{"name":"([^"\\]*)",(?:"generateName":"[^"\\]*",)?(?:"namespace":"([^"\\]*)",)?"uid":"[^"\\]*","resourceVersion":"([^"\\]*)"/;
+/** Two names of at most 253 characters, a namespace of 63, a uid and a version. */
+const LONGEST_BEGIN = 800;
+
 /** Cuts the line of a watch event; undefined if it must be parsed as a whole. */
 export function sectionsOf(line: Buffer): Sections | undefined {
   const places = placesOf(line, 0);
   if (places === undefined) return undefined;
-  const head = objectIn(`${line.toString('utf8', 0, places.managedFields)}}}}`);
-  const { type, object } = head ?? {};
-  if (typeof type !== 'string' || !isObject(object) || !isObject(object.metadata)) return undefined;
-  const spec = places.managedFieldsEnd + SPEC.length - 2;
+  const { metadata, managedFields, managedFieldsEnd } = places;
+  const begin = BEGIN.exec(line.toString('latin1', metadata, Math.min(metadata + LONGEST_BEGIN, managedFields)));
+  if (begin === null) return undefined;
+  const spec = managedFieldsEnd + SPEC.length - 2;
   const status = line.indexOf(STATUS, spec);
   // The line ends with the status, the object and the event.
   if (status < 0 || line.length < status + STATUS.length + 2) return undefined;
+  const [{ length }, name = '', namespace = '', { length: digits } = ''] = begin;
+  const versionEnd = metadata + length - 1;
+  const version = versionEnd - digits;
   return {
-    type,
-    metadata: object.metadata,
+    name,
+    namespace,
+    // Read from the bytes: a part of a text would keep all of it in memory.
+    resourceVersion: line.toString('latin1', version, versionEnd),
+    metadata: () => objectIn(`${line.toString('utf8', metadata, managedFields)}}`),
     spec: () => objectIn(line.toString('utf8', spec, status + 1)),
     status: () => objectIn(line.toString('utf8', status + STATUS.length - 1, line.length - 2)),
     specHas(bytes) {
@@ -64,6 +82,14 @@ export function sectionsOf(line: Buffer): Sections | undefined {
       return at >= 0 && at < status;
     },
     statusHas: (bytes) => line.indexOf(bytes, status) >= 0,
+    digest() {
+      const others = line.subarray(versionEnd, managedFields);
+      return hash(
+        'sha256',
+        Buffer.concat([line.subarray(metadata, version), others, line.subarray(spec, status)]),
+        'base64',
+      );
+    },
   };
 }
 

@@ -99,21 +99,25 @@ export function readNode(object: JsonObject): Node {
 
 /** The parts of a changed node that {@link readNodeSections} needs. */
 type NodeSections = {
-  readonly metadata: JsonObject;
+  readonly resourceVersion: string;
+  metadata(): JsonObject | undefined;
   spec(): JsonObject | undefined;
   statusHas(bytes: string): boolean;
 };
 
 /**
  * Reads a node that was read before from the parts of its event. Kubelets report the status of every node every few seconds, with
- * its conditions and its images, and nothing of that is read. Undefined: the node must be read as a whole.
+ * its conditions and its images, and nothing of that is read. `isStatus`: the event changes nothing but the status. Undefined: the
+ * node must be read as a whole.
  */
-export function readNodeSections({ metadata, spec, statusHas }: NodeSections, before?: Node): Node | undefined {
-  if (before === undefined || before.reportedArchitecture === '' || metadata.uid !== before.uid) return undefined;
+export function readNodeSections(sections: NodeSections, before?: Node, isStatus = false): Node | undefined {
+  if (before === undefined || before.reportedArchitecture === '') return undefined;
   const { reportedArchitecture: architecture } = before;
-  if (!statusHas(`"architecture":${JSON.stringify(architecture)}`)) return undefined;
-  const read = spec();
-  return read && readNode({ metadata, spec: read, status: { nodeInfo: { architecture } } });
+  if (!sections.statusHas(`"architecture":${JSON.stringify(architecture)}`)) return undefined;
+  if (isStatus) return { ...before, resourceVersion: sections.resourceVersion };
+  const [metadata, spec] = [sections.metadata(), sections.spec()];
+  if (metadata === undefined || spec === undefined || metadata.uid !== before.uid) return undefined;
+  return readNode({ metadata, spec, status: { nodeInfo: { architecture } } });
 }
 
 /** Whether two readings of a node differ in nothing but the version. */
@@ -127,7 +131,7 @@ export function isSameNode(one: Node, other: Node): boolean {
     one.hasLabels === other.hasLabels &&
     one.hasAnnotations === other.hasAnnotations &&
     isSameRecord(one.labels, other.labels) &&
-    JSON.stringify(one.taints) === JSON.stringify(other.taints)
+    (one.taints === other.taints || JSON.stringify(one.taints) === JSON.stringify(other.taints))
   );
 }
 

@@ -122,7 +122,7 @@ function sameRecord<T extends JsonObject>(one: T, other: T): T {
 
 /** The parts of a changed pod that {@link readPodSections} needs. */
 type PodSections = {
-  readonly metadata: JsonObject;
+  metadata(): JsonObject | undefined;
   spec(): JsonObject | undefined;
   status(): JsonObject | undefined;
   specHas(bytes: string): boolean;
@@ -133,8 +133,8 @@ type PodSections = {
  * read as a whole, because its spec has changed, or because a container does not run.
  */
 export function readPodSections(sections: PodSections, before?: Pod): Pod | undefined {
-  const { metadata } = sections;
-  if (!isSameGeneration(metadata, before)) return undefined;
+  const metadata = before && sections.metadata();
+  if (metadata === undefined || !isSameGeneration(metadata, before)) return undefined;
   const status = sections.status();
   if (status === undefined || mayBeBroken(status)) return undefined;
   // A pod that is bound stays on its node.

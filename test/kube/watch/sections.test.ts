@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/kit/json.ts';
+import { rememberDigests } from '../../../src/kube/watch/digests.ts';
 import { sectionsOf, withoutManagedFields } from '../../../src/kube/watch/sections.ts';
-import { isSameNode, readNode, readNodeSections } from '../../../src/placement/nodes/node.ts';
+import { isSameNode, type Node, readNode, readNodeSections } from '../../../src/placement/nodes/node.ts';
 import { readPod, readPodSections } from '../../../src/placement/objects/pod.ts';
 
 /** Texts that look like the bytes that are searched. */
@@ -18,9 +19,14 @@ const text = fc.oneof(
     'a"}]},"spec":{',
     'ümläut',
     '"architecture":"arm64"',
+    '"phase":"Running"',
+    '"terminated":{',
   ),
 );
-const texts = fc.dictionary(fc.constantFrom('app', 'spec', 'status', 'managedFields', 'nodeName', 'x"y'), text);
+const texts = fc.dictionary(
+  fc.constantFrom('app', 'spec', 'status', 'managedFields', 'nodeName', 'resourceVersion', 'x"y'),
+  text,
+);
 const toleration = fc.record({ key: text, operator: fc.constantFrom('Exists', 'Equal'), value: text });
 const container = fc.record({
   name: fc.constantFrom('a', 'b'),
@@ -32,7 +38,9 @@ const state = fc.constantFrom<JsonObject>(
   { waiting: { reason: 'ContainerCreating' } },
   { waiting: { reason: 'CrashLoopBackOff' } },
   { terminated: { exitCode: 1 } },
+  { terminated: { exitCode: 0 } },
 );
+const lastState = fc.constantFrom<JsonObject>({}, { terminated: { exitCode: 1, message: 'exec format error' } });
 const managedFields = fc.array(
   fc.record({
     manager: fc.constantFrom('kubelet', 'archaware-controller'),
@@ -66,7 +74,7 @@ const podWith = (version: string) =>
       status: fc.record({
         phase: fc.constantFrom('Pending', 'Running'),
         conditions: fc.array(fc.record({ message: text }), { maxLength: 2 }),
-        containerStatuses: fc.array(fc.record({ name: fc.constantFrom('a', 'b'), state }), { maxLength: 2 }),
+        containerStatuses: fc.array(fc.record({ name: fc.constantFrom('a', 'b'), state, lastState }), { maxLength: 2 }),
       }),
     })
     .map((pod): JsonObject => ({ kind: 'Pod', apiVersion: 'v1', ...pod }));
@@ -112,6 +120,7 @@ describe('the parts of a watch event', () => {
         const before = readNode(first);
         const sections = sectionsOf(lineOf(second));
         const parts = sections && readNodeSections(sections, before);
+        expect(sections?.resourceVersion ?? '2').to.equal('2');
         const { resourceVersion: _one, ...whole } = readNode(second);
         const { resourceVersion: _other, ...was } = before;
         const isEqual = JSON.stringify(whole) === JSON.stringify(was);
@@ -124,6 +133,66 @@ describe('the parts of a watch event', () => {
     );
     expect(read, 'nodes that were read from their parts').to.be.above(10);
     expect(same, 'unchanged nodes').to.be.below(read);
+  });
+
+  it('give the same node if only its digest is compared, whatever its texts look like', () => {
+    let [changed, same] = [0, 0];
+    /** A node, and the same node with another status, or with one other part of the rest. */
+    const heartbeats = fc.tuple(nodeWith('1'), nodeWith('2'), fc.constantFrom('', '', 'labels', 'annotations', 'spec'));
+    fc.assert(
+      fc.property(heartbeats, ([first, other, part]) => {
+        const [one, two] = [first.metadata as JsonObject, other.metadata as JsonObject];
+        const mixed: JsonObject = { ...one, ...(part === '' || part === 'spec' ? {} : { [part]: two[part] }) };
+        const { labels, annotations } = mixed;
+        const spec = part === 'spec' ? other.spec : first.spec;
+        const metadata = { ...one, resourceVersion: '2', labels, annotations, managedFields: two.managedFields };
+        const second = { ...other, metadata, spec };
+        let [stored, statuses] = [readNode(first), 0];
+        const lookUp = () => stored;
+        const read = rememberDigests<Node>((sections, before, isStatus) => {
+          statuses += isStatus ? 1 : 0;
+          return readNodeSections(sections, before, isStatus);
+        }, lookUp);
+        const next = (object: JsonObject): Node => {
+          const sections = sectionsOf(lineOf(object));
+          stored = (sections && read(sections)) ?? readNode(object);
+          return stored;
+        };
+        // The first event of an object is parsed: nothing is known about what was listed.
+        expect(next(first)).to.deep.equal(readNode(first));
+        expect(statuses).to.equal(0);
+        expect(next(second)).to.deep.equal(readNode(second));
+        const rest = (object: JsonObject) =>
+          JSON.stringify([{ ...(object.metadata as JsonObject), resourceVersion: '', managedFields: [] }, object.spec]);
+        if (statuses > 0) expect(rest(second)).to.equal(rest(first));
+        if (rest(second) === rest(first)) same += statuses;
+        else changed += 1;
+      }),
+    );
+    expect(same, 'events that changed only the status').to.be.above(10);
+    expect(changed, 'events that changed more').to.be.above(10);
+  });
+
+  it('are parsed if the stored object is not the one whose digest is known', () => {
+    const [first] = fc.sample(nodeWith('1'), { numRuns: 1, seed: 1 });
+    const sections = sectionsOf(lineOf(first ?? {}));
+    if (sections === undefined) throw new Error('not cut');
+    let stored = readNode(first ?? {});
+    const seen: boolean[] = [];
+    const read = rememberDigests<Node>(
+      (parts, before, isStatus) => {
+        seen.push(isStatus);
+        return readNodeSections(parts, before, isStatus);
+      },
+      () => stored,
+    );
+    stored = read(sections) ?? stored;
+    stored = read(sections) ?? stored;
+    // As a list or a write stores it.
+    stored = { ...stored, labels: { other: 'value' } };
+    stored = read(sections) ?? stored;
+    expect(seen).to.deep.equal([false, true, false]);
+    expect(stored).to.deep.equal(readNode(first ?? {}));
   });
 
   it('leave the event as it is but for the managed fields, which stay if they name archaware', () => {
@@ -145,10 +214,26 @@ describe('the parts of a watch event', () => {
     ],
     ['an object without a spec', '{"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[]},"data":{}}}'],
     ['parts in another order', '{"type":"MODIFIED","object":{"spec":{},"status":{},"metadata":{"managedFields":[]}}}'],
-    ['nonsense', '{"type":"MODIFIED","object":{"metadata":{"x,"managedFields":[]},"spec":{},"status":{}}}'],
+    [
+      'an object without a name at its beginning',
+      '{"type":"MODIFIED","object":{"metadata":{"x":1,"managedFields":[]},"spec":{},"status":{}}}',
+    ],
   ] as const) {
     it(`are not cut out of ${what}`, () => {
       expect(sectionsOf(Buffer.from(line))).to.equal(undefined);
     });
   }
+
+  it('are nothing where they are not JSON', () => {
+    const begin = '{"name":"a","uid":"u","resourceVersion":"1"';
+    const line = `{"type":"MODIFIED","object":{"metadata":${begin},"x,"managedFields":[]},"spec":{"x},"status":{"architecture":"s390x","x}}}`;
+    const sections = sectionsOf(Buffer.from(line));
+    expect([sections?.metadata(), sections?.spec(), sections?.status()]).to.deep.equal([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    const before = readNode({ metadata: { uid: 'u' }, status: { nodeInfo: { architecture: 's390x' } } });
+    expect(sections && readNodeSections(sections, before)).to.equal(undefined);
+  });
 });
