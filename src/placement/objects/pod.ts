@@ -126,7 +126,11 @@ type PodSections = {
   spec(): JsonObject | undefined;
   status(): JsonObject | undefined;
   specHas(bytes: string): boolean;
+  statusHas(bytes: string): boolean;
 };
+
+/** The states of a container that does not run, or of its last run. */
+const STOPPED = ['"waiting":{', '"terminated":{'];
 
 /**
  * Reads a pod that was read before from the parts of its event: most events change only the status. Undefined: the pod must be
@@ -135,7 +139,10 @@ type PodSections = {
 export function readPodSections(sections: PodSections, before?: Pod): Pod | undefined {
   const metadata = before && sections.metadata();
   if (metadata === undefined || !isSameGeneration(metadata, before)) return undefined;
-  const status = sections.status();
+  // If all containers run and never ended, nothing but the phase is read from their status.
+  const { phase } = before;
+  const isCalm = sections.statusHas(`"phase":${JSON.stringify(phase)}`) && !STOPPED.some(sections.statusHas);
+  const status = isCalm ? { phase } : sections.status();
   if (status === undefined || mayBeBroken(status)) return undefined;
   // A pod that is bound stays on its node.
   const { nodeName } = before;
