@@ -25,6 +25,8 @@ export type Surroundings = {
   readonly log: LogDestination;
   /** Has V8 keep the heap of the whole process near what is alive, from here on. */
   keepHeapSmall(): void;
+  /** Counts bytes that arrived over a watch: they are garbage, of which V8 must not keep too much. */
+  received(bytes: number): void;
   readonly clock: Clock;
   /** Aborts at SIGTERM and SIGINT. It ends everything. */
   readonly signal: AbortSignal;

@@ -58,8 +58,8 @@ export function createWatches(options: {
   /** Called when lists or watches of a kind fail: once for each kind of failure, until they work again. */
   readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
   readonly onWorking?: (kind: string) => void;
-  /** Called when a watch delivers something. */
-  readonly onHeard?: () => void;
+  /** Called with the bytes of each event that a watch delivers. */
+  readonly onHeard?: (bytes: number) => void;
   /** Milliseconds for which a refused first list is retried; default: half a minute. */
   readonly refusedMs?: number;
 }): Watches {

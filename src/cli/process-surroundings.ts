@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import type { Surroundings } from '../app/context.ts';
-import { keepHeapSmall } from '../app/heap.ts';
+import { createHeap } from '../app/heap.ts';
 import { systemClock } from '../kit/clock.ts';
 import { controllerWords } from './in-pod.ts';
 import { programOf } from './program.ts';
@@ -11,6 +11,7 @@ const USUAL_COLUMNS = 80;
 
 /** Returns the surroundings of this process. From here on, SIGTERM and SIGINT abort the signal, and the second one ends the process. */
 export function processSurroundings(): Surroundings {
+  const heap = createHeap();
   const { env, pid, stdin, stdout, stderr } = process;
   return {
     program: programOf(process.argv0),
@@ -25,7 +26,8 @@ export function processSurroundings(): Surroundings {
     columns: stdout.isTTY === true ? stdout.columns || USUAL_COLUMNS : undefined,
     controllerWords: controllerWords({ environment: env, firstProcess: firstProcess(), pid }),
     log: { fd: STANDARD_ERROR, hasColors: stderr.isTTY === true },
-    keepHeapSmall,
+    keepHeapSmall: heap.keepSmall,
+    received: heap.received,
     clock: systemClock,
     signal: untilSignalled(),
   };

@@ -94,6 +94,7 @@ function surround(options: InProcessOptions, signal: AbortSignal = new AbortCont
     },
     // It would slow down every later test of this process.
     keepHeapSmall() {},
+    received() {},
     clock: options.clock ?? systemClock,
     signal,
   };

@@ -23,7 +23,7 @@ export function startEvents(
 }
 
 /** Creates the watches that the configured controllers need. They do not run yet. */
-export function startWatches({ client, clock, config, log, metrics, answers }: Base): Watches {
+export function startWatches({ client, clock, config, context, log, metrics, answers }: Base): Watches {
   return createWatches({
     client,
     clock,
@@ -35,7 +35,10 @@ export function startWatches({ client, clock, config, log, metrics, answers }: B
     onTrouble: (kind, attempt, reason) =>
       log.warn({ kind, reason }, `the ${attempt} fails and is tried again; changes are not seen meanwhile`),
     onWorking: (kind) => log.info({ kind }, 'the watch works again'),
-    onHeard: answers.heard,
+    onHeard(bytes) {
+      answers.heard();
+      context.received(bytes);
+    },
   });
 }
 

@@ -35,8 +35,8 @@ export type ReflectorOptions<T> = {
   readonly onTrouble?: (attempt: WatchAttempt, reason: string) => void;
   /** Lists and watches work again. */
   readonly onWorking?: () => void;
-  /** Called for every line that arrives over the watch. */
-  readonly onHeard?: () => void;
+  /** Called for every line that arrives over the watch, with its bytes. */
+  readonly onHeard?: (bytes: number) => void;
   /** Milliseconds for which a refused first list is tried again; default: 30 seconds. */
   readonly refusedMs?: number;
   /** Milliseconds without a byte, bookmarks included, after which a watch counts as dead. */
@@ -164,7 +164,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       const onLine = (line: Buffer): void => {
         heardAt = clock.monotonic();
         take(line);
-        options.onHeard?.();
+        options.onHeard?.(line.length);
         if (!heard) trouble.works();
         heard = true;
       };
