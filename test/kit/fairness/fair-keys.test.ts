@@ -16,4 +16,17 @@ describe('waiting keys', () => {
     keys.add('a/1');
     expect(keys.take()).to.equal('a/1');
   });
+
+  it('keep their order while others are added, removed and taken', () => {
+    const keys = createFairKeys();
+    for (const key of ['a/1', 'a/2', 'a/3', 'b/1', 'b/2']) keys.add(key);
+    expect([keys.take(), keys.take()]).to.deep.equal(['a/1', 'b/1']);
+    keys.delete('a/2');
+    keys.add('a/2');
+    keys.add('a/1');
+    keys.delete('b/2');
+    keys.add('b/3');
+    const taken = Array.from({ length: 6 }, () => keys.take());
+    expect(taken).to.deep.equal(['a/3', 'b/3', 'a/2', 'a/1', undefined, undefined]);
+  });
 });
