@@ -82,7 +82,7 @@ export function createLoops(options: LoopsOptions): Loops {
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
     // If nodes were tainted before a DaemonSet's template tolerates the taint, its pods could not restart there.
-    isInLine: (key) => daemonSet.waitingToRoll().some((name) => key === `daemonset ${name}`),
+    isInLine: (key) => daemonSet.waitingToRoll().includes(key),
     onOver(undecided) {
       options.onBootstrapped?.(undecided);
       enqueueNodes();
@@ -99,7 +99,7 @@ export function createLoops(options: LoopsOptions): Loops {
     onAlike: options.onAlike,
     onRefused: () => options.onRefused?.('pod'),
     onDecided(key) {
-      bootstrap.decided(`pod ${key}`);
+      bootstrap.decided('pod', key);
       wrongNodes?.podChanged(key);
     },
     ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
@@ -112,7 +112,7 @@ export function createLoops(options: LoopsOptions): Loops {
     serviceAccountSecrets: options.serviceAccountSecrets,
     onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
-      bootstrap.decided(`daemonset ${key}`);
+      bootstrap.decided('daemonset', key);
       wrongNodes?.daemonSetDecided(key);
     },
   });
@@ -271,11 +271,10 @@ export function createLoops(options: LoopsOptions): Loops {
       enqueueNodes();
       unmanaged?.look();
       poolNodes?.begin(nodes.values());
-      const turns = [
-        ...(runs('pods') ? [...pods.keys()].map((key) => `pod ${key}`) : []),
-        ...(runs('daemonsets') ? [...daemonSets.keys()].map((key) => `daemonset ${key}`) : []),
-      ];
-      bootstrap.begin(turns, signal);
+      bootstrap.begin(
+        { pod: runs('pods') ? pods.keys() : [], daemonset: runs('daemonsets') ? daemonSets.keys() : [] },
+        signal,
+      );
       // Without any controller, the term only waits for its end.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
       unmanaged?.end();

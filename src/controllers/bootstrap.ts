@@ -1,59 +1,67 @@
 import type { Clock } from '../kit/clock.ts';
 
+/** The kinds of objects that the bootstrap waits for. */
+type Kind = 'pod' | 'daemonset';
+
 /**
  * Says whether existing nodes may be tainted: every pod and DaemonSet of the first list was decided, or the time is over. Before
  * that, a taint could keep away pods that have no toleration yet.
  */
 export type Bootstrap = {
   /** Sets the objects to wait for and starts the time. */
-  begin(keys: Iterable<string>, signal: AbortSignal): void;
+  begin(keys: Readonly<Record<Kind, Iterable<string>>>, signal: AbortSignal): void;
   /** The object was placed, skipped or held, had a failed lookup, or is gone. */
-  decided(key: string): void;
+  decided(kind: Kind, key: string): void;
   over(): boolean;
 };
 
 /** The interval at which the objects that are still in line are checked once the time is over. */
 const LINE_MS = 15_000;
 
-/** Creates a bootstrap that has not begun. `onOver` is called once. Keys of pods and DaemonSets must differ. */
+/** Creates a bootstrap that has not begun. `onOver` is called once. */
 export function createBootstrap(options: {
   readonly timeoutMs: number;
-  /** Whether an object only waits in line for others (a DaemonSet that waits to roll). The time does not end the wait for it. */
-  readonly isInLine?: (key: string) => boolean;
+  /** Whether a DaemonSet only waits in line for others to roll. The time does not end the wait for it. */
+  readonly isInLine?: (daemonSet: string) => boolean;
   readonly clock: Clock;
   readonly onOver: (undecided: number) => void;
 }): Bootstrap {
-  const undecided = new Set<string>();
+  /** The keys as the watches have them: a text of its own for every pod would take more memory than all of the rest here. */
+  const undecided: Record<Kind, Set<string>> = { pod: new Set(), daemonset: new Set() };
   let begun = false;
   let over = false;
+
+  const left = () => undecided.pod.size + undecided.daemonset.size;
 
   /** Once the time is over, waits only for the objects in line. */
   async function expire(signal: AbortSignal): Promise<void> {
     for (let ms = options.timeoutMs; !over; ms = LINE_MS) {
       await options.clock.delay(ms, signal);
       if (signal.aborted || over) return;
-      const late = [...undecided].filter((key) => options.isInLine?.(key) !== true);
-      if (late.length === undecided.size) return end();
-      for (const key of late) undecided.delete(key);
+      const inLine = [...undecided.daemonset].filter((key) => options.isInLine?.(key) === true);
+      if (inLine.length === 0) return end();
+      undecided.pod.clear();
+      undecided.daemonset = new Set(inLine);
     }
   }
 
   function end(): void {
     if (over) return;
     over = true;
-    options.onOver(undecided.size);
-    undecided.clear();
+    options.onOver(left());
+    for (const keys of [undecided.pod, undecided.daemonset]) keys.clear();
   }
 
   return {
-    begin(keys, signal) {
-      for (const key of keys) undecided.add(key);
+    begin({ pod, daemonset }, signal) {
+      for (const key of pod) undecided.pod.add(key);
+      for (const key of daemonset) undecided.daemonset.add(key);
       begun = true;
-      if (undecided.size === 0) end();
+      if (left() === 0) end();
       else void expire(signal);
     },
-    decided(key) {
-      if (begun && !over && undecided.delete(key) && undecided.size === 0) end();
+    decided(kind, key) {
+      if (begun && !over && undecided[kind].delete(key) && left() === 0) end();
     },
     over: () => over,
   };

@@ -18,21 +18,26 @@ export type Waiting = {
 const FEW = 8;
 const MANY_MS = 1_000;
 
-/** `left`: the images that were not looked up yet; undefined if there are few, because the object is then queued at each answer. */
-type Entry = { readonly images: readonly string[]; readonly left: Set<string> | undefined; readonly at: number };
+/** An object that waits for many images. `left`: those that were not looked up yet. */
+type Many = { readonly images: readonly string[]; readonly left: Set<string>; readonly at: number };
+
+/** Of an object with few images only the list is kept, which may be the list of every object of a big cluster. */
+type Entry = readonly string[] | Many;
 
 /** Creates an empty index. */
 export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting {
   const byImage = new Map<string, Set<string>>();
   const byKey = new Map<string, Entry>();
 
-  function dueAt({ left, at }: Entry): number {
-    return left === undefined || left.size === 0 ? 0 : Math.max(0, at + MANY_MS - monotonic());
+  function dueIn(entry: Entry): number {
+    if (!('left' in entry) || entry.left.size === 0) return 0;
+    return Math.max(0, entry.at + MANY_MS - monotonic());
   }
 
   return {
     set(key, images) {
-      for (const image of byKey.get(key)?.images ?? []) {
+      const before = byKey.get(key) ?? [];
+      for (const image of 'left' in before ? before.images : before) {
         const keys = byImage.get(image);
         keys?.delete(key);
         if (keys?.size === 0) byImage.delete(image);
@@ -41,8 +46,7 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
         byKey.delete(key);
         return;
       }
-      const left = images.length > FEW ? new Set(images) : undefined;
-      byKey.set(key, { images, left, at: monotonic() });
+      byKey.set(key, images.length > FEW ? { images, left: new Set(images), at: monotonic() } : images);
       for (const image of images) {
         const keys = byImage.get(image) ?? new Set();
         keys.add(key);
@@ -53,8 +57,9 @@ export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting 
       const due: Due[] = [];
       for (const key of byImage.get(image) ?? []) {
         const entry = byKey.get(key);
-        entry?.left?.delete(image);
-        if (entry !== undefined) due.push({ key, inMs: dueAt(entry) });
+        if (entry === undefined) continue;
+        if ('left' in entry) entry.left.delete(image);
+        due.push({ key, inMs: dueIn(entry) });
       }
       return due;
     },

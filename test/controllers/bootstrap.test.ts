@@ -17,14 +17,22 @@ function setUp(timeoutMs = 120_000, isInLine?: (key: string) => boolean) {
     controller,
     ended,
     bootstrap,
-    begin: (...keys: string[]) => bootstrap.begin(keys, controller.signal),
+    /** `daemonset/NAME` or the name of a pod. */
+    begin: (...keys: string[]) =>
+      bootstrap.begin(
+        {
+          pod: keys.filter((key) => !key.startsWith('daemonset/')),
+          daemonset: keys.filter((key) => key.startsWith('daemonset/')),
+        },
+        controller.signal,
+      ),
   };
 }
 
 describe('the bootstrap', () => {
   it('is not over before it has begun', async () => {
     const { clock, bootstrap, ended } = setUp();
-    bootstrap.decided('pod a');
+    bootstrap.decided('pod', 'a');
     await clock.advance(600_000);
     expect(bootstrap.over()).to.equal(false);
     expect(ended).to.deep.equal([]);
@@ -39,28 +47,37 @@ describe('the bootstrap', () => {
 
   it('is over when everything was decided', () => {
     const { bootstrap, begin, ended } = setUp();
-    begin('pod a', 'pod b', 'daemonset a');
-    bootstrap.decided('pod a');
-    bootstrap.decided('daemonset a');
+    begin('a', 'b', 'daemonset/a');
+    bootstrap.decided('pod', 'a');
+    bootstrap.decided('daemonset', 'daemonset/a');
     expect(bootstrap.over()).to.equal(false);
-    bootstrap.decided('pod b');
+    bootstrap.decided('pod', 'b');
     expect(bootstrap.over()).to.equal(true);
     expect(ended).to.deep.equal([0]);
   });
 
   it('counts no object twice, and no object that came later', () => {
     const { bootstrap, begin } = setUp();
-    begin('pod a', 'pod b');
-    bootstrap.decided('pod a');
-    bootstrap.decided('pod a');
-    bootstrap.decided('pod c');
+    begin('a', 'b');
+    bootstrap.decided('pod', 'a');
+    bootstrap.decided('pod', 'a');
+    bootstrap.decided('pod', 'c');
     expect(bootstrap.over()).to.equal(false);
+  });
+
+  it('does not take a pod for the DaemonSet of the same name', () => {
+    const { bootstrap, controller } = setUp();
+    bootstrap.begin({ pod: ['space/agent'], daemonset: ['space/agent'] }, controller.signal);
+    bootstrap.decided('pod', 'space/agent');
+    expect(bootstrap.over()).to.equal(false);
+    bootstrap.decided('daemonset', 'space/agent');
+    expect(bootstrap.over()).to.equal(true);
   });
 
   it('is over when its time is over, and says how many objects were left', async () => {
     const { clock, bootstrap, begin, ended } = setUp(120_000);
-    begin('pod a', 'pod b', 'pod c');
-    bootstrap.decided('pod b');
+    begin('a', 'b', 'c');
+    bootstrap.decided('pod', 'b');
     await clock.advance(119_999);
     expect(bootstrap.over()).to.equal(false);
     await clock.advance(1);
@@ -70,16 +87,16 @@ describe('the bootstrap', () => {
 
   it('reports its end once', async () => {
     const { clock, bootstrap, begin, ended } = setUp();
-    begin('pod a');
-    bootstrap.decided('pod a');
+    begin('a');
+    bootstrap.decided('pod', 'a');
     await clock.advance(600_000);
-    bootstrap.decided('pod a');
+    bootstrap.decided('pod', 'a');
     expect(ended).to.deep.equal([0]);
   });
 
   it('is not over because the process ends, and leaves no timer', async () => {
     const { clock, controller, bootstrap, begin, ended } = setUp();
-    begin('pod a');
+    begin('a');
     controller.abort();
     await clock.advance(600_000);
     expect(bootstrap.over()).to.equal(false);
@@ -88,22 +105,22 @@ describe('the bootstrap', () => {
   });
 
   it('waits beyond its time for a DaemonSet that waits for its turn to roll', async () => {
-    const line = new Set(['daemonset a', 'daemonset b']);
+    const line = new Set(['daemonset/a', 'daemonset/b']);
     const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
-    begin('pod a', 'daemonset a', 'daemonset b');
+    begin('a', 'daemonset/a', 'daemonset/b');
     await clock.advance(120_000);
     expect(bootstrap.over()).to.equal(false);
     await clock.advance(600_000);
-    bootstrap.decided('daemonset a');
+    bootstrap.decided('daemonset', 'daemonset/a');
     expect(bootstrap.over()).to.equal(false);
-    bootstrap.decided('daemonset b');
+    bootstrap.decided('daemonset', 'daemonset/b');
     expect(ended).to.deep.equal([0]);
   });
 
   it('is over once no object is in line any more, even without a decision', async () => {
-    const line = new Set(['daemonset a']);
+    const line = new Set(['daemonset/a']);
     const { clock, bootstrap, begin, ended } = setUp(120_000, (key) => line.has(key));
-    begin('pod a', 'daemonset a');
+    begin('a', 'daemonset/a');
     await clock.advance(120_000);
     line.clear();
     await clock.advance(15_000);

@@ -2,6 +2,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Decision } from '../../placement/decide.ts';
 import type { SkipReason } from '../../placement/eligibility.ts';
+import { createShared } from '../../placement/objects/equal-values.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Answered } from '../answered.ts';
@@ -39,7 +40,10 @@ export type PodMemory = {
   followers(): readonly string[];
 };
 
-/** Creates an empty memory. */
+/** More than the templates of nearly every cluster. */
+const MOST_SHARED = 5_000;
+
+/** Creates an empty memory. It has an entry for every pod, so what equal pods have in common is kept once. */
 export function createPodMemory(parts: {
   readonly pods: Store<Pod>;
   readonly images: Pick<ImageSource, 'canonicalOf'>;
@@ -50,8 +54,13 @@ export function createPodMemory(parts: {
   const { pods, images, answered, waiting, clock } = parts;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { readonly uid: string; readonly images: Pod['images']; readonly at: number }>();
+  /** The pods to look at when an architecture joins. */
+  const following = new Set<string>();
   /** The writes under way. */
   const writing = new Map<string, Expected>();
+  const share = createShared(MOST_SHARED);
+  /** Whole milliseconds: V8 keeps a fraction in an object of its own. */
+  const time = () => Math.floor(clock.monotonic());
 
   /** Forgets the written tolerations once the watch shows them: nothing can remove them any more, and this saves memory. */
   function confirm(key: string, { uid, read, settings, final, at, decision, wrote }: PlacementState, pod: Pod): void {
@@ -71,20 +80,30 @@ export function createPodMemory(parts: {
       return 0;
     },
     remember(key, pod, decision, settings, wrote = []) {
-      const final = isFinal(decision);
-      const [uid, read, at] = [pod.uid, whatIsRead(pod), clock.monotonic()];
-      if (wrote.length === 0) states.set(key, { uid, read, settings, final, at, decision });
-      else states.set(key, { uid, read, settings, final, at, decision, wrote });
-      waiting.set(key, final ? [] : imagesAwaited(decision).map(images.canonicalOf));
-      if (final) firstSeen.delete(key);
+      const state: PlacementState = {
+        uid: pod.uid,
+        read: share(whatIsRead(pod)),
+        settings,
+        final: isFinal(decision),
+        at: time(),
+        decision: share(decision),
+      };
+      states.set(key, wrote.length === 0 ? state : { ...state, wrote });
+      if (follows(state, pod)) following.add(key);
+      else following.delete(key);
+      waiting.set(key, state.final ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
+      if (state.final) firstSeen.delete(key);
     },
-    rememberSkipped(key, reading, reason) {
-      states.set(key, { ...reading, final: true, at: clock.monotonic(), decision: { kind: 'skip', reason } });
+    rememberSkipped(key, { uid, read, settings }, reason) {
+      const decision = share({ kind: 'skip', reason } as const);
+      states.set(key, { uid, read: share(read), settings, final: true, at: time(), decision });
+      following.delete(key);
       waiting.set(key, []);
     },
     forget(key) {
       states.delete(key);
       firstSeen.delete(key);
+      following.delete(key);
       waiting.set(key, []);
     },
     async whileWriting(key, expected, write) {
@@ -104,6 +123,13 @@ export function createPodMemory(parts: {
       const state = states.get(key);
       if (state !== undefined) states.set(key, { ...state, final: false });
     },
-    followers: () => [...states].flatMap(([key, state]) => (follows(state, pods.get(key)) ? key : [])),
+    followers() {
+      for (const key of following) {
+        const state = states.get(key);
+        // Since the decision, the pod may have been bound.
+        if (state === undefined || !follows(state, pods.get(key))) following.delete(key);
+      }
+      return [...following];
+    },
   };
 }

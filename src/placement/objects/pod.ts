@@ -98,7 +98,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     priorityClassName: template.priorityClassName,
     pullSecrets: template.pullSecrets,
     serviceAccountName: template.serviceAccountName,
-    namespace: known?.namespace ?? share(stringAt(metadata, 'namespace') ?? ''),
+    namespace: known?.namespace ?? shareName(stringAt(metadata, 'namespace') ?? ''),
     name: known?.name ?? stringAt(metadata, 'name') ?? '',
     uid: known?.uid ?? stringAt(metadata, 'uid') ?? '',
     generation: known?.generation ?? numberAt(metadata, 'generation'),
@@ -107,7 +107,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
     mirror: stringAt(annotations, MIRROR_ANNOTATION) !== undefined,
     phase: stringAt(status, 'phase') ?? '',
-    nodeName: stringAt(spec, 'nodeName') || undefined,
+    nodeName: shareName(stringAt(spec, 'nodeName') || undefined),
     broken,
     owner: share(readOwner(metadata)),
     gated: known === undefined ? readGated(spec) : known.gated,
@@ -163,18 +163,21 @@ function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before
 /** Pods of one workload are alike in all but their names. */
 const share = createShared(20_000);
 
+/** Many pods have the same namespace, node, service account or priority class. Apart, so that neither displaces the other. */
+const shareName = createShared(20_000);
+
 /** Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. */
 export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplate {
   return {
     labels: share(stringsAt(metadata, 'labels')),
-    statement: stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION),
+    statement: share(stringAt(objectAt(metadata, 'annotations'), ARCHITECTURES_ANNOTATION)),
     os: readOs(spec),
     hasRuntimeClass: Boolean(stringAt(spec, 'runtimeClassName')),
     images: share(readImages(spec)),
     tolerations: share(listAt(spec, 'tolerations')),
-    priorityClassName: stringAt(spec, 'priorityClassName') || undefined,
+    priorityClassName: shareName(stringAt(spec, 'priorityClassName') || undefined),
     pullSecrets: share(readPullSecrets(spec)),
-    serviceAccountName: stringAt(spec, 'serviceAccountName') || 'default',
+    serviceAccountName: shareName(stringAt(spec, 'serviceAccountName') || 'default'),
   };
 }
 
