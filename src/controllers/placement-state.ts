@@ -10,7 +10,7 @@ export type PlacementState = {
   /** The fields that the decision read, as text. If they are unchanged and the decision is final, it need not be made again. */
   readonly read: string;
   readonly final: boolean;
-  /** The time of the decision, by the monotonic clock. */
+  /** The time of the decision, by the monotonic clock, in whole milliseconds: V8 keeps a fraction in an object of its own. */
   readonly at: number;
   /** The settings that applied: the global ones or those of a policy. */
   readonly settings: Settings;

@@ -163,7 +163,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const isKnown = decision.kind === 'skip' || imagesUnknown(decision).length === 0;
     const final = isKnown && !(decision.kind === 'place' && decision.followsCluster);
     const { uid } = daemonSet;
-    states.set(key, { uid, read: whatIsRead(daemonSet), settings, final, at: clock.monotonic(), decision });
+    states.set(key, { uid, read: whatIsRead(daemonSet), settings, final, at: Math.floor(clock.monotonic()), decision });
     waiting.set(key, decision.kind === 'skip' ? [] : imagesAwaited(decision).map(images.canonicalOf));
     queued.delete(key);
   }

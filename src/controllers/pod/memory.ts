@@ -59,7 +59,6 @@ export function createPodMemory(parts: {
   /** The writes under way. */
   const writing = new Map<string, Expected>();
   const share = createShared(MOST_SHARED);
-  /** Whole milliseconds: V8 keeps a fraction in an object of its own. */
   const time = () => Math.floor(clock.monotonic());
 
   /** Forgets the written tolerations once the watch shows them: nothing can remove them any more, and this saves memory. */
