@@ -19,6 +19,7 @@ import { createTerms } from './terms.ts';
  * writes. Throws any error that prevents the start.
  */
 export async function runReplica(context: Context): Promise<void> {
+  context.keepHeapSmall();
   const base = await createBase(context);
   try {
     const parts = await createParts(base);
@@ -26,6 +27,7 @@ export async function runReplica(context: Context): Promise<void> {
     const files = await followFiles(base, parts);
     await fillWatches(base, parts, files.read);
     await serveAdmission(base, parts);
+    // The lists have left garbage.
     context.keepHeapSmall();
     await parts.leadership.lead((lost) => parts.terms.run(lost, files.reportLabelRules));
     await leave(base, parts);

@@ -32,9 +32,12 @@ export type TermParts = {
   readonly settings: () => Settings;
 };
 
+/** The time after the bootstrap in which the nodes are tainted. */
+const CALM_MS = 5_000;
+
 /** Creates the terms; none runs yet. */
 export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
-  const { client, clock, config, loops, observes, signal, ending, log, metrics, labels } = base;
+  const { context, client, clock, config, loops, observes, signal, ending, log, metrics, labels } = base;
   const { mayWrite, identity } = leadership;
   const { settings, ...shared } = parts;
   let current: Loops | undefined;
@@ -60,6 +63,8 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       onUnmanagedTaints: unmanagedTaintLog(log),
       onJoinedUntainted: metrics.nodeJoinedUntainted,
       onBootstrapped(undecided) {
+        // The decisions about every pod have left garbage, and gaps between what stays.
+        void clock.delay(CALM_MS, signal).then(() => signal.aborted || context.keepHeapSmall());
         if (!loops.includes('nodes') || !settings().taints.manage) return;
         log.info({ stillWaiting: undecided }, 'bootstrap over: nodes are tainted from now on');
       },

@@ -28,6 +28,7 @@ const DEFAULT = 'default';
 export async function report(context: Context, options: ReportOptions): Promise<number> {
   const { config, signal, clock, print, note, readInput } = context;
   const { files, namespace, targets, failUnder } = options;
+  context.keepHeapSmall();
   const objects = files.length === 0 ? undefined : readObjects(files, readInput);
   const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
   const client = objects === undefined ? (await connect(context)).client : undefined;
