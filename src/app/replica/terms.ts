@@ -32,8 +32,8 @@ export type TermParts = {
   readonly settings: () => Settings;
 };
 
-/** The time after the bootstrap in which the nodes are tainted. */
-const CALM_MS = 5_000;
+/** The decision that ended the bootstrap, and its write, are over by then. */
+const CALM_MS = 500;
 
 /** Creates the terms; none runs yet. */
 export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
