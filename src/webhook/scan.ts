@@ -18,45 +18,44 @@ export function createScanner({ tokens, depth }: Structure): Scanner {
   let [isFirst, isText, isEscaped] = [true, false, false];
   let [seen, deep] = [0, 0];
 
-  /** Returns the index after the string around `from`, or the length of the chunk if the string goes on. */
-  function endOfText(chunk: Uint8Array, from: number): number {
-    let index = isEscaped ? from + 1 : from;
-    isEscaped = false;
-    for (; index < chunk.length; index += 1) {
-      const byte = chunk[index];
-      if (byte === QUOTE) {
-        isText = false;
-        return index + 1;
-      }
-      if (byte === BACKSLASH) index += 1;
-    }
-    // The last byte is a backslash, so the first one of the next chunk is escaped.
-    isEscaped = index > chunk.length;
-    return chunk.length;
-  }
   return (chunk) => {
     if (isFirst && chunk.length > 0) {
       isFirst = false;
       if (chunk[0] !== OPEN_OBJECT) throw new RequestError(400, 'the body is not a JSON object');
     }
-    // Every byte of every review comes by here, so that the two counters are local for as long as the loop runs.
-    let [values, level] = [seen, deep];
-    for (let index = 0; index < chunk.length; ) {
-      if (isText) {
-        index = endOfText(chunk, index);
-        continue;
+    // Every byte of every review comes by here: one loop within strings, one outside, and all that they change is local.
+    let [values, level, isWithin, index] = [seen, deep, isText, isEscaped ? 1 : 0];
+    while (index < chunk.length) {
+      if (isWithin) {
+        for (; index < chunk.length; index += 1) {
+          const byte = chunk[index];
+          if (byte === QUOTE) break;
+          if (byte === BACKSLASH) index += 1;
+        }
+        if (index >= chunk.length) break;
+        isWithin = false;
+        index += 1;
       }
-      const byte = chunk[index];
-      index += 1;
-      if (byte === QUOTE) isText = true;
-      else if (byte === COMMA) values += 1;
-      else if (byte === OPEN_OBJECT || byte === OPEN_LIST) {
-        values += 1;
-        level += 1;
-        if (level > depth) throw new RequestError(413, `the body is nested more than ${depth} levels deep`);
-      } else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) level -= 1;
+      for (; index < chunk.length; index += 1) {
+        const byte = chunk[index] ?? 0;
+        if (byte === QUOTE) {
+          isWithin = true;
+          index += 1;
+          break;
+        }
+        if (byte === COMMA) values += 1;
+        // Digits, colons and spaces come before the brackets, and are most of what is left.
+        else if (byte < OPEN_LIST) continue;
+        else if (byte === OPEN_OBJECT || byte === OPEN_LIST) {
+          values += 1;
+          level += 1;
+          if (level > depth) throw new RequestError(413, `the body is nested more than ${depth} levels deep`);
+        } else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) level -= 1;
+      }
     }
-    [seen, deep] = [values, level];
+    // The last byte is a backslash, so the first one of the next chunk is escaped.
+    isEscaped = index > chunk.length;
+    [seen, deep, isText] = [values, level, isWithin];
     if (seen > tokens) throw new RequestError(413, `the body has more than ${tokens} values`);
   };
 }
