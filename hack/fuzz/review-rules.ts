@@ -15,9 +15,11 @@ const MOST_SHOWN = 4096;
 export const isPrintable = (text: string): boolean => printable(text, MOST_SHOWN) === text;
 
 /** Checks the result of a review of a body; `review` is called again with its own first answer. */
-export function checkReviewed(body: JsonObject, { outcome, response }: Reviewed, review: Review): void {
-  const said = at(response, 'response');
-  must(response.kind === 'AdmissionReview' && response.apiVersion === body.apiVersion, 'it is an AdmissionReview');
+export function checkReviewed(body: JsonObject, { outcome, text }: Reviewed, review: Review): void {
+  const answer: unknown = JSON.parse(text);
+  const said = at(answer, 'response');
+  must(isObject(answer), 'the answer is an object');
+  must(answer.kind === 'AdmissionReview' && answer.apiVersion === body.apiVersion, 'it is an AdmissionReview');
   must(isObject(said) && said.uid === at(body, 'request', 'uid'), 'it answers this request');
   const patch = patchIn(said);
   must((patch === undefined) === (outcome === 'unchanged' || outcome === 'rejected'), `a patch comes with ${outcome}`);

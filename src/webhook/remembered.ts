@@ -6,8 +6,11 @@ import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import type { Reviewed } from './reviewed.ts';
 
-/** An answer without the uid of the request that it answers. */
-export type Verdict = Pick<Reviewed, 'outcome'> & { readonly response: JsonObject };
+/**
+ * An answer without the uid of the request that it answers. `fields`: the other fields of the response, as JSON without the opening
+ * bracket: what is sent many times is written once.
+ */
+export type Verdict = Pick<Reviewed, 'outcome'> & { readonly fields: string };
 
 type Remembered = {
   readonly verdict: Verdict;
@@ -30,7 +33,7 @@ export function createRemembering(judge: (input: AdmissionInput) => Verdict): (i
   const remembered = new LRUCache<string, Remembered>({
     max: MOST.verdicts,
     maxSize: MOST.characters,
-    sizeCalculation: ({ verdict }, key) => key.length + JSON.stringify(verdict.response).length,
+    sizeCalculation: ({ verdict }, key) => key.length + verdict.fields.length,
   });
   let [settings, epoch]: unknown[] = [];
 

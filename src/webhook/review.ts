@@ -37,13 +37,15 @@ export type ReviewerOptions = {
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
+/** The beginning of every answer, up to the uid. */
+const HEAD = `{"apiVersion":"${API_VERSION}","kind":"${KIND}","response":{"uid":`;
 /**
  * How many lookups one review starts at most. The API server may still reject the object; if not, the controller starts the others.
  */
 const MOST_ASKED = 64;
 /** The longest message of a rejection, in bytes. */
 const MESSAGE_BYTES = 4096;
-const UNCHANGED: Verdict = { outcome: 'unchanged', response: { allowed: true } };
+const UNCHANGED = verdict('unchanged', { allowed: true });
 
 /**
  * Creates the function that answers an AdmissionReview of `admission.k8s.io/v1`, from memory only. It throws a RequestError for
@@ -53,9 +55,13 @@ export function createReviewer(options: ReviewerOptions): (body: unknown) => Rev
   const judgePod = createRemembering((input) => verdictOn(admitPod(input)));
   return (body) => {
     const { uid, request } = readRequest(body);
-    const { outcome, response } = judge(request, options, judgePod);
-    return { outcome, response: { apiVersion: API_VERSION, kind: KIND, response: { uid, ...response } } };
+    const { outcome, fields } = judge(request, options, judgePod);
+    return { outcome, text: `${HEAD}${JSON.stringify(uid)},${fields}}` };
   };
+}
+
+function verdict(outcome: Verdict['outcome'], response: JsonObject): Verdict {
+  return { outcome, fields: JSON.stringify(response).slice(1) };
 }
 
 /** Returns the answer to a decision. */
@@ -65,13 +71,10 @@ function verdictOn(admission: AdmissionDecision): Verdict {
       return UNCHANGED;
     case 'patched':
     case 'gated':
-      return { outcome: admission.kind, response: { allowed: true, ...patchOf(admission.patch) } };
+      return verdict(admission.kind, { allowed: true, ...patchOf(admission.patch) });
     case 'rejected': {
       const message = printable(admission.message, MESSAGE_BYTES);
-      return {
-        outcome: 'rejected',
-        response: { allowed: false, status: { code: 403, reason: 'Forbidden', message } },
-      };
+      return verdict('rejected', { allowed: false, status: { code: 403, reason: 'Forbidden', message } });
     }
     default:
       return admission satisfies never;

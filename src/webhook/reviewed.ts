@@ -1,9 +1,7 @@
-import type { JsonObject } from '../kit/json.ts';
-
-/** The outcome of a review, and the AdmissionReview to send. */
+/** The outcome of a review, and the AdmissionReview to send, as JSON. */
 export type Reviewed = {
   readonly outcome: 'patched' | 'gated' | 'unchanged' | 'rejected' | 'error';
-  readonly response: JsonObject;
+  readonly text: string;
 };
 
 /** A request that cannot be answered with an AdmissionReview. The message says why. */

@@ -146,8 +146,7 @@ type Answering = AdmissionOptions & {
 async function answer(request: IncomingMessage, response: ServerResponse, options: Answering) {
   const { readBody, review, onError, leaves, prove, isServed, time } = options;
   let isProven = false;
-  const send = (status: number, body: JsonObject, headers: Record<string, string> = {}) => {
-    const text = JSON.stringify(body);
+  const send = (status: number, text: string, headers: Record<string, string> = {}) => {
     response.writeHead(status, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
@@ -168,21 +167,21 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
     isProven = true;
     prove(request.socket);
     if (request.headers.expect !== undefined) response.writeContinue();
-    const { outcome, response: reviewed } = await readBody(request, (read) => {
+    const { outcome, text } = await readBody(request, (read) => {
       body = read;
       return review(read);
     });
-    send(200, reviewed);
+    send(200, text);
     return outcome;
   } catch (error) {
     if (error instanceof RequestError) {
-      send(error.status, { error: error.message }, error.status === 405 ? { allow: 'POST' } : {});
+      send(error.status, JSON.stringify({ error: error.message }), error.status === 405 ? { allow: 'POST' } : {});
       return 'error';
     }
     onError(error);
     const passed = passReview(body);
-    if (passed === undefined) send(500, { error: 'the review failed' });
-    else send(200, passed);
+    if (passed === undefined) send(500, JSON.stringify({ error: 'the review failed' }));
+    else send(200, JSON.stringify(passed));
     return 'error';
   }
 }

@@ -44,7 +44,10 @@ export type AdmissionWorld = {
 export const PATH = '/mutate/a-secret';
 
 export const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: { uid: 'u1' } };
-export const UNCHANGED: Reviewed = { outcome: 'unchanged', response: { response: { uid: 'u1', allowed: true } } };
+export const UNCHANGED: Reviewed = {
+  outcome: 'unchanged',
+  text: JSON.stringify({ response: { uid: 'u1', allowed: true } }),
+};
 
 /** Starts the server on a free port of the loopback address. */
 export async function startAdmissionWorld(

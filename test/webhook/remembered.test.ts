@@ -40,7 +40,7 @@ function world() {
   const review = createRemembering((given) => {
     judged += 1;
     const { kind } = given.answerOf({ image: 'a', pullPolicy: '' });
-    return { outcome: 'unchanged', response: { kind } };
+    return { outcome: 'unchanged', fields: kind };
   });
   return {
     input,

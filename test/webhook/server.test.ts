@@ -23,7 +23,8 @@ describe('the admission server', () => {
       const bodies: unknown[] = [];
       world.review = (body) => {
         bodies.push(body);
-        return { outcome: 'gated', response: { kind: 'AdmissionReview', response: { uid: 'u1', allowed: true } } };
+        const answer = { kind: 'AdmissionReview', response: { uid: 'u1', allowed: true } };
+        return { outcome: 'gated', text: JSON.stringify(answer) };
       };
       const answered = await world.ask(REVIEW, { headers: { 'content-type': mediaType } });
       expect(answered).to.deep.include({
@@ -235,7 +236,7 @@ describe('the admission server', () => {
 
   it('allows an object unchanged if the answer cannot be written', async () => {
     await start();
-    world.review = () => ({ ...UNCHANGED, response: { number: 1n } });
+    world.review = () => ({ ...UNCHANGED, text: JSON.stringify({ number: 1n }) });
     expect((await world.ask(REVIEW)).body).to.deep.include({ response: { uid: 'u1', allowed: true } });
     expect(world.outcomes).to.deep.equal(['error']);
   });
