@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import { type Duplex, finished } from 'node:stream';
@@ -146,14 +146,15 @@ type Answering = AdmissionOptions & {
 async function answer(request: IncomingMessage, response: ServerResponse, options: Answering) {
   const { readBody, review, onError, leaves, prove, isServed, time } = options;
   let isProven = false;
-  const send = (status: number, text: string, headers: Record<string, string> = {}) => {
-    response.writeHead(status, {
+  const send = (status: number, text: string, allow?: string) => {
+    const head: OutgoingHttpHeaders = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
-      // The rest of an unread body must not be parsed as a request, and new requests must not delay a shutdown.
-      ...(request.complete && !leaves() ? {} : { connection: 'close' }),
-      ...headers,
-    });
+    };
+    // The rest of an unread body must not be parsed as a request, and new requests must not delay a shutdown.
+    if (!request.complete || leaves()) head.connection = 'close';
+    if (allow !== undefined) head.allow = allow;
+    response.writeHead(status, head);
     if (request.complete) {
       response.end(text);
       return;
@@ -175,7 +176,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
     return outcome;
   } catch (error) {
     if (error instanceof RequestError) {
-      send(error.status, JSON.stringify({ error: error.message }), error.status === 405 ? { allow: 'POST' } : {});
+      send(error.status, JSON.stringify({ error: error.message }), error.status === 405 ? 'POST' : undefined);
       return 'error';
     }
     onError(error);
