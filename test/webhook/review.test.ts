@@ -64,6 +64,14 @@ const ALLOWED = JSON.stringify({
 });
 
 describe('the answer to a review of a pod', () => {
+  it('names the uid of its own request, whatever is in it, also if the verdict is remembered', () => {
+    const { review } = reviewer();
+    for (const uid of ['u1', 'u2', '"},"allowed":false,{"', 'ä\u2028\\']) {
+      const { uid: answered, allowed, patchType } = responseIn(review(asking({ uid })));
+      expect({ answered, allowed, patchType }).to.deep.equal({ answered: uid, allowed: true, patchType: 'JSONPatch' });
+    }
+  });
+
   it('is a JSON Patch if its images are known', () => {
     const answer = reviewer().review(asking());
     expect(answer.outcome).to.equal('patched');
