@@ -203,7 +203,11 @@ describe('watched files', () => {
       if (!isChanged) await put(at('file'), 'during');
     };
     await watchFiles(paths, onRead, { signal: end.signal, intervalMs: 2 });
-    expect(events.slice(0, 2)).to.deep.equal(['look', 'first: before']);
+    // On a slow machine there may be another look before the file is read.
+    expect(events.filter((event, index) => event !== 'look' || index === 0).slice(0, 2)).to.deep.equal([
+      'look',
+      'first: before',
+    ]);
     await until(() => events.includes('changed: during'));
     expect(events.filter((event) => event.startsWith('first'))).to.have.length(1);
   });
