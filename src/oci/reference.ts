@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../kit/lru.ts';
 import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
@@ -121,7 +121,7 @@ export function parseReference(text: string): Reference {
  * throwing it.
  */
 export function createReferenceReader(maxEntries: number): (text: string) => Reference | ImageError {
-  const read = new LRUCache<string, Reference | ImageError>({ max: maxEntries });
+  const read = createLru<Reference | ImageError>(maxEntries);
   return (text) => {
     const known = read.get(text);
     if (known !== undefined) return known;

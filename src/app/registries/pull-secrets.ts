@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { createFairQueue } from '../../kit/fairness/fair-queue.ts';
 import { createFlights } from '../../kit/flights.ts';
 import { stringAt, stringsAt } from '../../kit/json.ts';
+import { createLru } from '../../kit/lru.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { get } from '../../kube/read.ts';
@@ -133,7 +134,7 @@ async function readSecret(
  * minute.
  */
 export function createServiceAccountReader(client: ApiClient, clock: Clock) {
-  const kept = new LRUCache<string, { names: readonly string[]; at: number }>({ max: MAX_ACCOUNTS });
+  const kept = createLru<{ names: readonly string[]; at: number }>(MAX_ACCOUNTS);
   return async (namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]> => {
     const key = `${namespace}/${name}`;
     const known = kept.get(key);
@@ -161,7 +162,7 @@ const MAX_PROBLEMS = 10_000;
 
 /** Creates a memory of pull secrets that could not be used. `onNew` is called once for each problem. */
 export function createSecretProblems(clock: Clock, onNew: (secret: string, reason: string) => void) {
-  const problems = new LRUCache<string, { reason: string; at: number }>({ max: MAX_PROBLEMS });
+  const problems = createLru<{ reason: string; at: number }>(MAX_PROBLEMS);
   return {
     add({ namespace, name, reason }: { namespace: string; name: string; reason: string }): void {
       const secret = `${namespace}/${name}`;

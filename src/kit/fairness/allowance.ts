@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../lru.ts';
 
 export type AllowanceOptions = {
   /** The number that may be taken at once after a quiet time. */
@@ -20,7 +20,7 @@ const MAX_KEYS = 10_000;
  * counts it.
  */
 export function createAllowance({ burst, perSecond, now }: AllowanceOptions): (key: string) => boolean {
-  const taken = new LRUCache<string, { readonly count: number; readonly at: number }>({ max: MAX_KEYS });
+  const taken = createLru<{ readonly count: number; readonly at: number }>(MAX_KEYS);
   return (key) => {
     const at = now();
     const before = taken.get(key);

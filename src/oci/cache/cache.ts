@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../../kit/lru.ts';
 import type { Platform } from '../../kit/platform.ts';
 import type { Skipped } from '../manifest.ts';
 
@@ -59,8 +59,8 @@ export type ImageCache = {
 
 /** @param maxEntries of each kind */
 export function createImageCache(maxEntries: number): ImageCache {
-  const digests = new LRUCache<string, ImageFacts>({ max: maxEntries });
-  const tags = new LRUCache<string, TagEntry>({ max: maxEntries });
+  const digests = createLru<ImageFacts>(maxEntries);
+  const tags = createLru<TagEntry>(maxEntries);
   const listeners: (() => void)[] = [];
   // A canonical name contains no space.
   const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;

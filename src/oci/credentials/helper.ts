@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
 import { fieldOf, parseObject } from '../../kit/json.ts';
+import { createLru } from '../../kit/lru.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 
@@ -34,7 +34,7 @@ const NOT_FOUND = 'credentials not found in native keychain';
 const TOKEN_USER = '<token>';
 
 export function createCredentialHelpers({ timeoutMs, now }: CredentialHelpersOptions): CredentialHelpers {
-  const outcomes = new LRUCache<string, Outcome>({ max: 10_000 });
+  const outcomes = createLru<Outcome>(10_000);
   const flights = createFlights<Outcome>();
 
   async function run(helper: string, host: string, signal: AbortSignal): Promise<Outcome> {

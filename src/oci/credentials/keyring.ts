@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
+import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
@@ -79,7 +79,7 @@ export function accessKey({ namespace, pullSecrets }: Access): string {
 
 export function createKeyring(options: KeyringOptions): Keyring {
   const secretKey = options.fingerprintKey ?? newFingerprintKey();
-  const learnt = new LRUCache<string, readonly { pattern: string; fingerprint: string }[]>({ max: options.maxEntries });
+  const learnt = createLru<readonly { pattern: string; fingerprint: string }[]>(options.maxEntries);
   const fingerprint = ({ username, password, identityToken = '' }: Login): string =>
     createHmac('sha256', secretKey).update(`${username}\0${password}\0${identityToken}`).digest('base64url');
   const credential = (login: Login, shared: boolean) => ({ ...login, fingerprint: fingerprint(login), shared });

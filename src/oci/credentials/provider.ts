@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
+import { createLru } from '../../kit/lru.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
@@ -47,10 +47,8 @@ export function createProviderPlugin({
   timeoutMs,
   now,
 }: ProviderPluginOptions): ProviderPlugin {
-  const answers = new LRUCache<string, { readonly until: number; readonly logins: readonly Login[] }>({
-    max: MAX_ENTRIES,
-  });
-  const failures = new LRUCache<string, { readonly until: number; readonly error: ProgramError }>({ max: MAX_ENTRIES });
+  const answers = createLru<{ readonly until: number; readonly logins: readonly Login[] }>(MAX_ENTRIES);
+  const failures = createLru<{ readonly until: number; readonly error: ProgramError }>(MAX_ENTRIES);
   const flights = createFlights<readonly Login[]>();
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
 

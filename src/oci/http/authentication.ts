@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { createFlights } from '../../kit/flights.ts';
+import { createLru } from '../../kit/lru.ts';
 import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
 import { basic, createFetchToken, type TokenOptions } from './token.ts';
 import {
@@ -28,7 +28,7 @@ const MAX_ROUNDS = 2;
  * redirect leads to is answered anonymously, and does not invalidate the answer to the first host.
  */
 export function authenticate(options: TokenOptions): Link {
-  const answers = new LRUCache<string, Answer>({ max: MAX_ANSWERS });
+  const answers = createLru<Answer>(MAX_ANSWERS);
   const flights = createFlights<Answer>();
   const fetchToken = createFetchToken(options);
 

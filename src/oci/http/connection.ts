@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import { codeOf } from '../../kit/errors.ts';
+import { createLru } from '../../kit/lru.ts';
 import { printableAscii } from '../../kit/printable.ts';
 import { ImageError } from '../errors.ts';
 import type { Guard } from './guard.ts';
@@ -45,7 +45,7 @@ const RESERVED =
  * If the trust allows plain http, it is tried after TLS. The one that worked is remembered until it fails.
  */
 export function createSend(options: ConnectionOptions): SendRequest {
-  const spoken = new LRUCache<string, 'https' | 'http'>({ max: MAX_SPOKEN });
+  const spoken = createLru<'https' | 'http'>(MAX_SPOKEN);
   const proxyOf = (url: URL): ForwardProxy | undefined => options.proxy?.(url);
 
   return async (request) => {

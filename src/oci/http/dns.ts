@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net';
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../../kit/lru.ts';
 
 export type DnsOptions = {
   /** The lookup of the system. It holds one of libuv's threads until it answers. */
@@ -47,8 +47,8 @@ export function createDns(options: DnsOptions): LookupFunction {
   const slots = Math.max(1, Math.floor(Math.floor((options.threads + 1) / 2) / 2));
   const questions = new Map<string, Question>();
   const line = new Set<Question>();
-  const resolved = new LRUCache<string, true>({ max: MAX_NAMES });
-  const failures = new LRUCache<string, { readonly error: Error; readonly until: number }>({ max: MAX_NAMES });
+  const resolved = createLru<true>(MAX_NAMES);
+  const failures = createLru<{ readonly error: Error; readonly until: number }>(MAX_NAMES);
   let counted = 0;
   options.signal.addEventListener('abort', abandon, { once: true });
 

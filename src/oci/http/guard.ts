@@ -5,6 +5,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import { Agent, type buildConnector, type Dispatcher } from 'undici';
+import { createLru } from '../../kit/lru.ts';
 import { createConnector } from '../../kit/network/connector.ts';
 import { ImageError } from '../errors.ts';
 import { type AddressPolicy, type AddressRules, createAddressJudge } from './addresses.ts';
@@ -86,7 +87,7 @@ export function createGuard(options: GuardOptions): Guard {
   const authoritiesFor = createAuthorities(authorities, process.env.NODE_EXTRA_CA_CERTS);
   // A host that was public once stays public. Otherwise an attacker could make a name private between its challenge and
   // the token request.
-  const publicHosts = new LRUCache<string, boolean>({ max: 10_000 });
+  const publicHosts = createLru<boolean>(10_000);
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   const { signal } = ending;

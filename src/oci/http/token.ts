@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { parseObject } from '../../kit/json.ts';
+import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import { acceptRealm, type Challenge } from './challenge.ts';
 import {
@@ -50,9 +50,9 @@ type Grant =
 
 export function createFetchToken(options: TokenOptions): FetchToken {
   /** Hosts of realms that accept identity tokens only by GET. */
-  const getOnly = new LRUCache<string, true>({ max: 1000 });
+  const getOnly = createLru<true>(1000);
   /** Hosts of realms that accept passwords only by POST. */
-  const postOnly = new LRUCache<string, true>({ max: 1000 });
+  const postOnly = createLru<true>(1000);
 
   return async ({ parameters }, request, scopes) => {
     const { host } = request.url;

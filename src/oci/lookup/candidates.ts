@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../../kit/lru.ts';
 import { type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
@@ -37,9 +37,9 @@ const DEFAULT_PAUSE = 10_000;
 const ANONYMOUS = '';
 
 export function createCandidates({ refusedMs, now }: CandidatesOptions): Candidates {
-  const winners = new LRUCache<string, string>({ max: MAX_ENTRIES });
-  const refused = new LRUCache<string, { error: ImageError; until: number }>({ max: MAX_ENTRIES });
-  const paused = new LRUCache<string, number>({ max: MAX_ENTRIES });
+  const winners = createLru<string>(MAX_ENTRIES);
+  const refused = createLru<{ error: ImageError; until: number }>(MAX_ENTRIES);
+  const paused = createLru<number>(MAX_ENTRIES);
   let generation = 0;
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 
 /**
@@ -54,7 +54,7 @@ type Outage = Circuit & { readonly of: Map<string, Circuit> };
 const closed = (): Circuit => ({ failures: 0, openUntil: 0 });
 
 export function createCircuits({ now, random }: CircuitOptions): Circuits {
-  const outages = new LRUCache<string, Outage>({ max: MAX_HOSTS });
+  const outages = createLru<Outage>(MAX_HOSTS);
 
   /** Returns the circuits that must all be open to block the host. */
   function circuitsOf(host: string, namespaces: readonly string[]): readonly Circuit[] {

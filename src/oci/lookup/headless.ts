@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../../kit/lru.ts';
 import { type EndpointTarget, repositoryUrl } from '../endpoints/endpoint.ts';
 
 /** Remembers for some hours where HEAD of a manifest does not work. */
@@ -17,7 +17,7 @@ export type Headless = {
 const KEPT = 6 * 3_600_000;
 
 export function createHeadless(now: () => number): Headless {
-  const until = new LRUCache<string, number>({ max: 10_000 });
+  const until = createLru<number>(10_000);
   const holds = (name: string): boolean => (until.get(name) ?? Number.NEGATIVE_INFINITY) > now();
   return {
     holdsFor: (target) => holds(target.endpoint.host) || holds(repositoryUrl(target)),

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { createLru } from '../../kit/lru.ts';
 import type { ImageCache, ImageFacts, TagEntry } from '../cache/cache.ts';
 import { digestOf, isDigest, matchesDigest } from '../digest.ts';
 import { type Endpoint, type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
@@ -54,7 +54,7 @@ export function createQuery(
    * Single-platform images whose config blob request was refused by a rate limit. Their manifest is kept, so that it is
    * not fetched, and perhaps counted, twice.
    */
-  const unfinished = new LRUCache<string, Sent>({ max: 10_000 });
+  const unfinished = createLru<Sent>(10_000);
 
   return ask;
 

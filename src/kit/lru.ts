@@ -1,0 +1,9 @@
+import { LRUCache } from 'lru-cache';
+
+/**
+ * Creates a map that keeps the entries that were used last, at most `most` of them. It takes memory for the entries that it has: with
+ * the option `max`, lru-cache makes room for all of them at once, which was 8 MiB in every replica.
+ */
+export function createLru<V extends object | string | number | boolean>(most: number): LRUCache<string, V> {
+  return new LRUCache<string, V>({ maxSize: most, sizeCalculation: () => 1 });
+}
