@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { judge } from '../hack/bench/result.ts';
+import { withPeers } from '../hack/bench/peers/peers.ts';
+import { judge, row } from '../hack/bench/result.ts';
 import { median } from '../hack/bench/rounds.ts';
 import { createKinds } from '../hack/bench/scale/kinds.ts';
 import { sizingText } from '../hack/bench/scale/rows.ts';
@@ -132,5 +133,18 @@ describe('the tables of the benchmark', () => {
       load: (1 + (0.2 * pods) / 100) / 10,
     }));
     expect(sizingText(points)).to.include('= 80 + 2.00 × pods / 1000').and.include('= 1.0 + 0.20 × events/s + 0.50 ×');
+  });
+});
+
+describe('the column of other programs', () => {
+  const rows = ['2000 pods at once, warm', 'most reviews/s, warm', 'registry requests of a cold burst'].map((what) =>
+    row(what, '1'),
+  );
+  const noe = { perSecond: 1728.4, p50Ms: 1.1, reviews: 400, aloneMs: 3, memory: 42 };
+  const peersOf = (peers: Parameters<typeof withPeers>[1]) => withPeers(rows, peers).map((each) => each.peers);
+
+  it('has figures of notes, with a star, where a program was not measured', () => {
+    expect(peersOf({ noe: undefined })).to.deep.equal(['MTO 79 pods/s*', 'Noe 20*', '']);
+    expect(peersOf({ noe })).to.deep.equal(['MTO 79 pods/s*', 'Noe 1728, 42 MiB', '']);
   });
 });

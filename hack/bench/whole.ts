@@ -8,7 +8,7 @@ import { measureDelays, measureStart } from './delays.ts';
 import { measureIdle, NAMESPACE } from './idle.ts';
 import { pushImages } from './images.ts';
 import { prepareNamespace } from './load.ts';
-import { withPeers } from './peers.ts';
+import { measurePeers, withPeers } from './peers/peers.ts';
 import { describeMachine, type Measured, publish } from './result.ts';
 import { measureWebhook } from './webhook.ts';
 
@@ -37,11 +37,13 @@ export async function benchWhole(args: string[]): Promise<void> {
       burst: await measureBursts(world, pods, rounds),
       delays: await measureDelays(world, seconds, rounds),
       webhook: await measureWebhook(cluster, { seconds, rounds, flatMinutes: Number(values['flat-minutes']) }),
-      // The last one: it applies the manifest, whose policies look at every write.
-      idle: await measureIdle(world, Number(values['idle-seconds'])),
     };
+    const peers = await measurePeers(world);
+    // The last one: it applies the manifest, whose policies look at every write.
+    parts.idle = await measureIdle(world, Number(values['idle-seconds']));
     const figures = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.figures]));
-    const measured = await withPeers({ rows: Object.values(parts).flatMap(({ rows }) => rows), figures }, cluster);
+    const all = Object.values(parts).flatMap(({ rows }) => rows);
+    const measured = { rows: withPeers(all, peers), figures: { ...figures, peers } };
     await publish({ name: 'bench', at: new Date().toISOString(), machine, ...measured }, values.json);
   } finally {
     await cluster.stop();

@@ -1,20 +1,19 @@
-import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { request } from 'undici';
-import { multiPlatform } from '../../testimg/build.ts';
-import type { Cluster } from '../cluster/cluster.ts';
-import { freePorts } from '../cluster/ports.ts';
-import { binaries, type Component, startComponent } from '../cluster/spawn.ts';
-import { startLimitedRegistry } from './limited-registry.ts';
-import { quantile } from './load.ts';
-import { residentOf } from './process.ts';
-import type { Measured } from './result.ts';
-import { sendAllYouCan, sendAtRate, warmUp } from './review-load.ts';
-import { writeCertificate } from './webhook.ts';
+import { multiPlatform } from '../../../testimg/build.ts';
+import type { Cluster } from '../../cluster/cluster.ts';
+import { freePorts } from '../../cluster/ports.ts';
+import { type Component, startComponent } from '../../cluster/spawn.ts';
+import { startLimitedRegistry } from '../limited-registry.ts';
+import { quantile } from '../load.ts';
+import { residentOf } from '../process.ts';
+import { sendAllYouCan, sendAtRate, warmUp } from '../review-load.ts';
+import { writeCertificate } from '../webhook.ts';
 
-const NOE = 'noe';
+/** The name of its binary. */
+export const NOE = 'noe';
 /** Noe has no flag for it. */
 const NOE_PORT = 8443;
 /** review-load.ts opens its connections with reviews of `bench.invalid/first:1`, and Noe answers only what it can look up. */
@@ -24,44 +23,18 @@ const IMAGES = 20;
 const REVIEWS = 400;
 const SECONDS = 10;
 
-/** The figures of other programs, by the row that they belong to. The star: from notes (docs/performance.md), not this run. */
-const NOTES: ReadonlyMap<string, string> = new Map([
-  ['pods at once, warm', 'MTO 79 pods/s*'],
-  ['most memory in the bursts (VmHWM)', 'MTO 135 MB*'],
-  ['most reviews/s, warm', 'Noe 20*'],
-  ['200 reviews/s, warm, p50', 'Noe 44 s*'],
-  ['gated to released at 20 pods/s, warm, p50', 'MTO 60 ms*'],
-]);
+/** Delays in milliseconds, memory in MiB (VmRSS). */
+export type NoeFigures = {
+  readonly perSecond: number;
+  /** Of the reviews at 200 in a second; `aloneMs` of those at 5 in a second. */
+  readonly p50Ms: number;
+  readonly reviews: number;
+  readonly aloneMs: number;
+  readonly memory: number;
+};
 
-type Noe = { readonly perSecond: number; readonly p50Ms: number; readonly aloneMs: number; readonly memory: number };
-
-/**
- * Adds the figures of other programs to the rows: those of Noe from a run on this machine if hack/bench/build-peers.sh has built
- * it, the others from notes. MTO: multiarch-tuning-operator.
- */
-export async function withPeers({ rows, figures }: Measured, cluster: Cluster): Promise<Measured> {
-  const noe = existsSync(join(binaries(), NOE)) ? await measureNoe(cluster).catch(giveUp) : undefined;
-  const measured = new Map(noe === undefined ? [] : cellsOf(noe));
-  const peerOf = (what: string) =>
-    [...new Map([...NOTES, ...measured])].find(([part]) => what.endsWith(part))?.[1] ?? '';
-  return { rows: rows.map((each) => ({ ...each, peers: peerOf(each.what) })), figures: { figures, noe } };
-}
-
-/** A program of others that does not work must not cost the figures of the whole run. */
-function giveUp(error: unknown): undefined {
-  process.stderr.write(`Noe is not measured: ${error instanceof Error ? error.message : String(error)}\n`);
-}
-
-function cellsOf({ perSecond, p50Ms, aloneMs, memory }: Noe): [string, string][] {
-  const waiting = `${p50Ms.toFixed(1)} ms (${REVIEWS} reviews; at 5 reviews/s ${aloneMs.toFixed(1)} ms)`;
-  return [
-    ['most reviews/s, warm', `Noe ${perSecond.toFixed(0)}, ${memory.toFixed(0)} MiB`],
-    ['200 reviews/s, warm, p50', `Noe ${waiting}`],
-  ];
-}
-
-async function measureNoe(cluster: Cluster): Promise<Noe> {
-  process.stderr.write('Noe\n');
+/** Measures the webhook with images that it knows. */
+export async function measureNoe(cluster: Cluster): Promise<NoeFigures> {
   const directory = await mkdtemp(join(tmpdir(), 'archaware-bench-'));
   const ca = await writeCertificate(directory);
   const [cert, key] = await Promise.all(['tls.crt', 'tls.key'].map((name) => readFile(join(directory, name), 'utf8')));
@@ -89,6 +62,7 @@ async function measureNoe(cluster: Cluster): Promise<Noe> {
     return {
       perSecond: most.perSecond,
       p50Ms: quantile(steady.delays, 0.5),
+      reviews: REVIEWS,
       aloneMs: quantile(alone.delays, 0.5),
       memory: residentOf(noe.pid),
     };
