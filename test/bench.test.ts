@@ -141,10 +141,31 @@ describe('the column of other programs', () => {
     row(what, '1'),
   );
   const noe = { perSecond: 1728.4, p50Ms: 1.1, reviews: 400, aloneMs: 3, memory: 42 };
+  const mto = { perSecond: 79.4, barePerSecond: 505, cpuOfPod: 1.2, p50Ms: 55, p99Ms: 104, peak: 106 };
   const peersOf = (peers: Parameters<typeof withPeers>[1]) => withPeers(rows, peers).map((each) => each.peers);
 
   it('has figures of notes, with a star, where a program was not measured', () => {
-    expect(peersOf({ noe: undefined })).to.deep.equal(['MTO 79 pods/s*', 'Noe 20*', '']);
-    expect(peersOf({ noe })).to.deep.equal(['MTO 79 pods/s*', 'Noe 1728, 42 MiB', '']);
+    expect(peersOf({ noe: undefined, mto: undefined })).to.deep.equal(['MTO 79 pods/s*', 'Noe 20*', '']);
+    expect(peersOf({ noe, mto: undefined })).to.deep.equal(['MTO 79 pods/s*', 'Noe 1728, 42 MiB', '']);
+  });
+
+  it('has what was measured, without a star', () => {
+    expect(peersOf({ noe: undefined, mto })).to.deep.equal([
+      'MTO 79 pods/s (gated; a bare loop releases 505)',
+      'Noe 20*',
+      '',
+    ]);
+  });
+
+  it('replaces every figure of notes', () => {
+    const all = [
+      ...rows,
+      row('most memory in the bursts (VmHWM)', '1'),
+      row('200 reviews/s, warm, p50', '1'),
+      row('gated to released at 20 pods/s, warm, p50', '1'),
+    ];
+    const cells = withPeers(all, { noe, mto }).map(({ peers = '' }) => peers);
+    expect(cells.filter((cell) => cell !== '')).to.have.length(5);
+    expect(cells.filter((cell) => cell.includes('*'))).to.deep.equal([]);
   });
 });

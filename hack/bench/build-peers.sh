@@ -1,16 +1,24 @@
 #!/usr/bin/env bash
-# Builds Noe for `npm run bench`, which then measures it beside archaware. Needs Go and a checkout of github.com/adevinta/noe.
+# Builds other programs for `npm run bench`, which then measures them beside archaware. Needs Go.
 #
 #   hack/bench/build-peers.sh DIRECTORY
 #
+#   DIRECTORY       a checkout of github.com/adevinta/noe or of github.com/outrigger-project/multiarch-tuning-operator
 #   ARCHAWARE_BIN   where the binary goes (default: ~/.cache/archaware/bin, as the other binaries of hack/cluster)
 set -euo pipefail
-if [[ $# != 1 || ! -f $1/cmd/noe/main.go ]]; then
-  echo "usage: hack/bench/build-peers.sh DIRECTORY, a checkout of github.com/adevinta/noe" >&2
+bin=${ARCHAWARE_BIN:-$HOME/.cache/archaware/bin}
+crds=config/crd/bases
+if [[ $# == 1 && -f $1/cmd/noe/main.go ]]; then
+  program=noe package=./cmd/noe tags=
+elif [[ $# == 1 && -f $1/$crds/multiarch.openshift.io_podplacementconfigs.yaml ]]; then
+  # Without the tag it needs a C library, for signatures that the benchmark does not have.
+  program=mto package=./cmd tags=containers_image_openpgp
+else
+  echo "usage: hack/bench/build-peers.sh DIRECTORY, a checkout of Noe or of the multiarch-tuning-operator" >&2
   exit 3
 fi
-bin=${ARCHAWARE_BIN:-$HOME/.cache/archaware/bin}
 mkdir -p "$bin"
 cd "$1"
-CGO_ENABLED=0 go build -trimpath -o "$bin/noe" ./cmd/noe
-echo "$bin/noe"
+CGO_ENABLED=0 go build -trimpath -tags "$tags" -o "$bin/$program" "$package"
+[[ $program != mto ]] || cat "$crds"/*.yaml > "$bin/mto-crds.yaml"
+echo "$bin/$program"

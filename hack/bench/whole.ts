@@ -38,7 +38,7 @@ export async function benchWhole(args: string[]): Promise<void> {
       delays: await measureDelays(world, seconds, rounds),
       webhook: await measureWebhook(cluster, { seconds, rounds, flatMinutes: Number(values['flat-minutes']) }),
     };
-    const peers = await measurePeers(world);
+    const peers = await measurePeers(world, pods, seconds);
     // The last one: it applies the manifest, whose policies look at every write.
     parts.idle = await measureIdle(world, Number(values['idle-seconds']));
     const figures = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.figures]));
