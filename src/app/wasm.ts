@@ -5,4 +5,15 @@
  */
 import { setFlagsFromString } from 'node:v8';
 
-setFlagsFromString('--liftoff-only');
+/**
+ * V8 cannot go on if its quick compiler does not know an instruction and must not use the other one. On these architectures it
+ * knows all.
+ */
+const COMPLETE: readonly string[] = ['x64', 'arm64'];
+
+if (COMPLETE.includes(process.arch)) {
+  setFlagsFromString('--liftoff-only');
+  // Node.js 24 needs these two as well: at run time, the first flag no longer implies them.
+  setFlagsFromString('--no-wasm-tier-up');
+  setFlagsFromString('--no-wasm-dynamic-tiering');
+}

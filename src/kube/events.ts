@@ -92,7 +92,8 @@ export function createEvents(options: EventOptions): EventRecorder {
     const { regarding, type, reason, action, note } = occurrence;
     const key = digestOf(JSON.stringify([type, action, reason, regarding, note]));
     const now = clock.wall();
-    forgetFirst(series, MAX_SERIES, ({ lastAt }) => now - lastAt >= QUIET_MS);
+    // A time in the future: the clock was set back. Such a series must not keep the others.
+    forgetFirst(series, MAX_SERIES, ({ lastAt }) => now - lastAt >= QUIET_MS || lastAt > now);
     const known = series.get(key);
     if (known !== undefined) {
       known.count++;

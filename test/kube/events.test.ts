@@ -119,6 +119,16 @@ describe('Events', () => {
     expect(await written()).to.have.lengthOf(2);
   });
 
+  it('are new ones after six quiet minutes, also after the clock was set back', async () => {
+    await emit(about({ note: 'before' }));
+    clock.now.wall -= 24 * 60 * MINUTE;
+    for (let time = 0; time < 3; time++) {
+      await emit(about());
+      clock.now.wall += 20 * MINUTE;
+    }
+    expect(asked()).to.deep.equal(['POST', 'POST', 'POST', 'POST']);
+  });
+
   it('are new ones if the old one has expired on the server', async () => {
     await emit(about());
     const [event] = await written();

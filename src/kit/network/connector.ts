@@ -13,7 +13,11 @@ export function createConnector(options: buildConnector.BuildOptions, signal: Ab
   // undici returns the socket, although its types do not say so.
   const connect: (...parameters: Parameters<buildConnector.connector>) => unknown = buildConnector(options);
   return (target, callback) => {
-    if (signal.aborted) return callback(new Error('ended'), null);
+    if (signal.aborted) {
+      // A proxy's connection for this one: nobody else knows it.
+      target.httpSocket?.destroy();
+      return callback(new Error('ended'), null);
+    }
     let forget = () => {};
     const socket = connect(target, (...result) => {
       forget();

@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
@@ -64,5 +64,18 @@ describe('connections that end with their signal', () => {
       .to.be.an('error')
       .with.property('message', 'ended');
     expect(await connect(NOWHERE, 9)).to.be.an('error');
+  });
+
+  it('end the connection to a proxy through which they would be made', async () => {
+    const httpSocket = createConnection({ host: '127.0.0.1', port });
+    ending.abort();
+    const made = await new Promise<Error | undefined>((resolve) =>
+      createConnector({}, ending.signal)(
+        { hostname: 'registry.invalid', protocol: 'https:', port: '443', httpSocket },
+        (...[error]) => resolve(error ?? undefined),
+      ),
+    );
+    expect(made?.message).to.equal('ended');
+    expect(httpSocket.destroyed).to.equal(true);
   });
 });
