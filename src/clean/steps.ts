@@ -1,5 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
-import { cleanNode, type Node, readManaged } from '../placement/nodes/node.ts';
+import { cleanNode } from '../placement/nodes/decide.ts';
+import { readManaged } from '../placement/nodes/managed.ts';
+import type { Node } from '../placement/nodes/node.ts';
 import { findControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Row } from './ledger.ts';

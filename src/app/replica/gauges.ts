@@ -1,7 +1,8 @@
 import type { PlacementState } from '../../controllers/placement-state.ts';
 import type { Observed } from '../../observability/metrics.ts';
 import type { Resolver } from '../../oci/resolver.ts';
-import { carriesOurTaint, type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
+import { carriesOurTaint } from '../../placement/nodes/managed.ts';
+import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { unmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Loops } from '../controllers.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from '../../observability/log.ts';
-import { taintText } from '../../placement/nodes/node.ts';
+import { taintText } from '../../placement/nodes/managed.ts';
 import type { LoopsOptions } from '../controllers.ts';
 
 /** How many objects a message names at most. */

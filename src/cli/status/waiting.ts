@@ -1,5 +1,6 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { isOurTaint, type Node, readManaged } from '../../placement/nodes/node.ts';
+import { isOurTaint, readManaged } from '../../placement/nodes/managed.ts';
+import type { Node } from '../../placement/nodes/node.ts';
 import { readPod } from '../../placement/objects/pod.ts';
 import { tolerates } from '../../placement/patch/tolerations.ts';
 import type { Settings } from '../../placement/settings.ts';

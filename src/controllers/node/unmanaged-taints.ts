@@ -1,7 +1,8 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import { type Node, taintText } from '../../placement/nodes/node.ts';
+import { taintText } from '../../placement/nodes/managed.ts';
+import type { Node } from '../../placement/nodes/node.ts';
 import {
   nodesWithUnmanagedTaints,
   type UnmanagedNode,

@@ -3,7 +3,7 @@ import { whatNames } from '../decide.ts';
 import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
-import { taintText } from '../nodes/node.ts';
+import { taintText } from '../nodes/managed.ts';
 import { onlyObserves } from '../placing.ts';
 import { few, webAssemblyAmong } from '../reasons.ts';
 import type { Settings } from '../settings.ts';

@@ -1,5 +1,6 @@
 import type { Settings } from '../settings.ts';
-import { isOurTaint, type Node, nodeArchitecture, readManaged } from './node.ts';
+import { isOurTaint, readManaged } from './managed.ts';
+import { type Node, nodeArchitecture } from './node.ts';
 import { taintsNodes } from './pools.ts';
 
 /** How many nodes of an architecture have which taint. */

@@ -5,7 +5,7 @@ import { intersect } from '../images.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import { usesTaints } from '../placing.ts';
 import { isReservedKey } from './label-names.ts';
-import { taintText } from './node.ts';
+import { taintText } from './managed.ts';
 import { POOL_PAGE, type PoolSettings, taintsNodes } from './pools.ts';
 
 /** A NodePool of Karpenter (`karpenter.sh/v1`), reduced to what its nodes will have. */

@@ -4,7 +4,8 @@ import { ARCHITECTURE_LABEL, KARPENTER_INITIALIZED, KARPENTER_REGISTERED, POOL_L
 import type { Taint } from '../patch/tolerations.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
-import { type Node, nodeArchitecture, taintText } from './node.ts';
+import { taintText } from './managed.ts';
+import { type Node, nodeArchitecture } from './node.ts';
 
 /** A group of nodes that an autoscaler or a provider creates from a template. */
 export type Pool = { readonly kind: (typeof POOL_LABELS)[keyof typeof POOL_LABELS]; readonly name: string };

@@ -1,6 +1,7 @@
 import type { Settings } from '../settings.ts';
+import { cleanNode } from './decide.ts';
 import { isReservedKey } from './label-names.ts';
-import { cleanNode, type Node, taintKind } from './node.ts';
+import { type Node, taintKind } from './node.ts';
 import type { NodePool } from './node-pools.ts';
 import { countByPool, POOL_PAGE, type Pool, poolCounts, poolOf, poolText } from './pools.ts';
 

@@ -2,7 +2,8 @@ import type { Taint } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import { isReservedKey } from './label-names.ts';
-import { type Node, nodeArchitecture, readManaged, taintText } from './node.ts';
+import { readManaged, taintText } from './managed.ts';
+import { type Node, nodeArchitecture } from './node.ts';
 
 /** A node and its taints that nobody manages. */
 export type UnmanagedNode = { readonly node: Node; readonly taints: readonly Taint[] };

@@ -1,8 +1,10 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { difference, type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
+import type { NodeChange } from '../nodes/decide.ts';
 import { LABEL_VALUE } from '../nodes/labels.ts';
-import { type Node, type NodeChange, readManaged } from '../nodes/node.ts';
+import { readManaged } from '../nodes/managed.ts';
+import type { Node } from '../nodes/node.ts';
 import type { DaemonSet, TemplateDecision } from '../objects/daemonset.ts';
 import type { Gated, Pod } from '../objects/pod.ts';
 import type { PlacementIntent } from '../placing.ts';

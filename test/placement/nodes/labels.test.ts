@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { cleanNode, decideNode } from '../../../src/placement/nodes/decide.ts';
 import { NO_RULES, readRules } from '../../../src/placement/nodes/label-rules.ts';
 import { decideLabels, type LabelConflict, labelConflictNote } from '../../../src/placement/nodes/labels.ts';
-import { cleanNode, decideNode } from '../../../src/placement/nodes/node.ts';
 import { nodeAction, nodePatch } from '../../../src/placement/patch/patch.ts';
 import { node, settings, taint } from '../objects.ts';
 

@@ -1,16 +1,9 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { parseSelector } from '../../../src/kit/selector.ts';
-import {
-  architecturesOf,
-  cleanNode,
-  decideNode,
-  isOurTaint,
-  type Node,
-  nodeArchitecture,
-  readManaged,
-  writeManaged,
-} from '../../../src/placement/nodes/node.ts';
+import { cleanNode, decideNode } from '../../../src/placement/nodes/decide.ts';
+import { isOurTaint, readManaged, writeManaged } from '../../../src/placement/nodes/managed.ts';
+import { architecturesOf, type Node, nodeArchitecture } from '../../../src/placement/nodes/node.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { node, settings, taint } from '../objects.ts';
 

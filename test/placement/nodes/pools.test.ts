@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parseSelector } from '../../../src/kit/selector.ts';
-import { taintText } from '../../../src/placement/nodes/node.ts';
+import { taintText } from '../../../src/placement/nodes/managed.ts';
 import {
   blocksInitialization,
   countByPool,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { taintText } from '../../../src/placement/nodes/node.ts';
+import { taintText } from '../../../src/placement/nodes/managed.ts';
 import {
   nodesWithUnmanagedTaints,
   unmanagedTaintNote,
