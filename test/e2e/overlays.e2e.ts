@@ -10,7 +10,7 @@ import { buildOverlay, type Overlay } from './support/overlay.ts';
 import { admit, affinity, freshImage, GATE, gates, onArch, required } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { daemonSet, pod } from './support/workloads.ts';
-import { startWorld, type World } from './support/world.ts';
+import { pathOf, startWorld, type World } from './support/world.ts';
 
 const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
 const LABEL = 'accelerators/ncs2';
@@ -201,6 +201,15 @@ for (const [name, promised, rights] of served) {
         const generation = at(await settled(), 'metadata', 'generation');
         // As somebody does who applies his own manifest again.
         const template = { spec: { template: { spec: { tolerations: null } } } };
+        // The API server reads new policies once a second.
+        await world.eventually('what keeps the tolerations', async () => {
+          const { body } = await world.cluster.request(
+            'PATCH',
+            `${pathOf('DaemonSet', ns, 'agent')}?dryRun=All`,
+            template,
+          );
+          return tolerations(at(body, 'spec', 'template')).length > 0;
+        });
         await world.patch('DaemonSet', ns, 'agent', template);
         expect(at(await settled(), 'metadata', 'generation')).to.equal(generation);
       });
