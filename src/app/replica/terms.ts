@@ -32,7 +32,7 @@ export type TermParts = {
   readonly settings: () => Settings;
 };
 
-/** The decision that ended the bootstrap, and its write, are over by then. */
+/** Milliseconds after the bootstrap. The decision that ended it, and its write, are over by then. */
 const CALM_MS = 500;
 
 /** Creates the terms; none runs yet. */
@@ -42,6 +42,12 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
   const { settings, ...shared } = parts;
   let current: Loops | undefined;
   let gatedElsewhere = 0;
+
+  /** The decisions about every pod leave garbage, and gaps between what stays. */
+  async function collectSoon(): Promise<void> {
+    await clock.delay(CALM_MS, signal);
+    if (!signal.aborted) context.keepHeapSmall();
+  }
 
   const createTerm = () =>
     createLoops({
@@ -63,8 +69,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       onUnmanagedTaints: unmanagedTaintLog(log),
       onJoinedUntainted: metrics.nodeJoinedUntainted,
       onBootstrapped(undecided) {
-        // The decisions about every pod have left garbage, and gaps between what stays.
-        void clock.delay(CALM_MS, signal).then(() => signal.aborted || context.keepHeapSmall());
+        void collectSoon();
         if (!loops.includes('nodes') || !settings().taints.manage) return;
         log.info({ stillWaiting: undecided }, 'bootstrap over: nodes are tainted from now on');
       },

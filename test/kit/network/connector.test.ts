@@ -1,5 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
-import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { createConnection, createServer, type Server, Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
@@ -39,8 +39,8 @@ describe('connections that end with their signal', () => {
     const collect: unknown = runInNewContext('globalThis.gc');
     const made: WeakRef<Socket>[] = [];
     const see = (message: unknown) => {
-      if (typeof message === 'object' && message !== null && 'socket' in message)
-        made.push(new WeakRef(message.socket as Socket));
+      const socket: unknown = typeof message === 'object' && message !== null && 'socket' in message && message.socket;
+      if (socket instanceof Socket) made.push(new WeakRef(socket));
     };
     SOCKETS.subscribe(see);
     for (let number = 0; number < 20; number++) {
