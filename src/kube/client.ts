@@ -181,8 +181,6 @@ export function createClient(options: ClientOptions): ApiClient {
       limit: (onLate) => after(completeMs, () => onLate(late())),
       onOpen: watch && ((status) => opened(path, status, watch)),
       onPiece: watch?.onPiece ?? options.onPiece,
-    }).catch((error: unknown) => {
-      throw error instanceof BrokenExchange ? broken(request, error) : error;
     });
   }
 
@@ -202,10 +200,14 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 
   async function answered(request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
-    const answer = await send(request, signal);
-    if (answer.status !== 401) return answer;
-    onRequest?.({ verb: request.verb, resource: resourceOf(request.path), code: '401' });
-    return send(request, signal, true);
+    try {
+      const answer = await send(request, signal);
+      if (answer.status !== 401) return answer;
+      onRequest?.({ verb: request.verb, resource: resourceOf(request.path), code: '401' });
+      return await send(request, signal, true);
+    } catch (error) {
+      throw error instanceof BrokenExchange ? broken(request, error) : error;
+    }
   }
 
   function failure(verb: ApiVerb | 'watch', path: string, status: number, text: string, retryAfter: unknown): ApiError {
