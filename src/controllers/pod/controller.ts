@@ -170,14 +170,14 @@ export function createPodController(options: PodControllerOptions): PodControlle
     if (isFinal(decision)) backlog.forget(key);
   }
 
-  async function act(
+  function act(
     key: string,
     pod: Pod,
     decision: Decision,
     settings: Settings,
     namespace: Namespace,
     signal: AbortSignal,
-  ): Promise<Result> {
+  ): Result | Promise<Result> {
     switch (decision.kind) {
       case 'wait':
         remember(key, pod, decision, settings);
@@ -234,13 +234,13 @@ export function createPodController(options: PodControllerOptions): PodControlle
   }
 
   /** Writes what the pod lacks. In the mode `observe` it writes nothing, and a gate of an earlier mode stays, too. */
-  async function write(
+  function write(
     key: string,
     pod: Pod,
     placing: PlacementIntent | undefined,
     settings: Settings,
     signal: AbortSignal,
-  ): Promise<WrittenPlacing> {
+  ): WrittenPlacing | Promise<WrittenPlacing> {
     if (onlyObserves(settings)) return { kind: 'nothing' };
     return release.write(key, pod, placing, sender(key, settings, signal));
   }
@@ -248,13 +248,15 @@ export function createPodController(options: PodControllerOptions): PodControlle
   /** Returns a function that sends a patch, and lets the memory know what the watch will show. */
   function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
     return async (pod, placing, patch) => {
-      const { namespace, name } = pod;
+      const { namespace, name, generation } = pod;
       const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
-      const write = () => options.write(target, patch, signal);
-      const written = await (pod.generation === undefined
-        ? write()
-        : memory.whileWriting(key, expectedOf(pod, pod.generation, settings, placing), write));
-      return written.kind === 'written' ? { ...written, placing } : written;
+      if (generation !== undefined) memory.expect(key, expectedOf(pod, generation, settings, placing));
+      try {
+        const written = await options.write(target, patch, signal);
+        return written.kind === 'written' ? { kind: 'written', object: written.object, placing } : written;
+      } finally {
+        memory.expect(key, undefined);
+      }
     };
   }
 

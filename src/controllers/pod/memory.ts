@@ -30,8 +30,11 @@ export type PodMemory = {
   /** Records that the pod was skipped. */
   rememberSkipped(key: string, reading: Reading, reason: SkipReason): void;
   forget(key: string): void;
-  /** Runs a write, and remembers meanwhile what the pod will look like: the event often arrives before the answer. */
-  whileWriting<T>(key: string, expected: Expected, write: () => Promise<T>): Promise<T>;
+  /**
+   * Remembers what the pod will look like after the write that begins now: its event often arrives before the answer. Undefined: the
+   * write is over.
+   */
+  expect(key: string, after: Expected | undefined): void;
   /** Whether the event of a pod needs no reconciliation: nothing that decides has changed, or it shows the write under way. */
   isUpToDate(key: string, now: Pod, reading: Reading): boolean;
   /** Makes the next reconciliation decide again, because something other than the pod has changed. */
@@ -105,9 +108,9 @@ export function createPodMemory(parts: {
       following.delete(key);
       waiting.set(key, []);
     },
-    async whileWriting(key, expected, write) {
-      writing.set(key, expected);
-      return await write().finally(() => writing.delete(key));
+    expect(key, after) {
+      if (after === undefined) writing.delete(key);
+      else writing.set(key, after);
     },
     isUpToDate(key, now, reading) {
       const state = states.get(key);
