@@ -12,6 +12,8 @@ export function readOs(spec: JsonObject): string {
 
 /** Terms are alternatives, so an OS is certain only if every term names it. */
 function osOfTerms(spec: JsonObject): string | undefined {
+  // Nearly no pod has an affinity, and this runs for each pod.
+  if (spec.affinity === undefined) return undefined;
   const affinity = objectAt(objectAt(spec, 'affinity'), 'nodeAffinity');
   const terms = listAt(objectAt(affinity, 'requiredDuringSchedulingIgnoredDuringExecution'), 'nodeSelectorTerms') ?? [];
   const [first, ...others] = terms.map(osOfTerm);
