@@ -46,6 +46,11 @@ export type PodMemory = {
 /** More than the templates of nearly every cluster. */
 const MOST_SHARED = 5_000;
 
+/** Returns what is kept of a decision: the time to wait is over soon, and it makes each decision unlike all others. */
+function lasting(decision: Decision): Decision {
+  return decision.kind === 'wait' ? { ...decision, againInMs: undefined } : decision;
+}
+
 /** Creates an empty memory. It has an entry for every pod, so what equal pods have in common is kept once. */
 export function createPodMemory(parts: {
   readonly pods: Store<Pod>;
@@ -82,19 +87,20 @@ export function createPodMemory(parts: {
       return 0;
     },
     remember(key, pod, decision, settings, wrote = []) {
+      const final = isFinal(decision);
       const state: PlacementState = {
         uid: pod.uid,
         read: share(whatIsRead(pod)),
         settings,
-        final: isFinal(decision),
+        final,
         at: time(),
-        decision: share(decision),
+        decision: share(lasting(decision)),
       };
       states.set(key, wrote.length === 0 ? state : { ...state, wrote });
       if (follows(state, pod)) following.add(key);
       else following.delete(key);
-      waiting.set(key, state.final ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
-      if (state.final) firstSeen.delete(key);
+      waiting.set(key, final ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
+      if (final) firstSeen.delete(key);
     },
     rememberSkipped(key, { uid, read, settings }, reason) {
       const decision = share({ kind: 'skip', reason } as const);

@@ -27,19 +27,20 @@ function arrangeMemory() {
   return { memory, show, remember };
 }
 
-/** A decision of its own for each call, as each reconciliation makes one. */
-const decisions: Readonly<Record<string, () => Decision>> = {
+/** A decision of its own for each moment, as each reconciliation makes one. */
+const decisions: Readonly<Record<string, (moment: number) => Decision>> = {
   'placed pods': () => standing(['amd64', 'arm64'], undefined),
-  'waiting pods': () => ({ kind: 'wait', images: ['app'], failed: [], againInMs: undefined }),
+  'pods that wait for an answer': () => ({ kind: 'wait', images: ['app'], failed: [], againInMs: undefined }),
+  'pods that wait until a time': (moment) => ({ kind: 'wait', images: ['app'], failed: [], againInMs: 5_000 - moment }),
 };
 
 describe('the memory of a term', () => {
   for (const [what, decide] of Object.entries(decisions)) {
-    it(`has one decision for all ${what} that are alike`, () => {
+    it(`has one decision for all equal ${what}`, () => {
       const { memory, show, remember } = arrangeMemory();
-      for (const name of ['one', 'two']) remember(show(name), decide());
+      for (const [moment, name] of ['one', 'two'].entries()) remember(show(name), decide(moment));
       const [one, two] = [...memory.states.values()];
-      expect(one?.decision).to.deep.equal(decide());
+      expect(one?.decision).to.have.property('kind', decide(0).kind);
       expect(one?.decision).to.equal(two?.decision);
       expect([one?.uid, two?.uid]).to.deep.equal(['one', 'two']);
     });
