@@ -26,6 +26,25 @@ export const parseAuditLog = (log: string): AuditedRequest[] =>
     return counted ? [requestOf(event)] : [];
   });
 
+/** A request that is not over after this long is not waited for: the API server may have been killed meanwhile. */
+const LONGEST_MS = 5_000;
+
+/**
+ * Returns the IDs of the requests that were received but are not over. Their effects may be seen already: the API server writes
+ * the line about a request's end after its effects, on a busy machine long after.
+ */
+export function underWay(log: string, now: number): Set<string> {
+  const ids = new Set<string>();
+  for (const line of log.split('\n')) {
+    const event: unknown = line === '' ? undefined : parse(line);
+    const id = String(at(event, 'auditID'));
+    const receivedAt = Date.parse(String(at(event, 'requestReceivedTimestamp')));
+    if (at(event, 'stage') !== 'RequestReceived') ids.delete(id);
+    else if (now - receivedAt < LONGEST_MS) ids.add(id);
+  }
+  return ids;
+}
+
 function parse(line: string): unknown {
   try {
     return JSON.parse(line);

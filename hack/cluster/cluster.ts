@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { request as send } from 'undici';
-import { type AuditedRequest, parseAuditLog } from './audit.ts';
+import { type AuditedRequest, parseAuditLog, underWay } from './audit.ts';
 import { type Client, createClient, expectSuccess, type Request } from './client.ts';
 import { apiServerArgs, controllerManagerArgs, etcdArgs, type Plan, prepare, schedulerArgs } from './control-plane.ts';
 import { emptyDirectory } from './directory.ts';
@@ -75,7 +75,7 @@ export interface Cluster {
   createNode(options: NodeOptions): Promise<void>;
   setNodeArchitecture(name: string, architecture: string): Promise<void>;
   readonly waitFor: typeof waitFor;
-  /** Returns the requests of the service accounts of `auditNamespaces`, in order. */
+  /** Returns the requests of the service accounts of `auditNamespaces` in the order of their ends; waits for those under way. */
   auditedRequests(): Promise<AuditedRequest[]>;
   stopApiServer(): Promise<void>;
   /** Starts it on the same port and data. */
@@ -241,7 +241,7 @@ function clusterOf(
     serviceAccountKubeconfig: (namespace, name) => serviceAccountKubeconfig(plan, request, namespace, name),
     createNode: (created) => createNode(request, node ? { ...created, annotations: playedByKwok } : created),
     setNodeArchitecture: (name, architecture) => setNodeArchitecture(request, name, architecture),
-    auditedRequests: async () => parseAuditLog(await readFile(join(directory, 'audit.log'), 'utf8').catch(() => '')),
+    auditedRequests: () => auditedRequests(directory),
     stopApiServer: () => component('kube-apiserver').stop(graceMs),
     async startApiServer() {
       components.set('kube-apiserver', await startApiServer(plan, commonOf(plan, options, node), request));
@@ -257,6 +257,16 @@ function clusterOf(
     },
     stop,
   };
+}
+
+async function auditedRequests(directory: string): Promise<AuditedRequest[]> {
+  const read = () => readFile(join(directory, 'audit.log'), 'utf8').catch(() => '');
+  const begun = underWay(await read(), Date.now());
+  return waitFor('the requests under way', async () => {
+    const log = await read();
+    const still = underWay(log, Date.now());
+    return ![...begun].some((id) => still.has(id)) && parseAuditLog(log);
+  });
 }
 
 async function serviceAccountKubeconfig(plan: Plan, request: Request, namespace: string, name: string) {

@@ -85,7 +85,7 @@ function tokenLine({ user, token }: { user: User; token: string }, node = ''): s
 function auditPolicy(namespaces: readonly string[]) {
   const groups = namespaces.map((namespace) => `system:serviceaccounts:${namespace}`);
   const rules = [...(groups.length > 0 ? [{ level: 'Metadata', userGroups: groups }] : []), { level: 'None' }];
-  return { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', omitStages: ['RequestReceived'], rules };
+  return { apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules };
 }
 
 const gates = ({ featureGates }: Plan) =>
