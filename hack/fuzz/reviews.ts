@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { systemClock } from '../../src/kit/clock.ts';
 import {
   ARCHITECTURE_GATE,
   ARCHITECTURES_ANNOTATION,
@@ -73,6 +74,7 @@ function reviewer(given: Parameters<typeof settings>[0], mayGate: boolean) {
     mayGate: () => mayGate,
     ownNamespace: 'archaware',
     seal: createSeal(() => ({ key: 'a private key', shared: undefined })),
+    clock: systemClock,
   });
 }
 

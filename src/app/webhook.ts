@@ -89,6 +89,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
     mayGate: () => config.loops.includes('pods') && parts.hasLeader(),
     ownNamespace: parts.ownNamespace,
     seal: createSeal(certificate.current),
+    clock,
   });
   let closed = Promise.resolve();
   return {

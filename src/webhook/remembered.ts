@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../kit/clock.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { partsOf } from '../placement/admission/parts.ts';
 import type { AdmissionInput } from '../placement/admission/pod.ts';
@@ -16,12 +17,16 @@ type Remembered = {
   readonly verdict: Verdict;
   /** The images that were asked for, in order, and what was known of them. */
   readonly images: readonly { readonly image: PodImage; readonly answer: ImageAnswer }[];
+  /** When it was given last, by the monotonic clock. */
+  usedAt: number;
 };
 
 /** The most verdicts, and the most characters of what they are found by and say. A verdict of a usual pod has about 2,500. */
 const MOST = { verdicts: 2_000, characters: 4 * 1024 * 1024 };
 /** A pod whose parts are longer is decided each time. */
 const LONGEST = 16 * 1024;
+/** A verdict that was not given for this long is forgotten when the next one is remembered: its template may be gone. */
+const UNUSED_MS = 10 * 60_000;
 
 /**
  * Creates a function that does what `judge` does and remembers its verdicts, so that one decision serves all pods of a template.
@@ -29,13 +34,24 @@ const LONGEST = 16 * 1024;
  * its input is the same. The images are asked for each time, because that counts them and starts the lookups that are due; only
  * verdicts on known images are remembered.
  */
-export function createRemembering(judge: (input: AdmissionInput) => Verdict): (input: AdmissionInput) => Verdict {
+export function createRemembering(
+  judge: (input: AdmissionInput) => Verdict,
+  { monotonic }: Pick<Clock, 'monotonic'>,
+): (input: AdmissionInput) => Verdict {
   const remembered = new LRUCache<string, Remembered>({
     max: MOST.verdicts,
     maxSize: MOST.characters,
     sizeCalculation: ({ verdict }, key) => key.length + verdict.fields.length,
   });
   let [settings, epoch]: unknown[] = [];
+
+  function remember(key: string, entry: Remembered): void {
+    for (const oldest of remembered.rkeys()) {
+      if (entry.usedAt - (remembered.peek(oldest)?.usedAt ?? 0) < UNUSED_MS) break;
+      remembered.delete(oldest);
+    }
+    remembered.set(key, entry);
+  }
 
   return (input) => {
     if (settings !== input.settings || epoch !== input.seal.epoch()) {
@@ -45,7 +61,10 @@ export function createRemembering(judge: (input: AdmissionInput) => Verdict): (i
     const object = partsOf(input.object);
     const key = keyOf(input, object);
     const before = remembered.get(key);
-    if (before?.images.every(({ image, answer }) => isSame(answer, input.answerOf(image)))) return before.verdict;
+    if (before?.images.every(({ image, answer }) => isSame(answer, input.answerOf(image)))) {
+      before.usedAt = monotonic();
+      return before.verdict;
+    }
     const images: Remembered['images'][number][] = [];
     const answerOf = (image: PodImage) => {
       const answer = input.answerOf(image);
@@ -54,7 +73,7 @@ export function createRemembering(judge: (input: AdmissionInput) => Verdict): (i
     };
     const verdict = judge({ ...input, object, answerOf });
     const isLasting = epoch !== undefined && images.every(({ answer }) => answer.kind === 'known');
-    if (isLasting && key.length <= LONGEST) remembered.set(key, { verdict, images });
+    if (isLasting && key.length <= LONGEST) remember(key, { verdict, images, usedAt: monotonic() });
     return verdict;
   };
 }

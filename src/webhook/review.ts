@@ -1,3 +1,4 @@
+import type { Clock } from '../kit/clock.ts';
 import { isObject, type JsonObject, objectAt, stringAt } from '../kit/json.ts';
 import type { Operation } from '../kit/json-patch.ts';
 import { printable } from '../kit/printable.ts';
@@ -33,6 +34,7 @@ export type ReviewerOptions = {
   readonly mayGate: () => boolean;
   readonly ownNamespace: string;
   readonly seal: Seal;
+  readonly clock: Pick<Clock, 'monotonic'>;
 };
 
 const API_VERSION = 'admission.k8s.io/v1';
@@ -52,7 +54,7 @@ const UNCHANGED = verdict('unchanged', { allowed: true });
  * anything else. Objects of other kinds and other operations are allowed unchanged.
  */
 export function createReviewer(options: ReviewerOptions): (body: unknown) => Reviewed {
-  const judgePod = createRemembering((input) => verdictOn(admitPod(input)));
+  const judgePod = createRemembering((input) => verdictOn(admitPod(input)), options.clock);
   return (body) => {
     const { uid, request } = readRequest(body);
     const { outcome, fields } = judge(request, options, judgePod);

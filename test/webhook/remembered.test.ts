@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { systemClock } from '../../src/kit/clock.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import type { AdmissionInput } from '../../src/placement/admission/pod.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
@@ -37,17 +38,24 @@ function world() {
     seal,
   };
   let judged = 0;
-  const review = createRemembering((given) => {
-    judged += 1;
-    const { kind } = given.answerOf({ image: 'a', pullPolicy: '' });
-    return { outcome: 'unchanged', fields: kind };
-  });
+  let minutes = 0;
+  const review = createRemembering(
+    (given) => {
+      judged += 1;
+      const { kind } = given.answerOf({ image: 'a', pullPolicy: '' });
+      return { outcome: 'unchanged', fields: kind };
+    },
+    { monotonic: () => minutes * 60_000 },
+  );
   return {
     input,
     answers,
     asked,
     exchange: (key?: string) => {
       certificate = key === undefined ? undefined : { key, shared: undefined };
+    },
+    pass: (more: number) => {
+      minutes += more;
     },
     /** Reviews the pod, and returns whether it was decided again. */
     isJudged(object = input.object): boolean {
@@ -117,6 +125,17 @@ describe('remembered verdicts', () => {
     });
   }
 
+  it('are forgotten if they were not given for ten minutes, and others are remembered', () => {
+    const { isJudged, pass } = world();
+    const of = (label: string) => pod({}, { labels: { app: label } });
+    for (const label of ['given', 'gone']) expect(isJudged(of(label))).to.equal(true);
+    pass(9);
+    expect(isJudged(of('given'))).to.equal(false);
+    pass(9);
+    expect(isJudged(of('new'))).to.equal(true);
+    expect(['given', 'new', 'gone'].map((label) => isJudged(of(label)))).to.deep.equal([false, false, true]);
+  });
+
   it('do not exist without a certificate, because no signature is given twice', () => {
     const { exchange, isJudged } = world();
     exchange();
@@ -168,6 +187,7 @@ describe('remembered verdicts', () => {
             mayGate: () => now?.mayGate ?? true,
             ownNamespace: 'archaware',
             seal: createSeal(() => certificates[now?.certificate ?? 0]),
+            clock: systemClock,
           });
         const review = create();
         for (const each of steps) {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { systemClock } from '../../src/kit/clock.ts';
 import { type JsonObject, objectAt, parseObject, stringAt } from '../../src/kit/json.ts';
 import type { ImageAnswer } from '../../src/placement/images.ts';
 import { createReviewer, type ReviewerOptions } from '../../src/webhook/review.ts';
@@ -26,6 +27,7 @@ function reviewer(options: Partial<ReviewerOptions> = {}, answers: Readonly<Reco
     mayGate: () => true,
     ownNamespace: 'archaware',
     seal: SEAL,
+    clock: systemClock,
     ...options,
   });
   return { review, asked };
