@@ -8,6 +8,9 @@ import { startWorld, type World } from './support/world.ts';
 const ARCHITECTURES = ['amd64', 'arm64', 's390x'];
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 
+/** The tags of the images whose platforms are known after one lookup. */
+const RESOLVABLE = new Set(FIXTURES.flatMap(({ tag, expected }) => ('error' in expected ? [] : tag)));
+
 /** A node's name begins with its architecture. */
 const architectureOf = (node: string | undefined) => node?.split('-')[0] ?? 'none';
 
@@ -277,7 +280,9 @@ describe('placement on the real control plane', () => {
       return depth === 0 && podsSeen > pods && daemonSetsSeen >= daemonSets + 6 && nodesSeen > nodes;
     });
     expect(await world.writesSince(from)).to.deep.equal([]);
-    expect(await world.registry.requests()).to.deep.equal([]);
+    // Images that could not be resolved are asked for again at times of their own, which may be now.
+    const asked = (await world.registry.requests()).filter(({ path }) => RESOLVABLE.has(path.split('/').at(-1) ?? ''));
+    expect(asked).to.deep.equal([]);
   });
 
   it('writes nothing when it starts again on a settled cluster', async () => {
