@@ -63,6 +63,11 @@ export function isSameRecord(one: JsonObject, other: JsonObject): boolean {
   return count === 0;
 }
 
+/** Whether two lists have the same (identical) items in the same order. */
+export function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
 /** Parses JSON text; returns undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {

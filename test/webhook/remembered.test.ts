@@ -54,7 +54,7 @@ function world() {
     exchange: (key?: string) => {
       certificate = key === undefined ? undefined : { key, shared: undefined };
     },
-    pass: (more: number) => {
+    passMinutes: (more: number) => {
       minutes += more;
     },
     /** Reviews the pod, and returns whether it was decided again. */
@@ -126,12 +126,12 @@ describe('remembered verdicts', () => {
   }
 
   it('are forgotten if they were not given for ten minutes, and others are remembered', () => {
-    const { isJudged, pass } = world();
+    const { isJudged, passMinutes } = world();
     const of = (label: string) => pod({}, { labels: { app: label } });
     for (const label of ['given', 'gone']) expect(isJudged(of(label))).to.equal(true);
-    pass(9);
+    passMinutes(9);
     expect(isJudged(of('given'))).to.equal(false);
-    pass(9);
+    passMinutes(9);
     expect(isJudged(of('new'))).to.equal(true);
     expect(['given', 'new', 'gone'].map((label) => isJudged(of(label)))).to.deep.equal([false, false, true]);
   });

@@ -250,12 +250,12 @@ export function createPodController(options: PodControllerOptions): PodControlle
     return async (pod, placing, patch) => {
       const { namespace, name, generation } = pod;
       const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
-      if (generation !== undefined) memory.expect(key, expectedOf(pod, generation, settings, placing));
+      if (generation !== undefined) memory.writeBegins(key, expectedOf(pod, generation, settings, placing));
       try {
         const written = await options.write(target, patch, signal);
-        return written.kind === 'written' ? { kind: 'written', object: written.object, placing } : written;
+        return written.kind === 'written' ? { ...written, placing } : written;
       } finally {
-        memory.expect(key, undefined);
+        memory.writeEnds(key);
       }
     };
   }

@@ -30,11 +30,9 @@ export type PodMemory = {
   /** Records that the pod was skipped. */
   rememberSkipped(key: string, reading: Reading, reason: SkipReason): void;
   forget(key: string): void;
-  /**
-   * Remembers what the pod will look like after the write that begins now: its event often arrives before the answer. Undefined: the
-   * write is over.
-   */
-  expect(key: string, after: Expected | undefined): void;
+  /** Remembers until {@link writeEnds} what the pod will look like after a write: its event often arrives before the answer. */
+  writeBegins(key: string, after: Expected): void;
+  writeEnds(key: string): void;
   /** Whether the event of a pod needs no reconciliation: nothing that decides has changed, or it shows the write under way. */
   isUpToDate(key: string, now: Pod, reading: Reading): boolean;
   /** Makes the next reconciliation decide again, because something other than the pod has changed. */
@@ -114,9 +112,11 @@ export function createPodMemory(parts: {
       following.delete(key);
       waiting.set(key, []);
     },
-    expect(key, after) {
-      if (after === undefined) writing.delete(key);
-      else writing.set(key, after);
+    writeBegins(key, after) {
+      writing.set(key, after);
+    },
+    writeEnds(key) {
+      writing.delete(key);
     },
     isUpToDate(key, now, reading) {
       const state = states.get(key);

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../kit/json.ts';
+import { isSameList, type JsonObject } from '../../kit/json.ts';
 import { matchesSelector } from '../../kit/selector.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
@@ -132,10 +132,6 @@ function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, setting
   return taints.filter((taint) =>
     settings.manage ? !isOurTaint(taint, managed, settings) : !isRecorded(taint, managed),
   );
-}
-
-function isSameList(one: readonly JsonObject[], other: readonly JsonObject[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
 /** Decides a node for `clean`: without archaware's taints, labels and annotation. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../kit/json.ts';
+import { isSameList } from '../../kit/json.ts';
 import { difference, type Operation, pointerPart } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE, MANAGED_ANNOTATION, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import type { NodeChange } from '../nodes/decide.ts';
@@ -64,7 +64,7 @@ export function nodePatch(node: Node, decision: NodeChange): Operation[] {
   if (node.reportedArchitecture !== '') {
     operations.push(test('/status/nodeInfo/architecture', node.reportedArchitecture));
   }
-  const changed = decision.taints !== node.taints && !sameItems(decision.taints, node.taints ?? []);
+  const changed = decision.taints !== node.taints && !isSameList(decision.taints, node.taints ?? []);
   if (changed) {
     operations.push(test('/spec/taints', node.taints ?? null));
     if (node.taints === undefined) operations.push(add('/spec/taints', decision.taints));
@@ -81,7 +81,7 @@ export function nodePatch(node: Node, decision: NodeChange): Operation[] {
 /** Returns the purpose of a node's patch in one word. */
 export function nodeAction(node: Node, decision: NodeChange): 'taint' | 'untaint' | 'label' | 'unlabel' {
   const { taints, addedLabels, removedLabels, managed } = decision;
-  if (addedLabels.length + removedLabels.length > 0 && sameItems(taints, node.taints ?? [])) {
+  if (addedLabels.length + removedLabels.length > 0 && isSameList(taints, node.taints ?? [])) {
     return addedLabels.length > 0 ? 'label' : 'unlabel';
   }
   return readManaged(managed).taints.length === 0 ? 'untaint' : 'taint';
@@ -138,10 +138,6 @@ function annotationPatch(
   if (!hasAnnotations) return [test('/metadata/annotations', null), add('/metadata/annotations', { [name]: wanted })];
   // A test of an absent path fails, so an absent annotation is added without a test.
   return present === undefined ? [add(path, wanted)] : [test(path, present), add(path, wanted)];
-}
-
-function sameItems(one: readonly JsonObject[], other: readonly JsonObject[]): boolean {
-  return one.length === other.length && one.every((item, index) => item === other[index]);
 }
 
 function test(path: string, value: unknown): Operation {
