@@ -18,7 +18,8 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: 'templates without tolerations get no pods on tainted nodes',
     patch: 'the tolerations in the template, and the annotation that lists them',
   },
-  'deployments.apps': { read: '`clean` refuses to run next to a controller in any namespace' },
+  'clusterrolebindings.rbac.authorization.k8s.io': { read: '`clean` and `status` find the installations by their bindings' },
+  'deployments.apps': { read: '`clean` refuses to run next to a controller of an installation' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
   secrets: { read: 'pull secrets that pods name', create: 'the certificates, if there are none' },
   'secrets/archaware-controller-webhook': {
@@ -29,7 +30,7 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'events.events.k8s.io': { create: '[Events](events.md)', patch: 'their repetition' },
   'leases.coordination.k8s.io': {
     create: 'the Lease, if there is none',
-    read: '`clean` refuses to run next to a live leader in any namespace',
+    read: '`clean` refuses to run next to a live leader of an installation',
   },
   'leases.coordination.k8s.io/archaware-controller': { read: 'who leads', update: 'to lead' },
   'mutatingadmissionpolicies.admissionregistration.k8s.io/archaware-keep': {

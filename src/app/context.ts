@@ -45,6 +45,8 @@ export type Context = Surroundings & {
   readonly origin: 'file' | 'cluster' | 'defaults' | 'unreadable';
   readonly kubeconfig: string | undefined;
   readonly context: string | undefined;
+  /** The namespace of the installation, as `--installation` names it; undefined if it is not given. */
+  readonly installation: string | undefined;
   readonly output: 'table' | 'json' | 'yaml';
 };
 

@@ -1,75 +1,129 @@
 import type { Clock } from '../kit/clock.ts';
-import { type JsonObject, numberAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
-import { readAll } from '../kube/list.ts';
-import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
+import { deploymentsOf, type FoundDeployment, readDeployment, strangers } from '../kube/installation/deployments.ts';
+import { findInstallations, type Installation, LABELLED } from '../kube/installation/installations.ts';
+import { byName, type FoundLease, type LeaseName, listLeases } from '../kube/installation/leases.ts';
+import { DEPLOYMENT, FIELD_MANAGER } from '../names.ts';
 
 /** The error with which `clean` refuses to start. The message says why, and what to do. Nothing in the cluster was changed. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
 }
 
-/** A Deployment that runs archaware. */
-export type OwnDeployment = {
-  readonly namespace: string;
-  readonly name: string;
-  /** `spec.replicas`; 0 if the Deployment is being deleted. */
-  readonly wanted: number;
+/** A Deployment of an installation. */
+export type OwnDeployment = Pick<FoundDeployment, 'namespace' | 'name' | 'wanted'>;
+
+/** The controllers that could undo the work of `clean`. */
+export type OwnControllers = {
+  readonly deployments: readonly OwnDeployment[];
+  readonly leases: readonly FoundLease[];
+  /** What carries archaware's label or the name of its Lease elsewhere, as `Deployment shop/web`. It stops nothing. */
+  readonly strangers: readonly string[];
 };
 
-/** A Lease that an archaware controller holds, or held. */
-export type OwnLease = {
-  readonly namespace: string;
-  readonly name: string;
-  /** Empty if nobody holds it. */
-  readonly holder: string;
-  /** A text that changes with each renewal. */
-  readonly renewed: string;
-  /** How long after its last renewal the holder counts as dead, in milliseconds. */
-  readonly durationMs: number;
+/** What {@link findControllers} looks for. */
+export type ControllersOptions = {
+  readonly client: ApiClient;
+  /** The namespace of `--installation`. */
+  readonly installation: string | undefined;
+  /** The Lease of the configuration. `stated`: whether its namespace is; if not, it counts only where there is no installation. */
+  readonly lease: LeaseName & { readonly stated: boolean };
+  readonly signal: AbortSignal;
 };
 
-export type OwnControllers = { readonly deployments: readonly OwnDeployment[]; readonly leases: readonly OwnLease[] };
-
-const DEPLOYMENTS = '/apis/apps/v1/deployments';
-const LEASES = '/apis/coordination.k8s.io/v1/leases';
 /** The interval between two reads of a Lease. */
 const WATCH_MS = 500;
-/** The longest leaseDuration that the configuration allows. A longer one in a Lease is not believed. */
-const LONGEST_MS = 600_000;
 
 /**
- * Finds the Deployments and Leases of archaware in every namespace, by their label or their name. Throws {@link RefusedError} if
- * these credentials may not list them: a controller that `clean` does not see would undo its work.
+ * Finds the controllers that could undo the work of `clean`: the Deployments of all installations, the Leases in their namespaces
+ * that carry archaware's label or the configured name, and the configured Lease. Everything else that looks like one is a
+ * stranger's: its account can write nothing of archaware's. With `installation`, the namespace that the user named counts in
+ * addition to those that ClusterRoleBindings name.
+ *
+ * @throws RefusedError if these credentials may not read one of these: a controller that `clean` does not see would undo its work
  */
-export async function findControllers(
-  client: ApiClient,
-  leaseName: string,
-  signal: AbortSignal,
-): Promise<OwnControllers> {
-  const both = async <T extends { namespace: string; name: string }>(
-    path: string,
-    name: string,
-    read: (object: JsonObject) => T,
-  ): Promise<T[]> => {
-    const label = encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`);
-    const queries = [`labelSelector=${label}`, byName(name)];
-    const lists = await Promise.all(queries.map((query) => readAll(client, `${path}?${query}`, read, signal)));
-    return [...new Map(lists.flat().map((item) => [`${item.namespace}/${item.name}`, item])).values()];
-  };
+export async function findControllers({
+  client,
+  installation,
+  lease,
+  signal,
+}: ControllersOptions): Promise<OwnControllers> {
   try {
+    const installations = await installationsOf(client, installation, signal);
+    const deployments = await Promise.all(
+      installations.map((each) => deploymentsOf(client, each, readDeployment, signal)),
+    );
+    const configured = lease.stated || installations.length === 0 ? [lease.namespace] : [];
+    const namespaces = new Set([...installations.map(({ namespace }) => namespace), ...configured]);
+    const queries = [LABELLED, byName(lease.name)];
+    const lists = [...namespaces].flatMap((namespace) =>
+      queries.map((query) => listLeases(client, namespace, query, signal)),
+    );
+    const leases = unique((await Promise.all(lists)).flat()).filter(
+      ({ namespace, name }) => name === lease.name || installations.some((each) => each.namespace === namespace),
+    );
     return {
-      deployments: await both(DEPLOYMENTS, DEPLOYMENT, readDeployment),
-      leases: await both(LEASES, leaseName, readLease),
+      deployments: deployments.flat(),
+      leases,
+      strangers: await strangersOf(client, installations, leases, lease.name, signal),
     };
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
     throw new RefusedError(
-      `${error.message}; clean looks for controllers of archaware in every namespace, because they would undo its work: grant "list" on ` +
-        'deployments.apps and leases.coordination.k8s.io (ClusterRole archaware-controller-clean), or run it as an administrator',
+      `${error.message}; clean looks for the controllers of the installation, because they would undo its work: grant "list" on ` +
+        'clusterrolebindings.rbac.authorization.k8s.io, deployments.apps and leases.coordination.k8s.io (ClusterRole archaware-controller-clean), ' +
+        'run it as an administrator, or name the namespace of archaware with --installation',
     );
   }
+}
+
+/** Returns all installations: one that the user does not mean would undo the work of `clean` as well. */
+async function installationsOf(
+  client: ApiClient,
+  named: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly Installation[]> {
+  const found = await findInstallations(client, undefined, signal);
+  if (found.kind === 'found' && found.installations.some(({ namespace }) => namespace === named)) {
+    return found.installations;
+  }
+  if (named === undefined) {
+    if (found.kind === 'found') return found.installations;
+    throw found.error;
+  }
+  return [...(found.kind === 'found' ? found.installations : []), { namespace: named, accounts: undefined }];
+}
+
+/** Finds what only looks like a controller. Rights that are missing for that leave it out, because it stops nothing. */
+async function strangersOf(
+  client: ApiClient,
+  installations: readonly Installation[],
+  own: readonly FoundLease[],
+  leaseName: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const deployments = await strangers(client, installations, signal);
+  const isOwn = (lease: FoundLease) => own.some((each) => textOf(each) === textOf(lease));
+  const lists = [LABELLED, byName(leaseName)].map((query) => listLeases(client, undefined, query, signal));
+  const leases = await Promise.all(lists).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 403) return [];
+    throw error;
+  });
+  return [
+    ...deployments.map((name) => `Deployment ${name}`),
+    ...unique(leases.flat())
+      .filter((lease) => !isOwn(lease))
+      .map((lease) => `Lease ${textOf(lease)}`),
+  ];
+}
+
+function textOf({ namespace, name }: LeaseName): string {
+  return `${namespace}/${name}`;
+}
+
+function unique(leases: readonly FoundLease[]): FoundLease[] {
+  return [...new Map(leases.map((lease) => [textOf(lease), lease])).values()];
 }
 
 /**
@@ -78,38 +132,10 @@ export async function findControllers(
  */
 export async function findLease(
   client: ApiClient,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
+  { namespace, name }: LeaseName,
   signal: AbortSignal,
-): Promise<OwnLease | undefined> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases?${byName(name)}`;
-  return (await readAll(client, path, readLease, signal))[0];
-}
-
-function byName(name: string): string {
-  return `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
-}
-
-function readDeployment(object: JsonObject): OwnDeployment {
-  const metadata = objectAt(object, 'metadata');
-  const deleting = stringAt(metadata, 'deletionTimestamp') !== undefined;
-  return {
-    namespace: stringAt(metadata, 'namespace') ?? '',
-    name: stringAt(metadata, 'name') ?? '',
-    wanted: deleting ? 0 : (numberAt(objectAt(object, 'spec'), 'replicas') ?? 1),
-  };
-}
-
-function readLease(object: JsonObject): OwnLease {
-  const metadata = objectAt(object, 'metadata');
-  const spec = objectAt(object, 'spec');
-  const holder = stringAt(spec, 'holderIdentity') ?? '';
-  return {
-    namespace: stringAt(metadata, 'namespace') ?? '',
-    name: stringAt(metadata, 'name') ?? '',
-    holder,
-    renewed: JSON.stringify([holder, spec.renewTime, spec.leaseTransitions]),
-    durationMs: Math.min((numberAt(spec, 'leaseDurationSeconds') ?? 15) * 1000, LONGEST_MS),
-  };
+): Promise<FoundLease | undefined> {
+  return (await listLeases(client, namespace, byName(name), signal))[0];
 }
 
 /** Returns the Deployments that want replicas, because of which `clean` refuses. */
@@ -123,7 +149,7 @@ export function wantText({ namespace, name, wanted }: OwnDeployment): string {
 }
 
 /** Returns `… leads (Lease archaware/archaware-controller)`. */
-export function leadText({ namespace, name, holder }: Pick<OwnLease, 'namespace' | 'name' | 'holder'>): string {
+export function leadText({ namespace, name, holder }: Pick<FoundLease, 'namespace' | 'name' | 'holder'>): string {
   const verb = holder.startsWith('clean:') ? 'is another clean that is running' : 'leads';
   return `${holder} ${verb} (Lease ${namespace}/${name})`;
 }
@@ -139,12 +165,12 @@ export function stopAdvice(namespace: string, name = DEPLOYMENT): string {
  */
 export async function liveLeases(
   client: ApiClient,
-  leases: readonly OwnLease[],
+  leases: readonly FoundLease[],
   { clock, atMostMs, signal }: { clock: Clock; atMostMs: number; signal: AbortSignal },
-): Promise<OwnLease[]> {
+): Promise<FoundLease[]> {
   const began = clock.monotonic();
   const open = leases.filter(({ holder }) => holder !== '');
-  const live: OwnLease[] = [];
+  const live: FoundLease[] = [];
   for (;;) {
     const passed = clock.monotonic() - began;
     const undecided = open.filter(

@@ -1,12 +1,10 @@
 import type { Clock } from '../kit/clock.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError, isGone } from '../kube/errors.ts';
+import type { LeaseName } from '../kube/installation/leases.ts';
 import { createLease, type Lease, type LeaseAttempt } from '../kube/lease.ts';
 import { retrying } from '../kube/retry.ts';
 import { findLease, leadText, liveLeases, type OwnControllers, RefusedError, stopAdvice } from './controllers.ts';
-
-/** The namespace and the name of a Lease. */
-export type LeaseName = { readonly namespace: string; readonly name: string };
 
 export type HoldOptions = {
   readonly client: ApiClient;
@@ -41,7 +39,7 @@ const WATCH_MS = 500;
  * Lease that it would create. `configured` counts if it is set explicitly, or if nothing was found.
  */
 export function leasesToHold(
-  { deployments, leases }: OwnControllers,
+  { deployments, leases }: Pick<OwnControllers, 'deployments' | 'leases'>,
   configured: LeaseName & { readonly stated: boolean },
 ): LeaseName[] {
   const { namespace, name, stated } = configured;

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';
-import { findControllers, wantedOnes, wantText } from './controllers.ts';
+import { type OwnControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Row } from './ledger.ts';
 import {
@@ -24,7 +24,8 @@ export type CleanOptions = {
   readonly timeoutMs: number;
   /** The uids of the nodes that existed before `clean` began. A taint on a later node comes from its kubelet. */
   readonly nodesBefore: ReadonlySet<string>;
-  readonly leaseName: string;
+  /** Looks again for controllers that could undo the work. */
+  readonly findControllers: () => Promise<OwnControllers>;
   /** Asks for consent before pods are replaced. */
   readonly mayReplace: (pods: readonly CarryingPod[]) => Promise<boolean>;
   readonly say: (line: string) => void;
@@ -114,7 +115,7 @@ function stillThere({ steps }: CleanOptions, before: Inventory, now: Inventory):
 
 /** Searches again: removes traces that appeared meanwhile, and records what is left. */
 async function lookAgain(options: CleanOptions, before: Inventory): Promise<void> {
-  const { steps, look, how, leaseName, say } = options;
+  const { steps, look, how, say } = options;
   const { ledger } = steps;
   const now = await takeInventory(look, before.pods);
   for (const [row, items] of rowsOf(now, look.taints, how)) {
@@ -129,7 +130,7 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   if (ledger.count('nodes').remaining === 0) await restoreDaemonSets(steps, now.daemonSets);
   if (how !== 'keep') stillThere(options, before, now);
   await forgetPods(steps, before.recorded);
-  for (const deployment of wantedOnes(await findControllers(look.client, leaseName, look.signal))) {
+  for (const deployment of wantedOnes(await options.findControllers())) {
     const { namespace, name } = deployment;
     const reason = `${wantText(deployment)} again: it writes again what clean removed`;
     ledger.left('controllers', { kind: 'Deployment', namespace, name }, reason);

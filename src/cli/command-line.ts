@@ -210,6 +210,7 @@ function invocationOf(
     configFile: text('config'),
     kubeconfig: text('kubeconfig'),
     context: text('context'),
+    installation: text('installation'),
     output,
   };
   return {
@@ -227,7 +228,6 @@ function invocationOf(
     context: () => ownContext(common, surroundings),
     clusterContext: ({ mayBeSeveral = false } = {}) =>
       clusterContext(common, surroundings, {
-        namespace: text('namespace'),
         mayBeSeveral,
         parse: (words) => configWords(words),
       }),

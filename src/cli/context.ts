@@ -1,13 +1,15 @@
 import { connect } from '../app/connect.ts';
 import type { Context, Surroundings } from '../app/context.ts';
 import { findDeployed } from '../app/deployed/find.ts';
-import { withLocalFiles } from '../app/deployed/local-files.ts';
+import { takenFrom } from '../config/cluster-keys.ts';
 import { type ConfigFile, parseConfig, readConfigFile, STANDARD_INPUT } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
-import { ConnectionError } from '../kube/errors.ts';
+import { ApiError, ConnectionError } from '../kube/errors.ts';
+import type { Installation } from '../kube/installation/installations.ts';
 import { APP_LABEL, DEPLOYMENT } from '../names.ts';
+import { few } from '../placement/reasons.ts';
 
 /** The part of a command line that a configuration is made of. */
 export type ConfigWords = {
@@ -18,7 +20,7 @@ export type ConfigWords = {
 };
 
 /** The part of a command line that every command understands. */
-export type CommonWords = ConfigWords & Pick<Context, 'kubeconfig' | 'context' | 'output'>;
+export type CommonWords = ConfigWords & Pick<Context, 'kubeconfig' | 'context' | 'installation' | 'output'>;
 
 /** Loads the configuration from the command line, the environment and the file of `--config`. Throws ConfigurationError. */
 export function ownContext(words: CommonWords, surroundings: Surroundings): Context {
@@ -39,18 +41,21 @@ export function ownContext(words: CommonWords, surroundings: Surroundings): Cont
 }
 
 /**
- * Loads the configuration of the controller that runs in the cluster, unless `--config` names a file: in the controller's own pod
- * the file that it reads, elsewhere the ConfigMap that its Deployment mounts, with the arguments and variables of the Deployment.
- * Flags and variables of this command win. Says on standard error which configuration it is.
+ * Loads the configuration of the installation in the cluster, unless `--config` names a file: in the controller's own pod the file
+ * that it reads; elsewhere the ConfigMap that its Deployment mounts, with the arguments and variables of the Deployment, of which
+ * only the keys in `config/cluster-keys.ts` are taken. Flags and variables of this command win. Says on standard error which
+ * configuration it is.
  *
- * @throws ConfigurationError if there are several Deployments and `namespace` does not choose one
+ * @throws ConfigurationError if there are several installations and `--installation` does not choose one
  */
 export async function clusterContext(
   words: CommonWords,
   surroundings: Surroundings,
   options: {
-    readonly namespace: string | undefined;
-    /** Whether several Deployments are no error: the defaults apply then. */
+    /**
+     * Whether several installations are no error: the defaults apply then. `clean` looks for all controllers by itself, and names
+     * those that are none.
+     */
     readonly mayBeSeveral: boolean;
     readonly parse: (words: readonly string[]) => Promise<ConfigWords>;
   },
@@ -64,53 +69,123 @@ export async function clusterContext(
     return { ...context, origin: 'cluster' };
   }
   const own = ownContext(words, surroundings);
+  const byDefault = (why: string, origin: 'defaults' | 'unreadable'): Context => {
+    note(`configuration: defaults; ${why}`);
+    return { ...own, origin };
+  };
+  const unreadable = (why: string) =>
+    byDefault(
+      `the installation's could not be read: ${why}; name it with --installation NAMESPACE, or its configuration with --config`,
+      'unreadable',
+    );
   const { client, close } = await connect(own);
   try {
-    const found = await findDeployed(client, options.namespace, surroundings.signal);
-    if (found.kind === 'several') {
-      const several = `archaware runs more than once in this cluster: Deployments ${found.names.join(', ')}; choose one with --namespace, or give its configuration with --config`;
-      if (!options.mayBeSeveral) throw new ConfigurationError([several]);
-      note(`configuration: defaults; ${several}`);
-      return { ...own, origin: 'unreadable' };
+    const found = await findDeployed(client, words.installation, surroundings.signal);
+    if (found.strangers.length > 0 && !options.mayBeSeveral) {
+      note(passedOver(found.strangers.map((name) => `Deployment ${name}`)));
     }
-    if (found.kind !== 'found') {
-      const why =
-        found.kind === 'unreadable'
-          ? `the cluster's could not be read: ${found.why}`
-          : `no Deployment labelled ${APP_LABEL}=${DEPLOYMENT} found`;
-      note(`configuration: defaults; ${why}`);
-      return { ...own, origin: found.kind === 'unreadable' ? 'unreadable' : 'defaults' };
+    switch (found.kind) {
+      case 'several':
+      case 'several-deployments': {
+        const several = severalText(found);
+        if (!options.mayBeSeveral) throw new ConfigurationError([several]);
+        return byDefault(several, 'unreadable');
+      }
+      case 'unreadable':
+        return unreadable(found.why);
+      case 'none':
+        return byDefault(noneText(found.installation), 'defaults');
+      case 'found':
+        break;
+      default:
+        return found satisfies never;
     }
-    const { controller, files, sources } = found.deployed;
+    const { controller, readFile } = found.deployed;
     const its = await options.parse(controller.words);
-    const text = its.configFile === undefined ? undefined : files.get(its.configFile);
-    const source = its.configFile === undefined ? undefined : sources.get(its.configFile);
+    const read = its.configFile === undefined ? undefined : await readFile(its.configFile).catch(refusalOf);
+    if (read instanceof ApiError) return unreadable(read.message);
     const deployment = `Deployment ${controller.namespace}/${controller.name}`;
-    if (its.configFile !== undefined && text === undefined) {
-      note(`configuration: defaults; ${its.configFile} of ${deployment} is not in a ConfigMap: give it with --config`);
-      return { ...own, origin: 'unreadable' };
+    if (its.configFile !== undefined && read === undefined) {
+      const why = `${its.configFile} of ${deployment} is not in a ConfigMap: give it with --config`;
+      return byDefault(why, 'unreadable');
     }
-    const file = text === undefined ? undefined : parseConfig(`ConfigMap ${source}`, text);
-    const variables = Object.entries(controller.environment).filter(([name]) => name.startsWith('ARCHAWARE_'));
-    const { config, sources: keySources } = loadConfig({
-      file,
-      environment: { ...Object.fromEntries(variables), ...surroundings.environment },
-      flags: { ...its.keys, ...words.keys },
-    });
+    const file = read && parseConfig(`ConfigMap ${read.source}`, read.text);
     note(`configuration: ${file === undefined ? `arguments of ${deployment}` : `${file.name}, of ${deployment}`}`);
-    const { config: local, notes } = withLocalFiles(config, files);
-    for (const line of notes) note(line);
-    const { leaderElection } = local;
-    const namespace = leaderElection.namespace || controller.namespace;
+    const variables = Object.entries(controller.environment).filter(([name]) => name.startsWith('ARCHAWARE_'));
+    const { layers, leftOut } = takenFrom(
+      { file, environment: Object.fromEntries(variables), flags: its.keys },
+      hasLogins(own.config),
+    );
+    const stated = leftOut.filter((path) => MATTERS.includes(path) && own.sources.get(path) === 'default');
+    if (stated.length > 0) {
+      note(
+        `not taken from the cluster: ${stated.join(', ')}; where it matters, give what this machine has with a flag`,
+      );
+    }
+    const { config, sources } = loadConfig({
+      file: layers.file,
+      environment: { ...layers.environment, ...surroundings.environment },
+      flags: { ...layers.flags, ...words.keys },
+    });
+    const namespace = config.leaderElection.namespace || controller.namespace;
+    // Without the rules, the labels that they set would count as labels to remove.
+    const loops = config.loops.filter((loop) => loop !== 'labels' || !leftOut.includes('nodeLabels.directory'));
     return {
       ...own,
-      config: { ...local, leaderElection: { ...leaderElection, namespace } },
-      sources: keySources,
+      config: { ...config, loops, leaderElection: { ...config.leaderElection, namespace } },
+      sources,
       origin: 'cluster',
     };
   } finally {
     await close();
   }
+}
+
+/** Returns a 403; throws every other error. */
+function refusalOf(error: unknown): ApiError {
+  if (error instanceof ApiError && error.status === 403) return error;
+  throw error;
+}
+
+/** Keys of the cluster that are never taken, and without which a lookup or a list of labels may differ from the controller's. */
+const MATTERS: readonly string[] = [
+  'registries.insecure',
+  'registries.mirrors',
+  'registries.containerdConfigDirectory',
+  'registries.caFile',
+  'registries.addresses.allow',
+  'registries.addresses.deny',
+  'credentials.dockerConfigFiles',
+  'credentials.directory',
+  'credentials.kubelet.config',
+  'nodeLabels.directory',
+];
+
+/** Whether the user gave logins with flags or variables of this command. */
+function hasLogins({ credentials: { dockerConfigFiles, directory, kubelet } }: Context['config']): boolean {
+  return dockerConfigFiles.length > 0 || directory !== '' || kubelet.config !== '';
+}
+
+function severalText(
+  found: { namespaces: readonly string[] } | { namespace: string; names: readonly string[] },
+): string {
+  return 'namespaces' in found
+    ? `archaware is installed more than once in this cluster: in the namespaces ${few(found.namespaces)}; choose one with --installation, or give its configuration with --config`
+    : `several Deployments in ${found.namespace} run as archaware: ${few(found.names)}; give the configuration with --config`;
+}
+
+function noneText(installation: Installation | undefined): string {
+  if (installation === undefined)
+    return `no ClusterRoleBinding labelled ${APP_LABEL}=${DEPLOYMENT} names a service account`;
+  const { namespace, accounts } = installation;
+  if (accounts === undefined) return `no Deployment labelled ${APP_LABEL}=${DEPLOYMENT} in namespace ${namespace}`;
+  return `no Deployment in namespace ${namespace} runs as ${[...accounts].join(' or ')}`;
+}
+
+/** Returns the line about objects that look like archaware's and are no installation's. `names`: `Deployment shop/web`. */
+export function passedOver(names: readonly string[]): string {
+  const verb = names.length === 1 ? 'looks like' : 'look like';
+  return `passed over: ${few(names)} ${verb} archaware, but no ClusterRoleBinding of archaware names their service account`;
 }
 
 /** Whether an error says that there is no cluster, or none that answers. */

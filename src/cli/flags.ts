@@ -14,3 +14,9 @@ export const SELECTOR: Flag = {
   value: 'LABELS',
   text: 'Only objects with these labels: app=web,tier!=db',
 };
+/** For the commands that read the configuration of the installation. */
+export const INSTALLATION: Flag = {
+  name: 'installation',
+  value: 'NAMESPACE',
+  text: 'Namespace of archaware: to choose one of several installations, or if ClusterRoleBindings may not be read',
+};

@@ -147,26 +147,26 @@ describe('clean', () => {
     runInProcess(['clean', '--kubeconfig', product.cluster.kubeconfig, '--timeout', '60s', ...args], {
       clock: product.clock,
     });
-  /** A Deployment with archaware's label, or with its name, whose pods never run. */
-  const deploy = async (namespace: string, name: string, labels: Record<string, string> = {}) => {
+  const ours = { 'app.kubernetes.io/name': 'archaware-controller' };
+  /** A Deployment with archaware's label, whose pods never run. */
+  const deploy = async (namespace: string, name: string, serviceAccountName = 'default') => {
     await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }));
     await product.cluster.apply(
       JSON.stringify({
         apiVersion: 'apps/v1',
         kind: 'Deployment',
-        metadata: { name, namespace, labels },
+        metadata: { name, namespace, labels: ours },
         spec: {
           replicas: 2,
           selector: { matchLabels: { app: name } },
           template: {
             metadata: { labels: { app: name } },
-            spec: { schedulerName: 'none', containers: [{ name: 'c', image: 'example.com/c:1' }] },
+            spec: { serviceAccountName, schedulerName: 'none', containers: [{ name: 'c', image: 'example.com/c:1' }] },
           },
         },
       }),
     );
   };
-  const ours = { 'app.kubernetes.io/name': 'archaware-controller' };
   const taints = async () => (await product.list('/api/v1/nodes')).flatMap(taintsOf).sort();
 
   it('needs --yes without a terminal: it prints the steps, and changes nothing', async () => {
@@ -181,24 +181,58 @@ describe('clean', () => {
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('refuses while a Deployment of archaware wants replicas, found by label or name, in any namespace', async () => {
+  it('refuses while a Deployment that runs as the service account wants replicas, whatever its name', async () => {
     await (await settle()).stop();
-    await deploy('elsewhere', 'arch', ours);
-    await deploy('somewhere', 'archaware-controller');
+    await deploy('archaware', 'arch', 'archaware-controller');
+    await deploy('archaware', 'tool');
     product.cluster.forgetRequests();
     const { code, stdout, stderr } = await product.command(['clean', '--yes']);
     expect([code, stdout]).to.deep.equal([1, '']);
-    expect(stderr).to.include('Deployment elsewhere/arch wants 2 replicas');
-    expect(stderr).to.include('Deployment somewhere/archaware-controller wants 2 replicas');
+    expect(stderr).to.include('Deployment archaware/arch wants 2 replicas: stop it first');
+    expect(stderr).to.include('passed over: Deployment archaware/tool looks like archaware');
     expect(product.cluster.writes()).to.deep.equal([]);
     const dry = await product.command(['clean', '--dry-run']);
     expect(dry.code).to.equal(0);
-    expect(dry.stderr).to.match(/without --dry-run, clean refuses: Deployment elsewhere\/arch wants 2 replicas/);
-    expect(dry.stdout).to.match(/controllers that run +0 +2/);
+    expect(dry.stderr).to.match(/without --dry-run, clean refuses: Deployment archaware\/arch wants 2 replicas/);
+    expect(dry.stdout).to.match(/controllers that run +0 +1/);
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 
-  it('refuses while a leader lives in another namespace, with any name of its Lease', async () => {
+  it("names a tenant's Deployment and live Lease in one line, passes over them, and does its work", async () => {
+    await (await settle()).stop();
+    await deploy('tenant', 'archaware-controller', 'archaware-controller');
+    const lease = '/apis/coordination.k8s.io/v1/namespaces/tenant/leases';
+    const renewed = () => new Date(product.clock.wall()).toISOString().replace('Z', '000Z');
+    const spec = { holderIdentity: 'mallory', leaseDurationSeconds: 3600 };
+    await product.cluster.apply(
+      JSON.stringify({
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: 'archaware-controller', namespace: 'tenant', labels: ours },
+        spec: { ...spec, renewTime: renewed() },
+      }),
+    );
+    const renewing = setInterval(
+      () => void product.patch(`${lease}/archaware-controller`, { spec: { renewTime: renewed() } }),
+      50,
+    );
+    try {
+      for (const flags of [[], ['--stop']]) {
+        const { code, stderr } = await clean(...flags);
+        expect(code, stderr).to.equal(0);
+        expect(stderr.split('\n').filter((line) => line.includes('tenant/'))).to.deep.equal([
+          'passed over: Deployment tenant/archaware-controller, Lease tenant/archaware-controller look like archaware, but no ClusterRoleBinding of archaware names their service account',
+        ]);
+      }
+    } finally {
+      clearInterval(renewing);
+    }
+    await nothingLeft();
+    const untouched = await product.get('/apis/apps/v1/namespaces/tenant/deployments/archaware-controller');
+    expect(at(untouched, 'spec', 'replicas')).to.equal(2);
+  });
+
+  it('refuses while a leader lives in the Lease of the configuration, wherever that is, and in any Lease of an installation', async () => {
     await (await settle()).stop();
     await product.cluster.apply(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }));
     const leader = await startInProcess(
@@ -212,9 +246,15 @@ describe('clean', () => {
     );
     try {
       await product.eventually('it to lead', async () => (await leader.metric('archaware_leader')) === 1);
-      const dry = await product.command(['clean', '--dry-run']);
+      const configured = ['--leaderElection.namespace', 'other', '--leaderElection.name', 'arch'];
+      const dry = await product.command(['clean', '--dry-run', ...configured]);
       expect(dry.stderr).to.match(/without --dry-run, clean refuses: \S+ leads \(Lease other\/arch\)/);
-      for (const { code, stderr } of [await product.command(['clean', '--yes']), await asAdmin('--yes')]) {
+      const named = ['--installation', 'other'];
+      for (const { code, stderr } of [
+        await product.command(['clean', '--yes', ...configured]),
+        await asAdmin('--yes', ...configured),
+        await asAdmin('--yes', ...named),
+      ]) {
         expect(code, stderr).to.equal(1);
         expect(stderr).to.match(/leads \(Lease other\/arch\): stop it first/);
       }
@@ -233,7 +273,7 @@ describe('clean', () => {
     const { code, stderr } = await clean();
     expect(code).to.equal(1);
     expect(stderr).to.match(
-      /cannot list resource "leases".*grant "list" on deployments.apps and leases.coordination.k8s.io/,
+      /cannot list resource "leases".*grant "list" on clusterrolebindings.*, deployments.apps and leases.coordination.k8s.io/,
     );
     const dry = await product.command(['clean', '--dry-run']);
     expect(dry.code).to.equal(0);

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { at, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct } from '../support/product.ts';
 
@@ -23,16 +24,26 @@ describe("the cluster's own configuration", () => {
     metadata: { namespace, name },
     data,
   });
-  const deployment = (namespace: string, options: { readonly env?: object[]; readonly volumes?: object[] } = {}) => ({
+  const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
+  const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  const binding = (name: string, inNamespace: string, account: string, labels: object = LABELS) => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name, labels },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'archaware-controller' },
+    subjects: [{ kind: 'ServiceAccount', namespace: inNamespace, name: account }],
+  });
+  const deployment = (inNamespace: string, serviceAccountName: string, args: readonly string[] = []) => ({
     apiVersion: 'apps/v1',
     kind: 'Deployment',
-    metadata: { namespace, name: 'arch', labels: { 'app.kubernetes.io/name': 'archaware-controller' } },
+    metadata: { namespace: inNamespace, name: 'arch', labels: LABELS },
     spec: {
       replicas: 0,
       selector: { matchLabels: { a: 'b' } },
       template: {
         metadata: { labels: { a: 'b' } },
         spec: {
+          serviceAccountName,
           containers: [
             {
               name: 'archaware-controller',
@@ -44,54 +55,85 @@ describe("the cluster's own configuration", () => {
                 '/etc/archaware/config.yaml',
                 '--taints.effect=PreferNoSchedule',
                 '--new.flag=1',
+                ...args,
               ],
-              env: [{ name: 'ARCHAWARE_WORKERS', value: '3' }, ...(options.env ?? [])],
-              volumeMounts: [
-                { name: 'config', mountPath: '/etc/archaware' },
-                { name: 'rules', mountPath: '/etc/rules' },
-              ],
+              env: [{ name: 'ARCHAWARE_PODS__DAEMON_SETS', value: 'ignore' }],
+              volumeMounts: [{ name: 'config', mountPath: '/etc/archaware' }],
             },
           ],
-          volumes: [
-            { name: 'config', configMap: { name: 'settings' } },
-            { name: 'rules', configMap: { name: 'rules' } },
-          ],
+          volumes: [{ name: 'config', configMap: { name: 'settings' } }],
         },
       },
     },
   });
 
-  it('is the defaults, with a note, if no Deployment of archaware is found', async () => {
-    const { code, stderr } = await plan();
-    expect(code).to.equal(2);
+  it('is the defaults, with a note, if no ClusterRoleBinding or no Deployment of archaware is found', async () => {
+    const without = await plan();
+    expect(without.code).to.equal(2);
+    expect(without.stderr).to.equal(
+      'configuration: defaults; no Deployment in namespace archaware runs as archaware-controller\n',
+    );
+    const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
+    const relabel = async (labels: object) => {
+      for (const { metadata } of await product.list(bindings)) {
+        await product.patch(`${bindings}/${text(at(metadata, 'name'))}`, { metadata: { labels } });
+      }
+    };
+    await relabel({ 'app.kubernetes.io/name': null });
+    const { stderr } = await plan();
+    await relabel(LABELS);
     expect(stderr).to.equal(
-      'configuration: defaults; no Deployment labelled app.kubernetes.io/name=archaware-controller found\n',
+      'configuration: defaults; no ClusterRoleBinding labelled app.kubernetes.io/name=archaware-controller names a service account\n',
     );
   });
 
-  describe('of one Deployment', () => {
+  describe('of one installation', () => {
     before(() =>
       apply(
-        configMap('default', 'settings', {
+        configMap('archaware', 'settings', {
           'config.yaml':
             'taints: {key: example.com/arch}\nnodeLabels: {directory: /etc/rules}\nregistries: {caFile: /etc/none/ca.crt}\n',
         }),
-        configMap('default', 'rules', { 'labels.txt': 'tier=web\n' }),
-        deployment('default'),
+        deployment('archaware', 'archaware-controller'),
       ),
     );
 
     it('is read from its ConfigMap, arguments and variables; flags of the command win', async () => {
       const { stdout, stderr } = await plan();
       expect(stdout).to.match(/"key": "example.com\/arch",\s+"value": "amd64",\s+"effect": "PreferNoSchedule"/);
-      expect(stderr).to.match(/^configuration: ConfigMap default\/settings, of Deployment default\/arch\n/);
-      expect(stderr).to.match(/^registries.caFile: \/etc\/none\/ca.crt is in the container of the controller/m);
+      expect(stderr.split('\n').slice(0, 2)).to.deep.equal([
+        'configuration: ConfigMap archaware/settings, of Deployment archaware/arch',
+        'not taken from the cluster: nodeLabels.directory, registries.caFile; where it matters, give what this machine has with a flag',
+      ]);
       expect((await plan('--taints.key', 'own')).stdout).to.match(/"key": "own"/);
     });
 
-    it('is found in every namespace, also if -n names the namespace of an application', async () => {
-      const { stderr } = await plan('-n', 'kube-system');
-      expect(stderr).to.match(/^configuration: ConfigMap default\/settings, of Deployment default\/arch\n/);
+    it('is the same whatever namespace -n names, and whatever has the label there', async () => {
+      await apply(
+        namespace('tenant'),
+        configMap('tenant', 'settings', { 'config.yaml': 'taints: {key: example.com/stolen}\n' }),
+        deployment('tenant', 'archaware-controller'),
+      );
+      for (const more of [[], ['-n', 'tenant'], ['-n', 'kube-system']]) {
+        const { code, stdout, stderr } = await plan(...more);
+        expect(code, stderr).to.be.oneOf([0, 2]);
+        expect(stdout).not.to.include('stolen');
+        expect(stderr.split('\n').slice(0, 2)).to.deep.equal([
+          'passed over: Deployment tenant/arch looks like archaware, but no ClusterRoleBinding of archaware names their service account',
+          'configuration: ConfigMap archaware/settings, of Deployment archaware/arch',
+        ]);
+      }
+    });
+
+    it('is of the namespace that --installation names, for a user who may not list ClusterRoleBindings', async () => {
+      product.cluster.faults.inject({ path: /\/clusterrolebindings/, status: 403, times: 2 });
+      const unnamed = await plan();
+      expect(unnamed.stdout).to.match(/"key": "supported-arch"/);
+      expect(unnamed.stderr).to.match(
+        /^configuration: defaults; the installation's could not be read: list .*clusterrolebindings: 403 .*--installation NAMESPACE/,
+      );
+      const named = await plan('--installation', 'archaware');
+      expect(named.stdout).to.match(/"key": "example.com\/arch"/);
     });
 
     it('gives way to --config', async () => {
@@ -114,7 +156,7 @@ describe("the cluster's own configuration", () => {
       product.cluster.faults.inject({ path: /\/configmaps\/settings/, status: 403, times: 1 });
       const { stdout, stderr } = await plan();
       expect(stdout).to.match(/"key": "supported-arch"/);
-      expect(stderr).to.match(/^configuration: defaults; the cluster's could not be read: .*403/);
+      expect(stderr).to.match(/^configuration: defaults; the installation's could not be read: .*403/m);
     });
 
     it('makes clean exit with 2 if it may not be read and no object records anything', async () => {
@@ -126,15 +168,19 @@ describe("the cluster's own configuration", () => {
       expect(readable.code, readable.stderr).to.equal(0);
     });
 
-    it('has to be chosen if there are several', async () => {
-      await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } }, deployment('other'));
+    it('has service accounts of one namespace as one installation, and has to be chosen if there are several', async () => {
+      await apply(binding('archaware-more', 'archaware', 'another'));
+      expect((await plan()).stderr).to.match(/^configuration: ConfigMap archaware\/settings/m);
+      await apply(namespace('other'), binding('other', 'other', 'arch'), deployment('other', 'arch'));
       const { code, stderr } = await plan();
       expect(code).to.equal(3);
       expect(stderr).to.match(
-        /runs more than once in this cluster: Deployments default\/arch, other\/arch; choose one/,
+        /installed more than once in this cluster: in the namespaces archaware, other; choose one with --installation/,
       );
-      const chosen = await runInProcess(['clean', '--dry-run', ...flags(), '-n', 'default']);
-      expect(chosen.stderr).to.match(/^configuration: ConfigMap default\/settings/);
+      for (const command of [['plan'], ['clean', '--dry-run']]) {
+        const chosen = await runInProcess([...command, ...flags(), '--installation', 'archaware']);
+        expect(chosen.stderr).to.match(/^configuration: ConfigMap archaware\/settings/m);
+      }
     });
   });
 });

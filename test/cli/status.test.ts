@@ -44,7 +44,10 @@ describe('status', () => {
       spec: {
         replicas: 1,
         selector: { matchLabels: LABELS },
-        template: { metadata: { labels: LABELS }, spec: { ...spec, tolerations } },
+        template: {
+          metadata: { labels: LABELS },
+          spec: { ...spec, tolerations, serviceAccountName: 'archaware-controller' },
+        },
       },
     };
     await product.cluster.apply(JSON.stringify(deployment));
@@ -136,7 +139,10 @@ describe('status', () => {
         spec: {
           replicas: 0,
           selector: { matchLabels: LABELS },
-          template: { metadata: { labels: LABELS }, spec: { containers: [{ name: 'c', image: 'x' }] } },
+          template: {
+            metadata: { labels: LABELS },
+            spec: { serviceAccountName: 'archaware-controller', containers: [{ name: 'c', image: 'x' }] },
+          },
         },
       }),
     );

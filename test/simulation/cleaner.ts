@@ -52,7 +52,14 @@ export function startCleaner(options: { name: string; world: World; server: Mode
       { client: direct, clock, identity: name, durationMs, waitMs: 600_000, stopping: true, say, signal: end.signal },
       () => end.abort(),
     );
-    await findControllers(client, leaseName, end.signal);
+    const lookForControllers = () =>
+      findControllers({
+        client,
+        installation: undefined,
+        lease: { namespace: LEASE_NAMESPACE, name: leaseName, stated: true },
+        signal: end.signal,
+      });
+    await lookForControllers();
     const mayWrite = () => leases.fresh();
     const before = await takeInventory(look);
     await cleanAll(
@@ -63,7 +70,7 @@ export function startCleaner(options: { name: string; world: World; server: Mode
         how: 'keep',
         timeoutMs: 600_000,
         nodesBefore: before.nodeUids,
-        leaseName,
+        findControllers: lookForControllers,
         mayReplace: async () => true,
         say,
       },

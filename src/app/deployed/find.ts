@@ -1,97 +1,92 @@
-import { isObject, type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import { objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import { ApiError } from '../../kube/errors.ts';
-import { readAll } from '../../kube/list.ts';
+import { deploymentsOf, strangers } from '../../kube/installation/deployments.ts';
+import { findInstallations, type Installation } from '../../kube/installation/installations.ts';
 import { find } from '../../kube/read.ts';
-import { APP_LABEL, DEFAULT_NAMESPACE, DEPLOYMENT } from '../../names.ts';
+import { DEPLOYMENT } from '../../names.ts';
 import { type ConfigMapMount, type DeployedController, readDeployed } from './deployment.ts';
 
-/** The controller that runs in the cluster, with the files that it reads from ConfigMaps. */
+/** The controller that runs in the cluster, with its configuration file. */
 export type Deployed = {
   readonly controller: DeployedController;
-  /** The texts of the files, by their paths in the container. */
-  readonly files: ReadonlyMap<string, string>;
-  /** The ConfigMap of each file, as `namespace/name`. */
-  readonly sources: ReadonlyMap<string, string>;
+  /** The text of a file in the container, and its ConfigMap as `namespace/name`; undefined if no ConfigMap has it. */
+  readFile(path: string): Promise<{ readonly text: string; readonly source: string } | undefined>;
 };
 
-/** The result of the search. `unreadable`: what these credentials may not read, in one line. */
-export type FoundDeployed =
+/** The result of the search. */
+export type FoundDeployed = {
+  /** Deployments that carry archaware's label and belong to no installation, as `namespace/name`. */
+  readonly strangers: readonly string[];
+} & (
   | { readonly kind: 'found'; readonly deployed: Deployed }
-  | { readonly kind: 'none' }
-  | { readonly kind: 'several'; readonly names: readonly string[] }
-  | { readonly kind: 'unreadable'; readonly why: string };
+  /** No ClusterRoleBinding names a service account, or no Deployment runs as one that it names. */
+  | { readonly kind: 'none'; readonly installation: Installation | undefined }
+  | { readonly kind: 'several'; readonly namespaces: readonly string[] }
+  /** Several Deployments in one namespace run as the service account. */
+  | { readonly kind: 'several-deployments'; readonly namespace: string; readonly names: readonly string[] }
+  /** What these credentials may not read, in one line. */
+  | { readonly kind: 'unreadable'; readonly why: string }
+);
 
 /**
- * Finds the Deployment of archaware by its label and reads the ConfigMaps that it mounts. `namespace` chooses if there are several:
- * a command's `--namespace` may also name the namespace of an application.
+ * Finds the Deployment of the installation; see {@link findInstallations}. `installation`: the value of `--installation`. Throws
+ * what the client throws, except for a 403.
  */
 export async function findDeployed(
   client: ApiClient,
-  namespace: string | undefined,
+  installation: string | undefined,
   signal: AbortSignal,
 ): Promise<FoundDeployed> {
+  let others: string[] = [];
   try {
-    const controllers = await listDeployments(client, namespace, signal);
-    const chosen = controllers.filter((each) => each.namespace === namespace);
-    const [controller, ...others] = chosen.length > 0 ? chosen : controllers;
-    if (controller === undefined) return { kind: 'none' };
-    if (others.length > 0)
-      return { kind: 'several', names: controllers.map((each) => `${each.namespace}/${each.name}`) };
-    return { kind: 'found', deployed: await readFiles(client, controller, signal) };
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 403) throw error;
-    return { kind: 'unreadable', why: error.message };
-  }
-}
-
-/** Lists the Deployments. Without the right to look in every namespace, the usual one is searched, and the given one. */
-async function listDeployments(
-  client: ApiClient,
-  namespace: string | undefined,
-  signal: AbortSignal,
-): Promise<DeployedController[]> {
-  const label = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
-  const list = async (where: string) =>
-    (await readAll(client, `/apis/apps/v1${where}/deployments?${label}`, readDeployed, signal)).flatMap(
-      (found) => found ?? [],
-    );
-  const inside = (name: string) => `/namespaces/${encodeURIComponent(name)}`;
-  try {
-    return await list('');
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 403) throw error;
-  }
-  const own = namespace === undefined ? [] : await list(inside(namespace)).catch(noneIfForbidden);
-  return own.length > 0 ? own : list(inside(DEFAULT_NAMESPACE));
-}
-
-function noneIfForbidden(error: unknown): [] {
-  if (error instanceof ApiError && error.status === 403) return [];
-  throw error;
-}
-
-async function readFiles(client: ApiClient, controller: DeployedController, signal: AbortSignal): Promise<Deployed> {
-  const files = new Map<string, string>();
-  const sources = new Map<string, string>();
-  for (const mount of controller.mounts) {
-    const path = `/api/v1/namespaces/${controller.namespace}/configmaps/${encodeURIComponent(mount.configMap)}`;
-    const object = await find(client, path, signal);
-    for (const [file, text] of filesOf(mount, objectAt(object ?? {}, 'data'))) {
-      files.set(file, text);
-      sources.set(file, `${controller.namespace}/${mount.configMap}`);
+    const found = await findInstallations(client, installation, signal);
+    if (found.kind === 'unreadable') return { kind: 'unreadable', why: found.error.message, strangers: others };
+    const { installations } = found;
+    others = await strangers(client, installations, signal);
+    const [only, ...more] = installations;
+    if (only === undefined) return { kind: 'none', installation: undefined, strangers: others };
+    if (more.length > 0) {
+      return { kind: 'several', namespaces: installations.map(({ namespace }) => namespace), strangers: others };
     }
+    const all = await deploymentsOf(client, only, readDeployed, signal);
+    const named = all.filter(({ name }) => name === DEPLOYMENT);
+    const [controller, second] = named.length === 1 ? named : all;
+    if (controller === undefined) return { kind: 'none', installation: only, strangers: others };
+    if (second !== undefined) {
+      const names = all.map(({ name }) => name);
+      return { kind: 'several-deployments', namespace: only.namespace, names, strangers: others };
+    }
+    return { kind: 'found', deployed: deployedIn(client, controller, signal), strangers: others };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    return { kind: 'unreadable', why: error.message, strangers: others };
   }
-  return { controller, files, sources };
 }
 
-/** Returns the files that a ConfigMap becomes where it is mounted, with their paths. */
-function filesOf({ path, items, subPath }: ConfigMapMount, data: JsonObject): [path: string, text: string][] {
-  if (!isObject(data)) return [];
-  const named = Object.keys(data).flatMap((key): [string, string][] => {
-    const name = items === undefined ? key : items.get(key);
-    return name === undefined ? [] : [[name, stringAt(data, key) ?? '']];
-  });
-  if (subPath === undefined) return named.map(([name, text]) => [`${path}/${name}`, text]);
-  return named.flatMap(([name, text]) => (name === subPath ? [[path, text]] : []));
+function deployedIn(client: ApiClient, controller: DeployedController, signal: AbortSignal): Deployed {
+  return {
+    controller,
+    async readFile(path) {
+      for (const mount of controller.mounts) {
+        const key = keyAt(mount, path);
+        if (key === undefined) continue;
+        const { namespace } = controller;
+        const configMaps = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps`;
+        const object = await find(client, `${configMaps}/${encodeURIComponent(mount.configMap)}`, signal);
+        const text = stringAt(objectAt(object ?? {}, 'data'), key);
+        if (text !== undefined) return { text, source: `${namespace}/${mount.configMap}` };
+      }
+      return undefined;
+    },
+  };
+}
+
+/** Returns the key of a ConfigMap that is mounted at a path; undefined if the path is not in the mount. */
+function keyAt({ path: directory, items, subPath }: ConfigMapMount, path: string): string | undefined {
+  const isInside = path.startsWith(`${directory}/`);
+  const name = subPath === undefined ? (isInside ? path.slice(directory.length + 1) : undefined) : subPath;
+  if (name === undefined || (subPath !== undefined && path !== directory)) return undefined;
+  if (items === undefined) return name;
+  return [...items].find(([, file]) => file === name)?.[0];
 }

@@ -15,7 +15,7 @@ import {
   wantText,
 } from '../../clean/controllers.ts';
 import { type Inventory, type LookOptions, takeInventory } from '../../clean/inventory.ts';
-import { type HeldLeases, holdLeases, type LeaseName, leasesToHold } from '../../clean/leases.ts';
+import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/leases.ts';
 import { createLedger, type Item } from '../../clean/ledger.ts';
 import { PLAN_HEADER, planRows, podQuestion } from '../../clean/report.ts';
 import { cleanAll, rowsOf } from '../../clean/steps.ts';
@@ -23,12 +23,14 @@ import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import { messageOf } from '../../kit/errors.ts';
+import type { LeaseName } from '../../kube/installation/leases.ts';
 import { cleanerIdentity } from '../../kube/lease.ts';
 import { createRetryingClient } from '../../kube/retry.ts';
 import { createWriter } from '../../kube/writer.ts';
 import { DEFAULT_NAMESPACE } from '../../names.ts';
 import { taintKind } from '../../placement/nodes/node.ts';
 import { type TaintingPool, taintingPoolNotes, taintingPools } from '../../placement/nodes/tainting-pools.ts';
+import { passedOver } from '../context.ts';
 import { table } from '../output.ts';
 import { printOutcome } from './outcome.ts';
 
@@ -68,13 +70,26 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   });
   const ledger = createLedger();
   const leaseName = config.leaderElection.name;
+  const configured = {
+    namespace: connection.leaseNamespace,
+    name: leaseName,
+    stated: config.leaderElection.namespace !== '' || connection.leaseNamespace !== DEFAULT_NAMESPACE,
+  };
+  const lookForControllers = () =>
+    findControllers({
+      client,
+      installation: context.installation,
+      lease: configured,
+      signal: over,
+    });
   const { taints } = toSettings(config);
   let leases: HeldLeases | undefined;
   let began = false;
   let kept = 0;
   let pools: readonly TaintingPool[] = [];
   try {
-    const controllers = await find(() => findControllers(client, leaseName, over), flags.dryRun, say);
+    const controllers = await find(lookForControllers, flags.dryRun, say);
+    if (controllers.strangers.length > 0) say(passedOver(controllers.strangers));
     const wanted = wantedOnes(controllers);
     const unattended = !flags.yes && ask === undefined;
     if (!flags.dryRun && !flags.stop && !unattended) refuseWanted(wanted);
@@ -113,7 +128,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     else refuseWanted(wanted);
     if (config.leaderElection.enabled) leases = await hold(controllers, flags.stop && wanted.length > 0);
     // A replica that starts meanwhile would wait for the Leases, and would write everything again when `clean` releases them.
-    refuseWanted(wantedOnes(await findControllers(client, leaseName, over)));
+    refuseWanted(wantedOnes(await lookForControllers()));
     const mayWrite = () => leases?.fresh() ?? true;
     // The cluster is searched again now that nobody else writes: a leader may have written until a moment ago.
     const before = await takeInventory(look);
@@ -127,7 +142,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
         how,
         timeoutMs,
         nodesBefore,
-        leaseName,
+        findControllers: lookForControllers,
         mayReplace: async (pods) => flags.yes || (ask?.(podQuestion(pods, how), signal) ?? false),
         say,
       },
@@ -172,9 +187,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   }
 
   async function hold(controllers: OwnControllers, stopped: boolean): Promise<HeldLeases> {
-    const { namespace } = config.leaderElection;
-    const stated = namespace !== '' || connection.leaseNamespace !== DEFAULT_NAMESPACE;
-    const names = leasesToHold(controllers, { namespace: connection.leaseNamespace, name: leaseName, stated });
+    const names = leasesToHold(controllers, configured);
     const options = {
       client: connection.leaseClient,
       clock,
@@ -221,7 +234,7 @@ async function find(
   } catch (error) {
     if (!dryRun || !(error instanceof RefusedError)) throw error;
     say(`without --dry-run, clean refuses: ${error.message}`);
-    return { deployments: [], leases: [] };
+    return { deployments: [], leases: [], strangers: [] };
   }
 }
 

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import { parseDuration } from '../../kit/duration.ts';
 import type { Command } from '../command.ts';
-import { NAMESPACE } from '../flags.ts';
+import { INSTALLATION } from '../flags.ts';
 import { withoutOperands } from '../operands.ts';
 
 export const cleanCommand: Command = {
@@ -9,7 +9,7 @@ export const cleanCommand: Command = {
   operands: '',
   summary: 'Remove everything that run wrote',
   flags: [
-    { ...NAMESPACE, text: 'Namespace of archaware, if several Deployments run it' },
+    INSTALLATION,
     { name: 'yes', text: 'Do not ask for confirmation; required without a terminal' },
     { name: 'dry-run', text: 'Show what clean would do, and what would prevent it; change nothing' },
     { name: 'stop', text: 'Scale every Deployment of archaware to 0 first, and wait for the leaders to end' },

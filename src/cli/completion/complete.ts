@@ -34,7 +34,14 @@ async function liveNames(
   if (live === undefined) return [];
   if (live === 'contexts') return contextNames(kubeconfig);
   const signal = AbortSignal.any([surroundings.signal, AbortSignal.timeout(PATIENCE_MS)]);
-  const words = { keys: {}, configFile: undefined, kubeconfig, context: named, output: 'table' } as const;
+  const words = {
+    keys: {},
+    configFile: undefined,
+    kubeconfig,
+    context: named,
+    installation: undefined,
+    output: 'table',
+  } as const;
   const context = ownContext(words, { ...surroundings, environment: {}, signal });
   const { client, namespace: home, close } = await connect(context);
   try {

@@ -2,7 +2,7 @@ import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command, Invocation } from '../command.ts';
 import { isAway } from '../context.ts';
-import { NAMESPACE } from '../flags.ts';
+import { INSTALLATION, NAMESPACE } from '../flags.ts';
 import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
 
 export const explainCommand: Command = {
@@ -21,6 +21,7 @@ export const explainCommand: Command = {
       isRepeatable: true,
       text: 'File or directory with pods or workloads that are not applied yet (YAML; - is standard input); repeatable',
     },
+    INSTALLATION,
   ],
   examples: [
     ['explain -n shop web-7d4b9-x2x1z', 'Explain a pod of the namespace shop'],

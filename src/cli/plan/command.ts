@@ -2,7 +2,7 @@ import { ConfigurationError } from '../../config/problems.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { parseSelector } from '../../kit/selector.ts';
 import type { Command, Invocation } from '../command.ts';
-import { ALL_NAMESPACES, NAMESPACE, SELECTOR } from '../flags.ts';
+import { ALL_NAMESPACES, INSTALLATION, NAMESPACE, SELECTOR } from '../flags.ts';
 import { withoutOperands } from '../operands.ts';
 
 export const planCommand: Command = {
@@ -16,6 +16,7 @@ export const planCommand: Command = {
     ALL_NAMESPACES,
     { ...SELECTOR, text: 'Only pods and DaemonSets with these labels: app=web,tier!=db' },
     { name: 'pods', text: 'One row for each pod instead of one for each workload' },
+    INSTALLATION,
   ],
   examples: [
     ['plan', 'Show every change that run would make now'],

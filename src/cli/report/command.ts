@@ -1,7 +1,7 @@
 import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command } from '../command.ts';
-import { ALL_NAMESPACES, SELECTOR } from '../flags.ts';
+import { ALL_NAMESPACES, INSTALLATION, SELECTOR } from '../flags.ts';
 import { withoutOperands } from '../operands.ts';
 import { reportOptions } from './options.ts';
 
@@ -45,6 +45,7 @@ export const reportCommand: Command = {
       text: 'Exit with 2 if less of the requested CPU is ready for the one --to; what is unknown counts as not ready',
     },
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
+    INSTALLATION,
   ],
   examples: [
     ['report --to arm64', 'Show what can move to arm64, and which rebuild helps most'],

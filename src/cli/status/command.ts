@@ -1,5 +1,5 @@
 import type { Command } from '../command.ts';
-import { NAMESPACE } from '../flags.ts';
+import { INSTALLATION, NAMESPACE } from '../flags.ts';
 import { withoutOperands } from '../operands.ts';
 
 export const statusCommand: Command = {
@@ -8,7 +8,7 @@ export const statusCommand: Command = {
   summary: 'Show whether the controller works, and what to do if not',
   description:
     'Reads the cluster and the metrics of each replica, and writes nothing. A line that these credentials may not fill names the right that is missing.',
-  flags: [{ ...NAMESPACE, text: 'Also test the webhook, with a dry run of a pod in this namespace' }],
+  flags: [{ ...NAMESPACE, text: 'Also test the webhook, with a dry run of a pod in this namespace' }, INSTALLATION],
   examples: [
     ['status', 'Show version, leader, nodes, pods and problems'],
     ['status -n shop', 'Also test whether the API server reaches the webhook'],

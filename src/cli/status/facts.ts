@@ -1,4 +1,5 @@
 import type { Context } from '../../app/context.ts';
+import type { FoundDeployment } from '../../kube/installation/deployments.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { ReplicaMetrics } from './metrics-text.ts';
@@ -6,14 +7,6 @@ import type { Waiting } from './waiting.ts';
 
 /** Something that was read, or the reason why not: a missing right, or what the API server answered. */
 export type Read<T> = { readonly kind: 'read'; readonly value: T } | { readonly kind: 'unread'; readonly why: string };
-
-/** A Deployment of archaware. */
-export type OwnDeployment = {
-  readonly namespace: string;
-  readonly name: string;
-  readonly wanted: number;
-  readonly ready: number;
-};
 
 /** A pod of archaware. */
 export type Replica = {
@@ -64,7 +57,7 @@ export type Facts = {
   readonly elects: boolean;
   /** `namespace/name` of the Lease. */
   readonly leaseName: string;
-  readonly deployments: Read<readonly OwnDeployment[]>;
+  readonly deployments: Read<readonly FoundDeployment[]>;
   readonly replicas: Read<readonly Replica[]>;
   /** Undefined: there is no Lease. */
   readonly lease: Read<LeaseFact | undefined>;

@@ -3,11 +3,14 @@ import type { Context } from '../../app/context.ts';
 import { readNodePools } from '../../app/node-pools.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
-import { isObject, type JsonObject, listAt, numberAt, objectAt, stringAt } from '../../kit/json.ts';
+import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ApiError } from '../../kube/errors.ts';
+import { deploymentsOf, readDeployment } from '../../kube/installation/deployments.ts';
+import { findInstallations, type Installation } from '../../kube/installation/installations.ts';
+import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
-import { APP_LABEL, DEFAULT_NAMESPACE, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
 import { readNamespace, skipTemplate } from '../../placement/eligibility.ts';
 import { onlySchedulable } from '../../placement/images.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
@@ -18,7 +21,7 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints
 import { settingsFor } from '../../placement/policy.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Facts, LeaseFact, OwnDeployment, PoolFact, Read, Replica, WebhookFact } from './facts.ts';
+import type { Facts, LeaseFact, PoolFact, Read, Replica, WebhookFact } from './facts.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
 import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
 import { judgeAnswer, judgeRefusal, testPod } from './webhook-test.ts';
@@ -38,14 +41,17 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
   const { client } = connection;
   try {
     const settings = toSettings(config);
-    const deployments = await readDeployments(connection, signal);
-    const own = deployments.kind === 'read' ? deployments.value[0]?.namespace : undefined;
-    const namespace = own ?? connection.leaseNamespace;
+    const installations = await installationsOf(connection, context.installation, signal);
+    const namespace = installations[0]?.namespace ?? connection.leaseNamespace;
     const { enabled, name } = config.leaderElection;
-    const [replicas, lease, nodes] = await Promise.all([
+    const leaseNamespace = config.leaderElection.namespace || namespace;
+    const [deployments, replicas, lease, nodes] = await Promise.all([
+      tried(`list deployments.apps in namespace ${namespace}`, async () =>
+        (await Promise.all(installations.map((each) => deploymentsOf(client, each, readDeployment, signal)))).flat(),
+      ),
       readReplicas(context, connection, namespace),
-      tried(`get leases.coordination.k8s.io in namespace ${connection.leaseNamespace}`, () =>
-        readLease(connection, name, clock.wall(), signal),
+      tried(`get leases.coordination.k8s.io in namespace ${leaseNamespace}`, async () =>
+        leaseFact(await getLease(client, { namespace: leaseNamespace, name }, signal), clock.wall()),
       ),
       tried('list nodes', () => readAll(client, '/api/v1/nodes', readNode, signal)),
     ]);
@@ -62,7 +68,7 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       taint: taintKind(settings.taints),
       origin,
       elects: enabled,
-      leaseName: `${connection.leaseNamespace}/${name}`,
+      leaseName: `${leaseNamespace}/${name}`,
       deployments,
       replicas,
       lease,
@@ -94,44 +100,24 @@ function mapped<T, U>(read: Read<T>, change: (value: T) => U): Read<U> {
   return read.kind === 'read' ? { kind: 'read', value: change(read.value) } : read;
 }
 
-/** Reads the Deployments in every namespace, or in the usual one if that is not allowed. */
-async function readDeployments(
+/**
+ * Returns the installations. Without the right to list ClusterRoleBindings it is the namespace of the Lease, and the label decides
+ * there.
+ */
+async function installationsOf(
   { client, leaseNamespace }: Connection,
+  named: string | undefined,
   signal: AbortSignal,
-): Promise<Read<OwnDeployment[]>> {
-  const read = (within: string) =>
-    tried(`list deployments.apps in namespace ${leaseNamespace || DEFAULT_NAMESPACE}`, () =>
-      readAll(client, `/apis/apps/v1${within}/deployments?${OWN}`, readDeployment, signal),
-    );
-  const everywhere = await read('');
-  return everywhere.kind === 'read' ? everywhere : read(`/namespaces/${encodeURIComponent(leaseNamespace)}`);
+): Promise<readonly Installation[]> {
+  const found = await findInstallations(client, named, signal);
+  return found.kind === 'found' ? found.installations : [{ namespace: leaseNamespace, accounts: undefined }];
 }
 
-function readDeployment(object: JsonObject): OwnDeployment {
-  const metadata = objectAt(object, 'metadata');
-  return {
-    namespace: stringAt(metadata, 'namespace') ?? '',
-    name: stringAt(metadata, 'name') ?? '',
-    wanted: numberAt(objectAt(object, 'spec'), 'replicas') ?? 1,
-    ready: numberAt(objectAt(object, 'status'), 'readyReplicas') ?? 0,
-  };
-}
-
-async function readLease(
-  { client, leaseNamespace }: Connection,
-  name: string,
-  nowMs: number,
-  signal: AbortSignal,
-): Promise<LeaseFact | undefined> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(leaseNamespace)}/leases/${encodeURIComponent(name)}`;
-  const object = await find(client, path, signal);
-  if (object === undefined) return undefined;
-  const spec = objectAt(object, 'spec');
-  return {
-    holder: stringAt(spec, 'holderIdentity') ?? '',
-    ageMs: Math.max(0, nowMs - (Date.parse(stringAt(spec, 'renewTime') ?? '') || 0)),
-    durationMs: (numberAt(spec, 'leaseDurationSeconds') ?? 15) * 1000,
-  };
+/** Returns what is shown of a Lease. `now`: the wall time of this machine. */
+function leaseFact(lease: FoundLease | undefined, now: number): LeaseFact | undefined {
+  if (lease === undefined) return undefined;
+  const { holder, renewedAt, durationMs } = lease;
+  return { holder, ageMs: Math.max(0, now - renewedAt), durationMs };
 }
 
 async function readReplicas(

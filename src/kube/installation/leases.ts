@@ -1,0 +1,68 @@
+import { type JsonObject, numberAt, objectAt, stringAt } from '../../kit/json.ts';
+import type { ApiClient } from '../client.ts';
+import { readAll } from '../list.ts';
+import { find } from '../read.ts';
+
+/** The namespace and the name of a Lease. */
+export type LeaseName = { readonly namespace: string; readonly name: string };
+
+/** A Lease that an archaware controller holds, or held. */
+export type FoundLease = LeaseName & {
+  /** Empty if nobody holds it. */
+  readonly holder: string;
+  /** A text that changes with each renewal. */
+  readonly renewed: string;
+  /** The time of the last renewal by the holder's clock, in milliseconds since 1970; 0 if the Lease does not say it. */
+  readonly renewedAt: number;
+  /** How long after its last renewal the holder counts as dead, in milliseconds. */
+  readonly durationMs: number;
+};
+
+/** The longest leaseDuration that the configuration allows. A longer one in a Lease is not believed. */
+const LONGEST_MS = 600_000;
+
+/** Lists the Leases of one namespace, or of all, that match a query. */
+export function listLeases(
+  client: Pick<ApiClient, 'request'>,
+  namespace: string | undefined,
+  query: string,
+  signal: AbortSignal,
+): Promise<FoundLease[]> {
+  const inside = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+  return readAll(client, `/apis/coordination.k8s.io/v1${inside}/leases?${query}`, readLease, signal);
+}
+
+/** The query for objects of one name. */
+export function byName(name: string): string {
+  return `fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
+}
+
+/** Gets a Lease; undefined if there is none. */
+export async function getLease(
+  client: Pick<ApiClient, 'request'>,
+  { namespace, name }: LeaseName,
+  signal: AbortSignal,
+): Promise<FoundLease | undefined> {
+  const leases = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases`;
+  const object = await find(client, `${leases}/${encodeURIComponent(name)}`, signal);
+  return object && readLease(object);
+}
+
+/** Whether the holder of a Lease has renewed it within its duration, by the clock of this machine. `now`: its wall time. */
+export function isHeld({ holder, renewedAt, durationMs }: FoundLease, now: number): boolean {
+  return holder !== '' && now - renewedAt <= durationMs;
+}
+
+function readLease(object: JsonObject): FoundLease {
+  const metadata = objectAt(object, 'metadata');
+  const spec = objectAt(object, 'spec');
+  const holder = stringAt(spec, 'holderIdentity') ?? '';
+  return {
+    namespace: stringAt(metadata, 'namespace') ?? '',
+    name: stringAt(metadata, 'name') ?? '',
+    holder,
+    renewed: JSON.stringify([holder, spec.renewTime, spec.leaseTransitions]),
+    renewedAt: Date.parse(stringAt(spec, 'renewTime') ?? '') || 0,
+    durationMs: Math.min((numberAt(spec, 'leaseDurationSeconds') ?? 15) * 1000, LONGEST_MS),
+  };
+}
