@@ -58,6 +58,9 @@ export const WEBHOOK_SECRET = 'archaware-controller-webhook';
 /** The Service in the controller's namespace through which the API server calls it. */
 export const WEBHOOK_SERVICE = 'archaware-controller';
 
+/** The ClusterRole for people who only read: `explain`, `plan`, `report` and `status`. The manifests bind it to nobody. */
+export const READER_ROLE = 'archaware-reader';
+
 /** The Deployment that runs the controller. */
 export const DEPLOYMENT = 'archaware-controller';
 /**

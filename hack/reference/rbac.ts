@@ -1,3 +1,4 @@
+import { READER_ROLE } from '../../src/names.ts';
 import { type Grant, grants, overlays } from './grants.ts';
 import { code, codes, heading, join, type Page, table } from './markdown.ts';
 
@@ -18,7 +19,9 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     read: 'templates without tolerations get no pods on tainted nodes',
     patch: 'the tolerations in the template, and the annotation that lists them',
   },
-  'clusterrolebindings.rbac.authorization.k8s.io': { read: '`clean` and `status` find the installations by their bindings' },
+  'clusterrolebindings.rbac.authorization.k8s.io': {
+    read: '`clean` and `status` find the installations by their bindings',
+  },
   'deployments.apps': { read: '`clean` refuses to run next to a controller of an installation' },
   serviceaccounts: { read: "pull secrets that admission will give to a DaemonSet's pods" },
   secrets: { read: 'pull secrets that pods name', create: 'the certificates, if there are none' },
@@ -48,26 +51,47 @@ const REASONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
+const READER = `ClusterRole ${READER_ROLE}`;
 const READ: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
 /** Every right that the manifests grant. */
 export function rbacPage(): Page {
-  const rows = grants().map((grant) => [
-    code(grant.part),
-    code(grant.role),
-    code(grant.object),
-    grant.verbs.join(', '),
-    why(grant),
-  ]);
+  const all = grants();
+  const rows = all
+    .filter(({ role }) => role !== READER)
+    .map((grant) => [code(grant.part), code(grant.role), code(grant.object), grant.verbs.join(', '), why(grant)]);
+  const forPeople = all
+    .filter(({ role }) => role === READER)
+    .map(({ object, verbs }) => [code(object), verbs.join(', '), reasonForPeople(object)]);
   const parts = overlays().map(({ name, parts: named }) => [code(name), codes(named)]);
   const text = join(
     heading('Rights (RBAC)'),
     INTRODUCTION,
     table(['part', 'role', 'object', 'verbs', 'why'], rows),
+    '## For people',
+    `\`${READER_ROLE}\` is what \`explain\`, \`plan\`, \`report\` and \`status\` read. It is bound to nobody; [security](../security.md) shows how to grant it.`,
+    table(['object', 'verbs', 'why'], forPeople),
     '## Which overlay has which parts',
     table(['overlay', 'parts'], parts),
   );
   return { file: 'rbac.md', text };
+}
+
+/** Why a person needs a right, by object. */
+const FOR_PEOPLE: Readonly<Record<string, string>> = {
+  nodes: 'architectures, taints, labels',
+  namespaces: 'their labels and annotations',
+  pods: 'what is to be explained',
+  serviceaccounts: 'the names of pull secrets',
+  'events.events.k8s.io': 'what the controller says about a pod',
+  'clusterrolebindings.rbac.authorization.k8s.io': 'which namespace archaware is installed in',
+  'configmaps/archaware-controller': 'its configuration',
+  'leases.coordination.k8s.io': 'who leads',
+  'nodepools.karpenter.sh': 'hints about pools',
+};
+
+function reasonForPeople(object: string): string {
+  return FOR_PEOPLE[object] ?? 'workloads';
 }
 
 function why({ part, object, verbs }: Grant): string {

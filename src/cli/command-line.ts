@@ -11,6 +11,7 @@ import { COMMANDS } from './commands.ts';
 import { type CommonWords, type ConfigWords, clusterContext, ownContext } from './context.ts';
 import { failureLines } from './failure.ts';
 import { refusalBesideController } from './in-pod.ts';
+import { escaped } from './output.ts';
 import { PROGRAM } from './program.ts';
 
 /** The flags of every command. */
@@ -64,7 +65,8 @@ const MOST_COLUMNS = 120;
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** Runs one command line and returns its exit code. Errors are printed as lines that say what to do. */
-export async function runCommandLine(words: readonly string[], surroundings: Surroundings): Promise<number> {
+export async function runCommandLine(words: readonly string[], given: Surroundings): Promise<number> {
+  const surroundings = withEscapes(given);
   try {
     if (words[0] === COMPLETE) {
       const { complete } = await import('./completion/complete.ts');
@@ -86,10 +88,31 @@ export async function runCommandLine(words: readonly string[], surroundings: Sur
     if (refusal) throw new ConfigurationError([refusal]);
     return await command.run(invocationOf(command, operands, argv, surroundings));
   } catch (error) {
-    const { lines, code } = failureLines(error);
+    const { lines, code } = failureLines(error, accountOf(words, surroundings));
     for (const line of lines) surroundings.note(`${surroundings.program}: ${line}`);
     return code;
   }
+}
+
+/** Whose rights a command uses: the controller's own account, that of `clean`, or a person's who reads. */
+function accountOf(words: readonly string[], { controllerWords }: Surroundings) {
+  const name = words.find((word) => COMMANDS.some((command) => command.name === word)) ?? 'run';
+  if (name === 'clean') return 'cleaner';
+  return name === 'run' || controllerWords !== undefined ? 'controller' : 'reader';
+}
+
+/**
+ * Everything that goes to standard error may quote a cluster, a registry or a file: a name, a message, a key. It reaches the
+ * terminal only escaped, whichever code writes it. Standard output is escaped by its forms.
+ */
+function withEscapes(surroundings: Surroundings): Surroundings {
+  const { note, status, ask } = surroundings;
+  return {
+    ...surroundings,
+    note: (line) => note(escaped(line)),
+    status: status && ((line) => status(escaped(line))),
+    ask: ask && ((question, signal) => ask(escaped(question), signal)),
+  };
 }
 
 /** Without a command the controller runs, but not for a user of `kubectl archaware`, and not beside a controller that runs already. */

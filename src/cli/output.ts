@@ -113,7 +113,8 @@ function yamlText(value: unknown): string {
   return document.toString({ lineWidth: 0 });
 }
 
-function escaped(text: string): string {
+/** Returns a text whose control, format and separator characters are escaped as `\\u…`; line feeds stay. */
+export function escaped(text: string): string {
   return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) =>
     Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
       .map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`)

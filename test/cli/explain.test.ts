@@ -6,6 +6,24 @@ import { at, type JsonObject, object, objects, text } from '../simulator/json.ts
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, type ProductOptions, startProduct, workload } from '../support/product.ts';
 
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller';
+
+/** A Deployment of the installation. */
+const deployment = (replicas: number) =>
+  JSON.stringify({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { namespace: 'archaware', name: 'arch' },
+    spec: {
+      replicas,
+      selector: { matchLabels: { a: 'b' } },
+      template: {
+        metadata: { labels: { a: 'b' } },
+        spec: { serviceAccountName: 'archaware-controller', containers: [{ name: 'c', image: 'x', args: ['run'] }] },
+      },
+    },
+  });
+
 describe('explain', () => {
   let product: Product;
   let directory: string;
@@ -262,6 +280,32 @@ describe('explain', () => {
     }
     const yaml = await product.command(['explain', 'p', '--output', 'yaml']);
     expect(yaml.stdout).to.match(/^pod:\n {2}kind: Pod\n/);
+  });
+
+  it('looks at the Lease and the Deployment: where no controller is there, its logs are no advice', async () => {
+    await start();
+    const image = product.image('app', ['arm64']);
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await controller.stop('SIGKILL');
+    await product.patch(LEASE, { spec: { holderIdentity: 'gone', renewTime: '2020-01-01T00:00:00.000000Z' } });
+    await product.cluster.createPod({ name: 'p', images: [image] });
+    await product.cluster.createPod({ name: 'unknown', images: [`${product.registry.host}/nothing:1`] });
+    const adviceAbout = async (pod: string) => {
+      const { stdout } = await product.command(['explain', pod, '--output', 'json']);
+      return advice(object(JSON.parse(stdout)));
+    };
+    for (const pod of ['p', 'unknown']) {
+      const away = await adviceAbout(pod);
+      expect(away).to.match(/archaware is not installed, but nodes have its taint supported-arch:NoSchedule: .*clean/);
+      expect(away).not.to.include('logs deployment');
+    }
+    await product.cluster.apply(deployment(0));
+    for (const pod of ['p', 'unknown']) {
+      expect(await adviceAbout(pod)).to.match(
+        /no replica leads \(Lease archaware\/archaware-controller\).* scale deployment\/arch --replicas=2/,
+      );
+    }
   });
 
   it('reports a missing pod or cluster in one line', async () => {

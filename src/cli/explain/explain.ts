@@ -10,8 +10,8 @@ import { toSettings } from '../../config/settings.ts';
 import { accessFor, createImageSource } from '../../controllers/images.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
-import type { JsonObject } from '../../kit/json.ts';
 import type { ApiClient } from '../../kube/client.ts';
+import { ApiError } from '../../kube/errors.ts';
 import { listAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { ImageError } from '../../oci/errors.ts';
@@ -20,12 +20,14 @@ import { readNamespace } from '../../placement/eligibility.ts';
 import { explainPlacement, imagesToAsk } from '../../placement/explain/explain.ts';
 import type { Explanation } from '../../placement/explain/explanation.ts';
 import type { ExplainInput, Findings, LookupResult } from '../../placement/explain/input.ts';
-import { readSchedulableNode } from '../../placement/fit.ts';
+import { readSchedulableNode, type SchedulableNode } from '../../placement/fit.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { isAway } from '../context.ts';
+import { READER_HINT } from '../failure.ts';
 import { readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
+import { readController } from './controller.ts';
 import { describeExplanation } from './explanation.ts';
 import { describeMissing } from './missing.ts';
 import { type ExplainTarget, KINDS } from './target.ts';
@@ -56,7 +58,8 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
       context,
       client,
       home,
-      nodes: client === undefined ? [] : (await listAll(client, '/api/v1/nodes', over)).map(readSchedulableNode),
+      nodes: client === undefined ? [] : await readNodes(client, note, over),
+      controller: client === undefined || given !== undefined ? undefined : await readController(client, context, over),
       nodePools: client === undefined ? undefined : await readNodePools(client, note, over),
       resolver,
       namesOf: createImageSource(resolver, clock, () => undefined).namesOf,
@@ -78,7 +81,7 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
 }
 
 /** What all explanations of a command share. */
-type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'namesOf'> & {
+type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'controller' | 'namesOf'> & {
   readonly context: Context;
   /** Undefined without a cluster. */
   readonly client: ApiClient | undefined;
@@ -91,16 +94,17 @@ type World = Pick<ExplainInput, 'nodes' | 'nodePools' | 'namesOf'> & {
 };
 
 async function explainOne(world: World, workload: Workload, isInCluster: boolean): Promise<Explanation> {
-  const { context, client, home, nodes, nodePools, namesOf, resolver, secretProblems, signal } = world;
+  const { context, client, home, nodes, nodePools, controller, namesOf, resolver, secretProblems, signal } = world;
   const namespace = workload.namespace || home;
   const input: ExplainInput = {
     workload,
     applied: isInCluster && workload.pod !== undefined,
     isTemplate: isInCluster && workload.pod === undefined,
-    namespace: await namespaceOf(client, namespace, signal),
+    namespace: await namespaceOf(client, namespace, context.note, signal),
     settings: toSettings(context.config),
     nodes,
     nodePools,
+    controller,
     namesOf,
   };
   const pullSecrets = await pullSecretsOf(client, workload, namespace, input.applied, context.clock, signal);
@@ -161,18 +165,41 @@ async function readObject(
   return workload;
 }
 
-/** Reads the namespace. One that does not exist yet counts as a namespace without labels. */
-async function namespaceOf(client: ApiClient | undefined, name: string, signal: AbortSignal) {
-  const object = await getOrNothing(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
-  return { ...readNamespace(object ?? {}), name };
+/** Reads the nodes. A user who may not list them gets an explanation without nodes. */
+async function readNodes(
+  client: ApiClient,
+  note: (line: string) => void,
+  signal: AbortSignal,
+): Promise<readonly SchedulableNode[]> {
+  try {
+    return (await listAll(client, '/api/v1/nodes', signal)).map(readSchedulableNode);
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    note(`without nodes, so without what they run and which of them fit: ${messageOf(error)} (${READER_HINT})`);
+    return [];
+  }
 }
 
-async function getOrNothing(
+/** Reads the namespace. One that does not exist yet, or may not be read, counts as a namespace without labels. */
+async function namespaceOf(
   client: ApiClient | undefined,
-  path: string,
+  name: string,
+  note: (line: string) => void,
   signal: AbortSignal,
-): Promise<JsonObject | undefined> {
-  return client === undefined ? undefined : find(client, path, signal);
+) {
+  if (client === undefined) return { ...readNamespace({}), name };
+  try {
+    const object = await find(client, `/api/v1/namespaces/${encodeURIComponent(name)}`, signal);
+    return { ...readNamespace(object ?? {}), name };
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    note(`without the labels and annotations of namespace ${name}: ${messageOf(error)} (${READER_HINT})`);
+    return { ...readNamespace({}), name };
+  }
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 403;
 }
 
 /**

@@ -10,6 +10,7 @@ import type { Settings } from '../settings.ts';
 import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
 import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
+import { adviseAway, checkController } from './controller.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
@@ -25,6 +26,7 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
   const images = [...adviseUnresolved(input, explained), ...adviseHeld(input, explained, evidence)];
   if (state === 'bound') return [...images, ...adviseBound(input, explained, evidence)];
   const lines = [
+    ...adviseController(input, explained, evidence),
     ...adviseSkipped(input, evidence.skipped),
     ...images,
     ...adviseGated(explained),
@@ -156,12 +158,25 @@ function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {
   return [`the pod waits until the gate ${others.join(', ')} is removed by its owner`];
 }
 
-function advisePlaced(
-  { applied, workload }: ExplainInput,
+/** Advises on a pod that waits for a controller that is not there: without it, no other step helps. */
+function adviseController(
+  { applied, workload, controller, nodes }: ExplainInput,
   { decision, tolerations }: WithoutAdvice,
   { settings }: ExplainEvidence,
 ): string[] {
-  const isUp = 'check that the controller runs (kubectl -n archaware logs deployment/archaware-controller)';
+  const lacks = decision.kind === 'wait' || (decision.kind === 'place' && tolerations.some(({ present }) => !present));
+  const waits = applied && (workload.pod?.gated !== undefined || lacks);
+  const away = waits && !onlyObserves(settings) ? adviseAway(controller, nodes, settings) : undefined;
+  return away === undefined ? [] : [away];
+}
+
+function advisePlaced(
+  { applied, workload, controller }: ExplainInput,
+  { decision, tolerations }: WithoutAdvice,
+  { settings }: ExplainEvidence,
+): string[] {
+  const isAway = controller !== undefined && controller.kind !== 'leads';
+  const isUp = isAway ? 'once the controller is back' : checkController(controller);
   const isGated = applied && workload.pod?.gated !== undefined;
   if (isGated && onlyObserves(settings)) {
     return ['placement.mode observe removes no gate: run archaware-controller clean'];

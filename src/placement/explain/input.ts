@@ -7,6 +7,7 @@ import type { NodePool } from '../nodes/node-pools.ts';
 import type { PodImage } from '../objects/image.ts';
 import type { Workload } from '../objects/workload.ts';
 import type { Settings } from '../settings.ts';
+import type { ControllerState } from './controller.ts';
 
 /** The result of the lookup of an image. */
 export type LookupResult =
@@ -35,6 +36,8 @@ export type ExplainInput = {
   readonly nodes: readonly SchedulableNode[];
   /** Karpenter's NodePools; absent if they could not be read. */
   readonly nodePools?: readonly NodePool[] | undefined;
+  /** Whether a controller is there; absent if that is not known. */
+  readonly controller?: ControllerState | undefined;
   /** The normalised names of an image, as `decide` takes them. */
   readonly namesOf: (image: string) => readonly string[];
 };

@@ -1,0 +1,99 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { runInProcess } from '../support/in-process.ts';
+import { type Product, startProduct, workload } from '../support/product.ts';
+
+const RBAC = 'rbac.authorization.k8s.io';
+
+describe('a person with few rights', () => {
+  let product: Product;
+  let directory: string;
+  beforeEach(async () => {
+    product = await startProduct();
+    directory = await mkdtemp(join(tmpdir(), 'archaware-people-'));
+    await product.cluster.apply(workload('Deployment', 'web', [product.image('web', ['arm64'])]));
+  });
+  afterEach(async () => {
+    await product.stop();
+    await rm(directory, { recursive: true });
+  });
+
+  /** Binds a ClusterRole to a service account that stands for a person. */
+  const grant = async (person: string, role: string, everywhere: boolean) => {
+    const metadata = everywhere ? { name: person } : { name: person, namespace: 'default' };
+    await product.cluster.apply(
+      JSON.stringify({
+        apiVersion: `${RBAC}/v1`,
+        kind: everywhere ? 'ClusterRoleBinding' : 'RoleBinding',
+        metadata,
+        roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: role },
+        subjects: [{ kind: 'ServiceAccount', namespace: 'default', name: person }],
+      }),
+    );
+  };
+  const as = async (person: string, ...args: readonly string[]) => {
+    const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', person);
+    return runInProcess([...args, '--kubeconfig', kubeconfig, '--registries.insecure', product.registry.host], {
+      clock: product.clock,
+    });
+  };
+
+  it('of one namespace gets an explanation without nodes, of an object and of a file, and is told what is missing', async () => {
+    // The rights of a namespace alone: a RoleBinding grants the namespaced part of the ClusterRole.
+    await grant('developer', 'archaware-reader', false);
+    const file = join(directory, 'web.yaml');
+    await writeFile(file, workload('Deployment', 'web', [product.image('web', ['arm64'])]));
+    for (const operands of [
+      ['-n', 'default', 'deployment/web'],
+      ['-f', file],
+    ]) {
+      const { code, stdout, stderr } = await as('developer', 'explain', ...operands);
+      expect(code, stderr).to.equal(0);
+      expect(stdout).to.match(/its images run on arm64/);
+      const [configuration = '', ...notes] = stderr.trim().split('\n');
+      expect(configuration).to.match(/^configuration: defaults; the installation's could not be read: /);
+      expect(notes.join('\n')).to.match(
+        /^without nodes, so without what they run .*403.*\(an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md\)$/m,
+      );
+    }
+  });
+
+  it('without any right explains a file, and is sent to an administrator for the rest, never to the roles of the controller', async () => {
+    const file = join(directory, 'web.yaml');
+    await writeFile(file, workload('Deployment', 'web', [product.image('web', ['arm64'])]));
+    expect((await as('nobody', 'explain', '-f', file)).code).to.equal(0);
+    for (const command of [['explain', '-n', 'default', 'deployment/web'], ['plan'], ['report']]) {
+      const { code, stderr } = await as('nobody', ...command);
+      expect(code, command.join(' ')).to.equal(1);
+      expect(stderr).to.match(
+        /403.*; an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md\n/,
+      );
+      expect(stderr).not.to.include('manifests/archaware-controller.yaml');
+    }
+    const { code, stderr } = await as('nobody', 'clean', '--yes');
+    expect(code).to.equal(1);
+    expect(stderr).to.match(
+      /cannot list resource "clusterrolebindings".*or name the namespace of archaware with --installation/,
+    );
+  });
+
+  it('with archaware-reader runs explain, plan, report and status on the whole cluster, and can read no Secret', async () => {
+    await grant('reader', 'archaware-reader', true);
+    for (const [command, exit] of [
+      [['explain', '-n', 'default', 'deployment/web'], 0],
+      [['plan'], 2],
+      [['report'], 0],
+      [['status'], 2],
+    ] as const) {
+      const { code, stderr } = await as('reader', ...command);
+      expect(code, `${command.join(' ')}: ${stderr}`).to.equal(exit);
+      expect(stderr).not.to.match(/403|right to/);
+    }
+    const { status } = await product.cluster.request('GET', `/apis/${RBAC}/v1/clusterroles/archaware-reader`);
+    expect(status).to.equal(200);
+    const role = JSON.stringify(await product.get(`/apis/${RBAC}/v1/clusterroles/archaware-reader`));
+    expect(role).not.to.match(/secret|create|patch|update|delete/);
+  });
+});
