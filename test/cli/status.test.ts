@@ -154,6 +154,33 @@ describe('status', () => {
     ]);
   });
 
+  it('does not say that there are no problems where it could read nothing: exit code 1', async () => {
+    await install();
+    const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', 'nobody');
+    const finished = await runInProcess(['status', '--kubeconfig', kubeconfig], { clock: product.clock });
+    expect(finished.code).to.equal(1);
+    expect(line(finished, 'problems')).to.equal('none found; 9 lines could not be read');
+    expect(line(finished, 'pools')).to.match(/^unknown: needs the right to list nodes/);
+    expect(line(finished, 'webhook')).to.equal('unknown: the configuration is not known');
+    expect(finished.stderr).to.match(/^whether the controller works could not be found out$/m);
+  });
+
+  it('says to give the configuration where the controller runs outside of the cluster, and judges no node without it', async () => {
+    await product.run(['--placement.mode', 'observe']);
+    await product.eventually('a leader', async () => line(await status(), 'leader')?.includes('renewed'));
+    const finished = await status();
+    expect(finished.code, finished.stdout).to.equal(0);
+    expect(line(finished, 'mode')).to.match(
+      /because the controller runs outside of the cluster; give its configuration/,
+    );
+    expect(line(finished, 'problems')).to.match(/^none found; \d lines could not be read$/);
+    const given = await runInProcess(['status', '--kubeconfig', product.cluster.kubeconfig, '--config', '-'], {
+      input: 'placement: {mode: observe}',
+      clock: product.clock,
+    });
+    expect(line(given, 'mode')).to.equal('observe, by the file of --config');
+  });
+
   describe('with the webhook', () => {
     const flags: string[] = [];
     beforeEach(async () => {
@@ -184,6 +211,16 @@ describe('status', () => {
       expect(await webhook('-n', 'default')).to.deep.include({ state: 'reached' });
       expect(await webhook('-n', 'archaware')).to.deep.include({ state: 'unknown' });
       expect(await product.list(PODS)).to.deep.equal([]);
+    });
+
+    it('sees that the MutatingWebhookConfiguration is gone, whatever else works', async () => {
+      await install(...flags);
+      expect((await product.cluster.request('DELETE', CONFIGURATION)).status).to.be.below(300);
+      const { code, result, problems } = await asJson('--webhook.enabled', '--placement.mode', 'both');
+      const why = 'there is no MutatingWebhookConfiguration archaware-controller, so the API server calls no webhook';
+      expect(code).to.equal(2);
+      expect(at(result, 'webhook')).to.deep.equal({ state: 'not-reached', why });
+      expect(problems).to.include(why);
     });
 
     it('says which right the test needs', async () => {

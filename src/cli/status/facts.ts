@@ -65,6 +65,8 @@ export type Facts = {
   readonly waiting: Read<Waiting>;
   readonly pools: Read<readonly PoolFact[]>;
   readonly webhook: WebhookFact;
+  /** Whether the MutatingWebhookConfiguration is there; true where the configuration has no webhook. */
+  readonly webhookConfiguration: Read<boolean>;
 };
 
 /** Returns the value that was read; undefined if it was not. */
@@ -83,4 +85,15 @@ export function hasLeader({ elects, lease, replicas }: Facts): boolean | undefin
   if (!elects) return undefined;
   if (lease.kind === 'unread') return undefined;
   return lease.value !== undefined && lease.value.holder !== '' && lease.value.ageMs <= lease.value.durationMs;
+}
+
+/** Whether something of the controller's was found, but not its configuration: what depends on that would be a guess. */
+export function isGuess(facts: Facts): boolean {
+  const isThere = (readValue(facts.deployments) ?? []).length > 0 || hasLeader(facts) === true;
+  return facts.origin === 'unreadable' || (facts.origin === 'defaults' && isThere);
+}
+
+/** Whether neither a Deployment nor a leader could be looked for, so that nothing is known about the controller. */
+export function isBlind(facts: Facts): boolean {
+  return facts.deployments.kind === 'unread' && hasLeader(facts) === undefined;
 }

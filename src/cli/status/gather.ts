@@ -10,7 +10,7 @@ import { findInstallations, type Installation } from '../../kube/installation/in
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
-import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER } from '../../names.ts';
+import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../../names.ts';
 import { readNamespace, skipTemplate } from '../../placement/eligibility.ts';
 import { onlySchedulable } from '../../placement/images.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
@@ -21,7 +21,15 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints
 import { settingsFor } from '../../placement/policy.ts';
 import { skipNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import type { Facts, LeaseFact, PoolFact, Read, Replica, WebhookFact } from './facts.ts';
+import {
+  type Facts,
+  type LeaseFact,
+  type PoolFact,
+  type Read,
+  type Replica,
+  readValue,
+  type WebhookFact,
+} from './facts.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
 import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
 import { judgeAnswer, judgeRefusal, testPod } from './webhook-test.ts';
@@ -57,10 +65,11 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     ]);
     const present = nodes.kind === 'read' ? nodes.value : [];
     const managesNodes = loopsThatRun(config).includes('nodes');
-    const [waiting, pools, webhook] = await Promise.all([
+    const [waiting, pools, webhook, webhookConfiguration] = await Promise.all([
       tried('list pods', () => readWaitingPods(context, connection, present, settings)),
-      readPools(connection, present, settings, note, signal),
+      readPools(connection, nodes, settings, note, signal),
       testWebhook(context, connection, { namespace: testNamespace, own: namespace, nodes: present, settings }),
+      readWebhookConfiguration(context, connection),
     ]);
     return {
       commandVersion: VERSION,
@@ -79,7 +88,8 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       })),
       waiting,
       pools,
-      webhook,
+      webhook: webhookConfiguration.kind === 'read' && !webhookConfiguration.value ? WITHOUT_CONFIGURATION : webhook,
+      webhookConfiguration,
     };
   } finally {
     await connection.close();
@@ -198,17 +208,18 @@ async function readWaitingPods(
 /** Reads what autoscaler pools lack: from NodePools if they can be read, else from the nodes that joined without the taint. */
 async function readPools(
   { client }: Connection,
-  nodes: readonly Node[],
+  nodes: Read<readonly Node[]>,
   settings: Settings,
   note: (line: string) => void,
   signal: AbortSignal,
 ): Promise<Read<readonly PoolFact[]>> {
   const nodePools = await readNodePools(client, note, signal);
+  if (nodes.kind === 'unread' && nodePools === undefined) return nodes;
   const stated = (nodePools ?? []).flatMap((pool) =>
     nodePoolProblems(pool, settings).map((problem) => ({ kind: 'NodePool', name: pool.name, ...problem })),
   );
   const lacking = new Map<string, PoolFact>();
-  for (const node of nodes) {
+  for (const node of readValue(nodes) ?? []) {
     const pool = poolOf(node);
     if (pool === undefined || joinedUntainted(node, settings) === undefined) continue;
     if (nodePools !== undefined && pool.kind === 'NodePool') continue;
@@ -216,6 +227,21 @@ async function readPools(
     lacking.set(`${pool.kind} ${pool.name}`, { ...pool, problem: 'taint-missing', severity: 'warning', note: text });
   }
   return { kind: 'read', value: [...stated, ...lacking.values()] };
+}
+
+const WITHOUT_CONFIGURATION: WebhookFact = {
+  state: 'not-reached',
+  why: `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so the API server calls no webhook`,
+};
+
+/** Reads whether the API server is told to call the webhook; true where the configuration has no webhook. */
+async function readWebhookConfiguration({ config, signal }: Context, { client }: Connection): Promise<Read<boolean>> {
+  if (!config.webhook.enabled) return { kind: 'read', value: true };
+  const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
+  return tried(
+    `get mutatingwebhookconfigurations.admissionregistration.k8s.io ${WEBHOOK_CONFIGURATION}`,
+    async () => (await find(client, path, signal)) !== undefined,
+  );
 }
 
 /** Lets the API server create a pod as a dry run, to see whether the webhook changes it. */

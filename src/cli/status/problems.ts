@@ -1,6 +1,6 @@
 import { APP_LABEL, DEPLOYMENT } from '../../names.ts';
 import { few } from '../../placement/reasons.ts';
-import { type Facts, hasLeader, metricsOf, type Replica, readValue } from './facts.ts';
+import { type Facts, hasLeader, isGuess, metricsOf, type Replica, readValue } from './facts.ts';
 
 /** Something that is wrong, and what to do about it. */
 export type Problem = { readonly problem: string; readonly do: string };
@@ -35,7 +35,7 @@ export function isMissing(facts: Facts): boolean {
 
 function notInstalled({ nodes, taint }: Facts): Problem[] {
   const tainted = (readValue(nodes)?.counts ?? []).reduce((sum, count) => sum + count.tainted, 0);
-  const missing = `archaware is not installed: no Deployment is labelled ${APP_LABEL}=${DEPLOYMENT}, and nobody holds its Lease`;
+  const missing = `archaware is not installed: no Deployment runs as a service account that a ClusterRoleBinding of archaware names, and nobody holds its Lease`;
   return [
     { problem: missing, do: 'install it (docs/install.md)' },
     ...(tainted === 0
@@ -113,7 +113,10 @@ function ofReplicas({ replicas, leaseName }: Facts): Problem[] {
   ];
 }
 
-function ofNodes({ nodes, taint }: Facts): Problem[] {
+function ofNodes(facts: Facts): Problem[] {
+  // Which taint a node lacks is not known without the configuration.
+  if (isGuess(facts)) return [];
+  const { nodes, taint } = facts;
   const { lacking = [], unmanaged = [] } = readValue(nodes) ?? {};
   return [
     ...(lacking.length === 0
@@ -169,13 +172,21 @@ function ofPods({ waiting, replicas }: Facts): Problem[] {
   ];
 }
 
-function ofWebhook({ webhook, replicas }: Facts): Problem[] {
+function ofWebhook({ webhook, webhookConfiguration, replicas }: Facts): Problem[] {
   const soonest = Math.min(
     ...metricsOf(replicas).map(({ certificateExpirySeconds = Number.POSITIVE_INFINITY }) => certificateExpirySeconds),
   );
   return [
     ...(webhook.state === 'not-reached'
-      ? [{ problem: webhook.why, do: 'docs/operating.md, "admission reviews stay at 0"' }]
+      ? [
+          {
+            problem: webhook.why,
+            do:
+              readValue(webhookConfiguration) === false
+                ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
+                : 'docs/operating.md, "admission reviews stay at 0"',
+          },
+        ]
       : []),
     ...(soonest < EXPIRES_SOON_SECONDS
       ? [

@@ -1,5 +1,5 @@
 import type { NodeCount } from '../../placement/nodes/counts.ts';
-import { type Facts, hasLeader, metricsOf, type PoolFact, readValue, type WebhookFact } from './facts.ts';
+import { type Facts, hasLeader, isGuess, metricsOf, type PoolFact, readValue, type WebhookFact } from './facts.ts';
 import { isMissing, type Problem } from './problems.ts';
 
 /** The output of `status` for programs. What could not be read is null; the reason is on standard error. */
@@ -89,13 +89,15 @@ export function statusOf(facts: Facts, problems: readonly Problem[]): Status {
 }
 
 /** Returns one line for each part that could not be read, each reason once. */
-export function unreadLines({ deployments, replicas, lease, nodes, waiting, pools }: Facts): string[] {
-  const parts = { deployments, replicas, lease, nodes, waiting, pools };
+export function unreadLines(facts: Facts): string[] {
+  const { deployments, replicas, lease, nodes, waiting, pools, webhookConfiguration: webhook } = facts;
+  const parts = { deployments, replicas, lease, nodes, waiting, pools, webhook };
   const lines = Object.entries(parts).flatMap(([part, read]) =>
     read.kind === 'unread' ? [`${part}: ${read.why}`] : [],
   );
   const metrics = (readValue(replicas) ?? []).flatMap(({ metrics: read }) =>
     read.kind === 'unread' ? [`metrics: ${read.why}`] : [],
   );
-  return [...lines, ...new Set(metrics)];
+  const configuration = isGuess(facts) ? ['configuration: not known; give it with --config'] : [];
+  return [...configuration, ...lines, ...new Set(metrics)];
 }

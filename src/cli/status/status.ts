@@ -1,11 +1,12 @@
 import { type Context, EXIT } from '../../app/context.ts';
 import { valueText } from '../output.ts';
+import { isBlind } from './facts.ts';
 import { gatherFacts } from './gather.ts';
 import { problemsOf } from './problems.ts';
 import { statusOf, unreadLines } from './shape.ts';
 import { statusText } from './text.ts';
 
-/** Prints whether archaware works, in some ten lines. Writes nothing. Exit code 2 if there are problems. */
+/** Prints whether archaware works, in some ten lines. Writes nothing. Exit code 2 if there are problems; 1 if nothing could be found out. */
 export async function status(context: Context, testNamespace: string | undefined): Promise<number> {
   const { output, columns, print, note } = context;
   const facts = await gatherFacts(context, testNamespace);
@@ -15,5 +16,8 @@ export async function status(context: Context, testNamespace: string | undefined
     for (const line of unreadLines(facts)) note(line);
     print(valueText(statusOf(facts, problems), output));
   }
-  return problems.length > 0 ? EXIT.found : EXIT.done;
+  if (problems.length > 0) return EXIT.found;
+  if (!isBlind(facts)) return EXIT.done;
+  note('whether the controller works could not be found out');
+  return EXIT.failed;
 }

@@ -1,6 +1,6 @@
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import { table } from '../output.ts';
-import { type Facts, hasLeader, metricsOf, type Read } from './facts.ts';
+import { type Facts, hasLeader, isGuess, metricsOf, type Read } from './facts.ts';
 import { isMissing, type Problem } from './problems.ts';
 
 /** The order in which outcomes of pods are shown. */
@@ -18,7 +18,7 @@ const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
 export function statusText(facts: Facts, problems: readonly Problem[], columns?: number): string {
   const lines: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['version', [versionText(facts)]],
-    ['mode', [`${facts.mode}, ${ORIGINS[facts.origin]}`]],
+    ['mode', [modeText(facts)]],
     ['leader', [leaderText(facts)]],
     ['nodes', [shown(facts.nodes, ({ counts }) => counts.map(countText).join('; ') || 'none')]],
     ['pods', [podsText(facts)]],
@@ -26,14 +26,30 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['reload', [reloadText(facts)]],
     ['webhook', [webhookText(facts)]],
     ['pools', poolTexts(facts)],
-    [
-      'problems',
-      problems.length === 0 ? ['none'] : problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`),
-    ],
   ];
-  const rows = lines.flatMap(([label, texts]) => texts.map((text, index) => [index === 0 ? label : '', text]));
+  const found = problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`);
+  const shownLines = [...lines, ['problems', found.length > 0 ? found : [noneText(facts, lines)]] as const];
+  const rows = shownLines.flatMap(([label, texts]) => texts.map((text, index) => [index === 0 ? label : '', text]));
   const [first = [], ...others] = rows;
   return table(first, others, columns);
+}
+
+/** Says where the configuration comes from, and what to do if it is not the controller's. */
+function modeText(facts: Facts): string {
+  const known = `${facts.mode}, ${ORIGINS[facts.origin]}`;
+  if (!isGuess(facts)) return known;
+  const outside = facts.origin === 'defaults' ? ', because the controller runs outside of the cluster' : '';
+  return `unknown: ${known}${outside}; give its configuration with --config`;
+}
+
+/** Returns what stands where there is no problem: nothing is said about what could not be read. */
+function noneText(facts: Facts, lines: readonly (readonly [label: string, texts: readonly string[]])[]): string {
+  const isUnread = ([label, [text = '']]: (typeof lines)[number]) =>
+    // A webhook that was not tested could be read.
+    text.startsWith('unknown') &&
+    (label !== 'webhook' || facts.webhook.state === 'off' || facts.webhookConfiguration.kind === 'unread');
+  const count = lines.filter(isUnread).length;
+  return count === 0 ? 'none' : `none found; ${count} ${count === 1 ? 'line' : 'lines'} could not be read`;
 }
 
 function shown<T>(read: Read<T>, text: (value: T) => string): string {
@@ -117,7 +133,12 @@ function reloadText(facts: Facts): string {
   return `the present file is in use on ${used} of ${states.length} ${states.length === 1 ? 'replica' : 'replicas'}`;
 }
 
-function webhookText({ webhook: { state, why } }: Facts): string {
+function webhookText(facts: Facts): string {
+  const { webhook, webhookConfiguration } = facts;
+  if (webhookConfiguration.kind === 'unread') return `unknown: ${webhookConfiguration.why}`;
+  // Without the configuration it is not known whether there is a webhook.
+  if (webhook.state === 'off' && isGuess(facts)) return 'unknown: the configuration is not known';
+  const { state, why } = webhook;
   return `${state === 'not-reached' ? 'not reached' : state}${why === '' ? '' : `: ${why}`}`;
 }
 

@@ -49,12 +49,18 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
   waiting: read({ count: 0, oldest: [] }),
   pools: read([]),
   webhook: { state: 'off', why: '' },
+  webhookConfiguration: read(true),
   ...more,
 });
 const nothing = {
   deployments: read([]),
   replicas: read([]),
   lease: read(undefined),
+} as const;
+
+const unread = {
+  ...{ deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
+  ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN },
 } as const;
 
 describe('the lines of status', () => {
@@ -65,7 +71,7 @@ describe('the lines of status', () => {
     [
       'mode',
       { origin: 'unreadable' },
-      /^mode +taints, by the defaults, because the controller's configuration could not be read$/m,
+      /^mode +unknown: taints, by the defaults, because the controller's configuration could not be read; give its configuration with --config$/m,
     ],
     [
       'leader without its id',
@@ -98,6 +104,27 @@ describe('the lines of status', () => {
     ],
     ['the webhook', { webhook: { state: 'not-reached', why: 'why' } }, /^webhook +not reached: why$/m],
     ['no problems', {}, /^problems +none$/m],
+    [
+      'no problems where three lines could not be read',
+      { replicas: FORBIDDEN },
+      /^problems +none found; 3 lines could not be read$/m,
+    ],
+    [
+      'no problems where nothing could be read',
+      { ...unread, origin: 'unreadable' },
+      /^webhook +unknown: .*\npools +unknown: needs the right to do it\nproblems +none found; 9 lines could not be read$/m,
+    ],
+    [
+      'a webhook whose configuration may not be read',
+      { webhook: { state: 'unknown', why: 'not tested' }, webhookConfiguration: FORBIDDEN },
+      /^webhook +unknown: needs the right to do it\npools .*\nproblems +none found; 1 line could not be read$/m,
+    ],
+    ['a webhook that was not tested', { webhook: { state: 'unknown', why: 'not tested' } }, /^problems +none$/m],
+    [
+      'a controller outside of the cluster, whose configuration is not known',
+      { ...nothing, lease: lease(), origin: 'defaults' },
+      /^mode +unknown: taints, by the defaults, because the controller runs outside of the cluster; give its configuration with --config$/m,
+    ],
   ];
   for (const [what, given, expected] of lines) {
     it(`show ${what}`, () => {
@@ -116,11 +143,7 @@ describe('the problems of status', () => {
   const nodes = (more: object): Facts['nodes'] => read({ counts: [], lacking: [], unmanaged: [], ...more });
   const rows: readonly (readonly [what: string, given: Partial<Facts>, expected: readonly RegExp[]])[] = [
     ['nothing is wrong', {}, []],
-    [
-      'nothing could be read',
-      { deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN, nodes: FORBIDDEN, waiting: FORBIDDEN },
-      [],
-    ],
+    ['nothing could be read', unread, []],
     ['nothing is installed', { ...nothing, nodes: nodes({}) }, [/^archaware is not installed: /]],
     [
       'it was removed without clean',
@@ -166,6 +189,11 @@ describe('the problems of status', () => {
       'nodes lack the taint',
       { nodes: nodes({ lacking: ['n1'] }) },
       [/^1 node without the taint supported-arch:NoSchedule: n1$/],
+    ],
+    [
+      "nodes lack the taint of a configuration that is not the controller's",
+      { ...nothing, lease: lease(), origin: 'defaults', nodes: nodes({ lacking: ['n1'], unmanaged: ['n1'] }) },
+      [],
     ],
     [
       'taints are stranded',
