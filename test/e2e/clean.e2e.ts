@@ -395,11 +395,23 @@ describe('clean', () => {
   /** By an administrator. */
   const asAdmin = (...flags: readonly string[]) =>
     startCommand(['clean', '--kubeconfig', world.cluster.kubeconfig, ...flags]).ended;
-  /** A Deployment of archaware in its own namespace, whose pods kwok runs. */
+  /** Another installation: a Deployment in its own namespace, whose pods kwok runs, and a binding of its service account. */
   const ourDeployment = async (namespace: string) => {
     await world.namespace(namespace);
-    const object = deployment(namespace, 'archaware-controller', { images: [world.image('multi')], replicas: 2 });
+    const object = deployment(namespace, 'archaware-controller', {
+      ...{ images: [world.image('multi')], replicas: 2 },
+      spec: { serviceAccountName: 'default' },
+    });
     await world.create(object);
+    await world.cluster.apply(
+      JSON.stringify({
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRoleBinding',
+        metadata: { name: namespace, labels: OURS },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'archaware-controller' },
+        subjects: [{ kind: 'ServiceAccount', namespace, name: 'default' }],
+      }),
+    );
     await world.patch('Deployment', namespace, 'archaware-controller', {
       metadata: { labels: OURS },
     });
@@ -431,7 +443,7 @@ describe('clean', () => {
     expect(await carrying()).to.deep.equal([]);
   });
 
-  it('refuses beside a Deployment that wants replicas in another namespace; --stop scales every one', async () => {
+  it('refuses beside every installation that wants replicas; --stop scales every one', async () => {
     await world.create(deployment(ns, 'web', { images: [world.image('multi')] }));
     await settle();
     const [one, other] = [await ourDeployment(`${ns}-one`), await ourDeployment(`${ns}-other`)];
@@ -456,6 +468,7 @@ describe('clean', () => {
       }
       expect(await nodeTaints()).to.deep.equal([]);
     } finally {
+      await world.cluster.kubectl(['delete', 'clusterrolebinding', one, other]);
       await world.cluster.kubectl(['delete', 'namespace', one, other, '--wait=false']);
     }
   });

@@ -1,12 +1,18 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, listAt } from '../../hack/cluster/json.ts';
+import { runBundle } from '../support/controller-process.ts';
 import { manifestWithoutDeployment } from '../support/manifest.ts';
 import type { RunningController } from '../support/running.ts';
 import { add, connectAsAccount } from './support/account.ts';
 import { nameOf, ours, taints, tolerations, uidOf } from './support/objects.ts';
 import { affinity, freshImage, GATE, gates, inSilence, onArch, required } from './support/placed.ts';
 import { arrangeWebhook, eventuallyTrusted } from './support/webhook.ts';
-import { daemonSet, pod } from './support/workloads.ts';
+import { daemonSet, deployment, pod } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';
 
 const ARM = { 'archaware.dev/architectures': 'arm64' };
@@ -197,4 +203,177 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
     await account.close();
     return status === 422;
   }
+
+  describe('a tenant that imitates the installation', () => {
+    const LABELS = { 'app.kubernetes.io/name': 'archaware-controller' };
+    const TENANT = 'aaa-tenant';
+    const DEDICATED = { key: 'dedicated', value: 'payments', effect: 'NoSchedule' };
+    let directory: string;
+    let spy: Server;
+    let received: string[];
+    let renewing: NodeJS.Timeout;
+
+    before(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'archaware-tenant-'));
+      received = [];
+      spy = createServer((request, response) => {
+        received.push(request.headers.authorization ?? '');
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
+      });
+      await new Promise<void>((resolve) => spy.listen(0, '127.0.0.1', resolve));
+      const address = spy.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      const auth = Buffer.from('admin:secret').toString('base64');
+      await writeFile(own('docker.json'), JSON.stringify({ auths: { 'https://index.docker.io/v1/': { auth } } }));
+      await world.namespace(TENANT);
+      await world.cluster.kubectl([
+        ...['create', 'rolebinding', 'mallory', '-n', TENANT, '--clusterrole=edit', '--user=mallory'],
+      ]);
+      const plugin = {
+        ...{ name: 'sh', apiVersion: 'credentialprovider.kubelet.k8s.io/v1', defaultCacheDuration: '1m' },
+        ...{ matchImages: ['*.io', '*.example.com', world.registry.host], args: ['-c', `id > ${own('owned')}`] },
+      };
+      await asMallory({
+        ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace: TENANT } },
+        data: {
+          'config.yaml': JSON.stringify({
+            taints: { key: 'dedicated' },
+            credentials: {
+              dockerConfigFiles: [own('docker.json')],
+              kubelet: { config: '/etc/archaware/plugins.yaml', binDirectory: '/bin' },
+            },
+            registries: {
+              caFile: `/../..${own('written')}`,
+              mirrors: {
+                'docker.io': { endpoints: [`http://127.0.0.1:${port}`], credentials: 'source', fallback: false },
+              },
+            },
+          }),
+          'plugins.yaml': JSON.stringify({
+            ...{ apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig', providers: [plugin] },
+          }),
+          written: 'text of the tenant',
+        },
+      });
+      const volumeMounts = ['/etc/archaware', `/../..${directory}`].map((mountPath) => ({ name: 'c', mountPath }));
+      const container = { ...{ name: 'archaware-controller', image: world.image('multi'), volumeMounts } };
+      await asMallory({
+        ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
+        metadata: { name: 'archaware-controller', namespace: TENANT, labels: LABELS },
+        spec: {
+          replicas: 1,
+          selector: { matchLabels: LABELS },
+          template: {
+            metadata: { labels: LABELS },
+            spec: {
+              serviceAccountName: 'archaware-controller',
+              containers: [{ ...container, args: ['run', '--config', '/etc/archaware/config.yaml'] }],
+              volumes: [{ name: 'c', configMap: { name: 'settings' } }],
+            },
+          },
+        },
+      });
+      await asMallory(pod(TENANT, 'web-1', { images: ['docker.io/library/nginx:1'], spec: NOWHERE }));
+      const lease = () => ({
+        ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+        metadata: { name: 'archaware-controller', namespace: TENANT, labels: LABELS },
+        spec: {
+          ...{ holderIdentity: 'mallory', leaseDurationSeconds: 600 },
+          renewTime: new Date().toISOString().replace('Z', '000Z'),
+        },
+      });
+      await asMallory(lease());
+      renewing = setInterval(
+        () =>
+          void world
+            .patch('Lease', TENANT, 'archaware-controller', { spec: { renewTime: lease().spec.renewTime } })
+            .catch(() => undefined),
+        500,
+      );
+      await world.patch('Node', '', 'amd64-1', { spec: { taints: [DEDICATED] } });
+    });
+    after(async () => {
+      clearInterval(renewing);
+      spy?.close();
+      await world.patch('Node', '', 'amd64-1', { spec: { taints: null } });
+      await world.cluster.kubectl(['delete', 'namespace', TENANT, '--wait=false']);
+      await rm(directory, { recursive: true });
+    });
+
+    const own = (name: string) => join(directory, name);
+    /** Creates an object with the rights of `edit` in one namespace. */
+    const asMallory = async (object: object) => {
+      const { code, stderr } = await world.cluster.kubectl(['create', '-f', '-', '--as', 'mallory'], {
+        input: JSON.stringify(object),
+      });
+      expect(code, stderr).to.equal(0);
+    };
+    const admin = (...args: readonly string[]) =>
+      runBundle([...args, '--kubeconfig', world.cluster.kubeconfig, '--registries.timeout', '1s']);
+    /** Each command does its work, names what it passes over in one line, and takes nothing from there. */
+    const goesOn = async (code: readonly number[], configuration: RegExp, ...args: readonly string[]) => {
+      const finished = await admin(...args);
+      const said = `${args.join(' ')}: ${finished.stdout}${finished.stderr}`;
+      expect(finished.code, said).to.be.oneOf(code);
+      const lines = finished.stderr.split('\n');
+      expect(
+        lines.filter((line) => line.startsWith('passed over: ')),
+        said,
+      ).to.have.lengthOf(1);
+      expect(lines.find((line) => line.startsWith('passed over: '))).to.match(
+        /^passed over: Deployment aaa-tenant\/archaware-controller(?:, Lease aaa-tenant\/archaware-controller look| looks) like archaware/,
+      );
+      expect(finished.stderr).to.match(configuration);
+      expect([existsSync(own('owned')), existsSync(own('written')), received], said).to.deep.equal([false, false, []]);
+      return finished;
+    };
+    const READ: readonly (readonly [code: readonly number[], ...args: string[]])[] = [
+      [[0], 'explain', '-n', TENANT, 'web-1'],
+      [[0, 2], 'plan', '-n', TENANT],
+      [[0, 2], 'plan'],
+      [[0], 'report', '-n', TENANT],
+      [[2], 'status'],
+    ];
+
+    it('is named in one line, used for nothing and blocks no command, also where nothing else is installed', async () => {
+      for (const [code, ...args] of READ) {
+        await goesOn(
+          code,
+          /^configuration: defaults; no Deployment in namespace archaware runs as archaware-controller$/m,
+          ...args,
+        );
+      }
+    });
+
+    it('is so beside an installation, whose configuration is used, and clean does its work and leaves the tenant alone', async () => {
+      const template = deployment('archaware', 'archaware-controller', {
+        ...{ images: [world.image('multi')], replicas: 0 },
+        spec: { serviceAccountName: 'archaware-controller' },
+      });
+      await world.create(template);
+      try {
+        const its = /^configuration: arguments of Deployment archaware\/archaware-controller$/m;
+        for (const [code, ...args] of READ) await goesOn(code, its, ...args);
+        await leading();
+        await world.eventually('the taint', async () => taints(await world.node('arm64-1')).length > 0);
+        await world.stopControllers('SIGTERM');
+        for (const args of [
+          ['clean', '--dry-run'],
+          ['clean', '--yes', '--pods', 'keep'],
+          ['clean', '--yes', '--stop', '--pods', 'keep'],
+        ]) {
+          await goesOn([0], its, ...args);
+        }
+        // The hook of the chart runs with the rights of the controller's account.
+        const hook = await world.command(['clean', '--yes', '--stop', '--pods', 'keep']);
+        expect(hook.code, hook.stderr).to.equal(0);
+        expect(taints(await world.node('arm64-1'))).to.deep.equal([]);
+        expect(listAt(await world.node('amd64-1'), 'spec', 'taints')).to.deep.include(DEDICATED);
+        const untouched = await world.get('Deployment', TENANT, 'archaware-controller');
+        expect(at(untouched, 'spec', 'replicas')).to.equal(1);
+      } finally {
+        await world.remove('Deployment', 'archaware', 'archaware-controller');
+      }
+    });
+  });
 });
