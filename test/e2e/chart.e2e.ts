@@ -208,6 +208,23 @@ describe('the Helm chart', () => {
     expect(stringify(other)).not.to.match(/namespace: archaware$/m);
   });
 
+  it('labels every ClusterRoleBinding, because commands find the installation by them, and binds archaware-reader to nobody', async () => {
+    for (const values of [COMBINATIONS.everything, { serviceAccount: { name: 'other' } }]) {
+      const objects = await helm.render(values, '--namespace', 'elsewhere');
+      const bindings = objects.filter(({ kind }) => kind === 'ClusterRoleBinding');
+      expect(bindings).to.have.lengthOf.at.least(2);
+      const deployment = objects.find(({ kind }) => kind === 'Deployment');
+      const account = at(deployment, 'spec', 'template', 'spec', 'serviceAccountName');
+      for (const binding of bindings) {
+        expect(at(binding, 'metadata', 'labels', 'app.kubernetes.io/name')).to.equal('archaware-controller');
+        expect(at(binding, 'subjects', '0', 'name')).to.equal(account);
+        expect(at(binding, 'subjects', '0', 'namespace')).to.equal('elsewhere');
+      }
+      expect(bindings.map((binding) => at(binding, 'roleRef', 'name'))).not.to.include('archaware-reader');
+      expect(objects.map(({ metadata }) => metadata.name)).to.include('archaware-reader');
+    }
+  });
+
   it('has extra labels and annotations on every object', async () => {
     for (const { kind, metadata } of await helm.render(COMBINATIONS.everything)) {
       expect(at(metadata, 'labels', 'example.com/team'), `${kind} ${metadata.name}`).to.equal('platform');

@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { parseAllDocuments } from 'yaml';
+import { at, type JsonObject, object, objects, text } from './simulator/json.ts';
+
+const MANIFESTS = fileURLToPath(new URL('../manifests/', import.meta.url));
+
+/** The single manifests, and the sources of the overlays. */
+const FILES = readdirSync(MANIFESTS, { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.yaml') && !file.startsWith('helm') && !file.startsWith('krew'),
+);
+const OBJECTS: readonly (readonly [file: string, object: JsonObject])[] = FILES.flatMap((file) =>
+  parseAllDocuments(readFileSync(join(MANIFESTS, file), 'utf8')).flatMap((document) => {
+    const value: unknown = document.toJS();
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? [[file, object(value)] as const] : [];
+  }),
+);
+const ofKind = (kind: string) => OBJECTS.filter(([, found]) => found.kind === kind);
+
+describe('the manifests', () => {
+  it('label every ClusterRoleBinding, because commands find the installation by them', () => {
+    const bindings = ofKind('ClusterRoleBinding');
+    expect(bindings).to.have.lengthOf.at.least(10);
+    for (const [file, binding] of bindings) {
+      expect(at(binding, 'metadata', 'labels'), file).to.deep.equal({
+        'app.kubernetes.io/name': 'archaware-controller',
+      });
+    }
+  });
+
+  it('run every Deployment as a service account that these bindings name', () => {
+    const accounts = ofKind('ClusterRoleBinding').flatMap(([, binding]) =>
+      objects(binding.subjects).map(({ namespace, name }) => `${text(namespace)}/${text(name)}`),
+    );
+    for (const [file, deployment] of ofKind('Deployment')) {
+      const account = text(at(deployment, 'spec', 'template', 'spec', 'serviceAccountName'));
+      expect(accounts, file).to.include(`${text(at(deployment, 'metadata', 'namespace'))}/${account}`);
+    }
+  });
+
+  it('bind archaware-reader to nobody, and let it read no Secret and write nothing', () => {
+    const named = [...ofKind('ClusterRoleBinding'), ...ofKind('RoleBinding')].map(([, binding]) =>
+      text(at(binding, 'roleRef', 'name')),
+    );
+    expect(named).not.to.include('archaware-reader');
+    const readers = ofKind('ClusterRole').filter(([, role]) => at(role, 'metadata', 'name') === 'archaware-reader');
+    expect(readers).to.have.lengthOf.at.least(4);
+    for (const [file, role] of readers) {
+      const rules = objects(role.rules);
+      const verbs = new Set(rules.flatMap(({ verbs: found }) => (Array.isArray(found) ? found.map(String) : [])));
+      expect([...verbs].toSorted(), file).to.deep.equal(['get', 'list', 'watch']);
+      expect(JSON.stringify(rules), file).not.to.match(/secrets|proxy|"\*"/);
+    }
+  });
+});
