@@ -126,6 +126,7 @@ describe('report', () => {
       JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'archaware', name: 'c' }, data }),
     );
     const template = {
+      serviceAccountName: 'archaware-controller',
       containers: [
         {
           name: 'controller',
