@@ -18,7 +18,9 @@ export async function readController(
   try {
     const found = await findInstallations(client, installation, signal);
     if (found.kind === 'unreadable') return undefined;
-    const [only] = found.installations;
+    const [only, ...others] = found.installations;
+    // Which of them is meant is not known.
+    if (others.length > 0) return undefined;
     const deployments = only === undefined ? [] : await deploymentsOf(client, only, readDeployment, signal);
     const [deployment] = deployments;
     const place = { namespace: namespace || (only?.namespace ?? DEFAULT_NAMESPACE), name };
