@@ -51,6 +51,13 @@ const METRICS = [
   'wrong_node_pods_total',
 ];
 
+/** Whose rights are missing, by command. */
+const RIGHTS: ReadonlyMap<string, RegExp> = new Map([
+  ['run', /forbidden.*; grant it the roles in manifests\/archaware-controller\.yaml/],
+  ['plan', /forbidden.*; an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md/],
+  ['clean', /forbidden.*grant "list" on clusterrolebindings.*, deployments\.apps and leases\.coordination\.k8s\.io/],
+]);
+
 describe('the commands', () => {
   let world: World;
   let proxy: ApiProxy;
@@ -255,10 +262,7 @@ describe('the commands', () => {
 
       it(`${command} says what an account without rights is to be given`, async () => {
         const none = await world.cluster.serviceAccountKubeconfig('default', 'default');
-        const missing =
-          command === 'clean'
-            ? /forbidden.*grant "list" on deployments\.apps and leases\.coordination\.k8s\.io/
-            : /forbidden.*; grant it the roles in manifests\/archaware-controller\.yaml/;
+        const missing = RIGHTS.get(command) ?? /(?!)/;
         const { code, stdout, stderr } = await runBundle([command, '--kubeconfig', none]);
         // What is tried again says so first.
         saysInOneLine({ code, stdout, stderr: lastLine(stderr) }, 1, missing);
