@@ -18,6 +18,8 @@ export type OwnDeployment = Pick<FoundDeployment, 'namespace' | 'name' | 'wanted
 export type OwnControllers = {
   readonly deployments: readonly OwnDeployment[];
   readonly leases: readonly FoundLease[];
+  /** The namespaces in which archaware's own objects may be: the configured one first, and those of the installations. */
+  readonly namespaces: readonly string[];
   /** What carries archaware's label or the name of its Lease elsewhere, as `Deployment shop/web`. It stops nothing. */
   readonly strangers: readonly string[];
 };
@@ -55,9 +57,9 @@ export async function findControllers({
       installations.map((each) => deploymentsOf(client, each, readDeployment, signal)),
     );
     const configured = lease.stated || installations.length === 0 ? [lease.namespace] : [];
-    const namespaces = new Set([...installations.map(({ namespace }) => namespace), ...configured]);
+    const namespaces = [...new Set([...configured, ...installations.map(({ namespace }) => namespace)])];
     const queries = [LABELLED, byName(lease.name)];
-    const lists = [...namespaces].flatMap((namespace) =>
+    const lists = namespaces.flatMap((namespace) =>
       queries.map((query) => listLeases(client, namespace, query, signal)),
     );
     const leases = unique((await Promise.all(lists)).flat()).filter(
@@ -66,6 +68,7 @@ export async function findControllers({
     return {
       deployments: deployments.flat(),
       leases,
+      namespaces,
       strangers: await strangersOf(client, installations, leases, lease.name, signal),
     };
   } catch (error) {

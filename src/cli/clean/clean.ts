@@ -88,18 +88,17 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   let kept = 0;
   let pools: readonly TaintingPool[] = [];
   try {
-    const controllers = await find(lookForControllers, flags.dryRun, say);
+    const controllers = await find(lookForControllers, connection.leaseNamespace, flags.dryRun, say);
     if (controllers.strangers.length > 0) say(passedOver(controllers.strangers));
     const wanted = wantedOnes(controllers);
     const unattended = !flags.yes && ask === undefined;
     if (!flags.dryRun && !flags.stop && !unattended) refuseWanted(wanted);
-    const namespaces = [...controllers.deployments, ...controllers.leases].map(({ namespace }) => namespace);
     const look: LookOptions = {
       client,
       taints,
       webhook: config.webhook.enabled,
       ownCertificates: config.webhook.enabled && config.webhook.certificates === 'self',
-      namespaces: [...new Set([connection.leaseNamespace, ...namespaces])],
+      namespaces: controllers.namespaces,
       allPods: flags.allPods,
       signal: over,
     };
@@ -223,9 +222,10 @@ function isEmpty({ gated, recorded, nodes, daemonSets, pods }: Inventory): boole
   return [gated, recorded, nodes, daemonSets, pods].every(({ length }) => length === 0);
 }
 
-/** Finds the controllers. A dry run goes on without the right to look for them. */
+/** Finds the controllers. A dry run goes on without the right to look for them, in one namespace. */
 async function find(
   look: () => Promise<OwnControllers>,
+  namespace: string,
   dryRun: boolean,
   say: (line: string) => void,
 ): Promise<OwnControllers> {
@@ -234,7 +234,7 @@ async function find(
   } catch (error) {
     if (!dryRun || !(error instanceof RefusedError)) throw error;
     say(`without --dry-run, clean refuses: ${error.message}`);
-    return { deployments: [], leases: [], strangers: [] };
+    return { deployments: [], leases: [], namespaces: [namespace], strangers: [] };
   }
 }
 
