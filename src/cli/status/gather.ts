@@ -6,11 +6,11 @@ import { loopsThatRun, toSettings } from '../../config/settings.ts';
 import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { deploymentsOf, readDeployment } from '../../kube/installation/deployments.ts';
-import { findInstallations, type Installation } from '../../kube/installation/installations.ts';
+import { findInstallations, type Installation, LABELLED } from '../../kube/installation/installations.ts';
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
-import { APP_LABEL, DEPLOYMENT, FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../../names.ts';
+import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../../names.ts';
 import { readNamespace, skipTemplate } from '../../placement/eligibility.ts';
 import { onlySchedulable } from '../../placement/images.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
@@ -34,7 +34,6 @@ import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
 import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
 import { judgeAnswer, judgeRefusal, testPod } from './webhook-test.ts';
 
-const OWN = `labelSelector=${encodeURIComponent(`${APP_LABEL}=${DEPLOYMENT}`)}`;
 /** A replica that does not send its metrics within this time is shown without them. */
 const METRICS_MS = 5_000;
 const UNSCHEDULED = `fieldSelector=${encodeURIComponent('spec.nodeName=')}`;
@@ -137,7 +136,7 @@ async function readReplicas(
 ): Promise<Read<readonly Replica[]>> {
   const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
   const found = await tried(`list pods in namespace ${namespace}`, () =>
-    readAll(client, `${pods}?${OWN}`, readReplica, signal),
+    readAll(client, `${pods}?${LABELLED}`, readReplica, signal),
   );
   if (found.kind === 'unread') return found;
   const [, port] = /:(\d+)$/.exec(config.metrics.address) ?? [];
