@@ -1,3 +1,7 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { at, text } from '../simulator/json.ts';
 import { runInProcess } from '../support/in-process.ts';
@@ -166,6 +170,55 @@ describe("the cluster's own configuration", () => {
       expect(stderr).to.match(/nothing was found, but the cluster's configuration could not be read/);
       const readable = await runInProcess(['clean', '--yes', ...flags()], { clock: product.clock });
       expect(readable.code, readable.stderr).to.equal(0);
+    });
+
+    it('sends no login of the user to a mirror that the installation names', async () => {
+      const received: string[] = [];
+      const mirror = createServer((request, response) => {
+        received.push(request.headers.authorization ?? 'none');
+        response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
+      });
+      await new Promise<void>((resolve) => mirror.listen(0, '127.0.0.1', resolve));
+      const address = mirror.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      const directory = await mkdtemp(join(tmpdir(), 'archaware-logins-'));
+      const logins = join(directory, 'config.json');
+      const auth = Buffer.from('jane:secret').toString('base64');
+      await writeFile(logins, JSON.stringify({ auths: { 'registry.invalid': { auth } } }));
+      const routes = { endpoints: [`http://127.0.0.1:${port}`], credentials: 'source', fallback: false };
+      const registries = { mirrors: { 'registry.invalid': routes } };
+      await apply(configMap('archaware', 'settings', { 'config.yaml': JSON.stringify({ registries }) }));
+      await product.cluster.createPod({ name: 'private', images: ['registry.invalid/app:1'] });
+      try {
+        const own = ['--credentials.dockerConfigFiles', logins];
+        const { stderr } = await runInProcess(['explain', 'private', '--registries.timeout', '1s', ...flags(), ...own]);
+        expect(stderr).to.match(/^not taken from the cluster: registries\.mirrors; /m);
+        expect(received, 'with logins of the user').to.deep.equal([]);
+        await runInProcess([
+          'explain',
+          'private',
+          '--registries.timeout',
+          '1s',
+          '--kubeconfig',
+          product.cluster.kubeconfig,
+        ]);
+        expect(new Set(received), 'without').to.deep.equal(new Set(['none']));
+      } finally {
+        mirror.close();
+        await rm(directory, { recursive: true });
+        await apply(configMap('archaware', 'settings', { 'config.yaml': '' }));
+      }
+    });
+
+    it('has to be given where several Deployments of the namespace run as the service account', async () => {
+      const second = deployment('archaware', 'archaware-controller');
+      await apply({ ...second, metadata: { ...second.metadata, name: 'second' } });
+      const { code, stderr } = await plan();
+      await product.cluster.request('DELETE', '/apis/apps/v1/namespaces/archaware/deployments/second');
+      expect(code).to.equal(3);
+      expect(stderr).to.match(
+        /several Deployments in archaware run as archaware: arch, second; give the configuration/,
+      );
     });
 
     it('has service accounts of one namespace as one installation, and has to be chosen if there are several', async () => {
