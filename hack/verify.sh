@@ -1,24 +1,32 @@
 #!/usr/bin/env bash
 # All that CI runs, in one command. Needs Node.js, the installed packages (npm ci), and Go for the real control plane.
 #
-#   hack/verify.sh        what CI runs
-#   hack/verify.sh --all  and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, the faults, Karpenter,
-#                         cert-manager, Chromium, Kubernetes 1.30 and 1.33, and the single executables
+#   hack/verify.sh            what CI runs
+#   hack/verify.sh --install  the same, and npm ci before the two commands of the README, as .ci/run does
+#   hack/verify.sh --all      and npm test on Node.js 24, 20 rolling restarts on the real node, test/long, the faults, Karpenter,
+#                             cert-manager, Chromium, Kubernetes 1.30 and 1.33, and the single executables
 #
 # The real node needs root and a Debian or Ubuntu: without them its tests are skipped, which counts as a failure where CI is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=
+demo='npm run demo'
+test='npm test'
 case ${1:-} in
   '') ;;
   --all) all=yes ;;
+  --install)
+    demo='npm ci && npm run demo'
+    test='npm ci && npm test'
+    ;;
   *)
     sed -n 's/^#   //p' "$0" >&2
     exit 3
     ;;
 esac
 
-step() { printf '\n=== %s\n' "$*"; }
+# Each step begins with the time since the start, so that a log shows what takes long.
+step() { printf '\n=== %s (after %d min %d s)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 # The control plane and the node take some minutes to build on a new machine, so the build starts first, with low priority.
 build_log=$(mktemp)
@@ -26,6 +34,11 @@ nice -n 10 bash -c 'hack/cluster/build.sh && { hack/cluster/build-node.sh || [[ 
 build=$!
 trap 'kill $build 2>/dev/null || true; rm -f "$build_log"' EXIT
 
+step "$demo"
+bash -c "$demo"
+echo 'demo: 1 passed, 0 failed, 0 skipped'
+step "$test"
+bash -c "$test"
 step lint
 npx biome ci --error-on-warnings
 step types
@@ -39,13 +52,8 @@ fi
 grep -v '^npm' "$build_log" | tail -n 6
 echo 'cluster: 1 passed, 0 failed, 0 skipped'
 
-step test
-npm test
 step "more histories of the simulation"
 SIMULATION_RUNS=150 npx mocha --no-config --node-option import=tsx --reporter ./hack/closing-line.cjs --exit test/simulation/simulation.test.ts
-step demo
-npm run --silent demo
-echo 'demo: 1 passed, 0 failed, 0 skipped'
 step "contract and end to end, on the real control plane and a real node"
 ARCHAWARE_RESTARTS=${all:+20} npm run test:e2e
 if [[ -n $all ]]; then
@@ -70,3 +78,4 @@ if [[ -n $all ]]; then
   step "single executables for six platforms"
   npm run test:executables
 fi
+step "the end"

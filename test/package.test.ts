@@ -8,6 +8,16 @@ const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const text = (path: string) => readFileSync(ROOT + path, 'utf8');
 const packageJson = JSON.parse(text('package.json'));
 
+describe('the first screen of the README', () => {
+  it('names the two commands that .ci/run runs first on a clean checkout', () => {
+    const screen = text('README.md').split('\n').slice(0, 24).join('\n');
+    const commands = /```sh\n([^`]*)```/.exec(screen)?.[1]?.trim().split('\n');
+    expect(commands).to.deep.equal(['npm ci && npm run demo', 'npm ci && npm test']);
+    expect(text('.ci/run')).to.include('hack/verify.sh --install');
+    for (const command of commands ?? []) expect(text('hack/verify.sh')).to.include(`'${command}'`);
+  });
+});
+
 describe('the package that npm makes', () => {
   it('holds the bundle, and what npm always adds', () => {
     const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT });

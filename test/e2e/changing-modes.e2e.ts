@@ -16,7 +16,7 @@ const BOTH = ours('amd64', 'arm64');
 const CONFIGURATION = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archaware-controller';
 
 /** The rows of docs/changing-modes.md: each title names its row. */
-describe('changing the mode, with kustomize, on the real control plane', () => {
+describe('changing the mode, with kustomize, on the real control plane, in this order', () => {
   let world: World;
   let places: Places;
   let ns: string;

@@ -55,7 +55,7 @@ const BEFORE = [
   },
 ];
 
-describe('helm, on the real control plane', () => {
+describe('helm, on the real control plane, in this order', () => {
   let world: World;
   let helm: Helm;
   let places: Places;

@@ -32,7 +32,7 @@ const ALSO_REFUSED = [
   'delete leases.coordination.k8s.io',
 ];
 
-describe('placement.mode: observe, on the real control plane', () => {
+describe('placement.mode: observe, on the real control plane, in this order', () => {
   let world: World;
   let places: Places;
   let helm: Helm;

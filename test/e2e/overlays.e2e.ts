@@ -74,7 +74,7 @@ describe('the single manifests', () => {
 });
 
 for (const [name, promised, rights] of served) {
-  describe(`overlay ${name}, on the real control plane`, () => {
+  describe(`overlay ${name}, on the real control plane, in this order`, () => {
     let world: World;
     let places: Places;
     let overlay: Overlay;

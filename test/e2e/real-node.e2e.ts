@@ -30,8 +30,8 @@ const RELEASE = ['archaware', '--namespace', 'archaware'];
 const RESTARTS = Number(process.env.ARCHAWARE_RESTARTS || 3);
 const PODS_PER_SECOND = 30;
 
-/** In this order: each part goes on with what the one before has left. */
-describe('a real node', function () {
+/** Each part goes on with what the one before has left. */
+describe('a real node, in this order', function () {
   this.timeout(300_000);
   let real: RealWorld;
   let world: World;
