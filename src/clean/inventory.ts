@@ -6,7 +6,7 @@ import { GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts
 import { readPodManaged } from '../placement/admission/record.ts';
 import { cleanPod, cleanTemplate, type PodCleaning } from '../placement/clean/pods.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
-import { readManaged } from '../placement/nodes/managed.ts';
+import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
@@ -105,7 +105,7 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
 function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSets: readonly DaemonSet[]) {
   const recorded = [
     taints,
-    ...nodes.flatMap(({ managed }) => readManaged(managed).taints),
+    ...nodes.flatMap(({ managed }) => readManaged(managed).taints.filter(hasOurForm)),
     ...daemonSets.flatMap((daemonSet) => readRecorded(daemonSet.recorded)),
   ];
   return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];

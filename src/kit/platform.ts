@@ -19,7 +19,7 @@ export function isWebAssembly(architectures: readonly string[]): boolean {
 
 /**
  * The architectures that Go builds for (`go tool dist list`), and so the ones that a kubelet can report and the
- * configuration can name.
+ * configuration can name. The admission policies of the manifests are generated from this list (hack/manifests/policies.ts).
  */
 export const ARCHITECTURES: readonly string[] = [
   ...['386', 'amd64', 'arm', 'arm64', 'loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64', 'ppc64le'],
@@ -36,8 +36,8 @@ const RESERVED: readonly string[] = [
 
 const KNOWN: ReadonlySet<string> = new Set([...ARCHITECTURES, ...RESERVED]);
 
-/** Other spellings of GOARCH values that registries and users are known to write. */
-const ALIASES: ReadonlyMap<string, string> = new Map([
+/** Other spellings of GOARCH values that registries and users are known to write; the policy for nodes has them, too. */
+export const ALIASES: ReadonlyMap<string, string> = new Map([
   ['x86_64', 'amd64'],
   ['x86-64', 'amd64'],
   ['aarch64', 'arm64'],
@@ -88,7 +88,10 @@ export function normaliseArchitecture(text: string): string | undefined {
   return KNOWN.has(name) ? name : undefined;
 }
 
-/** The same for a node. A node's report is a fact, so a name that Go does not have yet counts as well. */
+/**
+ * The same for a node: every name that can be the value of the node's taint. Only the names of {@link ARCHITECTURES} concern other
+ * objects ({@link isArchitecture}): one kubelet could otherwise invent names for all of them.
+ */
 export function reportedArchitecture(text: string): string | undefined {
   const name = canonical(text);
   return name !== 'unknown' && isArchitectureName(name) ? name : undefined;
@@ -103,9 +106,9 @@ export function readArchitecture(text: string): string | undefined {
   return text.trim().toLowerCase() !== AMBIGUOUS && ARCHITECTURES.includes(name) ? name : undefined;
 }
 
-/** Whether Go reserves this name, so that no node has it. */
-export function isReserved(name: string): boolean {
-  return RESERVED.includes(name);
+/** Whether this is the GOARCH name of an architecture that Go builds for. */
+export function isArchitecture(name: string): boolean {
+  return ARCHITECTURES.includes(name);
 }
 
 function canonical(text: string): string {

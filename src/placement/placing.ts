@@ -1,4 +1,4 @@
-import { isReserved } from '../kit/platform.ts';
+import { isArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURE_LABEL, OS_LABEL } from '../names.ts';
 import type { Placement } from './decide.ts';
 import type { Namespace } from './eligibility.ts';
@@ -40,14 +40,14 @@ export function onlyObserves({ mode }: Pick<Settings, 'mode'>): boolean {
 }
 
 /**
- * Returns the tolerations for these architectures; empty in a mode without taints. Reserved architecture names are left out: no node
- * has them.
+ * Returns the tolerations for these architectures; empty in a mode without taints. Other names than those of Go are left out: no
+ * node has those that Go reserves, and what a kubelet invents is nobody else's business.
  */
 export function wantedTolerations(
   settings: Pick<Settings, 'mode' | 'taints'>,
   architectures: readonly string[],
 ): Toleration[] {
-  const possible = architectures.filter((name) => !isReserved(name));
+  const possible = architectures.filter(isArchitecture);
   return usesTaints(settings) ? tolerationsFor(settings.taints, possible) : [];
 }
 

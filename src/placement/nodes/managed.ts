@@ -1,4 +1,6 @@
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts';
+import { isArchitecture, isArchitectureName } from '../../kit/platform.ts';
+import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
 import type { Settings } from '../settings.ts';
 import { isLabelKey, isReservedKey } from './label-names.ts';
@@ -21,8 +23,8 @@ export function taintText({ key, value, effect }: Taint): string {
 }
 
 /**
- * Parses the annotation; invalid entries are left out. So are labels that archaware never sets: somebody who can write the
- * annotation must not be able to make archaware remove `kubernetes.io/` labels.
+ * Parses the annotation; invalid entries are left out. So are taints and labels that archaware never sets: the kubelet of a node
+ * can write this annotation, and must not be able to make archaware remove what the kubelet itself may not change.
  */
 export function readManaged(annotation: string | undefined): Managed {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
@@ -41,7 +43,24 @@ export function readManaged(annotation: string | undefined): Managed {
 
 function readTaintText(text: unknown): Taint | undefined {
   const parts = typeof text === 'string' ? /^([^=:]+)=([^=:]*):([A-Za-z]+)$/.exec(text) : null;
-  return parts ? { key: parts[1] ?? '', value: parts[2] ?? '', effect: parts[3] ?? '' } : undefined;
+  const taint = parts && { key: parts[1] ?? '', value: parts[2] ?? '', effect: parts[3] ?? '' };
+  const isValid = taint && isLabelKey(taint.key) && isArchitectureName(taint.value) && isOurEffect(taint.effect);
+  return isValid ? taint : undefined;
+}
+
+function isOurEffect(effect: string): boolean {
+  return effect === 'NoSchedule' || effect === 'PreferNoSchedule';
+}
+
+const ARCHITECTURE_KEYS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
+
+/**
+ * Whether a taint or a toleration that a record lists has the form of archaware's under any key: a key that was configured earlier
+ * is not known any more. So the value must be an architecture, and of the keys that belong to Kubernetes and to providers, only
+ * `kubernetes.io/arch` can be meant. The policies of the manifests let archaware remove the same.
+ */
+export function hasOurForm({ key, value, effect }: Taint): boolean {
+  return isArchitecture(value) && isOurEffect(effect) && (ARCHITECTURE_KEYS.includes(key) || !isReservedKey(key));
 }
 
 /** Returns the annotation's text; undefined if there is nothing to record. */
@@ -56,7 +75,7 @@ export function writeManaged({ taints, labels }: Managed): string | undefined {
 /**
  * Whether a taint of a node is archaware's: the annotation records it, or it has the configured key and effect. Keys in the
  * reserved domains belong to Kubernetes and to providers (GKE taints Arm nodes `kubernetes.io/arch=arm64`), so for them only the
- * annotation counts.
+ * annotation counts. Under the configured key, the recorded value may be a name that Go does not have.
  */
 export function isOurTaint(
   taint: JsonObject,
@@ -64,16 +83,22 @@ export function isOurTaint(
   settings: Pick<Settings['taints'], 'key' | 'effect'>,
 ): boolean {
   if (isRecorded(taint, managed)) return true;
-  return taint.key === settings.key && taint.effect === settings.effect && !isReservedKey(settings.key);
+  if (taint.key !== settings.key || taint.effect !== settings.effect) return false;
+  return !isReservedKey(settings.key) || managed.taints.some((entry) => isSameTaint(taint, entry));
 }
 
-/** Whether a node has a taint that its annotation records as archaware's. */
+/** Whether a node has a taint that its annotation records as archaware's, also one for a name that Go does not have. */
 export function carriesOurTaint({ managed, taints = [] }: Pick<Node, 'managed' | 'taints'>): boolean {
   if (managed === undefined || taints.length === 0) return false;
   const recorded = readManaged(managed);
-  return taints.some((taint) => isRecorded(taint, recorded));
+  return taints.some((taint) => recorded.taints.some((entry) => isSameTaint(taint, entry)));
 }
 
+/** Whether the annotation records this taint, which has archaware's form. The record alone proves nothing. */
 export function isRecorded(taint: JsonObject, managed: Pick<Managed, 'taints'>): boolean {
-  return managed.taints.some(({ key, effect }) => taint.key === key && taint.effect === effect);
+  return managed.taints.some((entry) => hasOurForm(entry) && isSameTaint(taint, entry));
+}
+
+function isSameTaint(taint: JsonObject, { key, value, effect }: Taint): boolean {
+  return taint.key === key && taint.effect === effect && taint.value === value;
 }

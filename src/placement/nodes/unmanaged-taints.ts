@@ -2,7 +2,7 @@ import type { Taint } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
 import { isReservedKey } from './label-names.ts';
-import { readManaged, taintText } from './managed.ts';
+import { isRecorded, readManaged, taintText } from './managed.ts';
 import { type Node, nodeArchitecture } from './node.ts';
 
 /** A node and its taints that nobody manages. */
@@ -22,15 +22,16 @@ export function unmanagedTaints(
   managesNodes: boolean,
 ): readonly Taint[] {
   if (node.deleting || node.taints === undefined || (managesNodes && settings.taints.manage)) return [];
-  const recorded = readManaged(node.managed).taints;
+  const managed = readManaged(node.managed);
   const { key, effect, manage } = settings.taints;
   const goesByKey = (manage || settings.mode === 'affinity') && !isReservedKey(key);
-  return node.taints.flatMap(({ key: itsKey, value = '', effect: itsEffect }) => {
+  return node.taints.flatMap((taint) => {
+    const { key: itsKey, value = '', effect: itsEffect } = taint;
     if (typeof itsKey !== 'string' || typeof value !== 'string' || typeof itsEffect !== 'string') return [];
-    const isRecorded = recorded.some((one) => one.key === itsKey && one.effect === itsEffect);
+    const isInRecord = isRecorded(taint, managed);
     const isByKey = goesByKey && itsKey === key && itsEffect === effect && value === nodeArchitecture(node);
-    const isManaged = managesNodes && isRecorded;
-    return (isRecorded || isByKey) && !isManaged ? [{ key: itsKey, value, effect: itsEffect }] : [];
+    const isManaged = managesNodes && isInRecord;
+    return (isInRecord || isByKey) && !isManaged ? [{ key: itsKey, value, effect: itsEffect }] : [];
   });
 }
 

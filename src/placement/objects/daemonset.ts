@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, numberAt, objectAt, parseJson, stringAt, stringsAt } from '../../kit/json.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
+import { hasOurForm } from '../nodes/managed.ts';
 import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
 import { type PodTemplate, readTemplate } from './pod.ts';
 
@@ -117,7 +118,10 @@ function readTolerations(list: unknown): Toleration[] {
       value: stringAt(entry, 'value'),
       effect: stringAt(entry, 'effect'),
     };
-    return key && value && effect ? [{ key, operator: 'Equal' as const, value, effect }] : [];
+    // A writer of the metadata alone the metadata cannot have archaware remove what archaware never adds.
+    return key && value && effect && hasOurForm({ key, value, effect })
+      ? [{ key, operator: 'Equal' as const, value, effect }]
+      : [];
   });
 }
 

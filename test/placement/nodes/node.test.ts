@@ -10,6 +10,7 @@ import { node, settings, taint } from '../objects.ts';
 const ARM = 'supported-arch=arm64:NoSchedule';
 const AMD = 'supported-arch=amd64:NoSchedule';
 const OLD = 'arch=arm64:NoSchedule';
+const WASI = 'supported-arch=wasm-wasi:NoSchedule';
 const PROVIDER = 'kubernetes.io/arch=arm64:NoSchedule';
 /** A taint of somebody else, with unknown fields. */
 const FOREIGN = taint('node.kubernetes.io/unreachable:NoExecute', {
@@ -120,6 +121,78 @@ describe('the decision for a node', () => {
       { taints: [taint('gpu:NoSchedule')], managed: '{"taints":"gpu=:NoSchedule"}' },
       {},
       { taints: ['gpu:NoSchedule', ARM], managed: [ARM] },
+    ],
+
+    // The kubelet of a node can write the annotation.
+    [
+      'a record that claims the taints of others',
+      {
+        taints: [
+          taint('dedicated=payments:NoSchedule'),
+          taint('quarantine=compromised:NoExecute'),
+          taint('quarantine=arm64:NoExecute'),
+          taint('node-role.kubernetes.io/control-plane:NoSchedule'),
+          taint('node-role.kubernetes.io/x=arm64:NoSchedule'),
+          taint(ARM),
+        ],
+        managed: [
+          ARM,
+          'dedicated=payments:NoSchedule',
+          'quarantine=compromised:NoExecute',
+          'quarantine=arm64:NoExecute',
+          'node-role.kubernetes.io/control-plane=:NoSchedule',
+          'node-role.kubernetes.io/x=arm64:NoSchedule',
+        ],
+      },
+      {},
+      {
+        taints: [
+          'dedicated=payments:NoSchedule',
+          'quarantine=compromised:NoExecute',
+          'quarantine=arm64:NoExecute',
+          'node-role.kubernetes.io/control-plane:NoSchedule',
+          'node-role.kubernetes.io/x=arm64:NoSchedule',
+          ARM,
+        ],
+        managed: [ARM],
+      },
+    ],
+    [
+      'a record with another value than the taint of others',
+      { taints: [taint('dedicated=payments:NoSchedule'), taint(ARM)], managed: [ARM, 'dedicated=arm64:NoSchedule'] },
+      {},
+      { taints: ['dedicated=payments:NoSchedule', ARM], managed: [ARM] },
+    ],
+    [
+      'a record that claims a taint with the name that the node reports',
+      {
+        architecture: 'payments',
+        taints: [taint('dedicated=payments:NoSchedule')],
+        managed: ['dedicated=payments:NoSchedule'],
+      },
+      {},
+      {
+        taints: ['dedicated=payments:NoSchedule', 'supported-arch=payments:NoSchedule'],
+        managed: ['supported-arch=payments:NoSchedule'],
+      },
+    ],
+
+    // Names that Go does not have.
+    ['a name that Go does not have', { architecture: 'wasm-wasi' }, {}, { taints: [WASI], managed: [WASI] }],
+    [
+      'a taint with such a name, which the node has left',
+      { taints: [taint(WASI)], managed: [WASI] },
+      {},
+      { taints: [ARM], managed: [ARM] },
+    ],
+    [
+      "such a name under the provider's key",
+      {
+        taints: [taint('kubernetes.io/arch=wasm-wasi:NoSchedule')],
+        managed: ['kubernetes.io/arch=wasm-wasi:NoSchedule'],
+      },
+      { key: 'kubernetes.io/arch' },
+      { taints: [PROVIDER], managed: [PROVIDER] },
     ],
 
     // The configuration has changed.
@@ -325,12 +398,12 @@ describe("the record of archaware's taints and labels on a node", () => {
   it('is read as it was written', () => {
     const managed = {
       taints: [
-        { key: 'a.b/c', value: '', effect: 'NoSchedule' },
-        { key: 'k', value: 'v', effect: 'X' },
+        { key: 'a.b/c', value: 'arm64', effect: 'NoSchedule' },
+        { key: 'k', value: 'a-new-one', effect: 'PreferNoSchedule' },
       ],
       labels: [],
     };
-    expect(writeManaged(managed)).to.equal('{"taints":["a.b/c=:NoSchedule","k=v:X"]}');
+    expect(writeManaged(managed)).to.equal('{"taints":["a.b/c=arm64:NoSchedule","k=a-new-one:PreferNoSchedule"]}');
     expect(readManaged(writeManaged(managed))).to.deep.equal(managed);
     const labels = ['example.com/a', 'example.com/b'];
     expect(writeManaged({ taints: [], labels })).to.equal('{"labels":["example.com/a","example.com/b"]}');
@@ -353,6 +426,18 @@ describe("the record of archaware's taints and labels on a node", () => {
       null,
     ];
     expect(readManaged(JSON.stringify({ labels }))).to.deep.equal({ taints: [], labels: ['a/b', 'a/b'] });
+  });
+
+  it('never lists a taint that archaware cannot have set', () => {
+    const taints = [
+      'k=arm64:NoExecute',
+      'k=payments/x:NoSchedule',
+      'k=:NoSchedule',
+      'k=ARM64:NoSchedule',
+      'a b=arm64:NoSchedule',
+      '/k=arm64:NoSchedule',
+    ];
+    expect(readManaged(JSON.stringify({ taints })).taints).to.deep.equal([]);
   });
 
   for (const garbage of [
@@ -387,9 +472,9 @@ describe('a taint with the configured key and effect', () => {
   ];
   for (const [key, expected] of rows) {
     it(`${key} ${expected ? 'counts as' : 'does not count as'} archaware's unless it is recorded`, () => {
-      const what = { key, effect: 'NoSchedule' };
+      const what = { key, effect: 'NoSchedule', value: 'x' };
       expect(isOurTaint(what, { taints: [] }, what)).to.equal(expected);
-      expect(isOurTaint(what, { taints: [{ ...what, value: 'x' }] }, what)).to.equal(true);
+      expect(isOurTaint(what, { taints: [what] }, what)).to.equal(true);
     });
   }
 });

@@ -222,7 +222,18 @@ describe("the record of archaware's tolerations", () => {
     ['[1, null, "x", [], {}]', []],
     ['[{"key":"","value":"a","effect":"NoSchedule"}]', []],
     ['[{"key":"k","value":1,"effect":"NoSchedule"}]', []],
-    ['[{"key":"k","operator":"Exists","value":"v","effect":"E","more":1}]', [toleration('k=v:E')]],
+    [
+      '[{"key":"k","operator":"Exists","value":"arm","effect":"NoSchedule","more":1}]',
+      [toleration('k=arm:NoSchedule')],
+    ],
+    ['[{"key":"k","value":"arm","effect":"PreferNoSchedule"}]', [toleration('k=arm:PreferNoSchedule')]],
+    ['[{"key":"k","value":"arm","effect":"NoExecute"}]', []],
+    ['[{"key":"k","value":"payments","effect":"NoSchedule"}]', []],
+    ['[{"key":"node-role.kubernetes.io/x","value":"arm","effect":"NoSchedule"}]', []],
+    [
+      '[{"key":"kubernetes.io/arch","value":"arm","effect":"NoSchedule"}]',
+      [toleration('kubernetes.io/arch=arm:NoSchedule')],
+    ],
     [JSON.stringify([AMD, ARM]), [AMD, ARM]],
   ];
   for (const [annotation, expected] of rows) {

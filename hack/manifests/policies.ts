@@ -1,0 +1,28 @@
+/** Writes the architectures of the program into the sources of the policies, so that both hold the same list. */
+import { readFile } from 'node:fs/promises';
+import { ALIASES, ARCHITECTURES } from '../../src/kit/platform.ts';
+import type { GeneratedFile } from './single.ts';
+
+const COMPONENTS = new URL('../../manifests/kustomize/components/', import.meta.url);
+
+/** Returns the policies that know architectures, with their correct contents. Throws if one lacks the variable. */
+export async function policies(): Promise<GeneratedFile[]> {
+  return await Promise.all(
+    ['pods', 'daemonsets', 'nodes'].map(async (component) => {
+      const file = new URL(`${component}/policy.yaml`, COMPONENTS);
+      const listed = withExpression(await readFile(file, 'utf8'), 'architectures', `'^(${ARCHITECTURES.join('|')})$'`);
+      return { file, content: component === 'nodes' ? withExpression(listed, 'aliases', aliases()) : listed };
+    }),
+  );
+}
+
+function aliases(): string {
+  return `{${[...ALIASES].map(([alias, name]) => `'${alias}': '${name}'`).join(', ')}}`;
+}
+
+/** Replaces the expression of a variable, which must be on the line below `expression: >-`. */
+function withExpression(policy: string, variable: string, expression: string): string {
+  const place = new RegExp(`(\\n  - name: ${variable}\\n    expression: >-\\n +).*`);
+  if (!place.test(policy)) throw new Error(`no policy variable ${variable}`);
+  return policy.replace(place, (_, head: string) => `${head}${expression}`);
+}
