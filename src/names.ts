@@ -84,6 +84,7 @@ export type EventReason =
   | 'JoinedUntainted'
   | 'UnmanagedTaint'
   | 'NodeNotInitialized'
+  | 'NodeArchitectureChanged'
   | 'WriteRefused';
 
 /** The longest note of an Event, in bytes of UTF-8 (events.k8s.io/v1 refuses a longer one). */

@@ -90,6 +90,12 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
       'Karpenter has not initialized the node for five minutes, and the taint of archaware is the only taint that is left: it is probably in `startupTaints` of the NodePool. The taint is never removed, so Karpenter waits for ever.',
     next: 'Move the taint from `startupTaints` to `taints` in the NodePool ([runbook](../runbooks/uninitialized-nodes.md)).',
   },
+  NodeArchitectureChanged: {
+    about: ['Node'],
+    meaning:
+      'The kubelet reports another architecture than before for the same Node object. The taint of the node follows. No pod and no DaemonSet does: the new architecture does not count for them because of this node.',
+    next: 'If it is another machine under the same name, delete the Node object, so that it joins again. If not, look at the kubelet: it may be broken, or in the hands of somebody else ([troubleshooting](../troubleshooting.md#a-node-changed-its-architecture)).',
+  },
   WriteRefused: {
     about: ['Pod', 'Node', 'DaemonSet'],
     meaning:

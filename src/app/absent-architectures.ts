@@ -1,11 +1,11 @@
 import { absentArchitectures, absentNote } from '../config/absent.ts';
 import type { Config } from '../config/schema.ts';
 import type { Logger } from '../observability/log.ts';
-import { architecturesOf, type Node } from '../placement/nodes/node.ts';
+import { type Node, reportedBy } from '../placement/nodes/node.ts';
 
 /** Returns a line for each configuration key that names an architecture that no node has. */
 export function absentNotes(config: Config, nodes: Iterable<Node>): string[] {
-  const cluster = architecturesOf(nodes);
+  const cluster = reportedBy(nodes);
   return absentArchitectures(config, cluster).map((absent) => absentNote(absent, cluster));
 }
 
@@ -13,7 +13,7 @@ export function absentNotes(config: Config, nodes: Iterable<Node>): string[] {
 export function absentArchitectureLog(log: Pick<Logger, 'warn'>): (config: Config, nodes: Iterable<Node>) => void {
   let last = '';
   return (config, nodes) => {
-    const cluster = architecturesOf(nodes);
+    const cluster = reportedBy(nodes);
     const absent = absentArchitectures(config, cluster);
     const id = JSON.stringify(absent);
     if (id !== last) {

@@ -2,6 +2,7 @@ import { createBootstrap } from '../controllers/bootstrap.ts';
 import { createDaemonSetController } from '../controllers/daemonset/controller.ts';
 import type { ImageSource } from '../controllers/images.ts';
 import { changesPlacement } from '../controllers/namespace.ts';
+import { createArchitectureChanges } from '../controllers/node/architecture-changes.ts';
 import { createNodeController } from '../controllers/node/controller.ts';
 import { createPoolNodes, type PoolNodesOptions } from '../controllers/node/pool-nodes.ts';
 import { createTally } from '../controllers/node/tally.ts';
@@ -13,7 +14,7 @@ import { type Controller, createController, type Failure, type Reconciler, type 
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/nodes/label-rules.ts';
-import { architecturesOf, type Node, nodeArchitecture, taintKinds } from '../placement/nodes/node.ts';
+import { type Node, nodeArchitecture, taintKinds } from '../placement/nodes/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -75,9 +76,11 @@ export function createLoops(options: LoopsOptions): Loops {
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
   const runs = (loop: string) => options.loops.includes(loop);
 
-  let architectures: readonly string[] = architecturesOf(nodes.values());
+  const { witnesses } = watches;
+  let architectures = witnesses.architectures();
+  let cancelWitness: (() => void) | undefined;
   const liveTaints = createTally(taintKinds);
-  const nodesOf = createTally((node) => [architectureOf(node) ?? []].flat());
+  const architectureChanged = createArchitectureChanges(events, clock);
   const bootstrap = createBootstrap({
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
@@ -190,22 +193,19 @@ export function createLoops(options: LoopsOptions): Loops {
     for (const name of nodes.keys()) nodeLoop.enqueue(name);
   }
 
-  function architecturesChanged(): void {
-    const now = [...nodesOf.all()].sort();
-    if (now.join() === architectures.join()) return;
+  /** Decides again what follows the cluster's architectures, if they have changed, and waits for the next change. */
+  function checkArchitectures(): void {
+    cancelWitness?.();
+    const now = witnesses.architectures();
+    const dueInMs = witnesses.dueInMs();
+    cancelWitness = dueInMs === undefined ? undefined : clock.after(dueInMs, checkArchitectures);
+    if (now === architectures) return;
     architectures = now;
     for (const key of pod.followers()) {
       pod.invalidate(key);
       podLoop.enqueue(key);
     }
     for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
-  }
-
-  function countNode(
-    node: Node | undefined,
-    step: 1 | -1,
-  ): { readonly taint: boolean; readonly architecture: boolean } {
-    return { taint: liveTaints.count(node, step), architecture: nodesOf.count(node, step) };
   }
 
   function listen(): void {
@@ -225,12 +225,13 @@ export function createLoops(options: LoopsOptions): Loops {
       nodeLoop.enqueue(key);
       unmanaged?.changed();
       poolNodes?.changed({ now, before });
-      const appeared = countNode(now, 1);
-      const went = countNode(before, -1);
-      if (appeared.architecture || went.architecture) architecturesChanged();
+      architectureChanged({ now, before });
+      const appeared = liveTaints.count(now, 1);
+      const went = liveTaints.count(before, -1);
+      checkArchitectures();
       const isOther = (now && architectureOf(now)) !== (before && architectureOf(before));
       if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
-      if (appeared.taint || went.taint) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
+      if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
     };
     watches.listeners.namespace = (change) => {
       if (!changesPlacement(change)) return;
@@ -264,8 +265,8 @@ export function createLoops(options: LoopsOptions): Loops {
     async run(signal, kill) {
       listen();
       wrongNodes?.begin();
-      for (const subject of nodes.values()) countNode(subject, 1);
-      architecturesChanged();
+      for (const subject of nodes.values()) liveTaints.count(subject, 1);
+      checkArchitectures();
       for (const name of nodes.keys()) existing.add(name);
       enqueueWorkloads();
       enqueueNodes();
@@ -277,6 +278,7 @@ export function createLoops(options: LoopsOptions): Loops {
       );
       // Without any controller, the term only waits for its end.
       await Promise.all([until(signal), ...controllers.map((controller) => controller.run(signal, kill))]);
+      cancelWitness?.();
       unmanaged?.end();
       poolNodes?.end();
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts';
+import { createWitnesses, type Witnesses } from '../controllers/node/witnesses.ts';
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
@@ -20,6 +21,8 @@ export type Watches = {
   readonly namespaces: Reflector<Namespace>;
   readonly daemonSets: Reflector<DaemonSet>;
   readonly listeners: Listeners;
+  /** The cluster's architectures that count for objects which follow them. */
+  readonly witnesses: Pick<Witnesses, 'architectures' | 'dueInMs'>;
   /** Returns the kinds whose first list is not complete. */
   notSynced(): string[];
   whenSynced(): Promise<void>;
@@ -101,6 +104,7 @@ export function createWatches(options: {
     (change) => listeners.pod?.(change),
     (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),
   );
+  const witnesses = createWitnesses(clock);
   const nodes: Reflector<Node> = reflect<Node>(
     'nodes',
     { path: '/api/v1/nodes', query: '' },
@@ -109,7 +113,9 @@ export function createWatches(options: {
     (change) => {
       const { now, before } = change;
       // Every kubelet reports every few seconds, and nearly never anything that is read.
-      if (now === undefined || before === undefined || !isSameNode(now, before)) listeners.node?.(change);
+      if (now !== undefined && before !== undefined && isSameNode(now, before)) return;
+      witnesses.seen(change, !nodes.synced());
+      listeners.node?.(change);
     },
     rememberDigests(readNodeSections, ({ name }) => nodes.store.get(name)),
   );
@@ -132,6 +138,7 @@ export function createWatches(options: {
     namespaces,
     daemonSets,
     listeners,
+    witnesses,
     notSynced: () => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
     health: () => running.map(([kind, reflector]) => ({ kind, ...reflector.health() })),
     async whenSynced() {

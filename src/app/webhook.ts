@@ -8,7 +8,7 @@ import type { EventRecorder, Regarding } from '../kube/events.ts';
 import type { EventReason } from '../names.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { architecturesOf, taintKinds } from '../placement/nodes/node.ts';
+import { taintKinds } from '../placement/nodes/node.ts';
 import type { Settings } from '../placement/settings.ts';
 import { createCertificateDirectory } from '../webhook/certificates/directory.ts';
 import { createSelfSigned } from '../webhook/certificates/self-signed.ts';
@@ -59,8 +59,6 @@ export type Webhook = {
   closed(): Promise<void>;
 };
 
-/** How long a result that was computed from all nodes is reused. */
-const NODES_MS = 1_000;
 /**
  * The allowance of lookups that reviews may start for a namespace. Quotas reject objects only after their review, so nothing else
  * limits these lookups. Beyond the allowance an object is gated, and the pod controller starts the lookups later.
@@ -80,7 +78,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
   const review = createReviewer({
     settings: parts.settings,
     namespaceOf: (name) => watches.namespaces.store.get(name),
-    clusterArchitectures: memorise(clock, () => architecturesOf(nodes.values())),
+    clusterArchitectures: watches.witnesses.architectures,
     // This reads all nodes. It is called only for reviews of DaemonSets, which are rare.
     liveTaints: () => new Set([...nodes.values()].flatMap(taintKinds)),
     namesOf: images.namesOf,
@@ -176,13 +174,4 @@ function createProblemLog(
     void emitWhenLeading(problem);
   };
   return report;
-}
-
-function memorise<T>(clock: Clock, read: () => T): () => T {
-  let known: { readonly value: T; readonly at: number } | undefined;
-  return () => {
-    const at = clock.monotonic();
-    if (known === undefined || at - known.at >= NODES_MS) known = { value: read(), at };
-    return known.value;
-  };
 }

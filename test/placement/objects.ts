@@ -104,18 +104,24 @@ export function node(given: {
   managed?: readonly string[] | string;
   labels?: JsonObject;
   deleting?: boolean;
+  /** Default: ready. */
+  ready?: boolean;
+  uid?: string;
 }): Node {
   const { managed } = given;
   const annotation = typeof managed === 'string' ? managed : JSON.stringify({ taints: managed });
   return readNode({
     metadata: {
       name: 'n1',
-      uid: 'u1',
+      uid: given.uid ?? 'u1',
       labels: given.labels ?? {},
       ...(managed === undefined ? {} : { annotations: { 'archaware.dev/managed': annotation } }),
       ...(given.deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: given.taints === undefined ? {} : { taints: given.taints },
-    status: { nodeInfo: { architecture: given.architecture ?? 'arm64' } },
+    status: {
+      nodeInfo: { architecture: given.architecture ?? 'arm64' },
+      conditions: [{ type: 'Ready', status: given.ready === false ? 'Unknown' : 'True' }],
+    },
   });
 }

@@ -187,7 +187,7 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
 
 async function addNode(server: ModelServer, architecture: string): Promise<void> {
   const metadata = { name: `${architecture}-1`, labels: { 'kubernetes.io/arch': architecture } };
-  const status = { nodeInfo: { architecture } };
+  const status = { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] };
   await server.ask('POST', '/api/v1/nodes', {
     metadata,
     spec: { taints: [{ key: 'foreign', effect: 'PreferNoSchedule' }] },

@@ -1,5 +1,5 @@
 import { isObject, isSameRecord, type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
-import { reportedArchitecture } from '../../kit/platform.ts';
+import { isArchitecture, reportedArchitecture } from '../../kit/platform.ts';
 import { MANAGED_ANNOTATION } from '../../names.ts';
 import type { Taint } from '../patch/tolerations.ts';
 
@@ -13,6 +13,8 @@ export type Node = {
   /** `status.nodeInfo.architecture` as the kubelet reported it; empty before that. */
   readonly reportedArchitecture: string;
   readonly deleting: boolean;
+  /** Whether the condition `Ready` is true. */
+  readonly ready: boolean;
   /** Whether the node is cordoned. */
   readonly unschedulable: boolean;
   /** The taints as the API server sent them, with every field; undefined if the field is absent. */
@@ -25,6 +27,7 @@ export type Node = {
 /** Reads a node from the API server's object. Never throws. */
 export function readNode(object: JsonObject): Node {
   const metadata = objectAt(object, 'metadata');
+  const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
   return {
     name: stringAt(metadata, 'name') ?? '',
     uid: stringAt(metadata, 'uid') ?? '',
@@ -33,6 +36,7 @@ export function readNode(object: JsonObject): Node {
     labels: stringsAt(metadata, 'labels'),
     reportedArchitecture: stringAt(objectAt(objectAt(object, 'status'), 'nodeInfo'), 'architecture') ?? '',
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
+    ready: conditions.some(({ type, status }) => type === 'Ready' && status === 'True'),
     unschedulable: objectAt(object, 'spec').unschedulable === true,
     taints: listAt(objectAt(object, 'spec'), 'taints'),
     hasAnnotations: isObject(metadata.annotations),
@@ -48,19 +52,24 @@ type NodeSections = {
   statusHas(bytes: string): boolean;
 };
 
+/** The condition of a node that is ready, in the order in which the API server writes its fields. */
+const READY = '"type":"Ready","status":"True"';
+
 /**
  * Reads a node that was read before from the parts of its event. Kubelets report the status of every node every few seconds, with
- * its conditions and its images, and nothing of that is read. `isStatus`: the event changes nothing but the status. Undefined: the
+ * its conditions and its images, and hardly any of that is read. `isStatus`: the event changes nothing but the status. Undefined: the
  * node must be read as a whole.
  */
 export function readNodeSections(sections: NodeSections, before?: Node, isStatus = false): Node | undefined {
-  if (before === undefined || before.reportedArchitecture === '') return undefined;
+  if (before === undefined || before.reportedArchitecture === '' || !before.ready) return undefined;
   const { reportedArchitecture: architecture } = before;
-  if (!sections.statusHas(`"architecture":${JSON.stringify(architecture)}`)) return undefined;
+  if (!sections.statusHas(`"architecture":${JSON.stringify(architecture)}`) || !sections.statusHas(READY))
+    return undefined;
   if (isStatus) return { ...before, resourceVersion: sections.resourceVersion };
   const [metadata, spec] = [sections.metadata(), sections.spec()];
   if (metadata === undefined || spec === undefined || metadata.uid !== before.uid) return undefined;
-  return readNode({ metadata, spec, status: { nodeInfo: { architecture } } });
+  const conditions = [{ type: 'Ready', status: 'True' }];
+  return readNode({ metadata, spec, status: { nodeInfo: { architecture }, conditions } });
 }
 
 /** Whether two readings of a node differ in nothing but the version. */
@@ -68,6 +77,7 @@ export function isSameNode(one: Node, other: Node): boolean {
   return (
     one.uid === other.uid &&
     one.deleting === other.deleting &&
+    one.ready === other.ready &&
     one.unschedulable === other.unschedulable &&
     one.reportedArchitecture === other.reportedArchitecture &&
     one.managed === other.managed &&
@@ -83,8 +93,26 @@ export function nodeArchitecture(node: Pick<Node, 'reportedArchitecture'>): stri
   return reportedArchitecture(node.reportedArchitecture);
 }
 
-/** Returns the architectures of nodes, sorted, without duplicates. */
+/**
+ * Whether a node may speak for its architecture as soon as it is seen: it is ready, or it has a taint with that architecture as its
+ * value. A kubelet can write its status, but no taint of its node. A name that Go does not have concerns only the node itself.
+ */
+export function isWitness(node: Pick<Node, 'reportedArchitecture' | 'deleting' | 'ready' | 'taints'>): boolean {
+  const architecture = nodeArchitecture(node);
+  if (architecture === undefined || !isArchitecture(architecture) || node.deleting) return false;
+  return node.ready || (node.taints ?? []).some(({ value }) => value === architecture);
+}
+
+/**
+ * Returns the cluster's architectures by the nodes that are there, sorted, without duplicates, as a controller counts them that
+ * starts now. While it runs, {@link file://./witness.ts} follows them.
+ */
 export function architecturesOf(nodes: Iterable<Node>): string[] {
+  return reportedBy([...nodes].filter(isWitness));
+}
+
+/** Returns every architecture that nodes report, sorted, without duplicates. */
+export function reportedBy(nodes: Iterable<Node>): string[] {
   const found = new Set<string>();
   for (const node of nodes) {
     const architecture = nodeArchitecture(node);

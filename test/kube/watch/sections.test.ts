@@ -85,7 +85,13 @@ const nodeWith = (version: string) =>
       metadata: metadata({ uid: 'u', resourceVersion: version }),
       spec: fc.record({ taints: fc.array(toleration, { maxLength: 2 }), unschedulable: fc.boolean() }),
       status: fc.record({
-        conditions: fc.array(fc.record({ message: text }), { maxLength: 2 }),
+        conditions: fc
+          .tuple(
+            fc.array(fc.record({ message: text }), { maxLength: 2 }),
+            fc.constantFrom('True', 'True', 'True', 'Unknown'),
+            text,
+          )
+          .map(([others, status, message]) => [...others, { type: 'Ready', status, message }]),
         nodeInfo: fc.record({ kernelVersion: text, architecture: fc.constantFrom('amd64', 'arm64') }),
       }),
     })
@@ -226,14 +232,15 @@ describe('the parts of a watch event', () => {
 
   it('are nothing where they are not JSON', () => {
     const begin = '{"name":"a","uid":"u","resourceVersion":"1"';
-    const line = `{"type":"MODIFIED","object":{"metadata":${begin},"x,"managedFields":[]},"spec":{"x},"status":{"architecture":"s390x","x}}}`;
+    const line = `{"type":"MODIFIED","object":{"metadata":${begin},"x,"managedFields":[]},"spec":{"x},"status":{"architecture":"s390x","type":"Ready","status":"True","x}}}`;
     const sections = sectionsOf(Buffer.from(line));
     expect([sections?.metadata(), sections?.spec(), sections?.status()]).to.deep.equal([
       undefined,
       undefined,
       undefined,
     ]);
-    const before = readNode({ metadata: { uid: 'u' }, status: { nodeInfo: { architecture: 's390x' } } });
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    const before = readNode({ metadata: { uid: 'u' }, status: { nodeInfo: { architecture: 's390x' }, conditions } });
     expect(sections && readNodeSections(sections, before)).to.equal(undefined);
   });
 });

@@ -25,7 +25,8 @@ type Given = {
 /** A node, by default with archaware's taint. */
 function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {
   const taints = [taint(`supported-arch=${architecture}:NoSchedule`)];
-  return { metadata: { name, labels }, spec: { taints, ...more }, status: { nodeInfo: { architecture } } };
+  const conditions = [{ type: 'Ready', status: 'True' }];
+  return { metadata: { name, labels }, spec: { taints, ...more }, status: { nodeInfo: { architecture }, conditions } };
 }
 
 const CLUSTER = [node('amd-1', 'amd64'), node('arm-1', 'arm64'), node('arm-2', 'arm64')];

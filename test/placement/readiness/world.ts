@@ -66,7 +66,7 @@ export function node(
   return readSchedulableNode({
     metadata: { name, labels: { ...own, ...labels } },
     spec: taints === undefined ? {} : { taints },
-    status: { nodeInfo: { architecture } },
+    status: { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] },
   });
 }
 

@@ -1,0 +1,81 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { Change } from '../../kube/watch/reflector.ts';
+import type { Node } from '../../placement/nodes/node.ts';
+import { countsAt, type Witness, witnessOf } from '../../placement/nodes/witness.ts';
+
+/** The cluster's architectures, as far as nodes count as witnesses for them. It lives as long as the process. */
+export type Witnesses = {
+  /** Call it for every change of a node. `isFirst`: the change is part of the first list of nodes. */
+  seen(change: Pick<Change<Node>, 'now' | 'before'>, isFirst: boolean): void;
+  /** Returns the architectures that count now, sorted; the same array until one begins or ceases to count. */
+  architectures(): readonly string[];
+  /** Returns the milliseconds until another node begins to count if nothing changes; undefined: none is due. */
+  dueInMs(): number | undefined;
+};
+
+/** Creates a memory without nodes. One change costs the same in a cluster of any size. */
+export function createWitnesses(clock: Pick<Clock, 'monotonic'>): Witnesses {
+  /** By the uid of the node. */
+  const witnesses = new Map<string, { readonly node: Node; readonly witness: Witness }>();
+  const due = new Set<string>();
+  const counts = new Map<string, number>();
+  let current: readonly string[] = [];
+
+  function count({ architecture }: Witness, step: 1 | -1): void {
+    const now = (counts.get(architecture) ?? 0) + step;
+    if (now > 0) counts.set(architecture, now);
+    else counts.delete(architecture);
+    const names = [...counts.keys()].sort();
+    if (names.join() !== current.join()) current = names;
+  }
+
+  function look(node: Node, isFirst: boolean): void {
+    const before = witnesses.get(node.uid)?.witness;
+    const witness = witnessOf(before, node, clock.monotonic(), isFirst);
+    if (witness === undefined) {
+      forget(node.uid);
+      return;
+    }
+    witnesses.set(node.uid, { node, witness });
+    if (countsAt(witness) === undefined) due.delete(node.uid);
+    else due.add(node.uid);
+    if (witness.counts && before?.counts !== true) count(witness, 1);
+  }
+
+  function forget(uid: string): void {
+    const known = witnesses.get(uid)?.witness;
+    witnesses.delete(uid);
+    due.delete(uid);
+    if (known?.counts) count(known, -1);
+  }
+
+  /** Counts the nodes whose time has come. */
+  function promote(): void {
+    for (const uid of due) {
+      const known = witnesses.get(uid);
+      if (known !== undefined) look(known.node, false);
+    }
+  }
+
+  return {
+    seen({ now, before }, isFirst) {
+      // A node that was ready for long enough counts, even if nobody has asked before it stops to be ready.
+      promote();
+      if (before !== undefined && before.uid !== now?.uid) forget(before.uid);
+      if (now !== undefined) look(now, isFirst);
+    },
+    architectures() {
+      promote();
+      return current;
+    },
+    dueInMs() {
+      const times = [...due].flatMap((uid) => {
+        const known = witnesses.get(uid);
+        return (known && countsAt(known.witness)) ?? [];
+      });
+      return times.length === 0
+        ? undefined
+        : Math.max(0, times.reduce((one, other) => Math.min(one, other)) - clock.monotonic());
+    },
+  };
+}

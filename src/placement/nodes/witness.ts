@@ -1,0 +1,48 @@
+import { isWitness, type Node, nodeArchitecture } from './node.ts';
+
+/**
+ * What a node has said about its architecture since this process first saw it. A kubelet reports what it likes, and objects of
+ * others follow the cluster's architectures. So a node speaks for one architecture only, the first that it reported, and only after
+ * it has been ready for a while.
+ */
+export type Witness = {
+  /** The first architecture that the node reported. */
+  readonly architecture: string;
+  /** Since when the node has been ready and has reported it, in milliseconds on the monotonic clock; undefined: it is not. */
+  readonly since: number | undefined;
+  /** Whether the architecture counts. It does from then on, until the node is gone: a node that is away for a while comes back. */
+  readonly counts: boolean;
+};
+
+/** How long a node must have been ready. A cluster that follows every node that joins would follow a broken one, too. */
+export const WITNESS_MS = 60_000;
+
+/**
+ * Returns what is known of a node after it was seen at this time; undefined before it reported an architecture, and while it is
+ * being deleted. `isFirst`: the node was there when this process first listed the nodes, so it has not just joined.
+ */
+export function witnessOf(before: Witness | undefined, node: Node, now: number, isFirst: boolean): Witness | undefined {
+  const reported = nodeArchitecture(node);
+  if (node.deleting) return undefined;
+  const architecture = before?.architecture ?? reported;
+  if (architecture === undefined) return undefined;
+  const speaks = reported === architecture && isWitness(node);
+  const since = speaks && node.ready ? (before?.since ?? now) : undefined;
+  const isOld = since !== undefined && now - since >= WITNESS_MS;
+  return { architecture, since, counts: before?.counts === true || isOld || (isFirst && speaks) };
+}
+
+/** Returns the time at which a node's architecture begins to count if nothing changes; undefined: it counts, or nothing is due. */
+export function countsAt({ since, counts }: Witness): number | undefined {
+  return counts || since === undefined ? undefined : since + WITNESS_MS;
+}
+
+/** Returns the Event's text if a node reports another architecture than before, else undefined. */
+export function architectureChangeNote(before: Node, now: Node): string | undefined {
+  const [was, is] = [nodeArchitecture(before), nodeArchitecture(now)];
+  if (before.uid !== now.uid || was === undefined || is === undefined || was === is) return undefined;
+  return (
+    `the node reported the architecture ${was} before and reports ${is} now: its own taint follows, and no pod or DaemonSet does; ` +
+    'if this is another machine under the same name, delete the Node object so that it joins again'
+  );
+}

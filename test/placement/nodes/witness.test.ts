@@ -1,0 +1,191 @@
+import { expect } from 'chai';
+import { architecturesOf, reportedBy } from '../../../src/placement/nodes/node.ts';
+import { architectureChangeNote, countsAt, type Witness, witnessOf } from '../../../src/placement/nodes/witness.ts';
+import { node, taint } from '../objects.ts';
+
+/** What is seen of a node after so many seconds. */
+type Sight = readonly [seconds: number, seen: Parameters<typeof node>[0]];
+
+function witnessAfter(sights: readonly Sight[], isFirst: boolean): Witness | undefined {
+  return sights.reduce<Witness | undefined>(
+    (before, [seconds, seen], index) => witnessOf(before, node(seen), seconds * 1000, isFirst && index === 0),
+    undefined,
+  );
+}
+
+const tainted = [taint('supported-arch=arm64:NoSchedule')];
+
+describe('a node as a witness for its architecture', () => {
+  const rows: [given: string, isFirst: boolean, sights: readonly Sight[], counts: string | undefined][] = [
+    ['it is ready when the process starts', true, [[0, {}]], 'arm64'],
+    ['it is away when the process starts', true, [[0, { ready: false }]], undefined],
+    ['it is away when the process starts, with a taint', true, [[0, { ready: false, taints: tainted }]], 'arm64'],
+    [
+      'it is away when the process starts, with the taint of another architecture',
+      true,
+      [[0, { ready: false, taints: [taint('supported-arch=amd64:NoSchedule')] }]],
+      undefined,
+    ],
+    [
+      'it has been ready for a minute since then',
+      true,
+      [
+        [0, { ready: false }],
+        [5, {}],
+        [65, {}],
+      ],
+      'arm64',
+    ],
+    ['it has just joined', false, [[0, {}]], undefined],
+    ['it has just joined, with a taint', false, [[0, { ready: false, taints: tainted }]], undefined],
+    [
+      'it has been ready for 59 s',
+      false,
+      [
+        [0, {}],
+        [59, {}],
+      ],
+      undefined,
+    ],
+    [
+      'it has been ready for a minute',
+      false,
+      [
+        [0, {}],
+        [60, {}],
+      ],
+      'arm64',
+    ],
+    [
+      'it was away in that minute',
+      false,
+      [
+        [0, {}],
+        [30, { ready: false }],
+        [40, {}],
+        [60, {}],
+      ],
+      undefined,
+    ],
+    [
+      'it is away after that minute',
+      false,
+      [
+        [0, {}],
+        [60, {}],
+        [61, { ready: false }],
+      ],
+      'arm64',
+    ],
+    [
+      'it reported no architecture at first',
+      false,
+      [
+        [0, { architecture: '' }],
+        [50, {}],
+        [60, {}],
+        [110, {}],
+      ],
+      'arm64',
+    ],
+    [
+      'it reports another architecture from the second minute on',
+      false,
+      [
+        [0, {}],
+        [60, {}],
+        [61, { architecture: 'amd64' }],
+        [300, { architecture: 'amd64' }],
+      ],
+      'arm64',
+    ],
+    [
+      'it changed its architecture before it counted',
+      false,
+      [
+        [0, {}],
+        [30, { architecture: 'amd64' }],
+        [300, { architecture: 'amd64' }],
+      ],
+      undefined,
+    ],
+    ['it reports a name that Go does not have', true, [[0, { architecture: 'evil-1' }]], undefined],
+    [
+      'it reports such a name for a minute',
+      false,
+      [
+        [0, { architecture: 'evil-1' }],
+        [60, { architecture: 'evil-1' }],
+      ],
+      undefined,
+    ],
+    ['it reports another spelling', true, [[0, { architecture: 'aarch64' }]], 'arm64'],
+    [
+      'it is being deleted',
+      true,
+      [
+        [0, {}],
+        [1, { deleting: true }],
+      ],
+      undefined,
+    ],
+  ];
+  for (const [given, isFirst, sights, counts] of rows) {
+    it(`counts for ${counts ?? 'nothing'} if ${given}`, () => {
+      const witness = witnessAfter(sights, isFirst);
+      expect(witness?.counts ? witness.architecture : undefined).to.equal(counts);
+    });
+  }
+
+  it('says when it will count', () => {
+    const times = (sights: readonly Sight[]) => {
+      const witness = witnessAfter(sights, false);
+      return witness && countsAt(witness);
+    };
+    expect(times([[5, {}]])).to.equal(65_000);
+    expect(times([[5, { ready: false }]])).to.equal(undefined);
+    expect(
+      times([
+        [5, {}],
+        [65, {}],
+      ]),
+    ).to.equal(undefined);
+  });
+});
+
+describe("the cluster's architectures at one moment", () => {
+  const nodes = [
+    node({ architecture: 's390x', ready: false }),
+    node({ architecture: 'ppc64le', ready: false, taints: [taint('any=ppc64le:NoSchedule')] }),
+    node({ architecture: 'arm64' }),
+    node({ architecture: 'evil-1' }),
+    node({ architecture: 'riscv64', deleting: true }),
+  ];
+  it('are those that count', () => {
+    expect(architecturesOf(nodes)).to.deep.equal(['arm64', 'ppc64le']);
+  });
+  it('are fewer than those that nodes report', () => {
+    expect(reportedBy(nodes)).to.deep.equal(['arm64', 'evil-1', 'ppc64le', 's390x']);
+  });
+});
+
+describe('the note about a changed architecture', () => {
+  const rows: [before: string, now: string, isNoted: boolean][] = [
+    ['amd64', 'arm64', true],
+    ['amd64', 'evil-1', true],
+    ['amd64', 'x86_64', false],
+    ['', 'amd64', false],
+    ['amd64', '', false],
+    ['amd64', 'a b', false],
+  ];
+  for (const [before, now, isNoted] of rows) {
+    it(`${isNoted ? 'is written' : 'is not written'} for "${before}" and then "${now}"`, () => {
+      const note = architectureChangeNote(node({ architecture: before }), node({ architecture: now }));
+      if (isNoted) expect(note).to.include(`${before} before and reports ${now} now`);
+      else expect(note).to.equal(undefined);
+    });
+  }
+  it('is not written for another node of the same name', () => {
+    expect(architectureChangeNote(node({ uid: 'a' }), node({ uid: 'b', architecture: 'amd64' }))).to.equal(undefined);
+  });
+});
