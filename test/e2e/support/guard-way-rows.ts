@@ -154,6 +154,25 @@ export const WAYS: readonly Way[] = [
       us(taints()),
     ],
   ),
+  // A writer of the annotations of a node, such as its kubelet, claims what is another's.
+  onNode(
+    "take off another's taint that the kubelet recorded",
+    [controlPlane, gpu],
+    [others(recorded({ taints: ['dedicated=gpu:NoSchedule'] })), us(recordedAnd({ taints: [] }, taints(controlPlane)))],
+  ),
+  onNode(
+    'take off a taint that evicts and that the kubelet recorded',
+    [taint('quarantine', 'amd64', 'NoExecute')],
+    [others(recorded({ taints: ['quarantine=amd64:NoExecute'] })), us(recordedAnd({ taints: [] }, taints()))],
+  ),
+  onNode(
+    "take off Kubernetes' taint that the kubelet recorded",
+    [taint('node-role.kubernetes.io/x', 'amd64')],
+    [
+      others(recorded({ taints: ['node-role.kubernetes.io/x=amd64:NoSchedule'] })),
+      us(recordedAnd({ taints: [] }, taints())),
+    ],
+  ),
   onNode('remove a taint without a value before the architecture is known', [taint('dedicated')], [us(taints())], ''),
   onNode(
     'record a taint without a value before the architecture is known, remove it',
