@@ -16,12 +16,17 @@ export interface Client {
   close(): Promise<void>;
 }
 
-/** Creates a keep-alive client with the token's rights, for tests that set things up and look at them. */
-export function createClient(server: string, token: string, authority: string): Client {
+/** Somebody whom a client pretends to be (Kubernetes' impersonation). */
+export type Impersonated = { readonly user: string; readonly groups: readonly string[] };
+
+/** Creates a keep-alive client with the token's rights, for tests that set things up and look at them. `as`: with those of somebody else. */
+export function createClient(server: string, token: string, authority: string, as?: Impersonated): Client {
   const dispatcher = new Agent({ connect: { ca: authority }, connections: 64 });
   return {
     async request(method, path, body, contentType = defaultContentType(method, body)) {
-      const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': contentType };
+      const pretended = as && { 'impersonate-user': as.user, 'impersonate-group': [...as.groups] };
+      const own = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': contentType };
+      const headers = { ...own, ...pretended };
       const payload = body === undefined ? null : JSON.stringify(body);
       const answer = await send(`${server}${path}`, { method, headers, body: payload, dispatcher });
       return { status: answer.statusCode, body: parse(await answer.body.text()) };

@@ -15,6 +15,7 @@ import {
   type TemplateDecision,
 } from '../../placement/objects/daemonset.ts';
 import { daemonSetPatch } from '../../placement/patch/patch.ts';
+import { type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
 import { NOTHING_NEEDED, onlyObserves, placingText, wantedTolerations } from '../../placement/placing.ts';
 import { decideAlike, settingsFor } from '../../placement/policy.ts';
 import { decisionNote } from '../../placement/reasons.ts';
@@ -26,7 +27,9 @@ import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
+import { createRefusedEntries } from '../refused-entries.ts';
 import { createWaiting, type Due } from '../waiting.ts';
+import { partTaken, withoutRefused } from './refused-tolerations.ts';
 import { createRolloutTurn } from './rollout.ts';
 
 export type DaemonSetControllerOptions = {
@@ -73,6 +76,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
+  const entries = createRefusedEntries(clock);
   const turn = createRolloutTurn(daemonSets, clock);
   const answered = createAnswered(daemonSets, clock);
 
@@ -189,10 +193,14 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
-    const wanted = wantedTolerations(settings, decision.architectures);
-    const basis = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
+    const all = wantedTolerations(settings, decision.architectures);
+    const { wanted, refusal } = withoutRefused(entries, daemonSet, all);
+    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
+    // A template that lacks what was refused is not what its images call for. The next process must decide again.
+    const basis = refusal === undefined ? known : GUESSED;
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
     if (change.kind === 'unchanged') {
+      if (refusal !== undefined) throw refusal;
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
@@ -215,9 +223,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     // From here on the DaemonSet no longer waits for its turn, even if the write fails.
     queued.delete(key);
-    const written = await writeOrGiveBack(key, daemonSet, change, signal);
+    const written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
+    if (refusal !== undefined) throw refusal;
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
       contention.wrote(key, intent);
@@ -236,6 +245,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     key: string,
     daemonSet: DaemonSet,
     change: Extract<TemplateDecision, { kind: 'set' }>,
+    wanted: readonly Toleration[],
     signal: AbortSignal,
   ): Promise<WriteResult> {
     const { namespace, name } = daemonSet;
@@ -245,9 +255,15 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       const written = await write(target, daemonSetPatch(daemonSet, change), signal);
       rolls = written.kind === 'written';
       refusals.forget(key);
+      entries.took(namespace, wanted.map(tolerationText));
       return written;
     } catch (error) {
-      if (isRefusal(error)) refusals.note(key, regarding(daemonSet), error);
+      if (!isRefusal(error)) throw error;
+      refusals.note(key, regarding(daemonSet), error);
+      const part = await partTaken(entries, daemonSet, { wanted, liveTaints: options.liveTaints() }, error, (patch) =>
+        write({ ...target, dryRun: true }, patch, signal),
+      );
+      if (part !== undefined) rolls = (await write(target, daemonSetPatch(daemonSet, part), signal)).kind === 'written';
       throw error;
     } finally {
       if (!rolls) turn.giveBack(key);

@@ -1,10 +1,10 @@
 import type { Clock } from '../../kit/clock.ts';
 import type { Reconciler, Result } from '../../kube/controller.ts';
 import { isRefusal } from '../../kube/errors.ts';
-import type { EventRecorder } from '../../kube/events.ts';
+import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
-import type { Writer } from '../../kube/writer.ts';
-import { decideNode, type NodeRules } from '../../placement/nodes/decide.ts';
+import type { WriteResult, Writer } from '../../kube/writer.ts';
+import { decideNode, entriesOf, type NodeChange, type NodeRules, partOf } from '../../placement/nodes/decide.ts';
 import { labelConflictNote } from '../../placement/nodes/labels.ts';
 import { managedText, readManaged } from '../../placement/nodes/managed.ts';
 import type { Node } from '../../placement/nodes/node.ts';
@@ -12,6 +12,7 @@ import { nodeAction, nodePatch } from '../../placement/patch/patch.ts';
 import { createAnnouncer } from '../announce.ts';
 import { createContention } from '../contention.ts';
 import { createRefusals } from '../refusals.ts';
+import { createRefusedEntries } from '../refused-entries.ts';
 
 export type NodeControllerOptions = {
   readonly nodes: Store<Node>;
@@ -47,10 +48,12 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
+  /** Every node gets the same labels, so what is refused for one is refused for all. */
+  const refused = createRefusedEntries(clock);
 
   async function reconcileOnce(key: string, node: Node, signal: AbortSignal): Promise<Result> {
     const decision = decideNode(node, rules(), bootstrapped(node.name));
-    const regarding = { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid };
+    const regarding = regardingNode(node);
     for (const conflict of decision.conflicts) {
       const note = labelConflictNote(conflict);
       announcer.report(key, { regarding, type: 'Warning', reason: 'LabelConflict', action: 'Labelling', note });
@@ -79,18 +82,53 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       });
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
-    const action = nodeAction(node, decision);
-    const target = { kind: 'Node', name: node.name, action } as const;
-    const written = await write(target, nodePatch(node, decision), signal).catch((error: unknown) => {
-      if (isRefusal(error)) refusals.note(key, regarding, error);
-      throw error;
-    });
-    refusals.forget(key);
+    const entries = entriesOf(node, decision);
+    const known = entries.filter((entry) => refused.refusalOf('', entry) !== undefined);
+    const part =
+      known.length === 0 ? decision : partOf(node, decision, new Set(entries.filter((one) => !known.includes(one))));
+    const [refusal] = known.flatMap((entry) => refused.refusalOf('', entry) ?? []);
+    if (part === undefined && refusal !== undefined) throw refusal;
+    const written = await writeChange(key, node, part ?? decision, signal);
+    if (refusal !== undefined) throw refusal;
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     // The store is not updated here but by the event of this write: its listeners compare the node before and after.
     if (written.kind === 'written') contention.wrote(key, intent);
     return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
+  }
+
+  /** Writes a change. If the API server refuses a part of it, the rest is written before the refusal is thrown. */
+  async function writeChange(key: string, node: Node, change: NodeChange, signal: AbortSignal): Promise<WriteResult> {
+    const send = (what: NodeChange, dryRun: boolean) => {
+      const target = {
+        kind: 'Node',
+        name: node.name,
+        action: nodeAction(node, what),
+        ...(dryRun ? { dryRun } : {}),
+      } as const;
+      return write(target, nodePatch(node, what), signal);
+    };
+    const entries = entriesOf(node, change);
+    try {
+      const written = await send(change, false);
+      refusals.forget(key);
+      refused.took('', entries);
+      return written;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      refusals.note(key, regardingNode(node), error);
+      const taken = await refused.sift('', entries, error, {
+        // A single entry that is refused may be refused for this node only.
+        hasOthers: false,
+        async dryRun(entry) {
+          const single = partOf(node, change, new Set([entry]));
+          return single === undefined ? { kind: 'conflict' } : await send(single, true);
+        },
+      });
+      const part = taken && partOf(node, change, taken);
+      if (part !== undefined) await send(part, false);
+      throw error;
+    }
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -112,4 +150,8 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   }
 
   return { reconcile, contested: contention.count };
+}
+
+function regardingNode({ name, uid }: Node): Regarding {
+  return { apiVersion: 'v1', kind: 'Node', name, uid };
 }

@@ -15,6 +15,7 @@ import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
+import { createRefusedEntries } from '../refused-entries.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
@@ -80,7 +81,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const announcer = createAnnouncer(options.events, clock);
   const undone = createUndone({ announcer, clock });
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
-  const release = createRelease({ refusals, announcer });
+  const release = createRelease({ refusals, entries: createRefusedEntries(clock), announcer });
   const backlog = createBacklog(clock, options.onTurn);
   const memo = createDecisionMemo(clock);
   const decisionParts = { ...options, backlog, memo, waitedMs: memory.waitedMs };
@@ -245,18 +246,22 @@ export function createPodController(options: PodControllerOptions): PodControlle
     return release.write(key, pod, placing, sender(key, settings, signal));
   }
 
-  /** Returns a function that sends a patch, and lets the memory know what the watch will show. */
+  /** Returns functions that send a patch, and let the memory know what the watch will show. */
   function sender(key: string, settings: Settings, signal: AbortSignal): SendRelease {
-    return async (pod, placing, patch) => {
-      const { namespace, name, generation } = pod;
-      const target = { kind: 'Pod', namespace, name, action: pod.gated ? 'release' : 'tolerate' } as const;
-      if (generation !== undefined) memory.writeBegins(key, expectedOf(pod, generation, settings, placing));
-      try {
-        const written = await options.write(target, patch, signal);
-        return written.kind === 'written' ? { ...written, placing } : written;
-      } finally {
-        memory.writeEnds(key);
-      }
+    const targetOf = ({ namespace, name, gated }: Pod) =>
+      ({ kind: 'Pod', namespace, name, action: gated ? 'release' : 'tolerate' }) as const;
+    return {
+      async send(pod, placing, patch) {
+        const { generation } = pod;
+        if (generation !== undefined) memory.writeBegins(key, expectedOf(pod, generation, settings, placing));
+        try {
+          const written = await options.write(targetOf(pod), patch, signal);
+          return written.kind === 'written' ? { ...written, placing } : written;
+        } finally {
+          memory.writeEnds(key);
+        }
+      },
+      check: (pod, patch) => options.write({ ...targetOf(pod), dryRun: true }, patch, signal),
     };
   }
 

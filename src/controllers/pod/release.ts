@@ -1,12 +1,14 @@
 import type { Operation } from '../../kit/json-patch.ts';
-import { isRefusal } from '../../kube/errors.ts';
+import { type ApiError, isRefusal } from '../../kube/errors.ts';
 import type { Regarding } from '../../kube/events.ts';
 import type { WriteResult } from '../../kube/writer.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
+import { asOurs, lacking, type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
 import type { PlacementIntent } from '../../placement/placing.ts';
 import { type Announcer, announceRefusal } from '../announce.ts';
 import type { Refusals } from '../refusals.ts';
+import type { RefusedEntries } from '../refused-entries.ts';
 
 /** The result of a write. `placing`: the part of the intent that was written. */
 export type WrittenPlacing =
@@ -14,15 +16,21 @@ export type WrittenPlacing =
   | (Extract<WriteResult, { kind: 'written' }> & { readonly placing: PlacementIntent | undefined })
   | { readonly kind: 'nothing' };
 
-/** Sends the patch of a pod. `placing`: the part of the intent that the patch contains. */
-export type SendRelease = (
-  pod: Pod,
-  placing: PlacementIntent | undefined,
-  patch: readonly Operation[],
-) => Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
+/** Sends the patches of a pod. */
+export type SendRelease = {
+  /** `placing`: the part of the intent that the patch contains. */
+  send(
+    pod: Pod,
+    placing: PlacementIntent | undefined,
+    patch: readonly Operation[],
+  ): Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
+  /** Has the API server check a patch without storing anything. */
+  check(pod: Pod, patch: readonly Operation[]): Promise<WriteResult>;
+};
 
 export type ReleaseOptions = {
   readonly refusals: Refusals;
+  readonly entries: RefusedEntries;
   readonly announcer: Announcer;
 };
 
@@ -30,10 +38,11 @@ export type ReleaseOptions = {
 export type Release = {
   /**
    * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
-   * server's refusal: the gate stays, and the caller tries again. If the API server keeps refusing for a reason in the pod
-   * itself, the gate is removed with a smaller write: without node affinity, then also without tolerations.
+   * server's refusal: the gate stays, and the caller tries again. If the refusal is about single tolerations, the others are
+   * written first. If the API server keeps refusing for a reason in the pod itself, the gate is removed with a smaller write:
+   * without node affinity, then also without tolerations.
    */
-  write(key: string, pod: Pod, placing: PlacementIntent | undefined, send: SendRelease): Promise<WrittenPlacing>;
+  write(key: string, pod: Pod, placing: PlacementIntent | undefined, sender: SendRelease): Promise<WrittenPlacing>;
   forget(key: string): void;
 };
 
@@ -48,38 +57,83 @@ function partsOf(pod: Pod, placing: PlacementIntent | undefined): (PlacementInte
   return [placing, ...(placing.affinity === undefined ? [] : [{ ...placing, affinity: undefined }]), undefined];
 }
 
+/** Returns the tolerations of an intent that a pod lacks. */
+function lackedBy(pod: Pod, placing: PlacementIntent | undefined): Toleration[] {
+  return lacking(pod.tolerations ?? [], placing?.tolerations ?? []);
+}
+
+/** Whether a pod has a toleration of the same taint for another architecture: an earlier write of archaware passed. */
+function hasOurs(pod: Pod, wanted: readonly Toleration[]): boolean {
+  return (pod.tolerations ?? []).some((one) => wanted.some((other) => asOurs(one, other) !== undefined));
+}
+
+/** Returns the intent without the tolerations with these texts. */
+function without(placing: PlacementIntent, isLeftOut: (toleration: string) => boolean): PlacementIntent {
+  return { ...placing, tolerations: placing.tolerations.filter((one) => !isLeftOut(tolerationText(one))) };
+}
+
 /** Creates the release. */
-export function createRelease({ refusals, announcer }: ReleaseOptions): Release {
+export function createRelease({ refusals, entries, announcer }: ReleaseOptions): Release {
   /** The pods of which a part of the intent was refused permanently: how many parts, and why. */
   const lessened = new Map<string, { readonly uid: string; readonly by: number; readonly refusal: Error }>();
+
+  /** Returns the tolerations that a pod lacks, and of these the ones that are known to be refused, with the refusal of the first. */
+  function known(pod: Pod, placing: PlacementIntent | undefined) {
+    const missing = lackedBy(pod, placing);
+    const refused = missing.filter((one) => entries.refusalOf(pod.namespace, tolerationText(one)) !== undefined);
+    const [first] = refused;
+    return { missing, refused, refusal: first && entries.refusalOf(pod.namespace, tolerationText(first)) };
+  }
+
+  /** Returns the part of an intent that the API server takes after it has refused the whole; undefined if there is none. */
+  async function partTaken(pod: Pod, placing: PlacementIntent, refusal: ApiError, { check }: SendRelease) {
+    const missing = new Map(lackedBy(pod, placing).map((toleration) => [tolerationText(toleration), toleration]));
+    const taken = await entries.sift(pod.namespace, [...missing.keys()], refusal, {
+      hasOthers: hasOurs(pod, placing.tolerations),
+      dryRun: (entry) => check(pod, podPatch(pod, [missing.get(entry) ?? []].flat())),
+    });
+    return taken && without(placing, (toleration) => missing.has(toleration) && !taken.has(toleration));
+  }
 
   async function write(
     key: string,
     pod: Pod,
     placing: PlacementIntent | undefined,
-    send: SendRelease,
+    sender: SendRelease,
   ): Promise<WrittenPlacing> {
     const parts = partsOf(pod, placing);
-    const known = lessened.get(key);
-    const less = known?.uid === pod.uid ? known : undefined;
+    const before = lessened.get(key);
+    const less = before?.uid === pod.uid ? before : undefined;
     const by = Math.min(less?.by ?? 0, parts.length - 1);
     const part = parts[by];
+    const { missing, refused, refusal } = known(pod, part);
+    // A gated pod whose tolerations are all refused goes on below: only its own refusals let it go with less.
+    const isLeft = refused.length < missing.length;
+    if (part !== undefined && refusal !== undefined && (isLeft || pod.gated === undefined)) {
+      const texts = new Set(refused.map(tolerationText));
+      const rest = without(part, (toleration) => texts.has(toleration));
+      if (isLeft) await sender.send(pod, rest, patchFor(pod, rest));
+      throw refusal;
+    }
     const patch = patchFor(pod, part);
     if (patch.length === 0) return { kind: 'nothing' };
     try {
-      const written = await send(pod, part, patch);
+      const written = await sender.send(pod, part, patch);
       refusals.forget(key);
       lessened.delete(key);
-      if (less !== undefined && written.kind === 'written') {
-        announceRefusal(key, regardingPod(pod), less.refusal, part, announcer);
+      if (written.kind === 'written') {
+        entries.took(pod.namespace, missing.map(tolerationText));
+        if (less !== undefined) announceRefusal(key, regardingPod(pod), less.refusal, part, announcer);
       }
       return written;
     } catch (error) {
       if (!isRefusal(error)) throw error;
       const isForGood = refusals.note(key, regardingPod(pod), error);
-      if (!isForGood || by === parts.length - 1) throw error;
+      const taken = part && (await partTaken(pod, part, error, sender));
+      if (taken !== undefined) await sender.send(pod, taken, patchFor(pod, taken));
+      if (taken !== undefined || !isForGood || by === parts.length - 1) throw error;
       lessened.set(key, { uid: pod.uid, by: by + 1, refusal: less?.refusal ?? error });
-      return write(key, pod, placing, send);
+      return write(key, pod, placing, sender);
     }
   }
 

@@ -134,6 +134,38 @@ function taintsOfOthers(taints: readonly JsonObject[], managed: Managed, setting
   );
 }
 
+/** Returns the entries that a change sets or removes, as texts: its taints together, and each of its labels. */
+export function entriesOf(node: Node, change: NodeChange): string[] {
+  const { addedLabels, removedLabels } = change;
+  const isTaint = !isSameList(change.taints, node.taints ?? []);
+  return [...(isTaint ? [taintsOf(node)] : []), ...[...addedLabels, ...removedLabels].map((label) => `label ${label}`)];
+}
+
+/** Taints differ from node to node, so the text names the node; labels are the same on many nodes. */
+function taintsOf({ name }: Node): string {
+  return `taints of ${name}`;
+}
+
+/** Returns a change with these entries only, and the record that fits; undefined if nothing is left. */
+export function partOf(node: Node, change: NodeChange, entries: ReadonlySet<string>): NodeChange | undefined {
+  const [before, after] = [readManaged(node.managed), readManaged(change.managed)];
+  const isKept = (label: string) => entries.has(`label ${label}`);
+  const [added, removed] = [change.addedLabels.filter(isKept), change.removedLabels.filter(isKept)];
+  const labels = [
+    ...after.labels.filter((label) => isKept(label) || !change.addedLabels.includes(label)),
+    ...change.removedLabels.filter((label) => !isKept(label)),
+  ].sort();
+  const keepsTaints = entries.has(taintsOf(node));
+  const part: NodeChange = {
+    kind: 'set',
+    taints: keepsTaints ? change.taints : (node.taints ?? []),
+    addedLabels: added,
+    removedLabels: removed,
+    managed: writeManaged({ taints: keepsTaints ? after.taints : before.taints, labels }),
+  };
+  return entriesOf(node, part).length === 0 ? undefined : part;
+}
+
 /** Decides a node for `clean`: without archaware's taints, labels and annotation. */
 export function cleanNode(node: Node, settings: Settings['taints']): NodeDecision {
   const managed = readManaged(node.managed);

@@ -19,6 +19,11 @@ export function tolerationsFor(
   return architectures.map((value) => ({ key: taint.key, operator: 'Equal', value, effect: taint.effect }));
 }
 
+/** Returns a toleration as `key=value:effect`, as kubectl writes the taint that it is for. */
+export function tolerationText({ key, value, effect }: Toleration): string {
+  return `${key}=${value}:${effect}`;
+}
+
 /** Whether a toleration, as read from the API server, tolerates a taint (core/v1 `Toleration.ToleratesTaint`). */
 export function tolerates(toleration: JsonObject, taint: Taint): boolean {
   const effect = stringAt(toleration, 'effect') ?? '';

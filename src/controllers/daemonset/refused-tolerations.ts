@@ -1,0 +1,58 @@
+import type { Operation } from '../../kit/json-patch.ts';
+import type { ApiError } from '../../kube/errors.ts';
+import type { WriteResult } from '../../kube/writer.ts';
+import {
+  type DaemonSet,
+  decideTemplate,
+  readRecord,
+  type TemplateDecision,
+} from '../../placement/objects/daemonset.ts';
+import { daemonSetPatch } from '../../placement/patch/patch.ts';
+import { asOurs, lacking, type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
+import { GUESSED } from '../../placement/standing.ts';
+import type { RefusedEntries } from '../refused-entries.ts';
+
+/** Leaves out the tolerations that the template lacks and that are known to be refused. `refusal`: that of the first one. */
+export function withoutRefused(
+  entries: RefusedEntries,
+  daemonSet: DaemonSet,
+  all: readonly Toleration[],
+): { readonly wanted: readonly Toleration[]; readonly refusal: ApiError | undefined } {
+  const refusalOf = (one: Toleration) => entries.refusalOf(daemonSet.namespace, tolerationText(one));
+  const refused = lackedBy(daemonSet, all).filter((one) => refusalOf(one) !== undefined);
+  const [first] = refused;
+  return { wanted: all.filter((one) => !refused.includes(one)), refusal: first && refusalOf(first) };
+}
+
+/**
+ * Returns the change that adds only the tolerations that the API server takes, after it has refused the whole change; undefined if
+ * there is none. Nothing is removed meanwhile, and the record says that the template must be decided again.
+ */
+export async function partTaken(
+  entries: RefusedEntries,
+  daemonSet: DaemonSet,
+  { wanted, liveTaints }: { readonly wanted: readonly Toleration[]; readonly liveTaints: ReadonlySet<string> },
+  refusal: ApiError,
+  dryRun: (patch: readonly Operation[]) => Promise<WriteResult>,
+): Promise<Extract<TemplateDecision, { kind: 'set' }> | undefined> {
+  const { namespace, template, recorded } = daemonSet;
+  const added = new Map(lackedBy(daemonSet, wanted).map((toleration) => [tolerationText(toleration), toleration]));
+  const adding = (texts: ReadonlySet<string>) => {
+    const more = [...added].flatMap(([text, toleration]) => (texts.has(text) ? [toleration] : []));
+    return decideTemplate(daemonSet, [...readRecord(recorded).tolerations, ...more], liveTaints, GUESSED);
+  };
+  const taken = await entries.sift(namespace, [...added.keys()], refusal, {
+    hasOthers: (template.tolerations ?? []).some((one) => wanted.some((other) => asOurs(one, other) !== undefined)),
+    async dryRun(entry) {
+      const change = adding(new Set([entry]));
+      return change.kind === 'set' ? await dryRun(daemonSetPatch(daemonSet, change)) : { kind: 'conflict' };
+    },
+  });
+  const part = taken && adding(taken);
+  return part?.kind === 'set' ? part : undefined;
+}
+
+/** Returns the tolerations that a template lacks. */
+function lackedBy({ template }: DaemonSet, wanted: readonly Toleration[]): Toleration[] {
+  return lacking(template.tolerations ?? [], wanted);
+}

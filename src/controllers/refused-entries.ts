@@ -1,0 +1,90 @@
+import type { Clock } from '../kit/clock.ts';
+import { type ApiError, isRefusal, refusesContent } from '../kube/errors.ts';
+import type { WriteResult } from '../kube/writer.ts';
+
+/**
+ * Remembers which entries of writes (a toleration, a taint, a label) the API server refuses, by namespace, so that one of them does
+ * not take the others of its patch along, and is not sent again with every other object.
+ */
+export type RefusedEntries = {
+  /** Returns the refusal of an entry that must not be tried yet, else undefined. `namespace`: empty for nodes. */
+  refusalOf(namespace: string, entry: string): ApiError | undefined;
+  /**
+   * Finds out which entries of a refused write the API server takes, by a dry run of each, and remembers the others. Returns
+   * undefined if it takes all or none, so that the refusal is not about single entries. `hasOthers`: the object has an entry of
+   * archaware already, which proves that the object itself may be written.
+   */
+  sift(
+    namespace: string,
+    entries: readonly string[],
+    refusal: ApiError,
+    parts: SiftParts,
+  ): Promise<ReadonlySet<string> | undefined>;
+  /** Call it when a write of these entries succeeded. */
+  took(namespace: string, entries: readonly string[]): void;
+};
+
+type SiftParts = {
+  readonly hasOthers: boolean;
+  /** Has the API server check a write of this entry alone, without storing it. */
+  readonly dryRun: (entry: string) => Promise<WriteResult>;
+};
+
+/** The pause after the first refusal of an entry. It doubles with each one that follows. */
+const PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 5 * 60_000;
+/** The most entries that are remembered: the oldest is forgotten, and then tried once more. */
+const MOST = 2_000;
+
+/** Creates an empty memory. */
+export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEntries {
+  const refused = new Map<string, { readonly until: number; readonly pauseMs: number; readonly refusal: ApiError }>();
+  const keyOf = (namespace: string, entry: string) => `${namespace} ${entry}`;
+
+  function remember(key: string, refusal: ApiError): void {
+    const known = refused.get(key);
+    const now = clock.monotonic();
+    // Several workers may have sent the entry at the same time.
+    if (known !== undefined && known.until > now) return;
+    const pauseMs = known === undefined ? PAUSE_MS : Math.min(LONGEST_PAUSE_MS, known.pauseMs * 2);
+    refused.delete(key);
+    refused.set(key, { until: now + pauseMs, pauseMs, refusal });
+    const [oldest] = refused.keys();
+    if (refused.size > MOST && oldest !== undefined) refused.delete(oldest);
+  }
+
+  return {
+    refusalOf(namespace, entry) {
+      const known = refused.get(keyOf(namespace, entry));
+      return known !== undefined && known.until > clock.monotonic() ? known.refusal : undefined;
+    },
+    async sift(namespace, entries, refusal, { hasOthers, dryRun }) {
+      if (!refusesContent(refusal)) return undefined;
+      const [only, ...others] = entries;
+      if (only !== undefined && others.length === 0) {
+        // Nothing is left to be written, but other objects need not send it, too.
+        const key = keyOf(namespace, only);
+        if (hasOthers || refused.has(key)) remember(key, refusal);
+        return undefined;
+      }
+      const taken = new Set<string>();
+      const left = new Map<string, ApiError>();
+      for (const entry of entries) {
+        try {
+          const result = await dryRun(entry);
+          if (result.kind !== 'written') return undefined;
+          taken.add(entry);
+        } catch (error) {
+          if (!isRefusal(error) || !refusesContent(error)) throw error;
+          left.set(entry, error);
+        }
+      }
+      if (taken.size === 0 || left.size === 0) return undefined;
+      for (const [entry, error] of left) remember(keyOf(namespace, entry), error);
+      return taken;
+    },
+    took(namespace, entries) {
+      if (refused.size > 0) for (const entry of entries) refused.delete(keyOf(namespace, entry));
+    },
+  };
+}
