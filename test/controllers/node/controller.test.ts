@@ -16,6 +16,7 @@ const MINUTE = 60 * SECOND;
 const NEVER = new AbortController().signal;
 const OURS = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
 const FORBIDDEN = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch' }, 'patch');
+const DENIED = new ApiError(422, { message: "ValidatingAdmissionPolicy 'a' denied request: no" }, 'patch');
 const CONFLICT = { kind: 'conflict' } as const;
 /** A rule that sets the label example.com/arm on nodes of arm64. */
 const RULES: LabelRules = {
@@ -40,6 +41,8 @@ function arrange(given: Given = {}, labels: LabelRules | undefined = undefined) 
     /** How the API server answers the next writes, if it does not carry them out. */
     refusals: [] as Refusal[],
     object: undefined as JsonObject | undefined,
+    /** A policy denies every write whose patch has this text. */
+    denies: undefined as string | undefined,
   };
   const writes: string[] = [];
   const events: string[] = [];
@@ -61,8 +64,10 @@ function arrange(given: Given = {}, labels: LabelRules | undefined = undefined) 
       fetched += 1;
       return world.object && readNode(world.object);
     },
-    async write({ kind, name, action }, patch) {
-      writes.push(`${action} ${kind} ${name}`);
+    async write({ kind, name, action, dryRun }, patch) {
+      writes.push(`${dryRun ? 'check: ' : ''}${action} ${kind} ${name}`);
+      if (world.denies !== undefined && JSON.stringify(patch).includes(world.denies)) throw DENIED;
+      if (dryRun) return { kind: 'written', object: {} };
       const refusal = world.refusals.shift();
       if (refusal instanceof Error) throw refusal;
       if (refusal !== undefined) return refusal;
@@ -230,5 +235,35 @@ describe('the reconciliation of a node', () => {
       await clock.advance(MINUTE);
     }
     expect([events, refused()]).to.deep.equal([[], 0]);
+  });
+});
+
+describe('a node of whose entries the API server refuses one', () => {
+  it('gets its taint without the label', async () => {
+    const { controller, world, writes, taints, show, clock } = arrange({}, RULES);
+    world.denies = 'example.com/arm';
+    const run = () => controller.reconcile('n1', NEVER).catch((error: unknown) => error);
+    expect(await run()).to.equal(DENIED);
+    expect(writes).to.deep.equal(['taint Node n1', 'check: taint Node n1', 'check: label Node n1', 'taint Node n1']);
+    expect(taints()).to.deep.equal([OURS]);
+    expect(objectAt(world.object ?? {}, 'metadata').annotations).to.deep.equal({
+      'archaware.dev/managed': '{"taints":["supported-arch=arm64:NoSchedule"]}',
+    });
+    show();
+    // The label alone is not tried before the pause is over.
+    expect(await run()).to.equal(DENIED);
+    expect(writes).to.have.length(4);
+    await clock.advance(10 * SECOND);
+    world.denies = undefined;
+    expect(await run()).to.deep.include({ outcome: 'written' });
+    expect(objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels')['example.com/arm']).to.equal('true');
+  });
+
+  it('gets its label without the taint', async () => {
+    const { controller, world, taints } = arrange({}, RULES);
+    world.denies = 'NoSchedule';
+    expect(await controller.reconcile('n1', NEVER).catch((error: unknown) => error)).to.equal(DENIED);
+    expect(taints()).to.equal(undefined);
+    expect(objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels')['example.com/arm']).to.equal('true');
   });
 });
