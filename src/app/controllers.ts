@@ -15,6 +15,7 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/nodes/label-rules.ts';
 import { type Node, nodeArchitecture, taintKinds } from '../placement/nodes/node.ts';
+import { waitsToBeReady } from '../placement/nodes/witness.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -124,7 +125,15 @@ export function createLoops(options: LoopsOptions): Loops {
    * empty.
    */
   const existing = new Set<string>();
-  const bootstrapped = (name: string) => options.bootstrapMs === undefined || bootstrap.over() || !existing.has(name);
+  const bootstrapped = (name: string) => {
+    if (options.bootstrapMs === undefined) return true;
+    const node = nodes.get(name);
+    if (node !== undefined && waitsToBeReady(node, architectures, isFollowed())) return false;
+    return bootstrap.over() || !existing.has(name);
+  };
+  /** Whether a DaemonSet follows the cluster's architectures. */
+  const isFollowed = () =>
+    [...daemonSet.states.values()].some(({ decision }) => decision.kind === 'place' && decision.followsCluster);
   // The settings of taints cannot change before a restart, so they are read once.
   const taints = runs('nodes') ? settings().taints : undefined;
   const node = createNodeController({

@@ -91,7 +91,11 @@ export function createMetrics(version: string, now: () => number) {
     ['result'],
   );
   const apiRequests = counter('api_requests_total', 'Requests to the API server.', ['verb', 'resource', 'code']);
-  const nodes = gauge('nodes', 'Nodes by architecture.', ['architecture']);
+  const nodes = gauge(
+    'nodes',
+    'Nodes by architecture: unknown before the kubelet reports one, other for a name that Go does not have.',
+    ['architecture'],
+  );
   const pods = gauge('pods', 'Pods by outcome.', ['outcome']);
   const wrongNodePods = counter(
     'wrong_node_pods_total',

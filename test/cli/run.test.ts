@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { NO_KUBELET } from '../simulator/controllers/kubelet.ts';
 import { at, objects } from '../simulator/json.ts';
 import { startController } from '../support/controller-process.ts';
 import { PODS, type Product, startProduct, taintsOf, tolerated, workload } from '../support/product.ts';
@@ -222,6 +223,15 @@ describe('run', () => {
     await controller.stop();
     expect(controller.logs().join()).not.to.include('nodes are tainted from now on');
   });
+});
+
+describe('run, while nodes join', () => {
+  let product: Product;
+  // A new architecture counts after a minute.
+  beforeEach(async () => {
+    product = await startProduct({ speed: 60 });
+  });
+  afterEach(() => product.stop());
 
   it('taints a node that joins, and lets pods that follow the cluster run there', async () => {
     await product.cluster.createPod({
@@ -234,6 +244,31 @@ describe('run', () => {
     await product.eventuallyTainted();
     await product.eventuallyTolerates('all', 'amd64', 'arm64', 's390x');
     expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
+  });
+
+  it('taints a new kind of node that is not ready only when it is, if a DaemonSet follows the cluster', async () => {
+    await product.cluster.apply(
+      workload('DaemonSet', 'network', [], {
+        template: { containers: [{ name: 'a', image: 'local.example.com/network:1', imagePullPolicy: 'Never' }] },
+      }),
+    );
+    await product.run();
+    await product.eventuallyTainted();
+    const path = '/api/v1/nodes/s390x-1';
+    await product.cluster.createNode({
+      name: 's390x-1',
+      architecture: 's390x',
+      labels: { [NO_KUBELET]: 'true' },
+      waitUntilReady: false,
+    });
+    await product.cluster.createNode({ name: 'amd64-9', architecture: 'amd64' });
+    await product.eventually('the other node to be tainted', async () =>
+      taintsOf(await product.get('/api/v1/nodes/amd64-9')).includes('amd64'),
+    );
+    expect(taintsOf(await product.get(path))).to.deep.equal([]);
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    await product.cluster.request('PATCH', `${path}/status`, { status: { conditions } });
+    await product.eventually('its taint', async () => taintsOf(await product.get(path)).includes('s390x'));
   });
 });
 

@@ -79,7 +79,7 @@ export async function createNode(request: Request, options: NodeOptions): Promis
     kind: 'Node',
     metadata: { name, labels: { ...own, ...labels } },
     spec: { taints },
-    status: { capacity, allocatable: capacity, nodeInfo, conditions: [{ type: 'Ready', status: 'True' }] },
+    status: { capacity, allocatable: capacity, nodeInfo },
   };
   succeeded(`node ${name}`, await request('POST', '/api/v1/nodes', node));
   if (!waitUntilReady) return;

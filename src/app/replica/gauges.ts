@@ -1,4 +1,5 @@
 import type { PlacementState } from '../../controllers/placement-state.ts';
+import { isArchitecture } from '../../kit/platform.ts';
 import type { Observed } from '../../observability/metrics.ts';
 import type { Resolver } from '../../oci/resolver.ts';
 import { carriesOurTaint } from '../../placement/nodes/managed.ts';
@@ -71,10 +72,16 @@ function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) => bool
   const found: Record<string, number> = {};
   for (const node of nodes) {
     if (!counts(node)) continue;
-    const architecture = nodeArchitecture(node) ?? 'unknown';
+    const architecture = labelOf(nodeArchitecture(node));
     found[architecture] = (found[architecture] ?? 0) + 1;
   }
   return found;
+}
+
+/** Returns the value of the label: a kubelet may report what it likes, and each value is a series. */
+function labelOf(architecture: string | undefined): string {
+  if (architecture === undefined) return 'unknown';
+  return isArchitecture(architecture) ? architecture : 'other';
 }
 
 function outcomeOf({ decision }: PlacementState): PodOutcome {

@@ -1,3 +1,4 @@
+import { isArchitecture } from '../../kit/platform.ts';
 import { isWitness, type Node, nodeArchitecture } from './node.ts';
 
 /**
@@ -35,6 +36,17 @@ export function witnessOf(before: Witness | undefined, node: Node, now: number, 
 /** Returns the time at which a node's architecture begins to count if nothing changes; undefined: it counts, or nothing is due. */
 export function countsAt({ since, counts }: Witness): number | undefined {
   return counts || since === undefined ? undefined : since + WITNESS_MS;
+}
+
+/**
+ * Whether a node must not get its taint yet. `counting`: the architectures that count. `isFollowed`: whether a DaemonSet follows
+ * them. A node is often not ready because its network comes from such a DaemonSet, which tolerates the taint only after the node has
+ * been ready for a while. Until then Kubernetes' own taint keeps other pods away.
+ */
+export function waitsToBeReady(node: Node, counting: readonly string[], isFollowed: boolean): boolean {
+  const architecture = nodeArchitecture(node);
+  if (node.ready || !isFollowed || architecture === undefined || !isArchitecture(architecture)) return false;
+  return !counting.includes(architecture);
 }
 
 /** Returns the Event's text if a node reports another architecture than before, else undefined. */

@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import { architecturesOf, reportedBy } from '../../../src/placement/nodes/node.ts';
-import { architectureChangeNote, countsAt, type Witness, witnessOf } from '../../../src/placement/nodes/witness.ts';
+import {
+  architectureChangeNote,
+  countsAt,
+  type Witness,
+  waitsToBeReady,
+  witnessOf,
+} from '../../../src/placement/nodes/witness.ts';
 import { node, taint } from '../objects.ts';
 
 /** What is seen of a node after so many seconds. */
@@ -167,6 +173,28 @@ describe("the cluster's architectures at one moment", () => {
   it('are fewer than those that nodes report', () => {
     expect(reportedBy(nodes)).to.deep.equal(['arm64', 'evil-1', 'ppc64le', 's390x']);
   });
+});
+
+describe('a node that is not ready', () => {
+  const rows: [
+    given: string,
+    node: Parameters<typeof node>[0],
+    counting: string[],
+    isFollowed: boolean,
+    waits: boolean,
+  ][] = [
+    ['no DaemonSet follows the cluster', { ready: false }, [], false, false],
+    ['a DaemonSet does, and its architecture does not count', { ready: false }, ['amd64'], true, true],
+    ['a DaemonSet does, and its architecture counts', { ready: false }, ['arm64'], true, false],
+    ['Go does not have its architecture', { ready: false, architecture: 'evil-1' }, [], true, false],
+    ['it reported no architecture', { ready: false, architecture: '' }, [], true, false],
+    ['it is ready after all', {}, [], true, false],
+  ];
+  for (const [given, what, counting, isFollowed, waits] of rows) {
+    it(`${waits ? 'waits for its taint' : 'gets its taint'} if ${given}`, () => {
+      expect(waitsToBeReady(node(what), counting, isFollowed)).to.equal(waits);
+    });
+  }
 });
 
 describe('the note about a changed architecture', () => {
