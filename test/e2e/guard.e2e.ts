@@ -364,6 +364,40 @@ function describeLies(worldOf: () => World): void {
       ]);
     });
 
+    it('writes the other tolerations if a policy of the cluster refuses one', async () => {
+      const PICKY = 'picky';
+      await world.namespace(PICKY);
+      await world.cluster.apply(refusing('s390x', PICKY));
+      const image = world.image('nested');
+      const elsewhere = { nodeSelector: { 'example.com/nowhere': 'yes' } };
+      const probe = { spec: { tolerations: [{ key: 'supported-arch', value: 's390x', effect: 'NoSchedule' }] } };
+      await world.create(
+        pod(PICKY, 'probe', { images: [image], annotations: { 'archaware.dev/architectures': 'amd64' } }),
+      );
+      await world.eventually('the policy to be in force', async () => {
+        const { status } = await world.cluster.request(
+          'PATCH',
+          `/api/v1/namespaces/${PICKY}/pods/probe?dryRun=All`,
+          probe,
+        );
+        return status === 422;
+      });
+      const from = await world.requestCount();
+      await world.create(
+        pod(PICKY, 'one', { images: [image], spec: elsewhere }),
+        daemonSet(PICKY, 'set', { images: [image], spec: elsewhere }),
+      );
+      await world.eventuallyTolerates(PICKY, 'one', ours('amd64', 'arm64'));
+      await world.eventually('the template to tolerate the others', async () => {
+        const found = at(await world.get('DaemonSet', PICKY, 'set'), 'spec', 'template');
+        return tolerations(found).join() === ours('amd64', 'arm64').join();
+      });
+      await world.eventuallyTold(PICKY, 'WriteRefused', /s390x is not for this namespace/);
+      // The whole, three dry runs and the rest for each, and few attempts after that.
+      const written = (await world.writesSince(from)).filter((line) => line.includes(`/${PICKY}/`));
+      expect(written.length, written.join('\n')).to.be.below(25);
+    });
+
     it('places what follows the cluster, and rolls nothing', async () => {
       const before = [await templateOf('all'), await templateOf('never')];
       for (const name of ['riscv64', 'evil-1', 'wasm32', 'zz2']) {
@@ -391,4 +425,33 @@ function describeLies(worldOf: () => World): void {
       expect(await world.events(NS, 'WriteRefused')).to.deep.equal([]);
     });
   });
+}
+
+/** A policy of the cluster that lets nobody add a toleration of this value in the namespace. */
+function refusing(value: string, namespace: string): string {
+  const metadata = { name: `refuse-${value}` };
+  const message = `${value} is not for this namespace`;
+  const has = (path: string) => `object.${path}.?tolerations.orValue([]).exists(t, t.?value.orValue('') == '${value}')`;
+  const policy = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingAdmissionPolicy',
+    metadata,
+    spec: {
+      failurePolicy: 'Fail',
+      matchConstraints: {
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+        resourceRules: [
+          { apiGroups: ['', 'apps'], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['pods', 'daemonsets'] },
+        ],
+      },
+      validations: [{ message, expression: `object.kind == 'Pod' ? !${has('spec')} : !${has('spec.template.spec')}` }],
+    },
+  };
+  const binding = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingAdmissionPolicyBinding',
+    metadata,
+    spec: { policyName: metadata.name, validationActions: ['Deny'] },
+  };
+  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [policy, binding] });
 }

@@ -68,7 +68,8 @@ export function observeState(parts: {
   };
 }
 
-function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) => boolean): Record<string, number> {
+/** Counts the nodes for which `counts` is true, by the value of the label `architecture`. */
+export function countByArchitecture(nodes: Iterable<Node>, counts: (node: Node) => boolean): Record<string, number> {
   const found: Record<string, number> = {};
   for (const node of nodes) {
     if (!counts(node)) continue;
