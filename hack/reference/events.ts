@@ -94,7 +94,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
     about: ['Node'],
     meaning:
       'The kubelet reports another architecture than before for the same Node object. The taint of the node follows. No pod and no DaemonSet does: the new architecture does not count for them because of this node.',
-    next: 'If it is another machine under the same name, delete the Node object, so that it joins again. If not, look at the kubelet: it may be broken, or in the hands of somebody else ([troubleshooting](../troubleshooting.md#a-node-changed-its-architecture)).',
+    next: 'If it is another machine under the same name, delete the Node object, so that it joins again. If not, look at the kubelet: it may be broken, or in the hands of somebody else ([troubleshooting](../troubleshooting.md#nodearchitecturechanged)).',
   },
   WriteRefused: {
     about: ['Pod', 'Node', 'DaemonSet'],
