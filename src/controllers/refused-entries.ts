@@ -11,7 +11,8 @@ export type RefusedEntries = {
   refusalOf(namespace: string, entry: string): ApiError | undefined;
   /**
    * Finds out which entries of a refused write the API server takes, by a dry run of each, and remembers the others. Returns
-   * undefined if it takes all or none, so that the refusal is not about single entries. `hasOthers`: the object has an entry of
+   * undefined if it takes all or none, so that the refusal is not about single entries; then the same entries are not tried one by
+   * one again before a pause is over. `hasOthers`: the object has an entry of
    * archaware already, which proves that the object itself may be written.
    */
   sift(
@@ -67,6 +68,9 @@ export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEn
         if (hasOthers || refused.has(key)) remember(key, refusal);
         return undefined;
       }
+      // With the same entries, each object would cost as many requests, and all of them for nothing.
+      const together = keyOf(namespace, entries.join(' '));
+      if ((refused.get(together)?.until ?? 0) > clock.monotonic()) return undefined;
       const taken = new Set<string>();
       const left = new Map<string, ApiError>();
       for (const entry of entries) {
@@ -79,12 +83,16 @@ export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEn
           left.set(entry, error);
         }
       }
-      if (taken.size === 0 || left.size === 0) return undefined;
+      if (taken.size === 0 || left.size === 0) {
+        remember(together, refusal);
+        return undefined;
+      }
       for (const [entry, error] of left) remember(keyOf(namespace, entry), error);
       return taken;
     },
     took(namespace, entries) {
-      if (refused.size > 0) for (const entry of entries) refused.delete(keyOf(namespace, entry));
+      if (refused.size === 0) return;
+      for (const entry of [...entries, entries.join(' ')]) refused.delete(keyOf(namespace, entry));
     },
   };
 }
