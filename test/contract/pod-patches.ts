@@ -32,6 +32,17 @@ export function describePodPatches(context: () => Context): void {
     expect(generation(patched)).to.equal(2);
   });
 
+  it('checks a patch as a dry run, and stores nothing of it', async () => {
+    await pending('dry-patch');
+    const path = `${PODS}/dry-patch?fieldManager=archaware-controller&dryRun=All`;
+    const { client } = context();
+    const changed = [{ op: 'replace', path: '/spec/tolerations/0/key', value: 'other' }];
+    expect(list(spec(done(await client.request('PATCH', path, [ADD])), 'tolerations'))).to.deep.include(OURS);
+    expect((await client.request('PATCH', path, changed)).status).to.equal(422);
+    const { body } = await client.request('GET', `${PODS}/dry-patch`);
+    expect([generation(object(body)), list(spec(object(body), 'tolerations')).length]).to.deep.equal([1, 2]);
+  });
+
   it('accepts the same toleration twice', async () => {
     await pending('twice');
     done(await patch('twice', [ADD]));
