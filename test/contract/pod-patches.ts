@@ -36,7 +36,7 @@ export function describePodPatches(context: () => Context): void {
     await pending('dry-patch');
     const path = `${PODS}/dry-patch?fieldManager=archaware-controller&dryRun=All`;
     const { client } = context();
-    const changed = [{ op: 'replace', path: '/spec/tolerations/0/key', value: 'other' }];
+    const changed = [{ op: 'replace', path: '/spec/containers/0/name', value: 'other' }];
     expect(list(spec(done(await client.request('PATCH', path, [ADD])), 'tolerations'))).to.deep.include(OURS);
     expect((await client.request('PATCH', path, changed)).status).to.equal(422);
     const { body } = await client.request('GET', `${PODS}/dry-patch`);
