@@ -6,6 +6,7 @@ import { toleration } from '../objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
 const ARM = toleration('supported-arch=arm64:NoSchedule');
+const INVENTED = toleration('supported-arch=zz1:NoSchedule');
 const OLD = toleration('arch=amd64:NoSchedule');
 const SOFT = toleration('supported-arch=amd64:PreferNoSchedule');
 const AUTHORS = { key: 'gpu', operator: 'Exists', effect: 'NoSchedule', new: { field: 1 } };
@@ -146,6 +147,13 @@ describe('the decision for a template', () => {
       [AMD],
       { tolerations: [SOFT, AMD], recorded: [SOFT, AMD], rolls: true },
       ['supported-arch:PreferNoSchedule'],
+    ],
+    [
+      'a name that Go does not have, which an earlier version added',
+      [AMD, INVENTED],
+      [AMD, INVENTED],
+      [AMD],
+      { tolerations: [AMD, INVENTED], recorded: [AMD], rolls: false },
     ],
     [
       'a live taint does not make ours what is not recorded',
