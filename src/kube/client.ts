@@ -19,10 +19,20 @@ export type RequestOptions = {
   readonly metadataOnly?: boolean;
   /** Returns the answer as text instead of parsing it: the proxied answer of a pod need not be JSON. */
   readonly asText?: boolean;
-  /** Takes the body of a successful answer in pieces; the result is then undefined. What it throws ends the request. */
-  readonly onPiece?: (piece: Buffer) => void;
+  /**
+   * Makes the reader of a successful answer's body; the result is then undefined. It is called for each attempt, so that a request
+   * that is sent again is read from its beginning. What the reader throws ends the request.
+   */
+  readonly reader?: () => BodyReader;
   /** Milliseconds from the first byte of the answer to its last; default: two minutes. */
   readonly completeMs?: number;
+};
+
+/** Takes the body of one answer in pieces. */
+export type BodyReader = {
+  take(piece: Buffer): void;
+  /** Takes the end. Throws {@link ConnectionError} if the body is not complete. */
+  end(): void;
 };
 
 /** The receiver of a watch. Its functions are called as the bytes arrive, without a promise in between. */
@@ -73,6 +83,7 @@ type Sent = {
   readonly path: string;
   readonly options: Omit<RequestOptions, 'signal'>;
   readonly watch?: WatchOptions;
+  readonly onPiece?: ((piece: Buffer) => void) | undefined;
 };
 
 export type ClientOptions = {
@@ -158,7 +169,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 
   function sendAs(login: Login['headers'], request: Sent, signal: AbortSignal): Promise<HttpAnswer> {
-    const { verb, path, options, watch } = request;
+    const { verb, path, options, watch, onPiece } = request;
     const { body, contentType = 'application/json', metadataOnly = false } = options;
     const { completeMs = watch === undefined ? COMPLETE_MS : silenceMs } = options;
     const headers: Record<string, string> = {
@@ -180,7 +191,7 @@ export function createClient(options: ClientOptions): ApiClient {
       signal,
       limit: (onLate) => after(completeMs, () => onLate(late())),
       onOpen: watch && ((status) => opened(path, status, watch)),
-      onPiece: watch?.onPiece ?? options.onPiece,
+      onPiece,
     });
   }
 
@@ -221,16 +232,17 @@ export function createClient(options: ClientOptions): ApiClient {
     host: url.host,
     addresses: () => addresses,
     async request(verb, path, options = {}) {
-      const { signal = never, asText, onPiece } = options;
-      const { status, text, retryAfter } = await answered({ verb, path, options }, signal);
+      const { signal = never, asText } = options;
+      const reader = options.reader?.();
+      const { status, text, retryAfter } = await answered({ verb, path, options, onPiece: reader?.take }, signal);
       onRequest?.({ verb, resource: resourceOf(path), code: String(status) });
       if (status >= 300) throw failure(verb, path, status, text, retryAfter);
-      if (onPiece !== undefined) return undefined;
+      if (reader !== undefined) return void reader.end();
       return asText ? text : parseJson(text);
     },
     async watch(path, options) {
       const { status, text, retryAfter } = await answered(
-        { verb: 'list', path, options: {}, watch: options },
+        { verb: 'list', path, options: {}, watch: options, onPiece: options.onPiece },
         options.signal,
       );
       if (status < 300) return;

@@ -11,7 +11,8 @@ export function listAll(client: Pick<ApiClient, 'request'>, path: string, signal
 }
 
 /**
- * Reads a collection page by page and returns what `read` makes of each object; undefined is left out. No whole object
+ * Reads a collection page by page and returns what `read` makes of each object; undefined is left out. `read` may see an object
+ * twice, if a page is sent again, so it must not count or collect. No whole object
  * is kept after its page, so that a big cluster fits into a small process. `path` may include a query. Throws what the
  * client throws.
  *
@@ -45,8 +46,11 @@ async function pages<T>(
   do {
     const query = `limit=${PAGE}${token ? `&continue=${encodeURIComponent(token)}` : ''}`;
     let next = '';
+    const before = found.length;
     const receiver = {
       onMetadata(metadata: JsonObject) {
+        // The page may be sent again after it broke off.
+        found.length = before;
         next = stringAt(metadata, 'continue') ?? '';
       },
       onItem(object: JsonObject) {
@@ -59,6 +63,7 @@ async function pages<T>(
     } catch (error) {
       // The API server returns the same token again only if using it would not help.
       if (!(isExpired(error) && error.continueToken !== '' && error.continueToken !== token)) throw error;
+      found.length = before;
       next = error.continueToken;
     }
     token = next;

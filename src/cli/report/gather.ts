@@ -81,10 +81,11 @@ export async function gather(
     }
   }
 
-  const nodes: SchedulableNode[] = [];
-  await list('/api/v1/nodes', 'nodes', 'nodes', 'only what pods ask about the architecture pins them', (object) =>
-    nodes.push(readSchedulableNode(object)),
-  );
+  const nodes = new Map<string, SchedulableNode>();
+  await list('/api/v1/nodes', 'nodes', 'nodes', 'only what pods ask about the architecture pins them', (object) => {
+    const read = readSchedulableNode(object);
+    nodes.set(read.name, read);
+  });
   const namespaces = new Map<string, Namespace>();
   const unlabelled = 'the labels of namespaces are not known to policies';
   await list('/api/v1/namespaces', 'namespaces', 'namespaces', unlabelled, (object) => {
@@ -109,7 +110,7 @@ export async function gather(
   }
   const refusal = refusals.at(-1);
   if (refusal !== undefined && refusals.length - before === WORKLOADS.length) throw refusal;
-  return { inventory, nodes, namespaces, accountSecrets, unread };
+  return { inventory, nodes: [...nodes.values()], namespaces, accountSecrets, unread };
 }
 
 /** What a report on files has: their objects, and nothing of a cluster. */

@@ -1,15 +1,9 @@
 import { isObject, type JsonObject, listAt, objectAt, parseJson } from '../../kit/json.ts';
-import type { ApiClient } from '../client.ts';
-
-/** Takes the JSON of a list in pieces, as they arrive. */
-export type ItemReader = {
-  take(piece: Buffer): void;
-  /** Takes the end. Throws if the text is not a list. */
-  end(): void;
-};
+import type { ApiClient, BodyReader } from '../client.ts';
+import { ConnectionError } from '../errors.ts';
 
 export type ItemReaderOptions = {
-  /** Takes the metadata of the list (`resourceVersion`, `continue`). Called once, before the first item. */
+  /** Takes the metadata of the list (`resourceVersion`, `continue`). Called once for each answer, before its first item. */
   readonly onMetadata: (metadata: JsonObject) => void;
   readonly onItem: (item: JsonObject) => void;
   /** Makes the text to parse from the bytes of an item. */
@@ -28,7 +22,7 @@ const LONGEST_HEAD = 16_384;
  * Creates a reader that parses each item as it arrives, so that a page of 500 pods is never in memory as a whole: neither its
  * bytes nor its text nor its objects. A list that is not written as the API server writes it is parsed as a whole at its end.
  */
-export function createItemReader({ onMetadata, onItem, textOf, title }: ItemReaderOptions): ItemReader {
+export function createItemReader({ onMetadata, onItem, textOf, title }: ItemReaderOptions): BodyReader {
   let rest: Buffer = Buffer.alloc(0);
   /** Where to go on with the search in `rest`. */
   let searched = 0;
@@ -68,12 +62,12 @@ export function createItemReader({ onMetadata, onItem, textOf, title }: ItemRead
       if (state === 'items') {
         const last = rest.toString('utf8').trimEnd();
         const items = last.endsWith(']}') ? parseJson(`[${last.slice(0, -1)}`) : undefined;
-        if (!Array.isArray(items)) throw new Error(`${title}: the answer is not a list`);
+        if (!Array.isArray(items)) throw new ConnectionError(`${title}: the answer is not a list`);
         for (const item of items) if (isObject(item)) onItem(item);
         return;
       }
       const list = parseJson(rest.toString('utf8'));
-      if (!isObject(list)) throw new Error(`${title}: the answer is not a list`);
+      if (!isObject(list)) throw new ConnectionError(`${title}: the answer is not a list`);
       onMetadata(objectAt(list, 'metadata'));
       for (const item of listAt(list, 'items') ?? []) onItem(item);
     },
@@ -88,16 +82,21 @@ export type ReadListOptions = {
   readonly completeMs?: number;
 };
 
-/** Requests a list and reads its items as they arrive. Throws what the client throws, or that the answer is not a list. */
+/**
+ * Requests a list and reads its items as they arrive. If the client sends the request again, because the answer broke off, a new
+ * reader begins with `onMetadata`: what came before it does not count. Throws what the client throws.
+ */
 export async function readList(
   client: Pick<ApiClient, 'request'>,
   path: string,
   { onMetadata, onItem }: Pick<ItemReaderOptions, 'onMetadata' | 'onItem'>,
   { textOf = (item) => item.toString('utf8'), ...options }: ReadListOptions,
 ): Promise<void> {
-  const reader = createItemReader({ onMetadata, onItem, textOf, title: `list ${path.split('?')[0]}` });
-  const whole = await client.request('list', path, { ...options, onPiece: reader.take });
+  const reader = () => createItemReader({ onMetadata, onItem, textOf, title: `list ${path.split('?')[0]}` });
+  const whole = await client.request('list', path, { ...options, reader });
+  if (whole === undefined) return;
   // A client that does not give pieces gives the whole list.
-  if (whole !== undefined) reader.take(Buffer.from(JSON.stringify(whole)));
-  reader.end();
+  const { take, end } = reader();
+  take(Buffer.from(JSON.stringify(whole)));
+  end();
 }

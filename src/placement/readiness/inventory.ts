@@ -67,6 +67,8 @@ export function createInventory(): Inventory {
       const candidate = readCandidate(object);
       if (candidate === undefined) return undefined;
       const { kind, uid, owner } = candidate;
+      // A list whose pages expired is read again.
+      if (read.has(uid)) return undefined;
       if (uid !== '') read.add(uid);
       if (kind === 'Deployment') deployments.add(`${candidate.namespace}/${candidate.name}`);
       if (owner !== undefined && OWNED.has(kind)) return adopt(owner, candidate);

@@ -17,9 +17,10 @@ describe('a list whose body breaks off', () => {
           asked.push(path);
           const { breaks = false, ...page } = answers.shift() ?? { metadata: {}, items: [] };
           const text = JSON.stringify(page);
-          options.onPiece?.(Buffer.from(breaks ? text.slice(0, -4) : text));
+          const reader = options.reader?.();
+          reader?.take(Buffer.from(breaks ? text.slice(0, -4) : text));
           if (breaks) throw new ConnectionError('ended too early');
-          return undefined;
+          return void reader?.end();
         },
         watch: async () => undefined,
         close: async () => undefined,
