@@ -4,12 +4,19 @@ import { ApiError, isGone } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
 import { GUARD_POLICY, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET } from '../names.ts';
 import { readPodManaged } from '../placement/admission/record.ts';
-import { cleanPod, cleanTemplate, type PodCleaning } from '../placement/clean/pods.ts';
+import {
+  type CleanedCluster,
+  cleanPod,
+  cleanTemplate,
+  type PodCleaning,
+  type RestoredDaemonSet,
+} from '../placement/clean/pods.ts';
+import { laterNodes, templateDemands } from '../placement/clean/successor.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet, readRecorded } from '../placement/objects/daemonset.ts';
-import { readPod } from '../placement/objects/pod.ts';
+import { type Owner, readPod } from '../placement/objects/pod.ts';
 import type { Settings } from '../placement/settings.ts';
 
 /** The options for the search for archaware's traces. */
@@ -39,7 +46,7 @@ export type OwnObject = {
 export type PodName = { readonly namespace: string; readonly name: string };
 
 /** The owner that creates a pod again. All its pods share one object, to save memory. */
-export type PodOwner = { readonly kind: string; readonly name: string; readonly uid: string };
+export type PodOwner = Owner;
 
 /** A pod that has archaware's tolerations, and what can be done about it. There may be 100,000 of them. */
 export type CarryingPod = PodName & {
@@ -91,13 +98,21 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
     if (await exists(options, object)) configurations.push(object);
   }
   const nodes = await readAll(client, '/api/v1/nodes', readNode, signal);
-  const daemonSets = await readAll(client, '/apis/apps/v1/daemonsets', readDaemonSet, signal);
+  const readSet = (object: JsonObject) => ({ daemonSet: readDaemonSet(object), demands: templateDemands(object) });
+  const sets = await readAll(client, '/apis/apps/v1/daemonsets', readSet, signal);
+  const daemonSets = sets.map(({ daemonSet }) => daemonSet);
+  const cluster: CleanedCluster = {
+    keys: taintsEver(taints, nodes, daemonSets),
+    allPods: options.allPods,
+    daemonSetOf: byUid(sets),
+    nodes: laterNodes(nodes, taints),
+  };
   return {
     configurations,
     nodes: nodes.filter((node) => cleanNode(node, taints).kind === 'set'),
     nodeUids: new Set(nodes.map(({ uid }) => uid)),
     daemonSets: daemonSets.filter((daemonSet) => cleanTemplate(daemonSet).kind === 'set'),
-    ...(await takePods(options, taintsEver(taints, nodes, daemonSets), daemonSets, known)),
+    ...(await takePods(options, cluster, known)),
   };
 }
 
@@ -111,28 +126,35 @@ function taintsEver(taints: Settings['taints'], nodes: readonly Node[], daemonSe
   return [...new Map(recorded.map(({ key, effect }) => [taintKind({ key, effect }), { key, effect }])).values()];
 }
 
+/** What a pod shows of archaware. */
+type Traces = {
+  readonly name: PodName;
+  readonly gated: boolean;
+  readonly recorded: boolean;
+  readonly carrying: CarryingPod | undefined;
+};
+
 async function takePods(
-  { client, allPods, signal }: LookOptions,
-  keys: readonly { readonly key: string; readonly effect: string }[],
-  daemonSets: readonly DaemonSet[],
+  { client, signal }: LookOptions,
+  cluster: CleanedCluster,
   known: readonly CarryingPod[],
 ): Promise<Pick<Inventory, 'gated' | 'recorded' | 'pods'>> {
-  const templates = new Map(daemonSets.map((daemonSet) => [daemonSet.uid, restored(daemonSet)]));
   const share = sharing();
   const before = new Map(known.map((pod) => [pod.uid, pod]));
-  const [gated, recorded]: [PodName[], PodName[]] = [[], []];
-  const read = (object: JsonObject): CarryingPod | undefined => {
+  const read = (object: JsonObject): Traces | undefined => {
     const pod = readPod(object);
     const { uid, owner, labels, nodeName } = pod;
     const name = { namespace: share.text(pod.namespace), name: pod.name };
-    if (pod.gated !== undefined) gated.push(name);
-    if (readPodManaged(object)?.tolerations.length === 0) recorded.push(name);
-    const cleaning = cleanPod(object, keys, allPods, (setUid) => templates.get(setUid), pod);
-    if (cleaning.kind === 'none') return undefined;
+    const gated = pod.gated !== undefined;
+    const recorded = readPodManaged(object)?.tolerations.length === 0;
+    const cleaning = cleanPod(object, cluster, pod);
+    if (cleaning.kind === 'none') return gated || recorded ? { name, gated, recorded, carrying: undefined } : undefined;
     const bound = nodeName !== undefined;
     const same = before.get(uid);
-    if (same !== undefined && same.bound === bound && same.cleaning.kind === cleaning.kind) return same;
-    return {
+    if (same !== undefined && same.bound === bound && same.cleaning.kind === cleaning.kind) {
+      return { name: same, gated, recorded, carrying: same };
+    }
+    const carrying = {
       kind: 'Pod',
       ...name,
       uid,
@@ -140,15 +162,29 @@ async function takePods(
       owner: owner && share.owner(owner),
       templateHash: share.text(labels[TEMPLATE_HASH]),
       cleaning: share.cleaning(cleaning),
-    };
+    } as const;
+    return { name: carrying, gated, recorded, carrying };
   };
   const pods = await readAll(client, '/api/v1/pods', read, signal);
-  // A list that expired while its pages were read was read again, so pods may appear twice.
-  return { gated: distinct(gated), recorded: distinct(recorded), pods };
+  const named = (traces: readonly Traces[]) =>
+    distinct(traces.map(({ name: { namespace, name } }) => ({ namespace, name })));
+  return {
+    gated: named(pods.filter(({ gated }) => gated)),
+    recorded: named(pods.filter(({ recorded }) => recorded)),
+    pods: pods.flatMap(({ carrying }) => carrying ?? []),
+  };
 }
 
+/** A list that expired while its pages were read goes on with a later state, so pods may appear twice. */
 function distinct(names: readonly PodName[]): PodName[] {
   return [...new Map(names.map((pod) => [`${pod.namespace}/${pod.name}`, pod])).values()];
+}
+
+function byUid(sets: readonly RestoredDaemonSet[]): CleanedCluster['daemonSetOf'] {
+  const found = new Map(
+    sets.map(({ daemonSet, demands }) => [daemonSet.uid, { daemonSet: asRestored(daemonSet), demands }]),
+  );
+  return (uid) => found.get(uid);
 }
 
 /** Returns a function that replaces equal values by one copy. Each page of a list is parsed separately, so pods share nothing. */
@@ -163,13 +199,13 @@ function sharing() {
   };
   return {
     text,
-    owner({ kind, name, uid }: PodOwner): PodOwner {
-      const known = owners.get(uid) ?? { kind: text(kind), name, uid };
+    owner({ kind, apiVersion, name, uid }: PodOwner): PodOwner {
+      const known = owners.get(uid) ?? { kind: text(kind), apiVersion: text(apiVersion), name, uid };
       owners.set(uid, known);
       return known;
     },
     cleaning(cleaning: CarryingPod['cleaning']): CarryingPod['cleaning'] {
-      const key = cleaning.kind === 'leave' ? cleaning.reason : cleaning.kind;
+      const key = 'reason' in cleaning ? cleaning.reason : cleaning.kind;
       const known = cleanings.get(key) ?? cleaning;
       cleanings.set(key, known);
       return known;
@@ -178,7 +214,7 @@ function sharing() {
 }
 
 /** Returns the DaemonSet as it will be when its template is restored and it has not rolled yet. */
-function restored(daemonSet: DaemonSet): DaemonSet {
+function asRestored(daemonSet: DaemonSet): DaemonSet {
   const decision = cleanTemplate(daemonSet);
   if (decision.kind === 'unchanged') return daemonSet;
   return { ...daemonSet, rolledOut: false, template: { ...daemonSet.template, tolerations: decision.tolerations } };

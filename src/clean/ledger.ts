@@ -32,9 +32,11 @@ export type Item = {
 
 export type CleanOutcome = {
   readonly removed: Counts;
-  /** The number of objects left of each row. Together with `removed`, these are all that were found. */
+  /** The number of objects left of each row. Together with `removed` and `kept`, these are all that were found. */
   readonly remaining: Counts & { readonly controllers: number };
   readonly left: readonly Left[];
+  /** The pods that keep harmless tolerations, and why. They do not count in `remaining`. */
+  readonly kept: readonly Left[];
 };
 
 export type Ledger = {
@@ -42,65 +44,78 @@ export type Ledger = {
   found(row: Row, items: readonly Item[]): void;
   removed(row: Row, item: Item): void;
   left(row: Row, item: Item, reason: string): void;
+  /** Records a pod that stays on purpose. */
+  kept(item: Item, reason: string): void;
   /** Records that everything not handled so far is left for this reason. */
   leaveRest(reason: string): void;
+  /** Whether an object was found and is still there. */
+  remains(row: Row, item: Item): boolean;
   /** Returns how many objects of a row were removed so far, and how many remain. */
   count(row: Row): { readonly removed: number; readonly remaining: number };
   /** Returns the result so far. Everything not handled is left for this reason. */
   outcome(reason: string): CleanOutcome;
 };
 
-type Entry = { readonly item: Item; removed: boolean; reason: string | undefined };
+type Entry = { readonly item: Item; state: 'open' | 'removed' | 'kept'; reason: string | undefined };
 
 /** Creates an empty ledger. */
 export function createLedger(): Ledger {
   // There may be 100,000 pods, so their entries are small.
   const rows = new Map<Row, Map<string, Entry>>();
-  const put = (row: Row, item: Item, removed: boolean, reason: string | undefined) => {
+  const keyOf = (row: Row, { kind, namespace = '', name }: Item) =>
+    `${row === 'configurations' ? kind : ''}${namespace}/${name}`;
+  const put = (row: Row, item: Item, state: Entry['state'], reason: string | undefined) => {
     const entries = rows.get(row) ?? new Map<string, Entry>();
     rows.set(row, entries);
-    const key = `${row === 'configurations' ? item.kind : ''}${item.namespace ?? ''}/${item.name}`;
+    const key = keyOf(row, item);
     // An item that is found again keeps its first entry: at the last search, a node no longer has archaware's labels.
     const known = entries.get(key);
-    if (known === undefined) entries.set(key, { item, removed, reason });
+    if (known === undefined) entries.set(key, { item, state, reason });
     else {
-      known.removed = removed;
+      known.state = state;
       known.reason = reason;
     }
   };
   return {
     found(row, items) {
-      for (const item of items) put(row, item, false, undefined);
+      for (const item of items) put(row, item, 'open', undefined);
     },
-    removed: (row, item) => put(row, item, true, undefined),
-    left: (row, item, reason) => put(row, item, false, reason),
+    removed: (row, item) => put(row, item, 'removed', undefined),
+    left: (row, item, reason) => put(row, item, 'open', reason),
+    kept: (item, reason) => put('pods', item, 'kept', reason),
     leaveRest(reason) {
       for (const entries of rows.values()) {
-        for (const entry of entries.values()) if (!entry.removed) entry.reason ??= reason;
+        for (const entry of entries.values()) if (entry.state === 'open') entry.reason ??= reason;
       }
     },
+    remains: (row, item) => rows.get(row)?.get(keyOf(row, item))?.state === 'open',
     count(row) {
       const entries = rows.get(row) ?? new Map<string, Entry>();
-      let removed = 0;
-      for (const entry of entries.values()) if (entry.removed) removed++;
-      return { removed, remaining: entries.size - removed };
+      const counts = { open: 0, removed: 0, kept: 0 };
+      for (const { state } of entries.values()) counts[state]++;
+      return { removed: counts.removed, remaining: counts.open };
     },
     outcome(reason) {
       const removed = noCounts();
       const remaining = noCounts();
       const left: Left[] = [];
+      const kept: Left[] = [];
       for (const [row, entries] of rows) {
-        for (const { item, removed: isRemoved, reason: why } of entries.values()) {
-          const counts = isRemoved ? removed : remaining;
+        for (const { item, state, reason: why = reason } of entries.values()) {
+          const { kind, namespace, name } = item;
+          const entry = { kind, ...(namespace === undefined ? {} : { namespace }), name, reason: why };
+          if (state === 'kept') {
+            kept.push(entry);
+            continue;
+          }
+          const counts = state === 'removed' ? removed : remaining;
           counts[row]++;
           counts.labels += item.labels ?? 0;
-          if (isRemoved) continue;
-          const { kind, namespace, name } = item;
-          left.push({ kind, ...(namespace === undefined ? {} : { namespace }), name, reason: why ?? reason });
+          if (state === 'open') left.push(entry);
         }
       }
       const { controllers: _, ...counted } = removed;
-      return { removed: counted, remaining, left };
+      return { removed: counted, remaining, left, kept };
     },
   };
 }

@@ -1,35 +1,81 @@
-import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { type JsonObject, listAt, numberAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
+import { ApiError } from '../kube/errors.ts';
 import { readAll } from '../kube/list.ts';
+import { find } from '../kube/read.ts';
 import type { OwnersPods } from '../placement/clean/turns.ts';
-import { readOwner } from '../placement/objects/pod.ts';
+import { type Owner, readOwner } from '../placement/objects/pod.ts';
 
 /** The fields of a pod that the turn of its owner needs. */
 type SeenPod = { readonly uid: string; readonly owner: string; readonly ready: boolean };
 
-/** An owner whose pods are requested. */
+/** An owner whose state is requested. */
 export type OwnerQuery = {
   readonly namespace: string;
   /** The uid of the controlling owner; for a pod without one its own uid. */
   readonly key: string;
+  /** The owner that says how many pods it wants; undefined if there is none, or if it does not say so. */
+  readonly wanting: Owner | undefined;
   /** The label value by which the list is narrowed, if all pods of the owner have it. */
   readonly templateHash: string | undefined;
 };
 
+/** An owner and its pods at one moment. Pods that are being deleted or are finished do not count. */
+export type OwnerState = {
+  readonly pods: OwnersPods;
+  /** How many pods it wants by its spec; undefined if nobody says so; a reason if no pod of it may be removed. */
+  readonly wanted: number | undefined | { readonly reason: string };
+};
+
+/** The paths of the kinds that say how many pods they want. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  ReplicaSet: '/apis/apps/v1',
+  StatefulSet: '/apis/apps/v1',
+  DaemonSet: '/apis/apps/v1',
+  ReplicationController: '/api/v1',
+};
+
 /**
- * Reads the present pods of some owners, with each list request sent once: for a ReplicaSet by the label of its template, else for
- * the whole namespace. Pods that are being deleted or are finished do not count.
+ * Reads some owners and their present pods, with each list request sent once: for a ReplicaSet by the label of its template, else for
+ * the whole namespace. Throws what the client throws, except for a missing right to read an owner.
  */
-export async function podsOfOwners(
+export async function lookAtOwners(
   client: ApiClient,
   owners: readonly OwnerQuery[],
   signal: AbortSignal,
-): Promise<ReadonlyMap<string, OwnersPods>> {
+): Promise<ReadonlyMap<string, OwnerState>> {
   const paths = new Set(owners.map(pathFor));
+  // The owners are read first: a pod that an owner lost meanwhile then counts as lost.
+  const wanted = await Promise.all(owners.map((owner) => readWanted(client, owner, signal)));
   const lists = await Promise.all([...paths].map((path) => readAll(client, path, readSeen, signal)));
-  const found = new Map(owners.map(({ key }) => [key, new Map<string, boolean>()]));
-  for (const { uid, owner, ready } of lists.flat()) found.get(owner)?.set(uid, ready);
-  return found;
+  const pods = new Map(owners.map(({ key }) => [key, new Map<string, boolean>()]));
+  for (const { uid, owner, ready } of lists.flat()) pods.get(owner)?.set(uid, ready);
+  return new Map(owners.map(({ key }, index) => [key, { pods: pods.get(key) ?? new Map(), wanted: wanted[index] }]));
+}
+
+async function readWanted(
+  client: ApiClient,
+  { namespace, wanting }: OwnerQuery,
+  signal: AbortSignal,
+): Promise<OwnerState['wanted']> {
+  if (wanting === undefined) return undefined;
+  const { kind, name, uid } = wanting;
+  try {
+    const path = `${COLLECTIONS[kind]}/namespaces/${namespace}/${kind.toLowerCase()}s/${encodeURIComponent(name)}`;
+    const object = await find(client, path, signal);
+    const metadata = objectAt(object ?? {}, 'metadata');
+    // Its pods follow it, and none of them would come back.
+    if (object === undefined || metadata.uid !== uid || metadata.deletionTimestamp !== undefined) {
+      return { reason: `its ${kind} was deleted` };
+    }
+    if (kind === 'DaemonSet') return numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0;
+    return numberAt(objectAt(object, 'spec'), 'replicas') ?? 1;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    return {
+      reason: `these credentials may not read its ${kind}, which says how many pods it wants; run clean as an administrator`,
+    };
+  }
 }
 
 function pathFor({ namespace, templateHash }: OwnerQuery): string {

@@ -2,13 +2,14 @@ import { numberAt, objectAt } from '../kit/json.ts';
 import { find } from '../kube/read.ts';
 import { pathOf } from '../kube/writer.ts';
 import { whyNotBroughtBack } from '../placement/clean/pods.ts';
-import { nextOfTurn, readyOf } from '../placement/clean/turns.ts';
-import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import { nextOfTurn } from '../placement/clean/turns.ts';
+import { readDaemonSet } from '../placement/objects/daemonset.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import type { CarryingPod } from './inventory.ts';
 import type { Ledger } from './ledger.ts';
-import { type OwnerQuery, podsOfOwners } from './owner-pods.ts';
+import { lookAtOwners, type OwnerQuery, type OwnerState } from './owner-pods.ts';
 import { type RemoveOptions, removePod } from './remove-pod.ts';
+import { gaveUpLine, type Waiting, waitingLine } from './waiting.ts';
 
 export type ReplaceOptions = RemoveOptions & {
   readonly ledger: Ledger;
@@ -23,121 +24,183 @@ const OWNERS = 10;
 const ROUND_MS = 1_000;
 const LOOKS_SHARE = 4;
 const IN_FLIGHT = 8;
+/** How often it is said whom the work waits for. */
+const SAY_MS = 10_000;
 
-/** The pods of one owner to remove, and its turn once it has begun. */
+/** The pods of one owner to remove. */
 type Group = OwnerQuery & {
   readonly kind: string;
+  readonly name: string;
   pods: CarryingPod[];
-  /** The number of ready pods to wait for; undefined before the turn. There is no wait for pods that no owner creates again. */
-  target: number | undefined;
-  /** Whether a pod was removed and its replacement is not ready yet. */
+  /** Whether a pod was removed and its successor is not ready yet. */
   waits: boolean;
+  /** How many pods were ready when last seen. */
+  ready: number;
+  /** What the owner waits for, in words; undefined if it does not wait. */
+  waitsFor: string | undefined;
 };
 
 /** A DaemonSet that replaces its pods by itself. */
-type Rolling = { readonly namespace: string; readonly name: string; readonly pods: CarryingPod[]; state: string };
+type Rolling = {
+  readonly namespace: string;
+  readonly name: string;
+  readonly pods: CarryingPod[];
+  /** Its progress in words; it changes with each step. */
+  state: string;
+};
+
+/** The work at one moment. */
+type Work = ReplaceOptions & {
+  /** The owners that have a turn, and those that wait for one. */
+  active: Group[];
+  queue: Group[];
+  rolling: Rolling[];
+  /** When there was progress last, by the monotonic clock. */
+  moved: number;
+};
 
 /**
  * Replaces pods so that no workload goes down. Pods without a node are removed at once, others one pod of an owner at a time
- * ({@link nextOfTurn}). A DaemonSet whose template was restored replaces its own pods. Ends when all are gone, or after `timeoutMs`
- * without progress. The ledger records the result for each pod. `pods`: those found before; later pods have no tolerations of
- * archaware.
+ * ({@link nextOfTurn}). A DaemonSet whose template was restored replaces its own pods. Ends when all are gone or left, or after
+ * `timeoutMs` without progress. The ledger records the result for each pod. `pods`: those found before; later pods have no
+ * tolerations of archaware.
  */
 export async function replacePods(options: ReplaceOptions, pods: readonly CarryingPod[]): Promise<void> {
   const { clock, ledger, signal, timeoutMs, onProgress } = options;
-  const queue = groupsOf(pods.filter(({ cleaning }) => cleaning.kind === 'replace'));
-  const rolling = rollingOf(pods.filter(({ cleaning }) => cleaning.kind === 'rolls'));
-  const active: Group[] = [];
-  let moved = clock.monotonic();
-  let said = '';
-  const gone = (pod: CarryingPod) => {
-    ledger.removed('pods', pod);
-    moved = clock.monotonic();
+  const work: Work = {
+    ...options,
+    active: [],
+    queue: groupsOf(pods.filter(({ cleaning }) => cleaning.kind === 'replace')),
+    rolling: rollingOf(pods.filter(({ cleaning }) => cleaning.kind === 'rolls')),
+    moved: clock.monotonic(),
   };
-  const blocked = (pod: CarryingPod, reason: string) => ledger.left('pods', pod, reason);
-  const reportProgress = () => {
+  for (const pod of pods) ledger.left('pods', pod, firstReason(pod));
+  let counted = '';
+  let said = clock.monotonic();
+  const say = () => {
     const { removed, remaining } = ledger.count('pods');
     const line = `pods: ${removed} of ${removed + remaining} replaced`;
-    if (line !== said) onProgress(line);
-    said = line;
+    if (line !== counted) onProgress(line);
+    counted = line;
+    const waiting = waitingOf(work);
+    const now = clock.monotonic();
+    if (waiting.length === 0 || now - said < SAY_MS) return;
+    onProgress(waitingLine(waiting, work.moved + timeoutMs - now));
+    said = now;
   };
 
-  for (const pod of pods) {
-    if (pod.cleaning.kind === 'leave') blocked(pod, pod.cleaning.reason);
-    else
-      blocked(
-        pod,
-        pod.cleaning.kind === 'rolls'
-          ? 'its DaemonSet has not replaced it yet'
-          : 'its turn did not come before the timeout',
-      );
-  }
-  reportProgress();
-  await removeUnbound(options, queue, gone);
+  say();
+  await removeUnbound(work);
   for (;;) {
     const began = clock.monotonic();
-    for (const set of [...rolling]) {
-      const state = await lookAtDaemonSet(options, set);
-      if (state !== set.state) moved = clock.monotonic();
-      set.state = state;
-      if (state !== 'over') continue;
-      rolling.splice(rolling.indexOf(set), 1);
-      queue.push(...groupsOf(set.pods));
-    }
+    await lookAtDaemonSets(work);
     // An owner that a disruption budget stops makes room for the next one, and is tried again later.
-    while (active.length < OWNERS && queue.length > 0) active.push(...queue.splice(0, 1));
-    const seen = await podsOfOwners(options.client, active, signal);
-    await Promise.all(
-      [...active].map(async (group) => {
-        const now = seen.get(group.key) ?? new Map<string, boolean>();
-        for (const pod of group.pods.filter(({ uid }) => !now.has(uid))) gone(pod);
-        group.pods = group.pods.filter(({ uid }) => now.has(uid));
-        group.target ??=
-          whyNotBroughtBack(ownerOf(group)) === undefined || group.kind === 'DaemonSet' ? readyOf(now) : 0;
-        const next = nextOfTurn({ pods: group.pods.map(({ uid }) => uid), target: group.target }, now);
-        if (next.kind === 'wait') {
-          const reason = `${group.kind} has ${next.ready} of ${group.target} pods ready: the next one was not replaced`;
-          for (const pod of group.pods) blocked(pod, reason);
-          return;
-        }
-        if (group.waits) moved = clock.monotonic();
-        group.waits = false;
-        const pod = next.kind === 'remove' ? group.pods.find(({ uid }) => uid === next.uid) : undefined;
-        if (pod === undefined) {
-          active.splice(active.indexOf(group), 1);
-          return;
-        }
-        const obstacle = await removePod(options, pod);
-        if (obstacle === undefined) {
-          group.waits = true;
-          return;
-        }
-        blocked(pod, obstacle.reason);
-        active.splice(active.indexOf(group), 1);
-        group.target = undefined;
-        group.pods = [...group.pods.filter(({ uid }) => uid !== pod.uid), ...(obstacle.final ? [] : [pod])];
-        if (group.pods.length > 0) queue.push(group);
-      }),
-    );
-    reportProgress();
-    const open = rolling.length + queue.length + active.filter((group) => group.pods.length > 0).length;
-    if (open === 0 || clock.monotonic() - moved >= timeoutMs) return;
+    work.active.push(...work.queue.splice(0, OWNERS - work.active.length));
+    const states = await lookAtOwners(work.client, work.active, signal);
+    await Promise.all(work.active.map((group) => takeTurn(work, group, states.get(group.key))));
+    say();
+    if (work.rolling.length + work.queue.length + work.active.length === 0) return;
+    if (clock.monotonic() - work.moved >= timeoutMs) {
+      const waiting = waitingOf(work);
+      if (waiting.length > 0) onProgress(gaveUpLine(waiting, timeoutMs));
+      return;
+    }
     await clock.delay(Math.max(ROUND_MS, LOOKS_SHARE * (clock.monotonic() - began)), signal);
     signal.throwIfAborted();
   }
 }
 
+/** Returns the reason why a pod is left as long as nothing else is known. */
+function firstReason({ cleaning }: CarryingPod): string {
+  switch (cleaning.kind) {
+    case 'leave':
+    case 'keep':
+      return cleaning.reason;
+    case 'rolls':
+      return 'its DaemonSet has not replaced it yet';
+    case 'replace':
+      return 'its turn did not come before the timeout';
+    default:
+      return cleaning satisfies never;
+  }
+}
+
+/** Takes the next step of an owner's turn. */
+async function takeTurn(work: Work, group: Group, state: OwnerState | undefined): Promise<void> {
+  if (state === undefined) return;
+  const { pods, wanted } = state;
+  for (const pod of group.pods.filter(({ uid }) => !pods.has(uid))) recordGone(work, pod);
+  group.pods = group.pods.filter(({ uid }) => pods.has(uid));
+  if (typeof wanted === 'object') {
+    leave(work, group, wanted.reason);
+    return;
+  }
+  const turn = { pods: group.pods.map(({ uid }) => uid), wanted, waits: group.waits };
+  const next = nextOfTurn(turn, pods);
+  switch (next.kind) {
+    case 'over':
+      endTurn(work, group);
+      return;
+    case 'wait': {
+      if (next.ready > group.ready) work.moved = work.clock.monotonic();
+      group.ready = next.ready;
+      group.waitsFor = `${next.ready} of ${next.wanted} ready`;
+      const reason = `its ${group.kind} has ${next.ready} of ${next.wanted} pods ready: the next one was not replaced`;
+      for (const pod of group.pods) work.ledger.left('pods', pod, reason);
+      return;
+    }
+    case 'below':
+      leave(work, group, `its ${group.kind} has only ${next.ready} of ${next.wanted} pods ready, so none was replaced`);
+      return;
+    case 'remove': {
+      if (group.waits) work.moved = work.clock.monotonic();
+      group.waits = false;
+      group.waitsFor = undefined;
+      const pod = group.pods.find(({ uid }) => uid === next.uid);
+      if (pod !== undefined) await remove(work, group, pod, pods);
+      return;
+    }
+    default:
+      next satisfies never;
+  }
+}
+
+async function remove(work: Work, group: Group, pod: CarryingPod, seen: OwnerState['pods']): Promise<void> {
+  const obstacle = await removePod(work, pod);
+  if (obstacle === undefined) {
+    group.waits = true;
+    group.ready = [...seen].filter(([uid, ready]) => ready && uid !== pod.uid).length;
+    group.waitsFor = 'a pod of it ends';
+    return;
+  }
+  work.ledger.left('pods', pod, obstacle.reason);
+  endTurn(work, group);
+  group.waitsFor = obstacle.reason;
+  group.pods = [...group.pods.filter(({ uid }) => uid !== pod.uid), ...(obstacle.final ? [] : [pod])];
+  if (group.pods.length > 0) work.queue.push(group);
+}
+
+function leave(work: Work, group: Group, reason: string): void {
+  for (const pod of group.pods) work.ledger.left('pods', pod, reason);
+  endTurn(work, group);
+}
+
+function endTurn(work: Work, group: Group): void {
+  work.active = work.active.filter((other) => other !== group);
+}
+
+function recordGone(work: Work, pod: CarryingPod): void {
+  work.ledger.removed('pods', pod);
+  work.moved = work.clock.monotonic();
+}
+
 /** Removes the pods that have no node yet. That costs no capacity, so they do not wait for their owner's turn. */
-async function removeUnbound(
-  options: ReplaceOptions,
-  groups: readonly Group[],
-  gone: (pod: CarryingPod) => void,
-): Promise<void> {
-  const { client, signal } = options;
-  const queue = groups
+async function removeUnbound(work: Work): Promise<void> {
+  const { client, signal } = work;
+  const queue = work.queue
     .flatMap((group) => group.pods.filter(({ bound }) => !bound).map((pod) => ({ group, pod })))
     .values();
-  const work = async () => {
+  const removeEach = async () => {
     for (const { group, pod } of queue) {
       // The pod may have been bound meanwhile.
       const now = await find(client, pathOf(pod), signal);
@@ -145,43 +208,71 @@ async function removeUnbound(
       const there = current?.uid === pod.uid && !current.deleting;
       if (there && current.nodeName !== undefined) continue;
       // A pod that could not be removed is tried again in its owner's turn.
-      if (there && (await removePod(options, pod)) !== undefined) continue;
+      if (there && (await removePod(work, pod)) !== undefined) continue;
+      // The turn waits for the successor, instead of leaving an owner that lacks it.
+      group.waits = true;
       group.pods = group.pods.filter((other) => other !== pod);
-      gone(pod);
+      recordGone(work, pod);
     }
   };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, work));
+  await Promise.all(Array.from({ length: IN_FLIGHT }, removeEach));
 }
 
-/** Returns the progress of a DaemonSet's rollout as text; `over` if it replaces no further pods by itself. */
-async function lookAtDaemonSet({ client, signal }: ReplaceOptions, set: Rolling): Promise<string> {
+/** Looks at the DaemonSets that roll. The pods that one has left over get a turn. */
+async function lookAtDaemonSets(work: Work): Promise<void> {
+  for (const set of work.rolling) {
+    const state = await progressOf(work, set);
+    if (state !== set.state) work.moved = work.clock.monotonic();
+    set.state = state ?? '';
+    if (state !== undefined) continue;
+    work.rolling = work.rolling.filter((other) => other !== set);
+    work.queue.push(...groupsOf(set.pods));
+  }
+}
+
+/** Returns the progress of a DaemonSet's rollout as text; undefined if it replaces no further pods by itself. */
+async function progressOf({ client, signal }: Work, set: Rolling): Promise<string | undefined> {
   const object = await find(client, pathOf({ kind: 'DaemonSet', ...set }), signal);
-  if (object === undefined) return 'over';
-  const daemonSet: DaemonSet = readDaemonSet(object);
-  if (daemonSet.rolledOut) return 'over';
+  if (object === undefined || readDaemonSet(object).rolledOut) return undefined;
   const status = objectAt(object, 'status');
-  return JSON.stringify([numberAt(status, 'updatedNumberScheduled'), numberAt(status, 'numberAvailable')]);
+  const count = (field: string) => numberAt(status, field) ?? 0;
+  return `${count('updatedNumberScheduled')} of ${count('desiredNumberScheduled')} updated, ${count('numberAvailable')} available`;
+}
+
+function waitingOf({ active, queue, rolling }: Work): Waiting[] {
+  return [
+    ...[...active, ...queue].flatMap(({ kind, namespace, name, waitsFor }) =>
+      waitsFor === undefined ? [] : { kind, namespace, name, what: waitsFor },
+    ),
+    ...rolling.map(({ namespace, name, state }) => ({ kind: 'DaemonSet', namespace, name, what: state })),
+  ];
 }
 
 function groupsOf(pods: readonly CarryingPod[]): Group[] {
   const groups = new Map<string, Group>();
   for (const pod of pods) {
     const key = pod.owner?.uid ?? pod.uid;
-    const { namespace, owner } = pod;
-    const templateHash = owner?.kind === 'ReplicaSet' ? pod.templateHash : undefined;
-    const group = groups.get(key) ?? {
-      key,
-      namespace,
-      templateHash,
-      kind: owner?.kind ?? '',
-      pods: [],
-      target: undefined,
-      waits: false,
-    };
+    const group = groups.get(key) ?? groupOf(pod, key);
     group.pods.push(pod);
     groups.set(key, group);
   }
   return [...groups.values()];
+}
+
+function groupOf({ namespace, name, owner, templateHash }: CarryingPod, key: string): Group {
+  const saysWanted = owner?.kind === 'DaemonSet' || whyNotBroughtBack(owner) === undefined;
+  return {
+    key,
+    namespace,
+    kind: owner?.kind ?? 'Pod',
+    name: owner?.name ?? name,
+    wanting: saysWanted ? owner : undefined,
+    templateHash: owner?.kind === 'ReplicaSet' ? templateHash : undefined,
+    pods: [],
+    waits: false,
+    ready: 0,
+    waitsFor: undefined,
+  };
 }
 
 function rollingOf(pods: readonly CarryingPod[]): Rolling[] {
@@ -194,8 +285,4 @@ function rollingOf(pods: readonly CarryingPod[]): Rolling[] {
     sets.set(owner.uid, set);
   }
   return [...sets.values()];
-}
-
-function ownerOf({ kind, key }: Group) {
-  return kind === '' ? undefined : { kind, apiVersion: '', name: '', uid: key };
 }

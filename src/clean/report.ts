@@ -1,5 +1,5 @@
 import type { CarryingPod, Inventory } from './inventory.ts';
-import type { CleanOutcome } from './ledger.ts';
+import type { CleanOutcome, Left } from './ledger.ts';
 
 /** The rows of a table, without its header. */
 export type Rows = readonly (readonly string[])[];
@@ -20,6 +20,7 @@ export function planRows(inventory: Inventory, how: string): Rows {
       : [
           [count('replace'), how],
           [count('rolls'), 'replaced by their DaemonSet'],
+          [count('keep'), 'keep (a new pod may not run where it starts; the tolerations do nothing)'],
           [count('leave'), 'left, because no controller would create them again (--all-pods)'],
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);
@@ -46,19 +47,23 @@ export function podQuestion(pods: readonly CarryingPod[], how: string): string {
 export const RESULT_HEADER = ['WHAT', 'REMOVED', 'LEFT'] as const;
 
 /**
- * Returns the closing table. In each row, REMOVED and LEFT add up to all that was found. `kept`: the number of pods that keep
- * harmless tolerations.
+ * Returns the closing table. In each row, REMOVED and LEFT add up to all that was found. `unlisted`: the number of pods that keep
+ * harmless tolerations because of `--pods keep`.
  */
-export function resultRows({ removed, remaining }: CleanOutcome, kept: number): Rows {
+export function resultRows({ removed, remaining, kept: listed }: CleanOutcome, unlisted: number): Rows {
+  const kept = listed.length + unlisted;
   const rows: [string, number, number][] = [
     ['admission configurations', removed.configurations, remaining.configurations],
     ['gates of pods', removed.gates, remaining.gates],
     ['nodes with taint or labels', removed.nodes, remaining.nodes],
     ['labels of nodes', removed.labels, remaining.labels],
     ['tolerations of DaemonSets', removed.daemonSets, remaining.daemonSets],
-    kept > 0 ? ['pods with tolerations, kept', 0, kept] : ['pods with tolerations', removed.pods, remaining.pods],
-    ['annotations of pods', removed.annotations, remaining.annotations],
   ];
+  if (kept === 0 || removed.pods + remaining.pods > 0) {
+    rows.push(['pods with tolerations', removed.pods, remaining.pods]);
+  }
+  if (kept > 0) rows.push(['pods with tolerations, kept', 0, kept]);
+  rows.push(['annotations of pods', removed.annotations, remaining.annotations]);
   if (remaining.controllers > 0) rows.push(['controllers that run', 0, remaining.controllers]);
   return rows.map(([what, gone, left]) => [what, String(gone), String(left)]);
 }
@@ -66,8 +71,11 @@ export function resultRows({ removed, remaining }: CleanOutcome, kept: number): 
 /** The header of the table of objects that are left. */
 export const LEFT_HEADER = ['KIND', 'NAMESPACE', 'NAME', 'REASON'] as const;
 
-/** Returns the rows of the objects that are left; of many similar ones only the first. */
-export function leftRows({ left }: CleanOutcome): Rows {
+/** The same for a dry run. */
+export const PLANNED_HEADER = ['KIND', 'NAMESPACE', 'NAME', 'DO'] as const;
+
+/** Returns the rows of objects that are left or kept; of many similar ones only the first. */
+export function leftRows(left: readonly Left[]): Rows {
   const seen = new Map<string, number>();
   const rows: string[][] = [];
   for (const { kind, namespace, name, reason } of left) {

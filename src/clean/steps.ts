@@ -4,7 +4,7 @@ import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';
 import { type OwnControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
-import type { Item, Row } from './ledger.ts';
+import type { Item, Ledger, Row } from './ledger.ts';
 import {
   forgetPods,
   removeConfigurations,
@@ -31,19 +31,66 @@ export type CleanOptions = {
   readonly say: (line: string) => void;
 };
 
-/** Returns everything in an inventory as rows of the ledger. With `keep` there is no row for pods. */
-export function rowsOf(
+/** Records everything in an inventory. With `--pods keep`, no pod is recorded. */
+export function record(
+  ledger: Ledger,
   inventory: Inventory,
   taints: LookOptions['taints'],
   how: CleanOptions['how'],
-): [Row, readonly Item[]][] {
+): void {
+  for (const [row, items] of rowsOf(inventory, taints)) ledger.found(row, items);
+  if (how === 'keep') return;
+  for (const pod of inventory.pods) {
+    if (pod.cleaning.kind === 'keep') ledger.kept(pod, pod.cleaning.reason);
+    else ledger.found('pods', [pod]);
+  }
+}
+
+/** Records what a run would do with everything in an inventory. With `--pods keep`, no pod is recorded. */
+export function recordPlan(
+  ledger: Ledger,
+  inventory: Inventory,
+  taints: LookOptions['taints'],
+  how: CleanOptions['how'],
+): void {
+  for (const [row, items] of rowsOf(inventory, taints)) {
+    for (const item of items) ledger.left(row, item, PLANNED[row]);
+  }
+  if (how === 'keep') return;
+  for (const pod of inventory.pods) ledger.left('pods', pod, plannedFor(pod.cleaning, how));
+}
+
+/** What a run does with the objects of a row, for a dry run. */
+const PLANNED: Readonly<Record<Exclude<Row, 'pods' | 'controllers'>, string>> = {
+  configurations: 'would be deleted',
+  gates: 'its gate would be removed',
+  nodes: 'its taint and labels would be removed',
+  daemonSets: 'its tolerations would be removed, which rolls it',
+  annotations: 'its annotation would be removed',
+};
+
+function plannedFor(cleaning: CarryingPod['cleaning'], how: 'evict' | 'delete'): string {
+  switch (cleaning.kind) {
+    case 'replace':
+      return how;
+    case 'rolls':
+      return 'rolls: its DaemonSet replaces it';
+    case 'keep':
+    case 'leave':
+      return `${cleaning.kind}: ${cleaning.reason}`;
+    default:
+      return cleaning satisfies never;
+  }
+}
+
+/** Returns everything in an inventory but the pods with tolerations, as rows of the ledger. */
+function rowsOf(inventory: Inventory, taints: LookOptions['taints']): [keyof typeof PLANNED, readonly Item[]][] {
   const podItem = ({ namespace, name }: { namespace: string; name: string }) => ({ kind: 'Pod', namespace, name });
   return [
     ['configurations', [...inventory.configurations]],
     ['gates', inventory.gated.map(podItem)],
     ['nodes', inventory.nodes.map((node) => ({ kind: 'Node', name: node.name, labels: labelsOf(node, taints) }))],
     ['daemonSets', inventory.daemonSets.map(({ namespace, name }) => ({ kind: 'DaemonSet', namespace, name }))],
-    ['pods', how === 'keep' ? [] : inventory.pods],
     ['annotations', inventory.recorded.map(podItem)],
   ];
 }
@@ -55,7 +102,7 @@ export function rowsOf(
 export async function cleanAll(options: CleanOptions, before: Inventory): Promise<void> {
   const { steps, look, how, say } = options;
   const { ledger } = steps;
-  for (const [row, items] of rowsOf(before, look.taints, how)) ledger.found(row, items);
+  record(ledger, before, look.taints, how);
   const done = (row: Row) => {
     const { removed, remaining } = ledger.count(row);
     return `${removed} of ${removed + remaining}`;
@@ -76,41 +123,39 @@ export async function cleanAll(options: CleanOptions, before: Inventory): Promis
   await restoreDaemonSets(steps, before.daemonSets);
   say(`DaemonSets: ${done('daemonSets')} restored`);
 
-  if (how !== 'keep' && before.pods.length > 0) await replace(options, before);
+  if (how !== 'keep') await replace(options, before.pods, how);
   await lookAgain(options, before);
 }
 
-/** Replaces the pods that have archaware's tolerations now and had them when `clean` began. */
-async function replace(options: CleanOptions, before: Inventory): Promise<void> {
-  const { steps, look, clock, how, timeoutMs, say } = options;
-  const { ledger, signal } = steps;
-  if (how === 'keep') return;
-  const now = await takeInventory(look, before.pods);
-  const there = stillThere(options, before, now);
-  const stuck = new Set(now.daemonSets.map(({ uid }) => uid));
-  const pods = there.map((pod) =>
-    pod.owner !== undefined && stuck.has(pod.owner.uid)
-      ? { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has tolerations of archaware' } as const }
-      : pod,
-  );
+/** Replaces pods, unless the user says no. */
+async function replace(options: CleanOptions, found: readonly CarryingPod[], how: 'evict' | 'delete'): Promise<void> {
+  const { steps, clock, timeoutMs, say } = options;
+  const { ledger, signal, client, mayWrite } = steps;
+  const pods = found.filter(({ cleaning }) => cleaning.kind !== 'keep').map((pod) => unlessStuck(pod, ledger));
   if (pods.length === 0) return;
   if (!(await options.mayReplace(pods))) {
     for (const pod of pods) ledger.left('pods', pod, 'kept, because you answered no');
     return;
   }
-  const { client, mayWrite } = steps;
   await replacePods({ client, clock, mayWrite, how, ledger, timeoutMs, onProgress: say, signal }, pods);
 }
 
-/** Returns the pods of the first search that still have archaware's tolerations. The ledger records the others as removed. */
-function stillThere({ steps }: CleanOptions, before: Inventory, now: Inventory): CarryingPod[] {
-  const carrying = new Set(now.pods.map(({ uid }) => uid));
-  const uids = new Set<string>();
-  for (const pod of before.pods) {
-    uids.add(pod.uid);
-    if (!carrying.has(pod.uid)) steps.ledger.removed('pods', pod);
+/** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */
+function unlessStuck(pod: CarryingPod, ledger: Ledger): CarryingPod {
+  const { namespace, owner } = pod;
+  if (
+    owner?.kind !== 'DaemonSet' ||
+    !ledger.remains('daemonSets', { kind: 'DaemonSet', namespace, name: owner.name })
+  ) {
+    return pod;
   }
-  return now.pods.filter(({ uid }) => uids.has(uid));
+  return { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has tolerations of archaware' } };
+}
+
+/** Records the pods of the first search that no longer have archaware's tolerations, or no longer exist. */
+function recordGone({ steps }: CleanOptions, before: Inventory, now: Inventory): void {
+  const carrying = new Set(now.pods.map(({ uid }) => uid));
+  for (const pod of before.pods) if (!carrying.has(pod.uid)) steps.ledger.removed('pods', pod);
 }
 
 /** Searches again: removes traces that appeared meanwhile, and records what is left. */
@@ -118,9 +163,9 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   const { steps, look, how, say } = options;
   const { ledger } = steps;
   const now = await takeInventory(look, before.pods);
-  for (const [row, items] of rowsOf(now, look.taints, how)) {
+  for (const [row, items] of rowsOf(now, look.taints)) {
     // New pods have no tolerations of archaware, because no controller runs. The earlier pods are handled below.
-    if (row !== 'pods' && row !== 'annotations') ledger.found(row, items);
+    if (row !== 'annotations') ledger.found(row, items);
   }
   await removeConfigurations(steps, now.configurations);
   await ungatePods(steps, now.gated);
@@ -128,7 +173,7 @@ async function lookAgain(options: CleanOptions, before: Inventory): Promise<void
   if (now.nodes.length > 0)
     say(`nodes that joined or changed meanwhile: ${now.nodes.map(({ name }) => name).join(', ')}`);
   if (ledger.count('nodes').remaining === 0) await restoreDaemonSets(steps, now.daemonSets);
-  if (how !== 'keep') stillThere(options, before, now);
+  if (how !== 'keep') recordGone(options, before, now);
   await forgetPods(steps, before.recorded);
   for (const deployment of wantedOnes(await options.findControllers())) {
     const { namespace, name } = deployment;

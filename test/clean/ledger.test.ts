@@ -49,9 +49,23 @@ describe('the ledger and the report of clean', () => {
     const ledger = createLedger();
     for (let index = 0; index < 25; index++) ledger.left('pods', pod(`web-${index}`), 'a budget');
     ledger.left('pods', pod('bare'), 'nothing would bring it back');
-    const rows = leftRows(ledger.outcome(''));
+    const rows = leftRows(ledger.outcome('').left);
     expect(rows.length).to.equal(22);
     expect(rows.at(-1)).to.deep.equal(['Pod', '-', 'and 5 more (--output json has all)', 'a budget']);
+  });
+
+  it('do not count a pod that is kept as left, and name it with its reason', () => {
+    const ledger = createLedger();
+    ledger.kept(pod('one'), 'it would not run');
+    ledger.left('pods', pod('two'), 'a budget');
+    expect(ledger.count('pods')).to.deep.equal({ removed: 0, remaining: 1 });
+    const outcome = ledger.outcome('');
+    expect(outcome.left).to.deep.equal([{ ...pod('two'), reason: 'a budget' }]);
+    expect(outcome.kept).to.deep.equal([{ ...pod('one'), reason: 'it would not run' }]);
+    expect(resultRows(outcome, 0)).to.deep.include.members([
+      ['pods with tolerations', '0', '1'],
+      ['pods with tolerations, kept', '0', '1'],
+    ]);
   });
 
   it('count pods that keep their tolerations', () => {

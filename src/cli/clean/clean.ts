@@ -18,7 +18,7 @@ import { type Inventory, type LookOptions, takeInventory } from '../../clean/inv
 import { type HeldLeases, holdLeases, leasesToHold } from '../../clean/leases.ts';
 import { createLedger, type Item } from '../../clean/ledger.ts';
 import { PLAN_HEADER, planRows, podQuestion } from '../../clean/report.ts';
-import { cleanAll, rowsOf } from '../../clean/steps.ts';
+import { cleanAll, recordPlan } from '../../clean/steps.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
 import { milliseconds } from '../../kit/duration.ts';
@@ -109,7 +109,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
         say(flags.stop ? `--stop would stop it first: ${reason}` : `without --dry-run, clean refuses: ${reason}`);
         if (!flags.stop) ledger.left('controllers', item, `clean refuses to run next to it: ${reason}`);
       }
-      printOutcome(ledger.outcome('dry run'), kept, pools, context);
+      printOutcome(ledger.outcome('dry run'), { unlisted: kept, planned: true }, pools, context);
       return EXIT.done;
     }
     if (!flags.yes) {
@@ -148,7 +148,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
       before,
     );
     const outcome = ledger.outcome('not reached; run clean again');
-    printOutcome(outcome, kept, pools, context);
+    printOutcome(outcome, { unlisted: kept, planned: false }, pools, context);
     // With --stop, the controller is being uninstalled, and nobody will need the Leases.
     if (flags.stop && outcome.left.length === 0) await leases?.remove(over);
     if (context.origin === 'unreadable' && isEmpty(before)) {
@@ -160,7 +160,10 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     }
     return outcome.left.length === 0 ? EXIT.done : EXIT.found;
   } catch (error) {
-    if (began) printOutcome(ledger.outcome('not reached; run clean again'), kept, pools, context);
+    if (began) {
+      const outcome = ledger.outcome('not reached; run clean again');
+      printOutcome(outcome, { unlisted: kept, planned: false }, pools, context);
+    }
     if (signal.aborted) throw new ClusterError('interrupted; clean can be run again at any point');
     if (over.aborted)
       throw new ClusterError('the lease was lost, another replica may lead: stop it and run clean again');
@@ -179,7 +182,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
     pools = taintingPools(inventory.nodes, await readNodePools(connection.client, say, over), taints);
     for (const note of taintingPoolNotes(pools, taintKind(taints))) say(note);
     if (flags.dryRun) {
-      for (const [row, items] of rowsOf(inventory, taints, how)) ledger.found(row, items);
+      recordPlan(ledger, inventory, taints, how);
       kept = how === 'keep' ? inventory.pods.length : 0;
     }
     return inventory.nodeUids;

@@ -1,26 +1,33 @@
 import type { Context } from '../../app/context.ts';
 import type { CleanOutcome } from '../../clean/ledger.ts';
-import { LEFT_HEADER, leftRows, RESULT_HEADER, resultRows } from '../../clean/report.ts';
+import { LEFT_HEADER, leftRows, PLANNED_HEADER, RESULT_HEADER, resultRows } from '../../clean/report.ts';
 import type { TaintingPool } from '../../placement/nodes/tainting-pools.ts';
 import { table, valueText } from '../output.ts';
 
 /**
- * Prints the closing table of `clean`, or the same in a machine-readable form. `kept`: the number of pods that keep harmless
- * tolerations. `pools`: the node pools whose next nodes may have the taint again.
+ * Prints the closing table of `clean`, or the same in a machine-readable form. `unlisted`: the number of pods that keep harmless
+ * tolerations because of `--pods keep`. `planned`: nothing was done, and the reasons say what would be. `pools`: the node pools whose next nodes may have the taint again.
  */
 export function printOutcome(
   outcome: CleanOutcome,
-  kept: number,
+  { unlisted, planned }: { readonly unlisted: number; readonly planned: boolean },
   pools: readonly TaintingPool[],
   { output, columns, print }: Pick<Context, 'output' | 'columns' | 'print'>,
 ): void {
-  const { removed, left } = outcome;
+  const { removed, left, kept } = outcome;
   if (output !== 'table') {
-    print(valueText({ removed, left, ...(pools.length > 0 ? { pools } : {}) }, output));
+    print(
+      valueText(
+        { removed, left, ...(kept.length > 0 ? { kept } : {}), ...(pools.length > 0 ? { pools } : {}) },
+        output,
+      ),
+    );
     return;
   }
-  print(table(RESULT_HEADER, resultRows(outcome, kept), columns));
-  if (left.length > 0) print(`\nLeft.\n${table(LEFT_HEADER, leftRows(outcome), columns)}`);
+  print(table(RESULT_HEADER, resultRows(outcome, unlisted), columns));
+  const title = planned ? 'What clean would do.' : 'Left.';
+  if (left.length > 0) print(`\n${title}\n${table(planned ? PLANNED_HEADER : LEFT_HEADER, leftRows(left), columns)}`);
+  if (kept.length > 0) print(`\nKept: their tolerations are harmless.\n${table(LEFT_HEADER, leftRows(kept), columns)}`);
   if (pools.length > 0) print(`\nPools whose next nodes may be tainted again.\n${poolTable(pools, columns)}`);
 }
 

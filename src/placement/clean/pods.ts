@@ -1,10 +1,12 @@
 import type { JsonObject } from '../../kit/json.ts';
 import { isArchitectureName } from '../../kit/platform.ts';
 import { readPodManaged } from '../admission/record.ts';
+import type { Demands } from '../fit.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from '../objects/daemonset.ts';
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
-import { asOurs, isSameToleration, type Toleration } from '../patch/tolerations.ts';
+import { asOurs, isSameToleration, type Toleration, tolerates } from '../patch/tolerations.ts';
+import { kindsOf, type LaterNode, successorDemands, successorOf } from './successor.ts';
 
 /** Decides a template without archaware's tolerations. */
 export function cleanTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
@@ -18,60 +20,140 @@ export type PodCleaning =
   | { readonly kind: 'replace' }
   /** The DaemonSet replaces the pod by itself once its template is restored. */
   | { readonly kind: 'rolls' }
+  /** The pod stays: its tolerations are harmless, and its successor may not run. */
+  | { readonly kind: 'keep'; readonly reason: string }
+  /** The pod stays, because nothing may bring it back. */
   | { readonly kind: 'leave'; readonly reason: string };
 
-const BROUGHT_BACK: ReadonlySet<string> = new Set(['ReplicaSet', 'StatefulSet', 'ReplicationController']);
+/** A DaemonSet as it is once its template was restored, and where its template lets pods start. */
+export type RestoredDaemonSet = { readonly daemonSet: DaemonSet; readonly demands: Demands };
+
+/** The cluster as far as the decision about a pod depends on it. */
+export type CleanedCluster = {
+  /** The present and earlier taints of archaware, for daemon pods. */
+  readonly keys: readonly { readonly key: string; readonly effect: string }[];
+  /** Whether pods are removed that nothing may bring back. */
+  readonly allPods: boolean;
+  /** Returns a DaemonSet by its uid. */
+  readonly daemonSetOf: (uid: string) => RestoredDaemonSet | undefined;
+  readonly nodes: readonly LaterNode[];
+};
+
+/** The owners that create a pod again and say how many they want, and their API groups. */
+const BROUGHT_BACK: Readonly<Record<string, string>> = {
+  ReplicaSet: 'apps/v1',
+  StatefulSet: 'apps/v1',
+  ReplicationController: 'v1',
+};
 
 /**
  * Decides what `clean` does about a pod. Nobody can remove tolerations from a pod, so a pod that has archaware's must be
- * replaced. `keys`: the present and earlier taints of archaware (`key` and `effect`), for daemon pods. `daemonSetOf`: returns a
- * DaemonSet by its uid, as it is after its template was restored. `pod`: what `readPod` made of the object.
+ * replaced, unless its successor could start on a node that does not run its images. Archaware's tolerations and affinity say on which
+ * architectures they run; no registry is asked. `pod`: what `readPod` made of the object.
  */
-export function cleanPod(
-  object: JsonObject,
-  keys: readonly { readonly key: string; readonly effect: string }[],
-  allPods: boolean,
-  daemonSetOf: (uid: string) => DaemonSet | undefined,
-  pod: Pod = readPod(object),
-): PodCleaning {
+export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod = readPod(object)): PodCleaning {
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
-  if (pod.owner?.kind === 'DaemonSet') {
-    const ours = (pod.tolerations ?? []).flatMap((toleration) => keys.flatMap((key) => asOurs(toleration, key) ?? []));
-    return cleanDaemonPod(ours, daemonSetOf(pod.owner.uid), allPods);
+  const tolerations = pod.tolerations ?? [];
+  if (isOfDaemonSet(pod.owner)) {
+    const ours = tolerations.flatMap((toleration) => cluster.keys.flatMap((key) => asOurs(toleration, key) ?? []));
+    return cleanDaemonPod(ours, tolerations, cluster.daemonSetOf(pod.owner.uid), cluster);
   }
-  if (!carriesOurs(object, pod.tolerations ?? [])) return { kind: 'none' };
-  const reason = allPods ? undefined : whyNotBroughtBack(pod.owner);
-  return reason === undefined ? { kind: 'replace' } : { kind: 'leave', reason };
+  const ours = oursOf(object, tolerations);
+  if (ours.length === 0) return { kind: 'none' };
+  const unreturning = whyNotBroughtBack(pod.owner);
+  if (unreturning !== undefined && !cluster.allPods) return { kind: 'leave', reason: unreturning };
+  // A bare pod has no successor.
+  if (pod.owner === undefined) return { kind: 'replace' };
+  const reason = whyKept(object, pod, ours, cluster.nodes);
+  return reason === undefined ? { kind: 'replace' } : { kind: 'keep', reason };
+}
+
+/** Whether a pod belongs to a DaemonSet of Kubernetes. Other API groups have kinds of the same name. */
+function isOfDaemonSet(owner: Owner | undefined): owner is Owner {
+  return owner?.kind === 'DaemonSet' && (owner.apiVersion === 'apps/v1' || owner.apiVersion === '');
 }
 
 /** Returns why an evicted pod may not come back; undefined if its owner creates another one. Not for daemon pods. */
 export function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
   if (owner === undefined) return 'bare pod: nothing would bring it back';
-  if (BROUGHT_BACK.has(owner.kind)) return undefined;
+  const version = Object.hasOwn(BROUGHT_BACK, owner.kind) ? BROUGHT_BACK[owner.kind] : undefined;
+  if (version !== undefined && (owner.apiVersion === version || owner.apiVersion === '')) return undefined;
   if (owner.kind === 'Job') return 'its Job would count it as failed';
-  return `owned by a ${owner.kind}, which may not bring it back`;
+  const ofGroup = version === undefined ? '' : ` of ${owner.apiVersion}`;
+  return `owned by a ${owner.kind}${ofGroup}, which may not bring it back`;
 }
 
-/** Whether a pod has tolerations that the controller or admission wrote. */
-function carriesOurs(object: JsonObject, tolerations: readonly JsonObject[]): boolean {
+/** Returns the pod's tolerations that the controller or admission wrote. */
+function oursOf(object: JsonObject, tolerations: readonly JsonObject[]): readonly JsonObject[] {
   // Any taint key counts: only the pod itself remembers a key that is no longer in the configuration.
-  if (tolerations.some(hasOurForm) && wroteTolerations(object)) return true;
+  const written = tolerations.some(hasOurForm) && wroteTolerations(object) ? tolerations.filter(hasOurForm) : [];
+  if (written.length > 0) return written;
   // An unsigned record counts too, because earlier versions did not sign. A forged one only gets the author's own pod replaced.
   const admitted = (readPodManaged(object)?.tolerations ?? []).filter(hasOurForm);
-  return tolerations.some((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
+  return tolerations.filter((toleration) => admitted.some((ours) => isSameToleration(toleration, ours)));
+}
+
+/** Returns why the successor of a pod may not run, so that the pod is kept; undefined if it runs wherever it starts. */
+function whyKept(
+  object: JsonObject,
+  { tolerations = [], written }: Pick<Pod, 'tolerations' | 'written'>,
+  ours: readonly JsonObject[],
+  nodes: readonly LaterNode[],
+): string | undefined {
+  if (written === undefined)
+    return 'an image of it was changed since archaware placed it, so its architectures are not known';
+  const tolerated = runsOn(tolerations, kindsOf(ours));
+  const required = written.architectures;
+  const runs = (architecture: string) => tolerated(architecture) && (required?.includes(architecture) ?? true);
+  const successor = successorOf(successorDemands(object), runs, nodes);
+  switch (successor.kind) {
+    case 'right':
+      return undefined;
+    case 'wrong':
+      return `a new pod could start on a node of ${successor.architectures.join(' or ')}, for which its images have no build`;
+    case 'nowhere':
+      return 'no node would fit a new pod';
+    default:
+      return successor satisfies never;
+  }
+}
+
+/**
+ * Returns whether a pod with these tolerations was placed on nodes of an architecture. With several keys of archaware, each must
+ * allow it: an earlier key may stand for earlier images.
+ */
+function runsOn(
+  tolerations: readonly JsonObject[],
+  kinds: readonly { readonly key: string; readonly effect: string }[],
+): (architecture: string) => boolean {
+  return (value) => kinds.every((kind) => tolerations.some((toleration) => tolerates(toleration, { ...kind, value })));
 }
 
 /** Decides about a daemon pod. Tolerations that the restored template still has belong to the author. */
-function cleanDaemonPod(ours: readonly Toleration[], daemonSet: DaemonSet | undefined, allPods: boolean): PodCleaning {
+function cleanDaemonPod(
+  ours: readonly Toleration[],
+  tolerations: readonly JsonObject[],
+  restored: RestoredDaemonSet | undefined,
+  { allPods, nodes }: CleanedCluster,
+): PodCleaning {
   // A daemon pod without its DaemonSet is removed by the garbage collector.
-  if (daemonSet === undefined) return { kind: 'none' };
+  if (restored === undefined) return { kind: 'none' };
+  const { daemonSet, demands } = restored;
   const template = daemonSet.template.tolerations ?? [];
   if (ours.every((entry) => template.some((own) => isSameToleration(own, entry)))) return { kind: 'none' };
+  // Its successor starts on the same node.
   if (daemonSet.rolledOut) return { kind: 'replace' };
-  if (daemonSet.updateStrategy !== 'OnDelete') return { kind: 'rolls' };
-  return allPods
-    ? { kind: 'replace' }
-    : { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
+  if (daemonSet.updateStrategy === 'OnDelete') {
+    if (allPods) return { kind: 'replace' };
+    return { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
+  }
+  const successor = successorOf(demands, runsOn(tolerations, kindsOf(ours)), nodes);
+  if (successor.kind !== 'wrong') return { kind: 'rolls' };
+  const wrong = successor.architectures.join(' or ');
+  return {
+    kind: 'keep',
+    reason: `its DaemonSet also starts pods on nodes of ${wrong}, for which its images have no build, and may not get to it`,
+  };
 }
 
 /** Whether a toleration has archaware's form, under any key. */

@@ -1,12 +1,17 @@
 /**
- * The replacement of an owner's pods, one at a time, so that its workload stays up. The next pod is removed when the owner has as
- * many ready pods as when the turn began.
+ * The replacement of an owner's pods, one at a time. A pod is removed only while the owner has as many ready pods as it wants by its
+ * spec, so that all runs of `clean` together cost an owner one ready pod at most.
  */
 export type Turn = {
   /** The uids of the pods to remove. */
   readonly pods: readonly string[];
-  /** How many pods of the owner were ready when the turn began. */
-  readonly target: number;
+  /**
+   * How many pods the owner wants by its spec; undefined if nobody says so, as for the pods of a Job: there is no wait for new
+   * ones.
+   */
+  readonly wanted: number | undefined;
+  /** Whether this run has removed a pod whose successor was not ready when last seen. */
+  readonly waits: boolean;
 };
 
 /** The owner's pods that are neither being deleted nor finished: uid to whether the pod is ready. */
@@ -15,22 +20,21 @@ export type OwnersPods = ReadonlyMap<string, boolean>;
 /** The next step of a turn. */
 export type NextOfTurn =
   | { readonly kind: 'remove'; readonly uid: string }
-  /** A pod was removed, and its replacement is not ready yet. */
-  | { readonly kind: 'wait'; readonly ready: number }
+  /** A pod was removed, and its successor is not ready yet. */
+  | { readonly kind: 'wait'; readonly ready: number; readonly wanted: number }
+  /** The owner lacks pods, and not because of this turn: its pods are left. */
+  | { readonly kind: 'below'; readonly ready: number; readonly wanted: number }
   | { readonly kind: 'over' };
 
-/** Counts the ready pods. */
-export function readyOf(pods: OwnersPods): number {
-  return [...pods.values()].filter((ready) => ready).length;
-}
-
 /** Returns the next step. Pods that are not ready are removed first, because that costs no capacity. */
-export function nextOfTurn({ pods, target }: Turn, now: OwnersPods): NextOfTurn {
-  // The owner was scaled to zero or deleted: no replacement will come.
-  if (now.size === 0) return { kind: 'over' };
-  const ready = readyOf(now);
-  if (ready < target) return { kind: 'wait', ready };
+export function nextOfTurn({ pods, wanted, waits }: Turn, now: OwnersPods): NextOfTurn {
   const there = pods.filter((uid) => now.has(uid));
   const next = there.find((uid) => now.get(uid) === false) ?? there[0];
-  return next === undefined ? { kind: 'over' } : { kind: 'remove', uid: next };
+  if (wanted === undefined) return next === undefined ? { kind: 'over' } : { kind: 'remove', uid: next };
+  // Nothing comes back to an owner that was scaled to zero, and its controller removes what is left.
+  if (wanted === 0) return { kind: 'over' };
+  const ready = [...now.values()].filter((isReady) => isReady).length;
+  if (ready < wanted && waits) return { kind: 'wait', ready, wanted };
+  if (next === undefined) return { kind: 'over' };
+  return ready < wanted ? { kind: 'below', ready, wanted } : { kind: 'remove', uid: next };
 }
