@@ -27,6 +27,11 @@ const RIGHTS = [
   'get secrets',
   'create pods/eviction',
   'get mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+  'delete mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+  'delete secrets/archaware-controller-webhook in archaware',
+  'get replicasets.apps',
+  'get statefulsets.apps',
+  'get replicationcontrollers',
   'patch mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
   'create secrets in archaware',
   'update secrets/archaware-controller-webhook in archaware',
@@ -35,25 +40,31 @@ type Right = (typeof RIGHTS)[number];
 
 const PODS: readonly Right[] = ['list pods', 'patch pods', 'get secrets', 'create pods/eviction'];
 const SETS: readonly Right[] = ['watch daemonsets.apps', 'patch daemonsets.apps'];
-const CALLED: readonly Right[] = [
+/** What `clean` needs for what any mode leaves. */
+const CLEANS: readonly Right[] = [
   'get mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+  'delete mutatingwebhookconfigurations.admissionregistration.k8s.io/archaware-controller',
+  'delete secrets/archaware-controller-webhook in archaware',
+  'get replicasets.apps',
+  'get statefulsets.apps',
+  'get replicationcontrollers',
 ];
 const CERTIFIED: readonly Right[] = RIGHTS.slice(-3);
 
 type Promised = { readonly taints?: true; readonly key?: string; readonly affinity?: true; readonly labels?: true };
 
 const OVERLAYS: readonly [name: string, promised: Promised, rights: readonly Right[]][] = [
-  ['taints', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS]],
-  ['taints-1.30', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS, ...CALLED, ...CERTIFIED]],
+  ['taints', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS, ...CLEANS]],
+  ['taints-1.30', { taints: true, key: 'supported-arch' }, ['patch nodes', ...PODS, ...SETS, ...CLEANS, ...CERTIFIED]],
   ['affinity', { affinity: true }, RIGHTS],
   ['both', { taints: true, key: 'supported-arch', affinity: true }, RIGHTS],
   ['provider-taints', { key: 'kubernetes.io/arch' }, RIGHTS],
   [
     'cert-manager',
     { taints: true, key: 'supported-arch', affinity: true },
-    ['patch nodes', ...PODS, ...SETS, ...CALLED],
+    ['patch nodes', ...PODS, ...SETS, ...CLEANS],
   ],
-  ['labels', { labels: true }, ['patch nodes', 'list pods', 'create pods/eviction']],
+  ['labels', { labels: true }, ['patch nodes', 'list pods', 'patch pods', 'create pods/eviction', ...SETS, ...CLEANS]],
 ];
 /** Its policy for DaemonSets is of a kind that 1.36 brought. */
 const served = OVERLAYS.filter(([name]) => name !== 'taints' || !olderKubernetes());

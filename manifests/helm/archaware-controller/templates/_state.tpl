@@ -52,13 +52,21 @@
 {{- if ne (empty .Values.nodePaths.kubelet.config) (empty .Values.nodePaths.kubelet.binDirectory) -}}
 {{- fail "nodePaths.kubelet: expected both config and binDirectory, or neither" -}}
 {{- end -}}
+{{- $nodes := and (not $observes) (or (has "nodes" $config.loops) $labels) -}}
+{{- /* clean removes what any mode left, so it needs the rights of every loop, until withoutTaints says that nothing is left. */ -}}
+{{- $cleans := and .Values.rbac.clean (not $observes) -}}
+{{- $undoesAll := and $cleans (not .Values.withoutTaints) -}}
 {{- dict
   "given" $given
   "config" $config
   "observes" $observes
   "pods" $pods
   "daemonSets" $daemonSets
-  "nodes" (and (not $observes) (or (has "nodes" $config.loops) $labels))
+  "nodes" $nodes
+  "cleans" $cleans
+  "mayPods" (or $pods $undoesAll)
+  "mayDaemonSets" (or $daemonSets $undoesAll)
+  "mayNodes" (or $nodes $undoesAll)
   "labels" $labels
   "webhook" $webhook
   "calledForPods" $calledForPods

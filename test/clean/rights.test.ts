@@ -1,0 +1,88 @@
+import { readdirSync } from 'node:fs';
+import { expect } from 'chai';
+import { at, listAt } from '../../hack/cluster/json.ts';
+import { kustomize, type ManifestObject } from '../../hack/manifests/kustomize.ts';
+
+const OVERLAYS = new URL('../../manifests/kustomize/overlays/', import.meta.url);
+/** The mode in which nothing is written; `clean` is run before a change to it. */
+const WITHOUT_CLEAN: ReadonlySet<string> = new Set(['observe']);
+
+/** What `clean` needs, whatever mode left it: verbs, resource, and the name where it is for one object. */
+const NEEDED = [
+  'list nodes',
+  'patch nodes',
+  'list pods',
+  'get pods',
+  'patch pods',
+  'create pods/eviction',
+  'list daemonsets',
+  'get daemonsets',
+  'patch daemonsets',
+  'list deployments',
+  'list leases',
+  'get replicasets',
+  'get statefulsets',
+  'get replicationcontrollers',
+  'get mutatingadmissionpolicies archaware-keep',
+  'delete mutatingadmissionpolicies archaware-keep',
+  'get mutatingadmissionpolicybindings archaware-keep',
+  'delete mutatingadmissionpolicybindings archaware-keep',
+  'get mutatingwebhookconfigurations archaware-controller',
+  'delete mutatingwebhookconfigurations archaware-controller',
+  'get secrets archaware-controller-webhook',
+  'delete secrets archaware-controller-webhook',
+  'create leases',
+  'get leases archaware-controller',
+  'update leases archaware-controller',
+];
+/** The policy that limits a right to patch. */
+const GUARDS = {
+  nodes: 'archaware-guard-nodes',
+  pods: 'archaware-guard-pods',
+  daemonsets: 'archaware-guard-daemonsets',
+};
+
+/** Returns the rights that roles grant to the service account, in the form of {@link NEEDED}. */
+function grantedBy(objects: readonly ManifestObject[]): Set<string> {
+  const bound = objects
+    .filter(({ kind }) => kind === 'ClusterRoleBinding' || kind === 'RoleBinding')
+    .map((binding) => `${at(binding, 'roleRef', 'kind')} ${at(binding, 'roleRef', 'name')}`);
+  const roles = objects.filter(({ kind, metadata }) => bound.includes(`${kind} ${metadata.name}`));
+  return new Set(
+    roles.flatMap((role) =>
+      listAt(role, 'rules').flatMap((rule) => {
+        const names = listAt(rule, 'resourceNames');
+        return listAt(rule, 'verbs').flatMap((verb) =>
+          listAt(rule, 'resources').flatMap((resource) =>
+            names.length === 0 ? `${verb} ${resource}` : names.map((name) => `${verb} ${resource} ${name}`),
+          ),
+        );
+      }),
+    ),
+  );
+}
+
+describe('the account of every way to install', () => {
+  const names = readdirSync(OVERLAYS, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? entry.name : [],
+  );
+  for (const name of names.filter((overlay) => !WITHOUT_CLEAN.has(overlay))) {
+    it(`may remove what any other mode leaves, and no more than the policies allow: ${name}`, async () => {
+      const objects = await kustomize(new URL(`${name}/`, OVERLAYS));
+      const granted = grantedBy(objects);
+      const may = (right: string) => {
+        const [verb, resource] = right.split(' ');
+        return granted.has(right) || granted.has(`${verb} ${resource}`);
+      };
+      expect(NEEDED.filter((right) => !may(right))).to.deep.equal([]);
+      for (const [resource, policy] of Object.entries(GUARDS)) {
+        if (!granted.has(`patch ${resource}`)) continue;
+        const bindings = objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding');
+        expect(
+          bindings.map(({ metadata }) => metadata.name),
+          resource,
+        ).to.include(policy);
+      }
+    });
+  }
+});
