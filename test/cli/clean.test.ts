@@ -131,6 +131,54 @@ describe('clean', () => {
     await nothingLeft();
   });
 
+  it('keeps pods whose successors could start on a wrong node, names them, and exits with 0', async () => {
+    const controller = await settle();
+    await product.cluster.apply(workload('Deployment', 'camera', [product.image('camera', ['arm64'])]));
+    const containers = [{ name: 'c', image: product.image('app', ['amd64', 'arm64']) }];
+    const bare = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'bare', namespace: 'default' },
+      spec: { containers },
+    };
+    await product.cluster.apply(JSON.stringify(bare));
+    await product.eventually('the pods to be placed', async () => {
+      const pods = await product.list(PODS);
+      return pods.length === 6 && pods.every((pod) => tolerated(pod.spec).length > 0);
+    });
+    await controller.stop();
+    const cameras = async () =>
+      (await product.list(PODS))
+        .filter((pod) => tolerated(pod.spec).join() === 'arm64')
+        .map((pod) => at(pod, 'metadata', 'uid'));
+    const before = await cameras();
+    expect(before).to.have.lengthOf(1);
+
+    const dry = await product.command(['clean', '--dry-run', '--output', 'json']);
+    const planned: unknown = JSON.parse(dry.stdout);
+    const wrong = 'keep: a new pod could start on a node of amd64, for which its images have no build';
+    const rows = objects(at(planned, 'left')).map(
+      ({ kind, name, reason }) => `${text(kind)} ${text(name)}: ${text(reason)}`,
+    );
+    const of = (start: string) => rows.filter((row) => row.startsWith(start)).map((row) => row.replace(/^[^:]*: /, ''));
+    expect(of('Pod web-')).to.deep.equal(['evict', 'evict']);
+    expect(of('Pod agent-')).to.deep.equal(Array(2).fill('rolls: its DaemonSet replaces it'));
+    expect(of('Pod camera-')).to.deep.equal([wrong]);
+    expect(of('Pod bare')).to.deep.equal(['leave: bare pod: nothing would bring it back']);
+    expect(of('Node ')).to.deep.equal(Array(2).fill('its taint and labels would be removed'));
+    expect(dry.stderr).to.match(/pods with tolerations +1 +keep/);
+
+    expect(await clean()).to.deep.include({ code: 2, left: ['Pod bare'] });
+    await product.cluster.request('DELETE', `${PODS}/bare`, undefined);
+    for (let again = 0; again < 2; again++) {
+      const { code, stdout } = await product.command(['clean', '--yes']);
+      expect(code, stdout).to.equal(0);
+      expect(stdout).to.match(/pods with tolerations, kept +0 +1/);
+      expect(stdout).to.match(/Kept: their tolerations are harmless\.[^]*Pod +default +camera-/);
+    }
+    expect(await cameras()).to.deep.equal(before);
+  });
+
   it('refuses an invalid value of a flag', async () => {
     for (const [flag, value] of [
       ['--pods', 'burn'],
@@ -299,13 +347,13 @@ describe('clean', () => {
     await (await settle()).stop();
     let heal = () => {};
     product.cluster.faults.conflictNextPatch(/daemonsets/, () => {
-      heal = product.cluster.faults.inject({ method: 'GET', path: /\/api\/v1\/pods\?/, status: 500 });
+      heal = product.cluster.faults.inject({ method: 'GET', path: /\/pods\?/, status: 500 });
     });
     const { code, left, removed, stderr } = await clean();
     expect(code, stderr).to.equal(1);
     expect(removed).to.deep.include({ configurations: 2, nodes: 2, daemonSets: 1, pods: 0 });
     expect(left.length, left.join()).to.equal(4);
-    expect(stderr).to.match(/archaware-controller: list \/api\/v1\/pods: 500/);
+    expect(stderr).to.match(/archaware-controller: list \/api\/v1\/namespaces\/default\/pods: 500/);
     heal();
     expect(await clean()).to.deep.include({ code: 0, left: [] });
     await nothingLeft();
