@@ -63,7 +63,7 @@ export type CarryingPod = PodName & {
 /** The traces of archaware in the cluster. */
 export type Inventory = {
   readonly configurations: readonly OwnObject[];
-  /** `gated`: pods with archaware's gate. `recorded`: pods to which admission wrote only affinity. */
+  /** `gated`: pods with archaware's gate. `recorded`: pods that stay, and have admission's record. */
   readonly gated: readonly PodName[];
   readonly recorded: readonly PodName[];
   readonly nodes: readonly Node[];
@@ -146,8 +146,9 @@ async function takePods(
     const { uid, owner, labels, nodeName } = pod;
     const name = { namespace: share.text(pod.namespace), name: pod.name };
     const gated = pod.gated !== undefined;
-    const recorded = readPodManaged(object)?.tolerations.length === 0;
     const cleaning = cleanPod(object, cluster, pod);
+    const managed = readPodManaged(object);
+    const recorded = managed !== undefined && (cleaning.kind === 'keep' || managed.tolerations.length === 0);
     if (cleaning.kind === 'none') return gated || recorded ? { name, gated, recorded, carrying: undefined } : undefined;
     const bound = nodeName !== undefined;
     const same = before.get(uid);

@@ -31,7 +31,7 @@ export function planRows(inventory: Inventory, how: string): Rows {
     ['4', 'DaemonSets', String(daemonSets.length), 'remove the tolerations (rolls them)'],
     ...shown.map(([number, verb]) => ['5', 'pods with tolerations', String(number), verb]),
     ...(recorded.length > 0
-      ? [['6', 'pods with affinity of archaware', String(recorded.length), 'remove the annotation']]
+      ? [['6', 'pods with a record of archaware', String(recorded.length), 'remove the annotation']]
       : []),
   ];
 }
