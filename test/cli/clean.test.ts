@@ -174,7 +174,7 @@ describe('clean', () => {
       const { code, stdout } = await product.command(['clean', '--yes']);
       expect(code, stdout).to.equal(0);
       expect(stdout).to.match(/pods with tolerations, kept +0 +1/);
-      expect(stdout).to.match(/Kept: their tolerations are harmless\.[^]*Pod +default +camera-/);
+      expect(stdout).to.match(/Kept: their tolerations are harmless\.[\s\S]*Pod +default +camera-/);
     }
     expect(await cameras()).to.deep.equal(before);
   });

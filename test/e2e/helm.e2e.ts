@@ -12,10 +12,11 @@ import { freePorts } from '../../hack/cluster/ports.ts';
 import { olderKubernetes } from '../../hack/cluster/spawn.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn } from './support/helm.ts';
-import { nameOf, ours, taints } from './support/objects.ts';
+import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
+import { GATE, gates } from './support/placed.ts';
 import { arrange, type Places } from './support/places.ts';
 import { refusals } from './support/refusals.ts';
-import { daemonSet, pod } from './support/workloads.ts';
+import { daemonSet, deployment, pod } from './support/workloads.ts';
 import { startWorld, type World } from './support/world.ts';
 
 const run = promisify(execFile);
@@ -39,6 +40,25 @@ const VALUES = {
   nodeSelector: { 'kubernetes.io/hostname': 'nowhere' },
   cleanBeforeUninstall: { enabled: true, allPods: true, timeout: '1m' },
 };
+
+const COMMON = { nodeSelector: VALUES.nodeSelector, cleanBeforeUninstall: VALUES.cleanBeforeUninstall };
+/** Each way of installing that can follow another one. In the mode observe nothing may be written, and nothing can be left. */
+const LATER: Readonly<Record<string, object>> = {
+  taints: { config: { placement: { mode: 'taints' } } },
+  affinity: { config: { placement: { mode: 'affinity' } } },
+  both: { config: VALUES.config },
+  'label rules alone': { config: { loops: ['labels'] }, nodeLabels: { shipped: true } },
+  'taints of the provider': { config: { taints: { manage: false, key: 'kubernetes.io/arch' } } },
+};
+/** What kubectl apply does not delete when the mode changes. */
+const LEFT_BEHIND = [
+  WEBHOOKS,
+  ...(olderKubernetes()
+    ? []
+    : ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies'].map(
+        (kind) => `/apis/admissionregistration.k8s.io/v1/${kind}/archaware-keep`,
+      )),
+];
 
 /** The account is there before the chart: its token is requested first. helm takes over what is marked as its own. */
 const BEFORE = [
@@ -187,41 +207,114 @@ describe('helm, on the real control plane, in this order', () => {
   });
 
   it('uninstalls: the hook stops the Deployment, cleans, and nothing of ours is left', async () => {
+    await uninstalled(flags);
+    expect(await nodes()).to.deep.equal(nodesBefore);
+    for (const kind of ['DaemonSet', 'Pod'] as const) {
+      const notes = (await world.list(kind, ns)).map((object) => at(object, 'metadata', 'annotations'));
+      expect(JSON.stringify(notes)).not.to.match(/archaware[.]dev/);
+    }
+  });
+
+  for (const [mode, values] of Object.entries(LATER)) {
+    it(`uninstalls from ${mode} what every other mode has left, and no workload loses a pod that could not come back`, async () => {
+      const shop = await world.namespace(`from-${mode.replaceAll(' ', '-')}`);
+      await helmed(['install', ...RELEASE, CHART_PATH], VALUES);
+      await world.create(
+        deployment(shop, 'camera', { images: [world.image('arm64')], replicas: 2 }),
+        deployment(shop, 'web', { images: [world.image('multi')], replicas: 2 }),
+        daemonSet(shop, 'agent', { images: [world.image('multi')] }),
+      );
+      controller = await world.run(flags);
+      await world.eventually('every trace of archaware', async () => {
+        const pods = await world.list('Pod', shop);
+        const isTainted = (await world.list('Node', '')).every((node) =>
+          taints(node).some((text) => ours('amd64', 'arm64').includes(text)),
+        );
+        const isPlaced =
+          pods.length === 6 && pods.every((one) => runs(one) && !isGoing(one) && tolerations(one).length > 0);
+        return (
+          isTainted && isPlaced && (await bundles()).every((bundle) => bundle !== undefined) && (await rolledOut(shop))
+        );
+      });
+      await world.stopControllers();
+      // A gate that the webhook added a moment ago, and what kubectl apply would leave behind.
+      await world.create(
+        pod(shop, 'gated', { images: [world.image('multi')], spec: { schedulingGates: [{ name: GATE }] } }),
+      );
+      const left = await Promise.all(
+        LEFT_BEHIND.map(async (path) => ({ path, object: (await world.cluster.request('GET', path)).body })),
+      );
+      await helmed(['upgrade', ...RELEASE, CHART_PATH], { ...COMMON, ...values });
+      for (const { path, object } of left) await leave(path, object);
+      const cameras = async () => (await world.pods(shop, 'camera')).map(uidOf).sort();
+      const before = await cameras();
+
+      const { body } = await world.cluster.request(
+        'GET',
+        '/api/v1/namespaces/archaware/configmaps/archaware-controller',
+      );
+      const config = await places.file('later.yaml', String(at(body, 'data', 'config.yaml')));
+      await uninstalled(['--config', config, ...flags.slice(2)]);
+      expect(await nodes()).to.deep.equal(nodesBefore);
+      expect(await cameras()).to.deep.equal(before);
+      for (const one of await world.list('Pod', shop)) {
+        expect(tolerations(one), nameOf(one)).to.deep.equal(nameOf(one).startsWith('camera-') ? ours('arm64') : []);
+        expect(gates(one)).to.deep.equal([]);
+      }
+      expect(JSON.stringify(await world.list('DaemonSet', shop))).not.to.match(/archaware[.]dev|supported-arch/);
+      for (const { path } of left) expect((await world.cluster.request('GET', path)).status, path).to.equal(404);
+      await world.cluster.kubectl(['delete', 'deployment,daemonset,pod', '--all', '-n', shop, '--wait=false']);
+    });
+  }
+
+  /** Puts an object back that an upgrade has deleted. */
+  async function leave(path: string, object: unknown): Promise<void> {
+    if ((await world.cluster.request('GET', path)).status === 200) return;
+    const { resourceVersion: _, uid: __, ...metadata } = Object(at(object, 'metadata'));
+    const { status } = await world.cluster.request('POST', path.replace(/\/[^/]+$/, ''), {
+      ...Object(object),
+      metadata,
+    });
+    expect(status, path).to.equal(201);
+  }
+
+  const rolledOut = async (namespace: string) =>
+    (await world.list('DaemonSet', namespace)).every(
+      (one) => at(one, 'status', 'updatedNumberScheduled') === 2 && at(one, 'status', 'numberAvailable') === 2,
+    );
+
+  /** Uninstalls the release while it does what the kubelet would do for the pod of the hook. */
+  async function uninstalled(given: readonly string[]): Promise<void> {
     const uninstalling = helm.run(['uninstall', ...RELEASE, '--timeout', '3m']);
     const hook = await world.eventually('the pod of the hook', async () =>
-      (await world.list('Pod', 'archaware')).find(isOfHook),
+      (await world.list('Pod', 'archaware')).find((one) => isOfHook(one) && !isGoing(one)),
     );
     const [container] = listAt(hook, 'spec', 'containers');
     expect(at(container, 'command')).to.deep.equal(['node', 'dist/main.js']);
     const args = listAt(container, 'args').map(String);
     const withoutConfig = args.filter((arg, index) => arg !== '--config' && args[index - 1] !== '--config');
-    const cleaning = world.command([...withoutConfig, '--output', 'json', ...flags]);
+    const cleaning = world.command([...withoutConfig, '--output', 'json', ...given]);
     // The kubelet would end it.
     await world.eventually('no replica to be wanted', async () => {
-      const deployment = await world.get('Deployment', 'archaware', 'archaware-controller');
-      return at(deployment, 'spec', 'replicas') === 0;
+      const found = await world.get('Deployment', 'archaware', 'archaware-controller');
+      return at(found, 'spec', 'replicas') === 0;
     });
     await world.stopControllers();
     const { code, stdout, stderr } = await cleaning;
     expect(code, stdout + stderr).to.equal(0);
     const status = `/api/v1/namespaces/archaware/pods/${nameOf(hook)}/status`;
     expect((await world.cluster.request('PATCH', status, { status: { phase: 'Succeeded' } })).status).to.equal(200);
-    const uninstalled = await uninstalling;
-    expect(uninstalled.code, uninstalled.stdout + uninstalled.stderr).to.equal(0);
+    const { code: ended, stdout: said, stderr: failed } = await uninstalling;
+    expect(ended, said + failed).to.equal(0);
 
     const label = ['-l', 'app.kubernetes.io/instance=archaware'];
     const left = await world.cluster.kubectl(['get', KINDS.join(), '-A', ...label, '-o', 'name']);
     expect(left, left.stderr).to.deep.include({ code: 0, stdout: '' });
-    expect(await nodes()).to.deep.equal(nodesBefore);
-    for (const kind of ['DaemonSet', 'Pod'] as const) {
-      const notes = (await world.list(kind, ns)).map((object) => at(object, 'metadata', 'annotations'));
-      expect(JSON.stringify(notes)).not.to.match(/archaware[.]dev/);
+    for (const kind of ['secrets', 'leases']) {
+      const found = await world.cluster.kubectl(['get', kind, '-n', 'archaware', '-o', 'name']);
+      expect(found.stdout, kind).to.equal('');
     }
-    const secrets = await world.cluster.kubectl(['get', 'secrets', '-n', 'archaware', '-o', 'name']);
-    expect(secrets.stdout).to.equal('');
-    const leases = await world.cluster.kubectl(['get', 'leases', '-n', 'archaware', '-o', 'name']);
-    expect(leases.stdout).to.equal('');
-  });
+  }
 
   it('was refused nothing that it asked for', async () => {
     expect(await refusals(world.cluster)).to.deep.equal([]);

@@ -179,7 +179,7 @@ export async function clean(context: Context, flags: CleanFlags): Promise<number
   async function showPlan(look: LookOptions): Promise<ReadonlySet<string>> {
     const inventory = await takeInventory(look);
     say(table(PLAN_HEADER, planRows(inventory, how), context.columns).trimEnd());
-    pools = taintingPools(inventory.nodes, await readNodePools(connection.client, say, over), taints);
+    pools = taintingPools(inventory.nodes, await readNodePools(client, say, over), taints);
     for (const note of taintingPoolNotes(pools, taintKind(taints))) say(note);
     if (flags.dryRun) {
       recordPlan(ledger, inventory, taints, how);

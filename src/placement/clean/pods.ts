@@ -96,7 +96,7 @@ function oursOf(object: JsonObject, tolerations: readonly JsonObject[]): readonl
 /** Returns why the successor of a pod may not run, so that the pod is kept; undefined if it runs wherever it starts. */
 function whyKept(
   object: JsonObject,
-  { tolerations = [], written }: Pick<Pod, 'tolerations' | 'written'>,
+  { tolerations = [], written, nodeName }: Pick<Pod, 'tolerations' | 'written' | 'nodeName'>,
   ours: readonly JsonObject[],
   nodes: readonly LaterNode[],
 ): string | undefined {
@@ -112,7 +112,8 @@ function whyKept(
     case 'wrong':
       return `a new pod could start on a node of ${successor.architectures.join(' or ')}, for which its images have no build`;
     case 'nowhere':
-      return 'no node would fit a new pod';
+      // A pod without a node loses nothing.
+      return nodeName === undefined ? undefined : 'no node would fit a new pod';
     default:
       return successor satisfies never;
   }
