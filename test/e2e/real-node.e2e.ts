@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { at } from '../../hack/cluster/json.ts';
+import { at, listAt } from '../../hack/cluster/json.ts';
 import { nodeAddresses } from '../../hack/cluster/node-config.ts';
 import { nodeImages } from '../../hack/cluster/node-images.ts';
 import { arrangeHelm, CHART_PATH, type Helm } from './support/helm.ts';
-import { isGoing, ours, scheduledOn, taints, tolerations } from './support/objects.ts';
+import { isGoing, ours, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { streamPods } from './support/pod-stream.ts';
 import {
   eventuallyOn,
@@ -284,8 +284,56 @@ describe('a real node, in this order', function () {
       });
     });
 
-    it('is uninstalled: the hook cleans first, and nothing is left', async () => {
-      await helmed(['uninstall', ...RELEASE, '--wait', '--timeout', '3m']);
+    const ns = 'single';
+    /** Each workload was created in one mode, and wants two pods. */
+    const workloads: string[] = [];
+    const podsOf = async (app: string) => (await world.pods(ns, app)).filter((one) => !isGoing(one));
+    const readyOf = async (app: string) => (await podsOf(app)).filter(isReady).length;
+    const isReady = (one: unknown) =>
+      listAt(one, 'status', 'conditions').some(
+        (condition) => at(condition, 'type') === 'Ready' && at(condition, 'status') === 'True',
+      );
+
+    for (const mode of ['taints', 'both', 'affinity', 'taints'] as const) {
+      it(`is upgraded to ${mode}, and runs images of one architecture and of both`, async () => {
+        const { config, ...rest } = values;
+        const changed = { ...Object(config), placement: { mode }, webhook: { enabled: mode !== 'taints' } };
+        await helmed(['upgrade', ...RELEASE, CHART_PATH, ...waiting], { ...rest, config: changed });
+        if (mode !== 'taints') await eventually('every webhook to have a caBundle', () => isTrusted(world));
+        await eventually(`the taints of ${mode}`, async () => {
+          const nodes = await world.list('Node', '');
+          return nodes.every((node) => taints(node).length === (mode === 'affinity' ? 0 : 1));
+        });
+        if (workloads.includes(`${mode}-one`)) return;
+        await world.namespace(ns);
+        for (const [name, tag] of [
+          ['one', `program-${own}`],
+          ['other', `index-${other}`],
+          ['all', 'index-both'],
+        ]) {
+          workloads.push(`${mode}-${name}`);
+          await world.create(deployment(ns, `${mode}-${name}`, { images: [world.image(tag ?? '')], replicas: 2 }));
+        }
+        for (const app of workloads) await eventually(`${app} to be ready`, async () => (await readyOf(app)) === 2);
+      });
+    }
+
+    it('is uninstalled: the hook cleans what four modes have left, and no workload goes down', async () => {
+      const single = workloads.filter((app) => !app.endsWith('-all'));
+      const uids = async () =>
+        Object.fromEntries(await Promise.all(single.map(async (app) => [app, (await podsOf(app)).map(uidOf).sort()])));
+      const before = await uids();
+      const least = Object.fromEntries(workloads.map((app) => [app, 2]));
+      let over = false;
+      const uninstalling = helmed(['uninstall', ...RELEASE, '--wait', '--timeout', '5m']).finally(() => {
+        over = true;
+      });
+      while (!over) {
+        for (const app of workloads) least[app] = Math.min(least[app] ?? 0, await readyOf(app));
+      }
+      await uninstalling;
+      expect(await uids(), 'pods of one architecture').to.deep.equal(before);
+      for (const [app, count] of Object.entries(least)) expect(count, app).to.be.at.least(single.includes(app) ? 2 : 1);
       await nothingIsLeft(world);
       await eventually('nothing to be left in the namespace but what every namespace has', async () => {
         const left = await real.kubectl('-n', 'archaware', 'get', 'all,configmaps,secrets,leases', '-o', 'name');
