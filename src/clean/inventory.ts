@@ -11,7 +11,7 @@ import {
   type PodCleaning,
   type RestoredDaemonSet,
 } from '../placement/clean/pods.ts';
-import { laterNodes, templateDemands } from '../placement/clean/successor.ts';
+import { createFitting, laterNodes, templateDemands } from '../placement/clean/successor.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { hasOurForm, readManaged } from '../placement/nodes/managed.ts';
 import { type Node, readNode, taintKind } from '../placement/nodes/node.ts';
@@ -105,7 +105,7 @@ export async function takeInventory(options: LookOptions, known: readonly Carryi
     keys: taintsEver(taints, nodes, daemonSets),
     allPods: options.allPods,
     daemonSetOf: byUid(sets),
-    nodes: laterNodes(nodes, taints),
+    fitting: createFitting(laterNodes(nodes, taints)),
   };
   return {
     configurations,

@@ -6,7 +6,7 @@ import { type DaemonSet, decideTemplate, type TemplateDecision } from '../object
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
 import { asOurs, isSameToleration, type Toleration, tolerates } from '../patch/tolerations.ts';
-import { kindsOf, type LaterNode, successorDemands, successorOf } from './successor.ts';
+import { type Fitting, kindsOf, successorDemands, successorOf } from './successor.ts';
 
 /** Decides a template without archaware's tolerations. */
 export function cleanTemplate(daemonSet: Pick<DaemonSet, 'recorded' | 'template'>): TemplateDecision {
@@ -36,7 +36,7 @@ export type CleanedCluster = {
   readonly allPods: boolean;
   /** Returns a DaemonSet by its uid. */
   readonly daemonSetOf: (uid: string) => RestoredDaemonSet | undefined;
-  readonly nodes: readonly LaterNode[];
+  readonly fitting: Fitting;
 };
 
 /** The owners that create a pod again and say how many they want, and their API groups. */
@@ -64,7 +64,7 @@ export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod =
   if (unreturning !== undefined && !cluster.allPods) return { kind: 'leave', reason: unreturning };
   // A bare pod has no successor.
   if (pod.owner === undefined) return { kind: 'replace' };
-  const reason = whyKept(object, pod, ours, cluster.nodes);
+  const reason = whyKept(object, pod, ours, cluster.fitting);
   return reason === undefined ? { kind: 'replace' } : { kind: 'keep', reason };
 }
 
@@ -98,14 +98,14 @@ function whyKept(
   object: JsonObject,
   { tolerations = [], written, nodeName }: Pick<Pod, 'tolerations' | 'written' | 'nodeName'>,
   ours: readonly JsonObject[],
-  nodes: readonly LaterNode[],
+  fitting: Fitting,
 ): string | undefined {
   if (written === undefined)
     return 'an image of it was changed since archaware placed it, so its architectures are not known';
   const tolerated = runsOn(tolerations, kindsOf(ours));
   const required = written.architectures;
   const runs = (architecture: string) => tolerated(architecture) && (required?.includes(architecture) ?? true);
-  const successor = successorOf(successorDemands(object), runs, nodes);
+  const successor = successorOf(fitting(successorDemands(object)), runs);
   switch (successor.kind) {
     case 'right':
       return undefined;
@@ -135,7 +135,7 @@ function cleanDaemonPod(
   ours: readonly Toleration[],
   tolerations: readonly JsonObject[],
   restored: RestoredDaemonSet | undefined,
-  { allPods, nodes }: CleanedCluster,
+  { allPods, fitting }: CleanedCluster,
 ): PodCleaning {
   // A daemon pod without its DaemonSet is removed by the garbage collector.
   if (restored === undefined) return { kind: 'none' };
@@ -148,7 +148,7 @@ function cleanDaemonPod(
     if (allPods) return { kind: 'replace' };
     return { kind: 'leave', reason: 'its DaemonSet replaces pods only when they are deleted' };
   }
-  const successor = successorOf(demands, runsOn(tolerations, kindsOf(ours)), nodes);
+  const successor = successorOf(fitting(demands), runsOn(tolerations, kindsOf(ours)));
   if (successor.kind !== 'wrong') return { kind: 'rolls' };
   const wrong = successor.architectures.join(' or ');
   return {

@@ -39,16 +39,33 @@ export type Successor =
   /** On no node: as far as labels, taints and architecture say, it would stay Pending. */
   | { readonly kind: 'nowhere' };
 
-/** Decides where a successor may start. `runsOn`: whether the images of the pod run on nodes of an architecture. */
-export function successorOf(
-  demands: Demands,
-  runsOn: (architecture: string) => boolean,
-  nodes: readonly LaterNode[],
-): Successor {
-  const fitting = new Set<string>();
+/** Returns the architectures of the nodes that a pod with these demands may use. */
+export type Fitting = (demands: Demands) => ReadonlySet<string>;
+
+/** Returns the architectures that fit, and remembers them: the pods of a workload have the same demands, and there may be 100,000. */
+export function createFitting(nodes: readonly LaterNode[]): Fitting {
+  const byArchitecture = new Map<string, LaterNode[]>();
   for (const node of nodes) {
-    if (!fitting.has(node.architecture) && obstaclesTo(demands, node).length === 0) fitting.add(node.architecture);
+    const group = byArchitecture.get(node.architecture) ?? [];
+    group.push(node);
+    byArchitecture.set(node.architecture, group);
   }
+  const known = new Map<string, ReadonlySet<string>>();
+  return (demands) => {
+    const key = JSON.stringify(demands);
+    const before = known.get(key);
+    if (before !== undefined) return before;
+    const fitting = [...byArchitecture].filter(([, group]) =>
+      group.some((node) => obstaclesTo(demands, node).length === 0),
+    );
+    const found = new Set(fitting.map(([architecture]) => architecture));
+    known.set(key, found);
+    return found;
+  };
+}
+
+/** Decides where a successor may start. `runsOn`: whether the images of the pod run on nodes of an architecture. */
+export function successorOf(fitting: ReadonlySet<string>, runsOn: (architecture: string) => boolean): Successor {
   const wrong = [...fitting].filter((architecture) => !runsOn(architecture));
   if (wrong.length > 0) return { kind: 'wrong', architectures: wrong.sort() };
   return fitting.size === 0 ? { kind: 'nowhere' } : { kind: 'right' };

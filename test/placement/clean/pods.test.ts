@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { cleanPod } from '../../../src/placement/clean/pods.ts';
-import { laterNodes, templateDemands } from '../../../src/placement/clean/successor.ts';
+import { createFitting, laterNodes, templateDemands } from '../../../src/placement/clean/successor.ts';
 import { readNode } from '../../../src/placement/nodes/node.ts';
 import { readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { toleration } from '../objects.ts';
@@ -79,7 +79,7 @@ function undo(given: Given) {
     keys: KEYS,
     allPods: given.allPods ?? false,
     daemonSetOf: (uid) => (uid === 'd1' ? daemonSetOf(given) : undefined),
-    nodes: nodesOf(given.nodes ?? { arm64: {} }),
+    fitting: createFitting(nodesOf(given.nodes ?? { arm64: {} })),
   });
 }
 
