@@ -133,7 +133,8 @@ async function replace(options: CleanOptions, found: readonly CarryingPod[], how
   const { ledger, signal, client, mayWrite } = steps;
   const pods = found.filter(({ cleaning }) => cleaning.kind !== 'keep').map((pod) => unlessStuck(pod, ledger));
   if (pods.length === 0) return;
-  if (!(await options.mayReplace(pods))) {
+  const isAnyReplaced = pods.some(({ cleaning }) => cleaning.kind === 'replace' || cleaning.kind === 'rolls');
+  if (isAnyReplaced && !(await options.mayReplace(pods))) {
     for (const pod of pods) ledger.left('pods', pod, 'kept, because you answered no');
     return;
   }

@@ -10,8 +10,8 @@ export type Waiting = {
 
 /** How many owners a line names. */
 const MOST_NAMED = 3;
-/** The longest name of an object, and some more for its kind. */
-const MOST_BYTES = 300;
+/** A long name of an object, and the reason why a pod of it stays. */
+const MOST_BYTES = 400;
 
 /** Returns the line that says whom `clean` waits for, and when it gives up. `leftMs`: the time until then without progress. */
 export function waitingLine(waiting: readonly Waiting[], leftMs: number): string {
@@ -26,7 +26,7 @@ export function gaveUpLine(waiting: readonly Waiting[], timeoutMs: number): stri
 function namesText(waiting: readonly Waiting[]): string {
   const named = waiting
     .slice(0, MOST_NAMED)
-    .map(({ kind, namespace, name, what }) => `${printable(`${kind} ${namespace}/${name}`, MOST_BYTES)}: ${what}`);
+    .map(({ kind, namespace, name, what }) => printable(`${kind} ${namespace}/${name}: ${what}`, MOST_BYTES));
   const others = waiting.length - named.length;
   const more = others > 0 ? [`and ${others} more`] : [];
   return [...named, ...more].join('; ');
