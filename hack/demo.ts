@@ -166,7 +166,7 @@ async function showClean(cluster: EmbeddedCluster, flags: readonly string[]): Pr
   if (left.length > 0) throw new Unexpected(`clean left: ${left.join(', ')}`);
   say();
   wrapped(
-    'Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet. Pods keep their tolerations, which have no effect any more. Without --pods keep, clean would replace the pods one by one, and would stop for an owner if a new pod of it crashes on a wrong node, as in part 1.',
+    'Checked again: no taint, annotation or policy of archaware is left, and no toleration in a DaemonSet. Pods keep their tolerations, which have no effect any more. Without --pods keep, clean would replace the pods one by one, but keep those whose images do not run on every node.',
     0,
   );
 }
