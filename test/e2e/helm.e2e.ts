@@ -219,6 +219,8 @@ describe('helm, on the real control plane, in this order', () => {
     it(`uninstalls from ${mode} what every other mode has left, and no workload loses a pod that could not come back`, async () => {
       const shop = await world.namespace(`from-${mode.replaceAll(' ', '-')}`);
       await helmed(['install', ...RELEASE, CHART_PATH], VALUES);
+      // Another account of the same name has another token.
+      await world.cluster.serviceAccountKubeconfig('archaware', 'archaware-controller');
       await world.create(
         deployment(shop, 'camera', { images: [world.image('arm64')], replicas: 2 }),
         deployment(shop, 'web', { images: [world.image('multi')], replicas: 2 }),
@@ -293,19 +295,24 @@ describe('helm, on the real control plane, in this order', () => {
     expect(at(container, 'command')).to.deep.equal(['node', 'dist/main.js']);
     const args = listAt(container, 'args').map(String);
     const withoutConfig = args.filter((arg, index) => arg !== '--config' && args[index - 1] !== '--config');
-    const cleaning = world.command([...withoutConfig, '--output', 'json', ...given]);
+    let ended = '';
+    const cleaning = world.command([...withoutConfig, '--output', 'json', ...given]).then((result) => {
+      ended = result.stderr;
+      return result;
+    });
     // The kubelet would end it.
     await world.eventually('no replica to be wanted', async () => {
       const found = await world.get('Deployment', 'archaware', 'archaware-controller');
-      return at(found, 'spec', 'replicas') === 0;
+      if (at(found, 'spec', 'replicas') === 0) return true;
+      throw new Error(ended);
     });
     await world.stopControllers();
     const { code, stdout, stderr } = await cleaning;
     expect(code, stdout + stderr).to.equal(0);
     const status = `/api/v1/namespaces/archaware/pods/${nameOf(hook)}/status`;
     expect((await world.cluster.request('PATCH', status, { status: { phase: 'Succeeded' } })).status).to.equal(200);
-    const { code: ended, stdout: said, stderr: failed } = await uninstalling;
-    expect(ended, said + failed).to.equal(0);
+    const release = await uninstalling;
+    expect(release.code, release.stdout + release.stderr).to.equal(0);
 
     const label = ['-l', 'app.kubernetes.io/instance=archaware'];
     const left = await world.cluster.kubectl(['get', KINDS.join(), '-A', ...label, '-o', 'name']);
@@ -315,6 +322,12 @@ describe('helm, on the real control plane, in this order', () => {
       expect(found.stdout, kind).to.equal('');
     }
   }
+
+  afterEach(async function () {
+    if (this.currentTest?.state !== 'failed') return;
+    await world.stopControllers('SIGKILL');
+    await helm.run(['uninstall', 'archaware', '--namespace', 'archaware', '--no-hooks', '--ignore-not-found']);
+  });
 
   it('was refused nothing that it asked for', async () => {
     expect(await refusals(world.cluster)).to.deep.equal([]);
