@@ -52,7 +52,7 @@ const MOST_FAILED = 8;
 export function announce(
   key: string,
   regarding: Regarding,
-  template: Pick<PodTemplate, 'statement' | 'tolerations' | 'os'>,
+  template: Pick<PodTemplate, 'statement' | 'tolerations' | 'os'> & Partial<Pick<Pod, 'owner'>>,
   decision: Decision,
   settings: Settings,
   announcer: Announcer,
@@ -100,14 +100,27 @@ export function announce(
       const stale = staleUnder(decision, template.tolerations ?? [], settings.taints).map(({ value }) => value);
       if (stale.length > 0) {
         const set = decision.architectures.join(', ');
-        const note = `still tolerates ${stale.join(', ')}, but its images now run on ${set}: delete the pod`;
-        warn('StaleToleration', 'Placing', note);
+        const what = `still tolerates ${stale.join(', ')}, but its images now run on ${set}`;
+        warn('StaleToleration', 'Placing', `${what}: ${renewAdvice(regarding, template.owner)}`);
       }
       return;
     }
     default:
       decision satisfies never;
   }
+}
+
+/**
+ * Says how a pod gets the tolerations of its present images. A DaemonSet would bring a deleted pod back with the tolerations of
+ * its template, and a change of the template by its author is what makes the controller decide it again.
+ */
+function renewAdvice({ namespace }: Regarding, owner: Pod['owner']): string {
+  if (owner?.kind !== 'DaemonSet') return 'delete the pod';
+  const restart = `kubectl -n ${namespace} rollout restart daemonset/${owner.name}`;
+  return (
+    `they come from the template of DaemonSet ${owner.name}; run ${restart}: the controller then decides the template again ` +
+    '(with the update strategy OnDelete, delete the pod afterwards)'
+  );
 }
 
 /** Writes Events for invalid preferences of a pod and of its namespace, which are ignored. */

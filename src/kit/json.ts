@@ -1,4 +1,5 @@
 /** Functions that read objects of unknown shape: what the API server, a registry or an annotation sent. */
+import { createHash } from 'node:crypto';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -102,4 +103,31 @@ export function fieldOf(object: JsonObject, name: string): unknown {
 export function fieldsOf(object: JsonObject, name: string): readonly unknown[] {
   const lower = name.toLowerCase();
   return Object.entries(object).flatMap(([key, value]) => (key.toLowerCase() === lower ? [value] : []));
+}
+
+/** The length of a fingerprint in hexadecimal digits. Half of SHA-256: nobody finds two values with the same one. */
+const FINGERPRINT = 32;
+
+/**
+ * Returns a short hash of a JSON value (SHA-256, cut to 128 bits, hexadecimal). The order of fields does not count, and a field
+ * that is null, or an empty object or list, counts as absent: servers of different versions write such fields or leave them out.
+ */
+export function fingerprintOf(value: unknown): string {
+  const hash = createHash('sha256').update(canonical(value) ?? '');
+  return hash.digest('hex').slice(0, FINGERPRINT);
+}
+
+/** Returns a value as JSON with its fields in order and without those that count as absent; undefined if it counts as absent. */
+function canonical(value: unknown): string | undefined {
+  if (Array.isArray(value)) {
+    return value.length === 0 ? undefined : `[${value.map((item: unknown) => canonical(item) ?? 'null').join()}]`;
+  }
+  if (!isObject(value)) return value === null ? undefined : JSON.stringify(value);
+  const fields = Object.keys(value)
+    .sort()
+    .flatMap((field) => {
+      const text = canonical(value[field]);
+      return text === undefined ? [] : `${JSON.stringify(field)}:${text}`;
+    });
+  return fields.length === 0 ? undefined : `{${fields.join()}}`;
 }

@@ -1,3 +1,4 @@
+import { fingerprintOf, isSameList } from '../kit/json.ts';
 import { normaliseArchitecture } from '../kit/platform.ts';
 import { type Decision, isGuess, type Placement, standing } from './decide.ts';
 import { answerLocally, onlySchedulable, statementOf } from './images.ts';
@@ -27,21 +28,26 @@ export function standingArchitectures(
 }
 
 /**
- * Returns the architectures that archaware gave to a template earlier. The template's record names the images and the settings
- * of that decision. A record without them was written by an earlier version; it counts as valid for the present images. Undefined
- * in the mode `observe`.
+ * Returns the architectures that archaware gave to a template earlier. The template's record names the images, the settings and
+ * the template of that decision. Once its author has changed the template in any way, the record no longer counts. A record
+ * without them was written by an earlier version; it counts as valid for the present images. Undefined in the mode `observe`.
  */
 export function standingTemplate(
-  { recorded, template }: Pick<DaemonSet, 'recorded' | 'template'>,
+  { recorded, template, authored }: Pick<DaemonSet, 'recorded' | 'template' | 'authored'>,
   settings: Settings,
   namesOf: (image: string) => readonly string[],
 ): readonly string[] | undefined {
   if (onlyObserves(settings) || !needsRegistry(template, settings, namesOf)) return undefined;
   const { basis } = readRecord(recorded);
-  const now = basisOf(template, settings);
-  const isOther = basis !== undefined && JSON.stringify(basis) !== JSON.stringify(now);
+  const isOther = basis !== undefined && !isSameBasis(basis, basisOf({ template, authored }, settings));
   const written = recordedArchitectures(recorded);
   return isOther || written.length === 0 ? undefined : written;
+}
+
+function isSameBasis(recorded: RecordBasis, now: RecordBasis): boolean {
+  if (recorded.images.length === 0 || !isSameList(recorded.images, now.images)) return false;
+  // An earlier version recorded no template, and its hash of the settings was of another kind.
+  return recorded.template === '' || (recorded.template === now.template && recorded.settings === now.settings);
 }
 
 /** Whether a registry has to be asked. Other pods are decided every time, because they may follow the cluster's architectures. */
@@ -68,19 +74,26 @@ function isMeant(architectures: readonly string[]): boolean {
   return architectures.some((name) => normaliseArchitecture(name) !== undefined);
 }
 
-/** Returns the images and the settings that a decision for a template is recorded with. */
-export function basisOf({ images, os }: Pick<PodTemplate, 'images' | 'os'>, settings: Settings): RecordBasis {
+/** Returns the images, the settings and the template that a decision for a template is recorded with. */
+export function basisOf(
+  { template: { images, os }, authored }: Pick<DaemonSet, 'template' | 'authored'>,
+  settings: Settings,
+): RecordBasis {
   const { schedulable, compatible, overrides } = settings;
   // Image names have no spaces, so `volume model:1` cannot be the image of a container. Earlier versions did not record the
   // images of volumes; a template with one is decided again, once.
   const texts = images.map(({ image, volume }) => (volume === undefined ? image : `volume ${image}`));
   // Image names have no braces, and the admission policies of the manifests read braces as entries of the record.
   const names = texts.filter((text) => !/[{}]/.test(text));
-  return { images: [...new Set(names)].sort(), settings: fingerprint([schedulable, compatible, overrides, os]) };
+  return {
+    images: [...new Set(names)].sort(),
+    settings: fingerprintOf([schedulable, compatible, overrides, os]),
+    template: authored,
+  };
 }
 
 /** The basis of a guess. It matches no images, so that they are looked up again. */
-export const GUESSED: RecordBasis = { images: [], settings: '' };
+export const GUESSED: RecordBasis = { images: [], settings: '', template: '' };
 
 /**
  * Adapts a decision to a template that may have tolerations of archaware already. A guess changes nothing there, and an
@@ -115,11 +128,4 @@ export function overPlaced(
   }
   const isOver = placed !== undefined || nodeName !== undefined;
   return isOver && decision.kind === 'place' && isGuess(decision) ? standing(placed ?? [], decision) : decision;
-}
-
-/** Returns a short hash of a value (FNV-1a, 32 bits). */
-function fingerprint(value: unknown): string {
-  let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(JSON.stringify(value))) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return hash.toString(16).padStart(8, '0');
 }

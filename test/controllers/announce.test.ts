@@ -19,8 +19,10 @@ describe('the Events for a decision', () => {
     readonly settings?: Partial<Settings>;
     readonly statement?: string;
     readonly tolerations?: typeof TOLERATIONS;
+    /** The kind of the pod's owner. */
+    readonly owner?: string;
   };
-  function notes({ answers = {}, statement, tolerations, ...given }: Given): string[] {
+  function notes({ answers = {}, statement, tolerations, owner, ...given }: Given): string[] {
     const reported: string[] = [];
     const emit = ({ type, reason, action, note }: Occurrence) =>
       reported.push(`${type} ${reason} ${action}: ${note}`) > 0;
@@ -29,7 +31,9 @@ describe('the Events for a decision', () => {
     const annotations = statement === undefined ? {} : { 'archaware.dev/architectures': statement };
     const subject = template(Object.keys(answers), { tolerations }, { annotations });
     const decision: Decision = decide(input(answers, { template: subject, settings: all }));
-    announce('k', regarding, subject, decision, all, createAnnouncer({ emit }, createHandClock()));
+    const pod =
+      owner === undefined ? subject : { ...subject, owner: { kind: owner, name: 'up', apiVersion: '', uid: '' } };
+    announce('k', regarding, pod, decision, all, createAnnouncer({ emit }, createHandClock()));
     return reported;
   }
   const GUESS = 'Warning OpenPlacement Placing: tolerates';
@@ -64,6 +68,19 @@ describe('the Events for a decision', () => {
     [
       'a toleration that the images no longer need',
       { answers: { a: ARM }, tolerations: TOLERATIONS },
+      ['Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
+    ],
+    [
+      'such a toleration of a pod of a DaemonSet, with advice about its template',
+      { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'DaemonSet' },
+      [
+        'Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: they come from the template of ' +
+          'DaemonSet up; run kubectl -n shop rollout restart daemonset/up: the controller then decides the template again',
+      ],
+    ],
+    [
+      'such a toleration of a pod of another owner',
+      { answers: { a: ARM }, tolerations: TOLERATIONS, owner: 'ReplicaSet' },
       ['Warning StaleToleration Placing: still tolerates amd64, but its images now run on arm64: delete the pod'],
     ],
     [

@@ -143,7 +143,10 @@ describe('a placement of an earlier version, which did not read volumes', () => 
       spec: { template: { spec: { containers: [{ image: 'a' }], ...spec } } },
     });
   const recorded = (...names: Parameters<typeof template>) =>
-    JSON.stringify({ ...basisOf(template(...names), settings()), tolerations: [AMD] });
+    JSON.stringify({
+      ...basisOf({ template: template(...names), authored: '' }, settings()),
+      tolerations: [AMD],
+    });
   const rows: readonly [given: string, spec: JsonObject, recorded: string, stands: boolean][] = [
     ['is decided again where it is a template with an image volume', withVolumes(volume('v')), recorded(['a']), false],
     ['stands where it is a template without', {}, recorded(['a']), true],

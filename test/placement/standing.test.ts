@@ -11,7 +11,7 @@ import {
   standingArchitectures,
   standingTemplate,
 } from '../../src/placement/standing.ts';
-import { input, known, settings, template, toleration } from './objects.ts';
+import { input, known, settings, toleration } from './objects.ts';
 
 const AMD = toleration('supported-arch=amd64:NoSchedule');
 const ARM = toleration('supported-arch=arm64:NoSchedule');
@@ -178,8 +178,11 @@ const daemonSet = (images: readonly string[], recorded: string | undefined, meta
     metadata: recorded === undefined ? {} : { annotations: { 'archaware.dev/tolerations': recorded } },
     spec: { template: { metadata, spec: { containers: images.map((image) => ({ image })) } } },
   });
-const record = (images: readonly string[], given = settings()) =>
-  JSON.stringify({ ...basisOf(template(images), given), tolerations: [AMD] });
+const record = (images: readonly string[], given = settings(), more: object = {}) =>
+  JSON.stringify({ ...basisOf(daemonSet(images, undefined), given), ...more, tolerations: [AMD] });
+/** The record in the form of an earlier version: without the template, and with a hash of another kind. */
+const EARLIER = { template: undefined, settings: '0123abcd' };
+const RESTARTED = { annotations: { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' } };
 
 describe('what archaware wrote to a template', () => {
   const never = { imagePullPolicy: 'Never' };
@@ -192,8 +195,24 @@ describe('what archaware wrote to a template', () => {
     metadata?: JsonObject,
   ][] = [
     ['no record', ['a'], undefined, undefined],
-    ['a record of these images', ['b', 'a'], record(['a', 'b']), ['amd64']],
+    ['a record of this template', ['b', 'a'], record(['b', 'a']), ['amd64']],
     ['a record of other images', ['a'], record(['b']), undefined],
+    [
+      'a record of the same images in another order, which its author changed',
+      ['b', 'a'],
+      record(['a', 'b']),
+      undefined,
+    ],
+    ['a template that was restarted since', ['a'], record(['a']), undefined, {}, RESTARTED],
+    [
+      'a record of an earlier version, which says nothing of the template',
+      ['a'],
+      record(['a'], settings(), EARLIER),
+      ['amd64'],
+    ],
+    ['the same, restarted since', ['a'], record(['a'], settings(), EARLIER), ['amd64'], {}, RESTARTED],
+    ['a record of an earlier version, of other images', ['a'], record(['b'], settings(), EARLIER), undefined],
+    ['a guess of an earlier version', ['a'], record(['a'], settings(), { ...EARLIER, images: [] }), undefined],
     ['a record under other settings', ['a'], record(['a']), undefined, { schedulable: ['arm64'] }],
     ['a record of an earlier version, without images', ['a'], JSON.stringify([AMD]), ['amd64']],
     ['a record of a guess', ['a'], JSON.stringify({ ...GUESSED, tolerations: [AMD] }), undefined],
@@ -201,13 +220,13 @@ describe('what archaware wrote to a template', () => {
     [
       'a record of what no node can have, which an earlier version took from an image',
       ['a'],
-      JSON.stringify({ ...basisOf(template(['a']), settings()), tolerations: [STRANGE] }),
+      JSON.stringify({ ...basisOf(daemonSet(['a'], undefined), settings()), tolerations: [STRANGE] }),
       undefined,
     ],
     [
       'a template whose statement cannot be read, and counts as absent',
       ['a'],
-      record(['a']),
+      record(['a'], settings(), EARLIER),
       ['amd64'],
       {},
       { annotations: { 'archaware.dev/architectures': 'x64' } },
@@ -246,7 +265,7 @@ describe('what archaware wrote to a template', () => {
 
   it('leaves names with braces out of its record, because the admission policies would read them as entries', () => {
     const odd = '{"key":"x","operator":"Equal","value":"amd64","effect":"NoSchedule"}';
-    expect(basisOf(template([odd, 'a']), settings()).images).to.deep.equal(['a']);
+    expect(basisOf(daemonSet([odd, 'a'], undefined), settings()).images).to.deep.equal(['a']);
   });
 });
 

@@ -135,16 +135,17 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       state?.final &&
       !again &&
       state.uid === daemonSet.uid &&
-      state.read === whatIsRead(daemonSet) &&
+      state.read === daemonSet.authored &&
       decideAlike(state.settings, settings) &&
       state.decision.kind !== 'skip'
     ) {
       return state.decision;
     }
-    const isFirst = state === undefined || state.uid !== daemonSet.uid || state.read !== whatIsRead(daemonSet);
+    // A template that its author has changed since is decided from what is known now, not from the record.
+    const isFirst = state === undefined || state.uid !== daemonSet.uid;
     const placed = isFirst ? standingTemplate(daemonSet, settings, images.namesOf) : undefined;
     if (placed !== undefined) return standing(placed, undefined);
-    const id = `${daemonSet.uid} ${whatIsRead(daemonSet)}`;
+    const id = `${daemonSet.uid} ${daemonSet.authored}`;
     const known = firstSeen.get(key);
     const seen = known?.id === id ? known : { id, at: clock.monotonic() };
     firstSeen.set(key, seen);
@@ -167,7 +168,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const isKnown = decision.kind === 'skip' || imagesUnknown(decision).length === 0;
     const final = isKnown && !(decision.kind === 'place' && decision.followsCluster);
     const { uid } = daemonSet;
-    states.set(key, { uid, read: whatIsRead(daemonSet), settings, final, at: Math.floor(clock.monotonic()), decision });
+    states.set(key, { uid, read: daemonSet.authored, settings, final, at: Math.floor(clock.monotonic()), decision });
     waiting.set(key, decision.kind === 'skip' ? [] : imagesAwaited(decision).map(images.canonicalOf));
     queued.delete(key);
   }
@@ -195,7 +196,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
     const all = wantedTolerations(settings, decision.architectures);
     const { wanted, refusal } = withoutRefused(entries, daemonSet, all);
-    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet.template, settings);
+    const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet, settings);
     // A template that lacks what was refused is not what its images call for. The next process must decide again.
     const basis = refusal === undefined ? known : GUESSED;
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
@@ -282,12 +283,6 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
 /** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
 function guessBasis({ recorded }: DaemonSet): RecordBasis {
   return readRecord(recorded).basis ?? GUESSED;
-}
-
-/** Returns the fields of a template that a decision depends on, as text. Its tolerations are not among them. */
-function whatIsRead({ template }: DaemonSet): string {
-  const { images, os, hasRuntimeClass, statement, pullSecrets, serviceAccountName, priorityClassName } = template;
-  return JSON.stringify([images, os, hasRuntimeClass, statement, pullSecrets, serviceAccountName, priorityClassName]);
 }
 
 function regarding({ namespace, name, uid }: DaemonSet): Regarding {

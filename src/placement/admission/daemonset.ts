@@ -1,9 +1,9 @@
-import type { JsonObject } from '../../kit/json.ts';
+import { type JsonObject, objectAt } from '../../kit/json.ts';
 import { difference, type Operation } from '../../kit/json-patch.ts';
 import { FIELD_MANAGER, TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { type DecisionInput, decide } from '../decide.ts';
 import { type Namespace, skipDaemonSet } from '../eligibility.ts';
-import { decideTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
+import { authoredTemplate, decideTemplate, readDaemonSet, readRecorded } from '../objects/daemonset.ts';
 import type { PodTemplate } from '../objects/pod.ts';
 import type { Toleration } from '../patch/tolerations.ts';
 import { usesTaints, wantedTolerations } from '../placing.ts';
@@ -27,9 +27,10 @@ export type DaemonSetAdmissionInput = Pick<DecisionInput, 'clusterArchitectures'
 };
 
 /**
- * Returns the patch for a DaemonSet that is created or updated. A new DaemonSet, or one whose images change, gets exactly the
- * tolerations of its images if these are known. Any other update keeps archaware's tolerations: an update that drops them would
- * remove all its pods from tainted nodes at once. The DaemonSet controller of archaware does the rest, one DaemonSet at a time.
+ * Returns the patch for a DaemonSet that is created or updated. A new DaemonSet, or one whose author changes its template, gets
+ * exactly the tolerations of its images if these are known. Any other update keeps archaware's tolerations: an update that drops
+ * them would remove all its pods from tainted nodes at once. The DaemonSet controller of archaware does the rest, one DaemonSet
+ * at a time.
  */
 export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   const { object, before, namespace } = input;
@@ -40,9 +41,9 @@ export function admitDaemonSet(input: DaemonSetAdmissionInput): Operation[] {
   if (!usesTaints(settings) || skipDaemonSet(daemonSet, namespace, settings) !== undefined) return [];
   const old = before && readDaemonSet(before);
   const recorded = daemonSet.recorded ?? old?.recorded;
-  const isOther = old === undefined || whatDecides(old.template) !== whatDecides(daemonSet.template);
-  const known = isOther ? knownTolerations(input, daemonSet.template, settings) : undefined;
-  const basis = known && basisOf(daemonSet.template, settings);
+  const authored = authoredTemplate(objectAt(objectAt(object, 'spec'), 'template'), recorded);
+  const known = old?.authored === authored ? undefined : knownTolerations(input, daemonSet.template, settings);
+  const basis = known && basisOf({ ...daemonSet, authored }, settings);
   const decision = decideTemplate({ ...daemonSet, recorded }, known ?? readRecorded(recorded), input.liveTaints, basis);
   const tolerations = decision.kind === 'set' ? decision.tolerations : daemonSet.template.tolerations;
   const annotation = decision.kind === 'set' ? decision.recorded : recorded;
@@ -68,12 +69,4 @@ function knownTolerations(
   const decision = decide({ ...input, template, namespace: input.namespace.name, settings, waitedMs: 0 });
   if (decision.kind !== 'place' || decision.unknown.length > 0) return undefined;
   return wantedTolerations(settings, decision.architectures);
-}
-
-/**
- * Returns the part of a template that its architectures depend on, as text. Other changes leave archaware's tolerations as they
- * are.
- */
-function whatDecides({ images, os, hasRuntimeClass, statement, labels }: PodTemplate): string {
-  return JSON.stringify([images, os, hasRuntimeClass, statement, labels]);
 }

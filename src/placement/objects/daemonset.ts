@@ -1,4 +1,14 @@
-import { isObject, type JsonObject, numberAt, objectAt, parseJson, stringAt, stringsAt } from '../../kit/json.ts';
+import {
+  fingerprintOf,
+  isObject,
+  type JsonObject,
+  listAt,
+  numberAt,
+  objectAt,
+  parseJson,
+  stringAt,
+  stringsAt,
+} from '../../kit/json.ts';
 import { TOLERATIONS_ANNOTATION } from '../../names.ts';
 import { hasOurForm } from '../nodes/managed.ts';
 import { isSameToleration, lacking, type Toleration } from '../patch/tolerations.ts';
@@ -17,6 +27,8 @@ export type DaemonSet = {
   /** The annotation `archaware.dev/tolerations`, not parsed. */
   readonly recorded: string | undefined;
   readonly template: PodTemplate;
+  /** A hash of the template as its author wrote it: without the tolerations that the annotation lists. */
+  readonly authored: string;
   /** `OnDelete` or `RollingUpdate`. */
   readonly updateStrategy: string;
   /** How many nodes should run a daemon pod (`status.desiredNumberScheduled`). */
@@ -47,6 +59,7 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
   const spec = objectAt(object, 'spec');
   const template = objectAt(spec, 'template');
   const generation = numberAt(metadata, 'generation') ?? 0;
+  const recorded = stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION);
   return {
     namespace: stringAt(metadata, 'namespace') ?? '',
     name: stringAt(metadata, 'name') ?? '',
@@ -56,8 +69,9 @@ export function readDaemonSet(object: JsonObject): DaemonSet {
     deleting: stringAt(metadata, 'deletionTimestamp') !== undefined,
     labels: stringsAt(metadata, 'labels'),
     hasAnnotations: isObject(metadata.annotations),
-    recorded: stringAt(objectAt(metadata, 'annotations'), TOLERATIONS_ANNOTATION),
+    recorded,
     template: readTemplate(objectAt(template, 'metadata'), objectAt(template, 'spec')),
+    authored: authoredTemplate(template, recorded),
     updateStrategy: stringAt(objectAt(spec, 'updateStrategy'), 'type') ?? 'RollingUpdate',
     desired: numberAt(objectAt(object, 'status'), 'desiredNumberScheduled') ?? 0,
     current: numberAt(objectAt(object, 'status'), 'currentNumberScheduled') ?? 0,
@@ -76,11 +90,30 @@ function isRolledOut(status: JsonObject, generation: number): boolean {
   );
 }
 
+/**
+ * Returns a hash of a template without the tolerations that a record lists. Another hash means that its author has changed it.
+ * `kubectl rollout restart` is such a change too: it sets an annotation of the template.
+ */
+export function authoredTemplate(template: JsonObject, recorded: string | undefined): string {
+  const spec = objectAt(template, 'spec');
+  const present = listAt(spec, 'tolerations') ?? [];
+  const ours = claim(present, readRecorded(recorded));
+  const tolerations = present.filter((toleration) => !ours.has(toleration));
+  return fingerprintOf({ metadata: template.metadata, spec: { ...spec, tolerations } });
+}
+
 /** More than archaware ever writes. Anybody can write the annotation, and each entry is compared with each toleration. */
 const MOST_RECORDED = 64;
 
-/** The images and the settings (a hash) that a record was decided on; no images: it was a guess. */
-export type RecordBasis = { readonly images: readonly string[]; readonly settings: string };
+/** What a record was decided on. */
+export type RecordBasis = {
+  /** None: it was a guess. */
+  readonly images: readonly string[];
+  /** A hash. */
+  readonly settings: string;
+  /** The hash that {@link authoredTemplate} returned; empty if it is not known: an earlier version wrote the record. */
+  readonly template: string;
+};
 
 /** The parsed annotation: archaware's tolerations, and the basis of that decision (absent in records of older versions). */
 export type TemplateRecord = { readonly tolerations: readonly Toleration[]; readonly basis: RecordBasis | undefined };
@@ -90,8 +123,11 @@ export function readRecord(annotation: string | undefined): TemplateRecord {
   const parsed = annotation === undefined ? undefined : parseJson(annotation);
   if (!isObject(parsed)) return { tolerations: readTolerations(parsed), basis: undefined };
   const { images, settings, tolerations } = parsed;
+  const template = stringAt(parsed, 'template') ?? '';
   const isComplete = Array.isArray(images) && typeof settings === 'string';
-  const basis = isComplete ? { images: images.filter((image) => typeof image === 'string'), settings } : undefined;
+  const basis = isComplete
+    ? { images: images.filter((image) => typeof image === 'string'), settings, template }
+    : undefined;
   return { tolerations: readTolerations(tolerations), basis };
 }
 

@@ -6,6 +6,7 @@ import { arrangeDaemonSets, type DaemonSetGiven, KEY, shown } from './world.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
+const RESTARTED = { 'kubectl.kubernetes.io/restartedAt': '2026-01-01T00:00:00Z' };
 const IGNORE = { 'archaware.dev/ignore': 'true' };
 
 describe('the reconciliation of a DaemonSet', () => {
@@ -100,6 +101,9 @@ describe('the reconciliation of a DaemonSet', () => {
   const again: [what: string, change: DaemonSetGiven, settings: Partial<Settings>, asks: boolean][] = [
     ['an annotation', { metadata: { annotations: { x: 'y' } } }, {}, false],
     ['the image', { images: ['new'] }, {}, true],
+    ['a label of its own', { labels: { x: 'y' } }, {}, false],
+    ['a label of its template', { templateLabels: { x: 'y' } }, {}, true],
+    ['its template by kubectl rollout restart', { templateAnnotations: RESTARTED }, {}, true],
     ['the service account', { spec: { serviceAccountName: 'other' } }, {}, true],
     ['the priority', { spec: { priorityClassName: 'high' } }, {}, true],
     ['the DaemonSet itself, for another of its name', { uid: 'u2' }, {}, true],
@@ -130,6 +134,72 @@ describe('the reconciliation of a DaemonSet', () => {
     });
     expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: undefined });
     expect([asked, writes]).to.deep.equal([[], []]);
+  });
+
+  for (const [before, after] of [
+    ['linux/amd64', 'linux/amd64,linux/arm64'],
+    ['linux/amd64,linux/arm64', 'linux/amd64'],
+  ] as const) {
+    const [was, is] = [before, after].map((text) => text.replaceAll('linux/', '')) as [string, string];
+    it(`gets the platforms of today when its author restarts it: ${was} becomes ${is}`, async () => {
+      const { put, run, world, now, show, asked } = arrangeDaemonSets();
+      world.answers.app = known(before);
+      put();
+      await run();
+      show();
+      world.answers.app = known(after);
+      await run();
+      expect([shown(now()), asked.length], 'without a change of its author').to.deep.equal([was, 1]);
+      const { recorded = '', template } = now();
+      const restart = {
+        spec: { tolerations: template.tolerations ?? [] },
+        metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
+        templateAnnotations: RESTARTED,
+      };
+      put(restart);
+      expect(await run()).to.include({ outcome: 'written' });
+      expect(shown(now())).to.equal(is);
+
+      const later = arrangeDaemonSets();
+      later.world.answers.app = known(after);
+      later.put(restart);
+      expect(await later.run(), 'in a process that starts after the restart').to.include({ outcome: 'written' });
+      expect(shown(later.now())).to.equal(is);
+    });
+  }
+
+  it('leaves a restarted template as it is while its images cannot be looked up, and looks them up again in the next process', async () => {
+    const first = arrangeDaemonSets();
+    first.put();
+    await first.run();
+    const { recorded = '', template } = first.now();
+    const restart = {
+      spec: { tolerations: template.tolerations ?? [] },
+      metadata: { annotations: { 'archaware.dev/tolerations': recorded } },
+      templateAnnotations: RESTARTED,
+    };
+    for (let process = 0; process < 2; process++) {
+      const { put, run, world, asked, writes } = arrangeDaemonSets();
+      world.answers.app = failed(120);
+      put(restart);
+      expect(await run()).to.include({ outcome: 'unchanged' });
+      expect([asked.length, writes]).to.deep.equal([1, []]);
+    }
+  });
+
+  it('takes up the record of an earlier version by a write to metadata alone', async () => {
+    const first = arrangeDaemonSets();
+    first.put();
+    await first.run();
+    const { recorded = '', template } = first.now();
+    const { put, run, asked, now } = arrangeDaemonSets();
+    const earlier = JSON.stringify({ ...JSON.parse(recorded), settings: '0123abcd', template: undefined });
+    put({
+      spec: { tolerations: template.tolerations ?? [] },
+      metadata: { annotations: { 'archaware.dev/tolerations': earlier } },
+    });
+    expect(await run()).to.include({ outcome: 'written' });
+    expect([now().recorded, shown(now()), asked]).to.deep.equal([recorded, 'arm64', []]);
   });
 
   it('uses the pull secrets of the service account only if the template names none', async () => {

@@ -25,6 +25,7 @@ export type DaemonSetGiven = {
   readonly labels?: JsonObject;
   readonly metadata?: JsonObject;
   readonly templateLabels?: JsonObject;
+  readonly templateAnnotations?: JsonObject;
 };
 
 /** A cluster of amd64 and arm64 with the namespace `shop`, and a registry whose answers the test sets. */
@@ -97,6 +98,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     images = ['app'],
     spec = {},
     templateLabels = {},
+    templateAnnotations,
     ...more
   }: DaemonSetGiven = {}) {
     version += 1;
@@ -108,7 +110,10 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
       },
       spec: {
         template: {
-          metadata: { labels: templateLabels },
+          metadata: {
+            labels: templateLabels,
+            ...(templateAnnotations === undefined ? {} : { annotations: templateAnnotations }),
+          },
           spec: { containers: images.map((image) => ({ image })), ...spec },
         },
       },

@@ -145,14 +145,14 @@ const template = '/spec/template/spec';
 const entry = (toleration: unknown) => JSON.stringify([toleration]);
 
 const decidedOn = (tolerations: readonly unknown[], more: object = {}) =>
-  JSON.stringify({ images: ['registry.example.com/app:1'], settings: '0a1b', ...more, tolerations });
+  JSON.stringify({ images: ['registry.example.com/app:1'], settings: '0a1b', template: 'c2d3', ...more, tolerations });
 
 /** The annotation that goes with the DaemonSet: the first one of its tolerations for archaware's taint is archaware's. */
 export const RECORDED = { [NOTES]: entry(own('amd64')) };
 
 /** The record as it has been since it names the images. */
 const recordOf = (tolerations: readonly unknown[], images: readonly string[] = ['registry.example.com/app:1']) =>
-  JSON.stringify({ images, settings: '0123abcd', tolerations });
+  JSON.stringify({ images, settings: '0123abcd', template: '4567cdef', tolerations });
 
 export const SETS_ALLOWED: readonly Attempt[] = [
   ['record which images they are for', SET, [replace(notes, recordOf([own('amd64')]))]],
@@ -203,6 +203,11 @@ export const SETS_REFUSED: readonly Attempt[] = [
     'record other settings than a fingerprint',
     SET,
     [replace(notes, recordOf([own('amd64')]).replace('0123abcd', 'x y'))],
+  ],
+  [
+    'record another template than a fingerprint',
+    SET,
+    [replace(notes, recordOf([own('amd64')]).replace('4567cdef', 'x y'))],
   ],
   ['record a foreign toleration as ours, with what it was decided on', SET, [replace(notes, decidedOn([foreign]))]],
   ['record one outside of the list', SET, [replace(notes, decidedOn([own('amd64')], { extra: [own('s390x')] }))]],

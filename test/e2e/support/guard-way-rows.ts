@@ -66,7 +66,12 @@ const template = (...list: readonly Toleration[]) => ({
 });
 const asList = (...list: readonly Toleration[]) => JSON.stringify(list.map(entry));
 const withImages = (...list: readonly Toleration[]) =>
-  JSON.stringify({ images: ['registry.example.com/app:1'], settings: '0123abcd', tolerations: list.map(entry) });
+  JSON.stringify({
+    images: ['registry.example.com/app:1'],
+    settings: '0123abcd',
+    template: '4567cdef',
+    tolerations: list.map(entry),
+  });
 const noted = (record: string) => ({ metadata: { annotations: { [RECORD]: record } } });
 
 /** A DaemonSet whose template tolerates this, with archaware's record. */

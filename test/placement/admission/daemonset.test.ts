@@ -20,16 +20,17 @@ type Given = {
   tolerations?: readonly JsonObject[];
   recorded?: readonly JsonObject[] | string;
   labels?: JsonObject;
+  restarted?: boolean;
 };
 
-function daemonSet({ image = 'a', tolerations, recorded, labels = {} }: Given): JsonObject {
+function daemonSet({ image = 'a', tolerations, recorded, labels = {}, restarted }: Given): JsonObject {
   const text = typeof recorded === 'string' ? recorded : JSON.stringify(recorded);
   return {
     metadata: { name: 'd', labels, later: 1, ...(recorded === undefined ? {} : { annotations: { [NOTE]: text } }) },
     spec: {
       later: 2,
       template: {
-        metadata: { labels: { app: 'd' } },
+        metadata: { labels: { app: 'd' }, ...(restarted ? { annotations: { restartedAt: 'now' } } : {}) },
         spec: { later: 3, containers: [{ image }], ...(tolerations === undefined ? {} : { tolerations }) },
       },
     },
@@ -180,6 +181,20 @@ describe('a DaemonSet that is updated', () => {
     ['to be ignored', ours, { tolerations: [X], labels: { 'archaware.dev/ignore': 'true' } }, {}, 'unchanged'],
     ['that was never given anything, in nothing that decides', {}, { labels: { a: 'b' } }, {}, 'unchanged'],
     ['its image changes to a smaller set', ours, { ...ours, image: 'arm' }, {}, 'tolerates x,arm64; notes arm64'],
+    [
+      'it is restarted, and its image has another set now',
+      ours,
+      { ...ours, image: 'a', restarted: true },
+      { answerOf: () => known('linux/arm64') },
+      'tolerates x,arm64; notes arm64',
+    ],
+    [
+      'it is restarted, and its image is not known now',
+      ours,
+      { ...ours, restarted: true },
+      { answerOf: () => pending },
+      'unchanged',
+    ],
     ['its image changes, and ours are lost', ours, { image: 'arm' }, {}, 'tolerates arm64; notes arm64'],
     [
       'its image changes to one that is not known',
