@@ -86,7 +86,7 @@ export function createLoops(options: LoopsOptions): Loops {
     timeoutMs: options.bootstrapMs ?? 0,
     clock,
     // If nodes were tainted before a DaemonSet's template tolerates the taint, its pods could not restart there.
-    isInLine: (key) => daemonSet.waitingToRoll().includes(key),
+    isInLine: (key) => daemonSet.holdsTaints(key),
     onOver(undecided) {
       options.onBootstrapped?.(undecided);
       enqueueNodes();
@@ -227,7 +227,8 @@ export function createLoops(options: LoopsOptions): Loops {
     watches.listeners.daemonSet = ({ key, now }) => {
       if (now === undefined) daemonSetLoop.forget(key);
       daemonSetLoop.enqueue(key);
-      for (const other of daemonSet.waitingToRoll()) daemonSetLoop.enqueue(other);
+      const next = daemonSet.nextToRoll();
+      if (next !== undefined) daemonSetLoop.enqueue(next);
     };
     watches.listeners.node = ({ key, now, before }) => {
       if (now === undefined) nodeLoop.forget(key);

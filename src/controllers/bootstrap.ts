@@ -21,7 +21,7 @@ const LINE_MS = 15_000;
 /** Creates a bootstrap that has not begun. `onOver` is called once. */
 export function createBootstrap(options: {
   readonly timeoutMs: number;
-  /** Whether a DaemonSet only waits in line for others to roll. The time does not end the wait for it. */
+  /** Whether a DaemonSet that had rolled out waits in line for others to roll. The time does not end the wait for it. */
   readonly isInLine?: (daemonSet: string) => boolean;
   readonly clock: Clock;
   readonly onOver: (undecided: number) => void;

@@ -5,7 +5,7 @@ import type { EventRecorder, Regarding } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { WriteResult, Writer } from '../../kube/writer.ts';
 import { type Decision, decide, standing } from '../../placement/decide.ts';
-import { type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
+import { isSystemNamespace, type Namespace, skipDaemonSet } from '../../placement/eligibility.ts';
 import {
   type DaemonSet,
   decideTemplate,
@@ -57,37 +57,54 @@ export type DaemonSetController = {
   readonly states: ReadonlyMap<string, PlacementState>;
   /** Returns the DaemonSets to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
   lookupEnded(image: string): readonly Due[];
-  /** Returns the DaemonSets that wait for their turn to roll. */
-  waitingToRoll(): readonly string[];
+  /** Returns the DaemonSet whose turn to roll has come; undefined while another one rolls, and if none waits. */
+  nextToRoll(): string | undefined;
+  /**
+   * Whether nodes must not be tainted before the DaemonSet has had its turn to roll. One that had not rolled out before does not
+   * count: its author alone can bring that about, and keep it up for ever.
+   */
+  holdsTaints(key: string): boolean;
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
 };
 
-/** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check too. */
+/** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
 const TURN_AGAIN_MS = 15_000;
+const WAITS_FOR_TURN: Result = { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
 
 /** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/controller` owns its queue and its workers. */
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
   const { daemonSets, namespaces, images, write, clock } = options;
   const states = new Map<string, PlacementState>();
   const firstSeen = new Map<string, { id: string; at: number }>();
-  const queued = new Set<string>();
   const waiting = createWaiting(clock);
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const entries = createRefusedEntries(clock);
-  const turn = createRolloutTurn(daemonSets, clock);
+  const turn = createRolloutTurn(daemonSets, clock, (name) => isSystemNamespace(name, options.settings()));
   const answered = createAnswered(daemonSets, clock);
 
   function forget(key: string): void {
-    for (const memory of [states, firstSeen, queued]) memory.delete(key);
+    for (const memory of [states, firstSeen]) memory.delete(key);
     waiting.set(key, []);
     for (const memory of [contention, announcer, refusals, answered]) memory.forget(key);
     options.onDecided(key);
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    let isInLine = false;
+    try {
+      const result = await decideAndAct(key, signal);
+      isInLine = result === WAITS_FOR_TURN;
+      return result;
+    } finally {
+      // Whatever else happened, a DaemonSet that does not wait for its turn must not hold up those behind it.
+      if (!isInLine) turn.leave(key);
+    }
+  }
+
+  async function decideAndAct(key: string, signal: AbortSignal): Promise<Result> {
     const daemonSet = daemonSets.get(key);
     if (daemonSet === undefined) {
       forget(key);
@@ -170,7 +187,6 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const { uid } = daemonSet;
     states.set(key, { uid, read: daemonSet.authored, settings, final, at: Math.floor(clock.monotonic()), decision });
     waiting.set(key, decision.kind === 'skip' ? [] : imagesAwaited(decision).map(images.canonicalOf));
-    queued.delete(key);
   }
 
   async function act(
@@ -219,11 +235,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     if (change.rolls && !turn.take(key, daemonSet)) {
       keep(key, daemonSet, settings, decision);
-      queued.add(key);
-      return { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
+      return WAITS_FOR_TURN;
     }
-    // From here on the DaemonSet no longer waits for its turn, even if the write fails.
-    queued.delete(key);
     const written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
@@ -275,7 +288,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     reconcile,
     states,
     lookupEnded: waiting.lookupEnded,
-    waitingToRoll: () => [...queued],
+    nextToRoll: turn.next,
+    holdsTaints: (key) => turn.waits(key) && daemonSets.get(key)?.rolledOut === true,
     contested: contention.count,
   };
 }

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { WriteResult } from '../../../src/kube/writer.ts';
+import { readNamespace } from '../../../src/placement/eligibility.ts';
+import { failed } from '../../placement/objects.ts';
 import { arrangeDaemonSets, KEY } from './world.ts';
 
 const SECOND = 1_000;
@@ -14,11 +16,12 @@ describe('DaemonSets that must roll', () => {
     expect(await run()).to.include({ outcome: 'written' });
     show('agent', false);
     expect(await run('shop/second')).to.deep.equal({ outcome: 'waiting', againInMs: 15 * SECOND });
-    expect(controller.waitingToRoll()).to.deep.equal(['shop/second']);
+    expect([controller.holdsTaints('shop/second'), controller.nextToRoll()]).to.deep.equal([true, undefined]);
     expect([decided, writes.length]).to.deep.equal([[KEY], 1]);
     show('agent');
+    expect(controller.nextToRoll()).to.equal('shop/second');
     expect(await run('shop/second')).to.include({ outcome: 'written' });
-    expect(controller.waitingToRoll()).to.deep.equal([]);
+    expect(controller.holdsTaints('shop/second')).to.equal(false);
   });
 
   const unwritten: [what: string, refusal: Exclude<WriteResult, { kind: 'written' }> | Error][] = [
@@ -47,7 +50,36 @@ describe('DaemonSets that must roll', () => {
     await run('shop/second');
     daemonSets.delete('shop/second');
     await run('shop/second');
-    expect(controller.waitingToRoll()).to.deep.equal([]);
+    expect([controller.holdsTaints('shop/second'), controller.nextToRoll()]).to.deep.equal([false, undefined]);
+  });
+
+  it('do not wait for one in the line that cannot be decided any more', async () => {
+    const { put, run, show, world, controller, namespaces } = arrangeDaemonSets();
+    for (const name of ['agent', 'second', 'third']) put({ name });
+    await run();
+    show('agent', false);
+    await run('shop/second');
+    await run('shop/third');
+    namespaces.delete('shop');
+    await run('shop/second');
+    namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
+    show('agent');
+    expect(controller.nextToRoll()).to.equal('shop/third');
+    world.answers.app = failed(1);
+    put({ name: 'third', templateLabels: { changed: 'yes' } });
+    await run('shop/third');
+    expect(controller.nextToRoll()).to.equal(undefined);
+  });
+
+  it('hold the taints back only if they had rolled out', async () => {
+    const { put, run, show, controller } = arrangeDaemonSets();
+    put({ name: 'agent' });
+    put({ name: 'second' });
+    put({ name: 'third', status: { numberAvailable: 0 } });
+    await run();
+    show('agent', false);
+    for (const name of ['second', 'third']) expect(await run(`shop/${name}`)).to.include({ outcome: 'waiting' });
+    expect(['second', 'third'].map((name) => controller.holdsTaints(`shop/${name}`))).to.deep.equal([true, false]);
   });
 
   it('report a refusal that lasts', async () => {

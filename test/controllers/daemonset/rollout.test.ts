@@ -4,12 +4,14 @@ import { createStore } from '../../../src/kube/watch/store.ts';
 import { type DaemonSet, readDaemonSet } from '../../../src/placement/objects/daemonset.ts';
 import { createHandClock } from '../hand-clock.ts';
 
-const MINUTE = 60_000;
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
 
 type Given = {
   generation?: number;
   observed?: number;
   desired?: number;
+  current?: number;
   available?: number;
   misscheduled?: number;
   strategy?: string;
@@ -19,6 +21,7 @@ type Given = {
 
 function daemonSet(name: string, given: Given = {}): DaemonSet {
   const { generation = 1, observed = generation, desired = 3, available = desired, misscheduled = 0, strategy } = given;
+  const { current = desired } = given;
   const annotations = given.isRecorded ? { 'archaware.dev/tolerations': '[]' } : {};
   return readDaemonSet({
     metadata: { namespace: 'ops', name, uid: name, generation, annotations },
@@ -26,7 +29,7 @@ function daemonSet(name: string, given: Given = {}): DaemonSet {
     status: {
       observedGeneration: observed,
       desiredNumberScheduled: desired,
-      currentNumberScheduled: desired,
+      currentNumberScheduled: current,
       numberMisscheduled: misscheduled,
       updatedNumberScheduled: available,
       numberAvailable: available,
@@ -37,7 +40,7 @@ function daemonSet(name: string, given: Given = {}): DaemonSet {
 function turns() {
   const clock = createHandClock();
   const store = createStore<DaemonSet>();
-  const turn = createRolloutTurn(store, clock);
+  const turn = createRolloutTurn(store, clock, (namespace) => namespace === 'kube-system');
   const put = (subject: DaemonSet) => store.put(subject.name, subject);
   /** The first DaemonSet was written: it rolls to its second generation. */
   function firstRolls(): void {
@@ -145,6 +148,89 @@ describe('the turn of a DaemonSet to roll', () => {
     const { turn, firstRolls } = turns();
     firstRolls();
     expect(turn.take('second', daemonSet('second', { available: 2 }))).to.equal(false);
+  });
+
+  it('is not needed by one whose pods cannot be made: nothing would be replaced', () => {
+    const { turn, firstRolls } = turns();
+    firstRolls();
+    const never = daemonSet('second', { desired: 2, current: 0, available: 0 });
+    expect(turn.take('second', never)).to.equal(true);
+    expect([turn.waits('second'), turn.next()]).to.deep.equal([false, undefined]);
+  });
+
+  for (const [what, before] of [
+    ['that crashes', { available: 0 }],
+    ['whose author is rolling it out', { available: 2 }],
+  ] as const) {
+    it(`is kept for 15 seconds only by one ${what}`, async () => {
+      const { clock, turn, put } = turns();
+      put(daemonSet('first', before));
+      expect(turn.take('first', daemonSet('first', before))).to.equal(true);
+      put(daemonSet('first', { ...before, generation: 2 }));
+      expect(turn.take('second', daemonSet('second'))).to.equal(false);
+      await clock.advance(15 * SECOND);
+      expect(turn.next()).to.equal(undefined);
+      await clock.advance(1);
+      expect(turn.next()).to.equal('second');
+      expect(turn.take('second', daemonSet('second'))).to.equal(true);
+    });
+  }
+
+  it('is not kept by one without pods that an earlier leader wrote to', () => {
+    const { turn, put } = turns();
+    put(daemonSet('first', { isRecorded: true, available: 0, current: 0 }));
+    expect(turn.take('second', daemonSet('second'))).to.equal(true);
+  });
+
+  it('does not become longer by further writes to the one that has it', async () => {
+    const { clock, turn, put, firstRolls } = turns();
+    firstRolls();
+    turn.take('second', daemonSet('second'));
+    for (let generation = 2; generation < 7; generation++) {
+      await clock.advance(MINUTE);
+      put(daemonSet('first', { generation, available: 1 }));
+      expect(turn.take('first', daemonSet('first', { generation, available: 1 }))).to.equal(true);
+      expect(turn.next()).to.equal(undefined);
+    }
+    await clock.advance(1);
+    expect(turn.take('first', daemonSet('first', { generation: 7, available: 1 }))).to.equal(false);
+    expect(turn.next()).to.equal('second');
+  });
+
+  it('comes to system namespaces first, and else to one namespace after the other', () => {
+    const { turn, put } = turns();
+    const roll = (key: string) => turn.take(key, daemonSet(key));
+    put(daemonSet('ops/first'));
+    roll('ops/first');
+    put(daemonSet('ops/first', { generation: 2, available: 1 }));
+    const tenants = Array.from({ length: 200 }, (_, index) => `tenant/d${index}`);
+    for (const key of [...tenants, 'ops/b', 'infra/a', 'infra/b', 'kube-system/a', 'ops/c', 'kube-system/b']) {
+      expect(roll(key)).to.equal(false);
+    }
+    put(daemonSet('ops/first', { generation: 2 }));
+    const order: (string | undefined)[] = [];
+    for (let index = 0; index < 10; index++) {
+      const key = turn.next();
+      order.push(key);
+      if (key === undefined) break;
+      expect(roll('tenant/d199'), 'out of turn').to.equal(false);
+      expect(roll(key)).to.equal(true);
+      put(daemonSet(key, { generation: 2 }));
+    }
+    expect(order).to.deep.equal([
+      ...['kube-system/a', 'kube-system/b'],
+      ...['tenant/d0', 'ops/b', 'infra/a', 'tenant/d1', 'ops/c', 'infra/b', 'tenant/d2', 'tenant/d3'],
+    ]);
+  });
+
+  it('passes over one that left the line', () => {
+    const { turn, put, firstRolls } = turns();
+    firstRolls();
+    turn.take('second', daemonSet('second'));
+    turn.take('third', daemonSet('third'));
+    turn.leave('second');
+    put(daemonSet('first', { generation: 2 }));
+    expect([turn.waits('second'), turn.waits('third'), turn.next()]).to.deep.equal([false, true, 'third']);
   });
 
   it('is returned if nothing was written', () => {

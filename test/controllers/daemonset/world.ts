@@ -26,6 +26,7 @@ export type DaemonSetGiven = {
   readonly metadata?: JsonObject;
   readonly templateLabels?: JsonObject;
   readonly templateAnnotations?: JsonObject;
+  readonly status?: JsonObject;
 };
 
 /** A cluster of amd64 and arm64 with the namespace `shop`, and a registry whose answers the test sets. */
@@ -99,6 +100,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     spec = {},
     templateLabels = {},
     templateAnnotations,
+    status = {},
     ...more
   }: DaemonSetGiven = {}) {
     version += 1;
@@ -117,7 +119,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
           spec: { containers: images.map((image) => ({ image })), ...spec },
         },
       },
-      status: rolledOut(version),
+      status: { ...rolledOut(version), ...status },
     });
     daemonSets.put(`shop/${name}`, now(name));
   }
