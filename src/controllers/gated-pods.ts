@@ -14,6 +14,30 @@ export type GatedPodsOptions = {
   readonly onError: (error: unknown) => void;
 };
 
+/** Counts the gated pods that no pod controller of this process releases. */
+export type GatedPods = {
+  /** What the present term has found; 0 between terms: then this replica does not know. */
+  count(): number;
+  /** Looks for gated pods during one term, until the signal aborts. */
+  watch(signal: AbortSignal): Promise<void>;
+};
+
+/** Creates the count for one term of leadership after the other. */
+export function createGatedPods(options: GatedPodsOptions): GatedPods {
+  let count = 0;
+  const onChange = (keys: readonly string[]) => {
+    count = keys.length;
+    options.onChange(keys);
+  };
+  return {
+    count: () => count,
+    async watch(signal) {
+      await watchGatedPods({ ...options, onChange }, signal);
+      count = 0;
+    },
+  };
+}
+
 /** A gated pod is not scheduled, so it is Pending. */
 const PENDING = '/api/v1/pods?fieldSelector=status.phase%3DPending';
 /** The interval of the checks while there are such pods. */
@@ -23,12 +47,13 @@ const AGAIN_MS = 60_000;
  * Looks for pods that have archaware's scheduling gate. For a leader without the pod controller, which releases none. It checks
  * once, and each minute while there are such pods, until the signal aborts. Without the right to list pods it ends at once.
  */
-export async function watchGatedPods(options: GatedPodsOptions, signal: AbortSignal): Promise<void> {
+async function watchGatedPods(options: GatedPodsOptions, signal: AbortSignal): Promise<void> {
   const { client, clock, onChange, onError } = options;
   let before: readonly string[] = [];
   while (!signal.aborted) {
     try {
       const now = await gatedPods(client, signal);
+      if (signal.aborted) return;
       if (now.join() !== before.join()) onChange(now);
       before = now;
       if (now.length === 0) return;

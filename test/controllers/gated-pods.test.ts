@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { watchGatedPods } from '../../src/controllers/gated-pods.ts';
+import { createGatedPods } from '../../src/controllers/gated-pods.ts';
 import type { ApiClient } from '../../src/kube/client.ts';
 import { ApiError } from '../../src/kube/errors.ts';
 import { createHandClock } from './hand-clock.ts';
@@ -25,15 +25,17 @@ describe('the search for gated pods without the pod controller', () => {
         return { items: answer };
       },
     };
-    const running = watchGatedPods(
-      { client, clock, onChange: (keys) => found.push(keys), onError: (error) => errors.push(error) },
-      end.signal,
-    );
+    const gated = createGatedPods({
+      ...{ client, clock },
+      onChange: (keys) => found.push(keys),
+      onError: (error) => errors.push(error),
+    });
+    const running = gated.watch(end.signal);
     const minute = async () => {
       while (clock.waiting === 0) await new Promise(setImmediate);
       await clock.advance(60_000);
     };
-    return { asked, found, errors, end, running, minute };
+    return { asked, found, errors, end, running, minute, gated };
   }
 
   it('lists Pending pods once, and reports nothing if none has the gate', async () => {
@@ -67,6 +69,35 @@ describe('the search for gated pods without the pod controller', () => {
     await running;
     expect(errors).to.have.length(1);
     expect(found).to.deep.equal([['shop/a'], []]);
+  });
+
+  it('counts what the present term has found, and nothing of an earlier term', async () => {
+    const { gated, end, running, minute } = arrange([pod('a', 'archaware.dev/architecture')], []);
+    await minute();
+    expect(gated.count()).to.equal(1);
+    end.abort();
+    await running;
+    expect(gated.count(), 'between the terms').to.equal(0);
+    await gated.watch(new AbortController().signal);
+    expect(gated.count(), 'in a term that found none').to.equal(0);
+  });
+
+  it('takes no answer that arrives after the end of the term', async () => {
+    const end = new AbortController();
+    const found: (readonly string[])[] = [];
+    const gated = createGatedPods({
+      client: {
+        async request() {
+          end.abort();
+          return { items: [pod('a', 'archaware.dev/architecture')] };
+        },
+      },
+      clock: createHandClock(),
+      onChange: (keys) => found.push(keys),
+      onError: () => undefined,
+    });
+    await gated.watch(end.signal);
+    expect([gated.count(), found]).to.deep.equal([0, []]);
   });
 
   it('ends with its signal', async () => {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { watchGatedPods } from '../../controllers/gated-pods.ts';
+import { createGatedPods } from '../../controllers/gated-pods.ts';
 import type { ImageSource } from '../../controllers/images.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
@@ -41,7 +41,6 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
   const { mayWrite, identity } = leadership;
   const { settings, ...shared } = parts;
   let current: Loops | undefined;
-  let gatedElsewhere = 0;
 
   /** The decisions about every pod leave garbage, and gaps between what stays. */
   async function collectSoon(): Promise<void> {
@@ -75,27 +74,19 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       },
     });
 
-  const logGated = gatedPodLog(log);
-  const watchGates = (over: AbortSignal) =>
-    watchGatedPods(
-      {
-        client,
-        clock,
-        onChange(keys) {
-          gatedElsewhere = keys.length;
-          logGated(keys);
-        },
-        onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
-      },
-      over,
-    );
+  const gated = createGatedPods({
+    client,
+    clock,
+    onChange: gatedPodLog(log),
+    onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
+  });
 
   return {
     current: () => current,
-    gatedElsewhere: () => gatedElsewhere,
+    gatedElsewhere: gated.count,
     async run(lost, onBegin) {
       const over = AbortSignal.any([lost, ending.writes]);
-      if (!loops.includes('pods')) void watchGates(AbortSignal.any([signal, over]));
+      if (!loops.includes('pods')) void gated.watch(AbortSignal.any([signal, over]));
       current = createTerm();
       log.info({ identity }, 'leading');
       if (observes) log.info('placement.mode observe: nothing is written but Events and the Lease');
