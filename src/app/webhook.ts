@@ -22,6 +22,7 @@ import { createSeal } from '../webhook/seal.ts';
 import { serveAdmission } from '../webhook/server.ts';
 import { cannotListen } from './cannot-listen.ts';
 import { until } from './controllers.ts';
+import { createProblemLog, type ProblemLogOptions } from './problem-log.ts';
 import type { Watches } from './watches.ts';
 
 export type WebhookParts = {
@@ -64,13 +65,11 @@ export type Webhook = {
  * limits these lookups. Beyond the allowance an object is gated, and the pod controller starts the lookups later.
  */
 const LOOKUPS = { burst: 64, perSecond: 2 };
-/** The interval of checks whether this replica leads. */
-const LEAD_MS = 1_000;
 
 /** Starts to look for certificates and to keep the webhook's configuration up to date, until the signal aborts. */
 export function startWebhook(parts: WebhookParts): Webhook {
   const { config, clock, log, metrics, images, watches, signal } = parts;
-  const certificate = createCertificates(parts, createProblemLog(parts, 'certificate', 'CertificateInvalid'));
+  const certificate = createCertificates(parts, problemLog(parts, 'certificate', 'CertificateInvalid'));
   const paths = createPaths(() => config.webhook.path || certificate.current()?.shared?.path, clock.monotonic);
   void certificate.run(signal);
   const looked = followConfiguration(parts, certificate, paths);
@@ -125,8 +124,8 @@ function followConfiguration(parts: WebhookParts, source: CertificateSource, pat
       replicas: () => replicasAlike(watches.pods.store.values(), ownNamespace, hostname()),
       mayWrite,
       clock,
-      onProblem: createProblemLog(parts, 'configuration', 'CertificateInvalid'),
-      onPathProblem: createProblemLog(parts, 'path', undefined),
+      onProblem: problemLog(parts, 'configuration', 'CertificateInvalid'),
+      onPathProblem: problemLog(parts, 'path', undefined),
       onLooked,
       signal,
     });
@@ -149,29 +148,10 @@ function createCertificates(parts: WebhookParts, onProblem: OnProblem): Certific
   });
 }
 
-/**
- * Creates a function that logs a problem and its end. With an Event reason, it also writes an Event as soon as this replica leads,
- * which may be long after the problem was found: followers write no Events.
- */
-function createProblemLog(
+function problemLog(
   { log, events, regarding, mayWrite, clock, signal }: WebhookParts,
-  what: 'certificate' | 'configuration' | 'path',
+  what: ProblemLogOptions['what'],
   reason: EventReason | undefined,
-) {
-  let current: string | undefined;
-  const emitWhenLeading = async (problem: string) => {
-    while (!mayWrite() && !signal.aborted) await clock.delay(LEAD_MS, signal);
-    if (current !== problem || reason === undefined) return;
-    events.emit({ regarding, type: 'Warning', reason, action: 'Serving', note: problem });
-  };
-  const report: OnProblem = (problem) => {
-    current = problem;
-    if (problem === undefined) {
-      log.info(`the problem with the webhook's ${what} is solved`);
-      return;
-    }
-    log.error({ problem }, `problem with the webhook's ${what}`);
-    void emitWhenLeading(problem);
-  };
-  return report;
+): OnProblem {
+  return createProblemLog({ what, reason, log, events, regarding, mayWrite, clock, signal });
 }
