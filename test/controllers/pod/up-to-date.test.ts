@@ -57,6 +57,15 @@ describe('the event of a pod', () => {
     }
   });
 
+  it('needs one when a daemon pod loses its DaemonSet, which left it alone', async () => {
+    const { put, run, show, now, controller } = arrangePod({ daemonSets: 'ignore' });
+    put({ metadata: { ownerReferences: [{ kind: 'DaemonSet', name: 'o', uid: 'o', controller: true }] } });
+    await run();
+    show();
+    expect(controller.isUpToDate(KEY, now())).to.equal(true);
+    expect(controller.isUpToDate(KEY, { ...now(), owner: undefined })).to.equal(false);
+  });
+
   it('needs none if it shows the write under way', async () => {
     const { put, run, controller, world } = arrangePod();
     put();
