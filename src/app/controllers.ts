@@ -218,7 +218,9 @@ export function createLoops(options: LoopsOptions): Loops {
   }
 
   function listen(): void {
-    watches.listeners.pod = ({ key, now, before }) => {
+    watches.listeners.pod = ({ key, now, before, isReset }) => {
+      // The same generation may have another spec after a reset.
+      if (isReset) pod.invalidate(key);
       // A held or waiting pod that is gone would otherwise keep its timer for minutes.
       if (now === undefined) podLoop.forget(key);
       if (now === undefined || !pod.isUpToDate(key, now)) podLoop.enqueue(key);

@@ -71,7 +71,7 @@ export function createWatches(options: {
   const reflect = <T extends { readonly uid: string; readonly resourceVersion: string }>(
     kind: string,
     { path, query }: Listed,
-    read: (object: JsonObject) => T,
+    read: (object: JsonObject, isReset: boolean) => T,
     keyOf: (object: T) => string,
     onChange: (change: Change<T>) => void,
     readSections?: (sections: Sections) => T | undefined,
@@ -99,7 +99,7 @@ export function createWatches(options: {
   const pods: Reflector<Pod> = reflect<Pod>(
     'pods',
     namespacedPath('/api/v1', 'pods', scope),
-    (pod) => readPod(pod, lastRead(objectAt(pod, 'metadata'))),
+    (pod, isReset) => readPod(pod, isReset ? undefined : lastRead(objectAt(pod, 'metadata'))),
     namespaced,
     (change) => listeners.pod?.(change),
     (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),

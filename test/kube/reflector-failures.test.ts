@@ -76,7 +76,7 @@ describe('a reflector whose requests fail', () => {
     const reflector = createReflector({
       client,
       path: '/api/v1/pods',
-      read: readPod,
+      read: (object) => readPod(object),
       keyOf: ({ namespace, name }) => `${namespace}/${name}`,
       onChange: () => undefined,
       clock,
@@ -243,21 +243,89 @@ describe('a reflector whose requests fail', () => {
     expect(told).to.deep.equal(['watch: reset', 'works']);
   });
 
-  it('counts a watch that stays open as working, but a silent one only when something arrives', async () => {
+  /** Lets the open watch be silent for too long; resolves when the next watch is open. */
+  async function fallSilent(): Promise<void> {
+    clock.now.monotonic += 100_000;
+    const before = asked.length;
+    planned.find(({ ms }) => ms === 90_000)?.act();
+    await until(() => asked.length > before + 1);
+    await open();
+  }
+  const object = (name: string, resourceVersion: string) => ({
+    metadata: { namespace: 'default', name, uid: name, resourceVersion },
+  });
+  const holding = (...items: readonly object[]) => ({ metadata: { resourceVersion: '12' }, items });
+
+  it('counts a watch that stays open as working', async () => {
     watches = [refusal(403), { ending: 'open' }];
     const reflector = start();
     await open();
     expect(reflector.health()).to.deep.equal({ brokenSinceMs: 0 });
     planned.find(({ ms }) => ms === 10_000)?.act();
     expect(reflector.health()).to.deep.equal({ brokenSinceMs: undefined });
-    clock.now.monotonic += 100_000;
-    const silentSince = clock.now.monotonic - 90_000;
-    const before = asked.length;
-    planned.find(({ ms }) => ms === 90_000)?.act();
-    await until(() => asked.length > before);
+  });
+
+  it('counts silent watches as working if a list finds nothing that they missed: a server need not send bookmarks', async () => {
+    lists = [holding(object('a', '5'))];
+    const reflector = start();
     await open();
-    expect(reflector.health()).to.deep.equal({ brokenSinceMs: silentSince });
-    expect(planned.map(({ ms }) => ms)).to.deep.equal([90_000]);
+    for (let time = 0; time < 10; time++) {
+      lists = [holding(object('a', '5'))];
+      await fallSilent();
+      expect(reflector.health()).to.deep.equal({ brokenSinceMs: undefined });
+    }
+    expect([told, clock.delays]).to.deep.equal([[], []]);
+    expect(asked.slice(0, 5)).to.deep.equal([
+      'list?limit=500',
+      'watch 12',
+      'list?limit=500',
+      'watch 12',
+      'list?limit=500',
+    ]);
+  });
+
+  const missed: readonly [what: string, found: readonly object[]][] = [
+    ['a new object', [object('a', '5'), object('b', '11')]],
+    ['a changed object', [object('a', '11')]],
+    ['another object of the same name', [{ metadata: { ...object('a', '5').metadata, uid: 'other' } }]],
+    ['a deletion', []],
+  ];
+  for (const [what, found] of missed) {
+    for (const [sends, since] of [
+      [true, 10_000],
+      [false, 100_000],
+    ] as const) {
+      it(`counts a silent watch as broken that missed ${what}, ${sends ? 'since it was silent' : 'from then on'}, ${sends ? 'with' : 'without'} bookmarks`, async () => {
+        lists = [holding(object('a', '5'))];
+        watches = [{ lines: sends ? [bookmark] : [], ending: 'open' }];
+        const reflector = start();
+        await open();
+        lists = [holding(...found)];
+        await fallSilent();
+        expect(reflector.health()).to.deep.equal({ brokenSinceMs: since });
+        expect(
+          planned.map(({ ms }) => ms),
+          'an open watch alone proves nothing now',
+        ).to.deep.equal([90_000]);
+        lists = [holding(...found)];
+        await fallSilent();
+        expect(reflector.health(), 'the next one missed nothing').to.deep.equal({ brokenSinceMs: undefined });
+        expect(clock.delays).to.deep.equal([]);
+      });
+    }
+  }
+
+  it('says once that changes are missed, and that a watch works again when something arrives', async () => {
+    const reflector = start();
+    await open();
+    for (let time = 0; time < 3; time++) {
+      lists = [holding(object('a', String(time)))];
+      if (time === 2) watches = [{ lines: [bookmark], ending: 'open' }];
+      await fallSilent();
+    }
+    await until(() => told.includes('works'));
+    expect(told).to.deep.equal(['watch: silent', 'works']);
+    expect(reflector.health()).to.deep.equal({ brokenSinceMs: undefined });
   });
 
   for (const status of [401, 403, 404]) {

@@ -11,7 +11,13 @@ import { createStore, type Store, type Stored } from './store.ts';
 import { createTrouble, type WatchAttempt } from './trouble.ts';
 
 /** One change of a stored object: `now` is absent if it was deleted, `before` if it is new. */
-export type Change<T> = { readonly key: string; readonly now: T | undefined; readonly before: T | undefined };
+export type Change<T> = {
+  readonly key: string;
+  readonly now: T | undefined;
+  readonly before: T | undefined;
+  /** The server's versions started over (a restored etcd): the same version or generation may have another content. */
+  readonly isReset?: true;
+};
 
 export type ReflectorOptions<T> = {
   readonly client: ApiClient;
@@ -19,8 +25,11 @@ export type ReflectorOptions<T> = {
   readonly path: string;
   /** The query that selects a part of the collection: `labelSelector=app%3Dweb`. Default: all of it. */
   readonly query?: string;
-  /** Reduces an object to the fields that are needed; called once for each object as it arrives. */
-  readonly read: (object: JsonObject) => T;
+  /**
+   * Reduces an object to the fields that are needed; called once for each object as it arrives. `isReset`: nothing that was read
+   * of the object before is valid, as in {@link Change}.
+   */
+  readonly read: (object: JsonObject, isReset: boolean) => T;
   /**
    * Reads a change of a stored object from the parts of its event that it needs. Undefined: the event must be read as a whole.
    * Absent: every event is.
@@ -68,7 +77,7 @@ const RELIST_AFTER = 5;
  * tight loop.
  */
 const SHORT_MS = 1_000;
-/** A watch that stays open for this long counts as working, even if nothing has happened yet. */
+/** A watch that stays open for this long counts as working, even if nothing has happened yet, unless the one before was dead. */
 const STEADY_MS = 10_000;
 const RETRY_MS = { base: 250, cap: 30_000 } as const;
 const REFUSED_MS = 30_000;
@@ -85,7 +94,8 @@ type Failure = {
    * connection or the watch itself failed.
    */
   readonly cause: 'version' | 'refused' | 'fruitless';
-  readonly isSilent: boolean;
+  /** Nothing arrived for too long: over the open watch, or not even its answer. */
+  readonly silence?: 'open' | 'unanswered';
   /** The server gave no answer at all. */
   readonly isAway?: boolean;
 };
@@ -110,6 +120,9 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   let synced = false;
   /** The last version of the collection that was seen. */
   let last = '';
+  /** How often a stored object has changed, appeared or gone. */
+  let changes = 0;
+  let hasSeenBookmark = false;
   let markSynced = () => {};
   const whenSynced = new Promise<void>((resolve) => {
     markSynced = resolve;
@@ -124,23 +137,28 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
   }
 
   function keep(object: JsonObject, reset = false): string {
-    return put(read(object), reset);
+    return put(read(object, reset), reset);
   }
 
   function put(now: T, reset = false): string {
     const key = keyOf(now);
     const stored = store.put(key, now, reset);
-    if (stored !== 'stale') onChange({ key, now, before: stored.before });
+    if (stored === 'stale') return key;
+    const { before } = stored;
+    if (before?.uid !== now.uid || before.resourceVersion !== now.resourceVersion) changes += 1;
+    onChange({ key, now, before, ...(reset ? { isReset: true } : {}) });
     return key;
   }
 
   function drop(key: string): void {
     const before = store.delete(key);
-    if (before !== undefined) onChange({ key, now: undefined, before });
+    if (before === undefined) return;
+    changes += 1;
+    onChange({ key, now: undefined, before });
   }
 
-  /** Watches from the last version that was seen. `wasSilent`: the previous watch was silent for too long. */
-  async function watch(wasSilent: boolean, signal: AbortSignal): Promise<Ended> {
+  /** Watches from the last version that was seen. `wasDead`: the previous watch had missed changes. */
+  async function watch(wasDead: boolean, signal: AbortSignal): Promise<Ended> {
     const seconds = Math.round(WATCH_SECONDS * (1 + clock.random()));
     const query = `${part === '' ? '' : `${part}&`}watch=true&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${last}`;
     const over = new AbortController();
@@ -172,18 +190,21 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         signal: over.signal,
         onOpen() {
           isOpen = true;
-          // After a silent watch, an open but silent watch does not prove that the server works.
-          if (trouble.brokenSince() !== undefined && !wasSilent) cancelSteady = clock.after(STEADY_MS, trouble.works);
+          // After a dead watch, an open but silent watch does not prove that the server works.
+          if (trouble.brokenSince() !== undefined && !wasDead) cancelSteady = clock.after(STEADY_MS, trouble.works);
         },
         onPiece: splitLines(onLine),
       });
       return { heard, failure: undefined };
     } catch (thrown) {
       const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-      if (isSilent) return { heard, failure: { error: new Error('silent'), cause: 'fruitless', isSilent } };
-      if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version', isSilent } };
+      if (isSilent) {
+        const silence = isOpen ? 'open' : 'unanswered';
+        return { heard, failure: { error: new Error('silent'), cause: 'fruitless', silence } };
+      }
+      if (isExpired(error) || isFromTheFuture(error)) return { heard, failure: { error, cause: 'version' } };
       const cause = error instanceof ApiError && !isOpen ? 'refused' : 'fruitless';
-      return { heard, failure: { error, cause, isSilent, isAway: error instanceof ConnectionError && !isOpen } };
+      return { heard, failure: { error, cause, isAway: error instanceof ConnectionError && !isOpen } };
     } finally {
       cancelIdle();
       cancelSteady();
@@ -206,7 +227,8 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     const object = objectAt(event, 'object');
     if (event.type === 'ERROR') throw new ApiError(Number(object.code ?? 500), object, `watch ${path}`);
     last = stringAt(objectAt(object, 'metadata'), 'resourceVersion') ?? last;
-    if (event.type === 'DELETED') drop(keyOf(options.read(object)));
+    if (event.type === 'BOOKMARK') hasSeenBookmark = true;
+    if (event.type === 'DELETED') drop(keyOf(options.read(object, false)));
     else if (event.type === 'ADDED' || event.type === 'MODIFIED') keep(object);
   }
 
@@ -215,8 +237,10 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     let refusedSince: number | undefined;
     /** Counts in a row: failed lists, failed watches, and watches that gave nothing although the server opened them. */
     let [lists, watches, fruitless] = [0, 0, 0];
-    /** `isBack`: the server has just answered again after it was away. */
-    let [wasSilent, wasAway, isBack] = [false, false, false];
+    /** `isBack`: the server has just answered again after it was away. `wasDead`: the last silent watch had missed changes. */
+    let [wasDead, wasAway, isBack] = [false, false, false];
+    /** After a silent watch, until the next list: the number of changes then, and since when it was silent. */
+    let silent: { readonly changes: number; readonly since: number } | undefined;
 
     /** Lists once; returns the milliseconds to wait if that failed. */
     async function tryList(): Promise<number> {
@@ -226,6 +250,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         lists = 0;
         synced = true;
         markSynced();
+        judgeSilence();
         return 0;
       } catch (error) {
         if (signal.aborted) return 0;
@@ -236,6 +261,19 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         onRestart?.(messageOf(error));
         return waitMs(error, lists++, refusedSince === undefined ? RETRY_MS.cap : REFUSED_CAP_MS);
       }
+    }
+
+    /**
+     * Says after a list whether the silent watch before it was dead. A server need not send bookmarks, so a watch may be silent
+     * because nothing happened. It was dead if the list shows a change that it had missed. Where bookmarks do arrive, silence itself
+     * was the first sign; elsewhere the change may have come after the end of the watch.
+     */
+    function judgeSilence(): void {
+      if (silent === undefined) return;
+      wasDead = changes > silent.changes;
+      if (wasDead) trouble.failed('watch', new Error('silent'), hasSeenBookmark ? silent.since : clock.monotonic());
+      else trouble.works();
+      silent = undefined;
     }
 
     /** After the server was away, asks whether it came back with an older etcd; returns the milliseconds to wait if that failed. */
@@ -260,16 +298,21 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
       const started = clock.monotonic();
       const wasBack = isBack;
       isBack = false;
-      const { heard, failure } = await watch(wasSilent, signal);
+      const { heard, failure } = await watch(wasDead, signal);
       if (signal.aborted) return 0;
       const now = clock.monotonic();
       const isShort = now - started < SHORT_MS;
       if (!isShort && (heard || failure === undefined)) watches = 0;
       if (heard) {
         fruitless = 0;
+        wasDead = false;
         lister.watched();
       }
-      wasSilent = failure?.isSilent === true;
+      if (failure?.silence === 'open') {
+        onRestart?.('silent');
+        [isListed, silent] = [false, { changes, since: now - idleMs }];
+        return 0;
+      }
       wasAway = failure?.isAway === true;
       if (failure === undefined && !isShort) {
         trouble.works();
@@ -289,7 +332,7 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
         fruitless = 0;
         isListed = false;
       }
-      trouble.failed('watch', error, wasSilent ? now - idleMs : now);
+      trouble.failed('watch', error, failure?.silence === 'unanswered' ? now - idleMs : now);
       return waitMs(error, watches++, RETRY_MS.cap);
     }
 

@@ -40,7 +40,7 @@ describe('the reflector', () => {
     const reflector = createReflector({
       client,
       path: '/api/v1/pods',
-      read: readPod,
+      read: (object) => readPod(object),
       keyOf: ({ namespace, name }) => `${namespace}/${name}`,
       onChange: (change: Change<Pod>) => void changes.push(told(change)),
       onRestart: (reason) => void restarts.push(reason),
@@ -150,7 +150,7 @@ describe('the reflector', () => {
     await until('the end of the silent one', () => restarts.includes('silent'));
     server.cluster.faults.stallWatches(false);
     await seen('new missed');
-    expect(lists()).to.equal(1);
+    expect(lists()).to.equal(2);
   });
 
   it('does not ask in a tight loop if the server closes each watch at once', async () => {
@@ -244,8 +244,40 @@ describe('the reflector', () => {
         throw new ApiError(410, { reason: 'Expired' }, 'watch');
       },
     };
-    const reflector = reflect({ client });
+    const resets: (true | undefined)[] = [];
+    const reads: boolean[] = [];
+    const reflector = createReflector({
+      client,
+      path: '/api/v1/pods',
+      read(object, isReset) {
+        reads.push(isReset);
+        return readPod(object);
+      },
+      keyOf: ({ namespace, name }) => `${namespace}/${name}`,
+      onChange: ({ isReset }) => void resets.push(isReset),
+      clock: createSetClock(),
+    });
+    ended = reflector.run(end.signal);
     await until('the version of the backup', () => reflector.store.get('/p')?.resourceVersion === '400');
+    expect([reads.slice(0, 2), resets.slice(0, 2)], 'nothing read before counts').to.deep.equal([
+      [false, true],
+      [undefined, true],
+    ]);
+  });
+
+  it('notices nothing wrong with a server that sends no bookmarks, and sees what happens', async () => {
+    await server.stop();
+    server = await startServer({ bookmarkPeriodMs: 3_600_000 });
+    await pod('a');
+    const reflector = reflect({ clock: slow(), idleMs: 500 });
+    await watching();
+    for (const count of [1, 2, 3]) {
+      await until(`silent watch ${count}`, () => restarts.filter((reason) => reason === 'silent').length >= count);
+      expect(reflector.health().brokenSinceMs).to.equal(undefined);
+    }
+    await pod('b');
+    await seen('new b');
+    expect([...new Set(restarts)]).to.deep.equal(['silent']);
   });
 
   it('ends at once, whether it watches or waits', async () => {
