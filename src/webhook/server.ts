@@ -4,10 +4,10 @@ import type { Socket } from 'node:net';
 import { type Duplex, finished } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { type JsonObject, objectAt, stringAt } from '../kit/json.ts';
+import { type ConnectionLimits, createConnections } from '../kit/network/connections.ts';
 import { listen } from '../kit/network/listen.ts';
 import { type BodyReader, createBodyReader } from './body.ts';
 import type { ServingCertificate } from './certificates/source.ts';
-import { type ConnectionLimits, createConnections } from './connections.ts';
 import { RequestError, type Reviewed } from './reviewed.ts';
 
 export type AdmissionOptions = {

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { expect } from 'chai';
-import { createConnections } from '../../src/webhook/connections.ts';
+import { createConnections } from '../../../src/kit/network/connections.ts';
 
 /** Connections of clients: `a1` is the first one of the address `a`. `!` proves, `-` ends one; `later` is ten seconds later. */
 function left(steps: string, limits: { all: number; unproven: number }): string {
@@ -25,7 +25,7 @@ function left(steps: string, limits: { all: number; unproven: number }): string 
   return [...sockets].flatMap(([name, { destroyed }]) => (destroyed ? [] : [name])).join(' ');
 }
 
-describe('the connections of the webhook', () => {
+describe('the connections of a server', () => {
   const rows: [given: string, steps: string, expected: string][] = [
     ['few stay', 'a1 a2 b1', 'a1 a2 b1'],
     ['the oldest of many makes room', 'a1 a2 a3 a4', 'a2 a3 a4'],

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 /** The limits for the number of connections. */
 export type ConnectionLimits = {
   readonly all: number;
-  /** Connections on which no request to the secret path has come yet. */
+  /** Connections that have not proved yet that they are from the client that the server is for. */
   readonly unproven: number;
 };
 
@@ -11,7 +11,7 @@ export type ConnectionLimits = {
 export type Connections = {
   /** Adds a connection, and closes one if there are too many. */
   add(socket: Socket): void;
-  /** Marks a connection as proven: a request came to the secret path, which only the API server knows. */
+  /** Marks a connection as proven, for example by a request to a path that only one client knows. */
   prove(address: string, port: number): void;
 };
 
@@ -23,13 +23,13 @@ type Connection = {
   isProven: boolean;
 };
 
-/** The API server opens a connection when it has a review, and waits two seconds for the answer. */
+/** A client that has a question opens a connection, asks, and waits a few seconds for the answer. */
 const ASKED_BY_MS = 3_000;
 
 /**
  * Limits the number of connections. If there are too many, one that is not proven is closed: the oldest one that should have sent
  * a request by now, else the oldest one of the address with the most connections. So clients with a few idle connections each
- * cannot push out the API server, and a client with many connections closes its own. A proven connection is never closed. `now`:
+ * cannot push out one that asks, and a client with many connections closes its own. A proven connection is never closed. `now`:
  * monotonic, in milliseconds.
  */
 export function createConnections({ all, unproven }: ConnectionLimits, now: () => number): Connections {
