@@ -266,10 +266,11 @@ export function createResolver(options: ResolverOptions): TagResolver {
     if (endpoint === undefined) return [];
     const keys = await untilAborted(keyring.open(access, until), until);
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
-    const own = await keys.candidates(endpoint.credentialName, until);
+    const askers = createAskers(access.namespace);
+    const own = await keys.candidates(endpoint.credentialName, until, askers);
     const claim = {
       host: endpoint.host,
-      askers: createAskers(access.namespace),
+      askers,
       isProven: () => circuits.isHealthy(endpoint.host),
     };
     const release = await limiter.acquire(claim, until);

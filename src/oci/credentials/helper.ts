@@ -1,13 +1,15 @@
-import { createFlights } from '../../kit/flights.ts';
 import { fieldOf, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
+import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
+import { createSharedRuns, type ProgramTurns } from './turns.ts';
 
 export type CredentialHelpersOptions = {
   /** The limit for one run of a program. */
   readonly timeoutMs: number;
   readonly now: () => number;
+  readonly turns: ProgramTurns;
 };
 
 /** Docker's credential helpers: programs named `docker-credential-<name>` in PATH. */
@@ -18,7 +20,7 @@ export type CredentialHelpers = {
    *
    * @throws ProgramError, or the signal's reason
    */
-  ask(helper: string, host: string, signal: AbortSignal): Promise<Login | undefined>;
+  ask(helper: string, host: string, signal: AbortSignal, askers: Askers): Promise<Login | undefined>;
 };
 
 type Outcome = { readonly until: number; readonly login?: Login; readonly error?: ProgramError };
@@ -33,9 +35,9 @@ const NOT_FOUND = 'credentials not found in native keychain';
 /** The user name that marks a password as an identity token. */
 const TOKEN_USER = '<token>';
 
-export function createCredentialHelpers({ timeoutMs, now }: CredentialHelpersOptions): CredentialHelpers {
+export function createCredentialHelpers({ timeoutMs, now, turns }: CredentialHelpersOptions): CredentialHelpers {
   const outcomes = createLru<Outcome>(10_000);
-  const flights = createFlights<Outcome>();
+  const runs = createSharedRuns<Outcome>(turns);
 
   async function run(helper: string, host: string, signal: AbortSignal): Promise<Outcome> {
     try {
@@ -61,13 +63,13 @@ export function createCredentialHelpers({ timeoutMs, now }: CredentialHelpersOpt
   }
 
   return {
-    async ask(helper, host, signal) {
+    async ask(helper, host, signal, askers) {
       const key = `${helper} ${host}`;
       const known = outcomes.get(key);
       const outcome =
         known !== undefined && known.until > now()
           ? known
-          : await flights.join(key, signal, (shared) => run(helper, host, shared));
+          : await runs(key, askers, signal, (shared) => run(helper, host, shared));
       outcomes.set(key, outcome);
       if (outcome.error !== undefined) throw outcome.error;
       return outcome.login;

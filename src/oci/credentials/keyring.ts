@@ -3,6 +3,7 @@ import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
+import type { Askers } from '../lookup/askers.ts';
 import { type Login, PullSecretError, parsePullSecret } from './docker.ts';
 import { matchCredentials } from './match.ts';
 
@@ -29,8 +30,8 @@ export type UnusableSecret = { readonly namespace: string; readonly name: string
 export type KeyringOptions = {
   readonly pullSecrets: (access: Access, signal: AbortSignal) => Promise<readonly ReadSecret[]>;
   readonly onUnusableSecret?: (secret: UnusableSecret) => void;
-  /** Returns the operator's logins that may match an image's name, in any order. */
-  readonly operator?: (name: string, signal: AbortSignal) => Promise<readonly Login[]>;
+  /** Returns the operator's logins that may match an image's name, in any order. `askers`: the namespaces for which it is asked. */
+  readonly operator?: (name: string, signal: AbortSignal, askers: Askers) => Promise<readonly Login[]>;
   readonly maxEntries: number;
   /** The key of an earlier keyring, so that the entries its fingerprints own stay known; default: a new key. */
   readonly fingerprintKey?: Buffer;
@@ -47,7 +48,7 @@ export type Keys = {
    * Returns the credentials for an image's name without tag and digest: pull secrets first, then the operator's, each
    * in the kubelet's order.
    */
-  candidates(name: string, signal: AbortSignal): Promise<readonly Credential[]>;
+  candidates(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Credential[]>;
 };
 
 export type Keyring = {
@@ -128,8 +129,8 @@ export function createKeyring(options: KeyringOptions): Keyring {
           : await opening.join(accessKey(access), signal, (shared) => readSecrets(access, shared));
       return {
         fingerprints: (names) => fingerprintsOf(logins, names),
-        async candidates(name, under) {
-          const operator = (await options.operator?.(name, under)) ?? [];
+        async candidates(name, under, askers) {
+          const operator = (await options.operator?.(name, under, askers)) ?? [];
           const shared = matchCredentials(operator, name).map((login) => credential(login, true));
           // A pull secret with the same login as the operator's gives no answers that only the pod may have.
           const own = matchCredentials(logins, name).map(

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../../kit/errors.ts';
+import type { Askers } from '../lookup/askers.ts';
 import { type DockerConfig, type Login, parseDockerConfig } from './docker.ts';
 import { createCredentialHelpers } from './helper.ts';
 import { matchCredentials } from './match.ts';
@@ -10,6 +11,7 @@ import { createProviderPlugin, type ProviderPlugin } from './provider.ts';
 import { type Provider, parseProviderConfig } from './provider-config.ts';
 import { SourceError } from './source-error.ts';
 import { readTomlDirectory } from './toml.ts';
+import { createProgramTurns } from './turns.ts';
 
 export type OperatorCredentialsOptions = {
   readonly dockerConfigFiles: readonly string[];
@@ -40,9 +42,10 @@ export type OperatorCredentials = {
    * this order. A program that fails is skipped.
    *
    * @param name the image's, as `host/repository`, without tag and digest
+   * @param askers the namespaces for which it is asked: they take turns at the programs
    * @throws the signal's reason
    */
-  lookup(name: string, signal: AbortSignal): Promise<readonly Login[]>;
+  lookup(name: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]>;
   /** Reads all files, for the first time or again; nothing is read before. */
   reload(): Promise<readonly SourceProblem[]>;
   /** The files and directories that {@link OperatorCredentials.reload} reads. */
@@ -61,7 +64,8 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
   let tomls = new Map<string, Login>();
   let providers: Read<readonly Provider[]> | undefined;
   let plugins: readonly ProviderPlugin[] = [];
-  let helpers = createCredentialHelpers({ timeoutMs, now });
+  const turns = createProgramTurns();
+  let helpers = createCredentialHelpers({ timeoutMs, now, turns });
   let reloading: Promise<unknown> = Promise.resolve();
 
   async function reloadDocker(): Promise<SourceProblem[]> {
@@ -78,7 +82,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     }
     // If a file changed, the answers of the helpers that it names may have changed too.
     const isChanged = dockerFiles.some((file) => next.get(file) !== dockers.get(file));
-    if (isChanged) helpers = createCredentialHelpers({ timeoutMs, now });
+    if (isChanged) helpers = createCredentialHelpers({ timeoutMs, now, turns });
     dockers = next;
     return problems;
   }
@@ -116,7 +120,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
     plugins = read.value.map(
       (provider) =>
         before.get(JSON.stringify(provider)) ??
-        createProviderPlugin({ provider, binDirectory: kubelet.binDirectory, timeoutMs, now }),
+        createProviderPlugin({ provider, binDirectory: kubelet.binDirectory, timeoutMs, now, turns }),
     );
     return [];
   }
@@ -147,7 +151,7 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
       return next;
     },
 
-    async lookup(name, signal) {
+    async lookup(name, signal, askers) {
       const host = name.split('/', 1)[0] ?? name;
       const configs = [...dockers.values()].map(({ value }) => value);
       const named = configs.map((config) => config.helpers.get(host) ?? config.store ?? '');
@@ -156,11 +160,11 @@ export function createOperatorCredentials(options: OperatorCredentialsOptions): 
           .filter((helper) => helper !== '')
           .map((helper) =>
             ask(`docker-credential-${helper}`, host, async () => {
-              const login = await helpers.ask(helper, host, signal);
+              const login = await helpers.ask(helper, host, signal, askers);
               return login === undefined ? [] : [login];
             }),
           ),
-        ...plugins.map((plugin) => ask(plugin.name, name, () => plugin.ask(name, signal))),
+        ...plugins.map((plugin) => ask(plugin.name, name, () => plugin.ask(name, signal, askers))),
       ];
       const files = [...configs.flatMap(({ logins }) => logins), ...tomls.values()];
       const all = [...files, ...(await Promise.all(runs)).flat()];

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
-import { createFlights } from '../../kit/flights.ts';
 import { isObject, parseObject } from '../../kit/json.ts';
 import { createLru } from '../../kit/lru.ts';
+import type { Askers } from '../lookup/askers.ts';
 import type { Login } from './docker.ts';
 import { matchCredentials } from './match.ts';
 import { endedWith, ProgramError, programEnvironment, runProgram } from './process.ts';
 import { PROVIDER_API, type Provider, parseGoDuration } from './provider-config.ts';
+import { createSharedRuns, type ProgramTurns } from './turns.ts';
 
 export type ProviderPluginOptions = {
   readonly provider: Provider;
@@ -13,6 +14,7 @@ export type ProviderPluginOptions = {
   /** The limit for one run of the program. */
   readonly timeoutMs: number;
   readonly now: () => number;
+  readonly turns: ProgramTurns;
 };
 
 /** A kubelet image credential provider plug-in. It uses the controller's cloud identity, not the node's. */
@@ -25,7 +27,7 @@ export type ProviderPlugin = {
    * @param image its name, without tag and digest, as the kubelet sends it
    * @throws ProgramError, or the signal's reason
    */
-  ask(image: string, signal: AbortSignal): Promise<readonly Login[]>;
+  ask(image: string, signal: AbortSignal, askers: Askers): Promise<readonly Login[]>;
 };
 
 type Response = {
@@ -46,10 +48,11 @@ export function createProviderPlugin({
   binDirectory,
   timeoutMs,
   now,
+  turns,
 }: ProviderPluginOptions): ProviderPlugin {
   const answers = createLru<{ readonly until: number; readonly logins: readonly Login[] }>(MAX_ENTRIES);
   const failures = createLru<{ readonly until: number; readonly error: ProgramError }>(MAX_ENTRIES);
-  const flights = createFlights<readonly Login[]>();
+  const runs = createSharedRuns<readonly Login[]>(turns);
   const patterns = provider.matchImages.map((pattern) => ({ pattern }));
 
   async function run(image: string, signal: AbortSignal): Promise<readonly Login[]> {
@@ -74,18 +77,25 @@ export function createProviderPlugin({
     }
   }
 
+  /** Checked again when the turn has come: the answer for another image may have been one for the whole registry. */
+  function remembered(image: string): readonly Login[] | undefined {
+    for (const key of [image, registryOf(image), GLOBAL]) {
+      const answer = answers.get(key);
+      if (answer !== undefined && answer.until > now()) return answer.logins;
+    }
+    return undefined;
+  }
+
   return {
     name: provider.name,
-    async ask(image, signal) {
+    async ask(image, signal, askers) {
       // The rules for logins and for images are the same: host globs, ports, path prefixes.
       if (matchCredentials(patterns, image).length === 0) return [];
-      for (const key of [image, registryOf(image), GLOBAL]) {
-        const answer = answers.get(key);
-        if (answer !== undefined && answer.until > now()) return answer.logins;
-      }
+      const known = remembered(image);
+      if (known !== undefined) return known;
       const failure = failures.get(image);
       if (failure !== undefined && failure.until > now()) throw failure.error;
-      return flights.join(image, signal, (shared) => run(image, shared));
+      return runs(image, askers, signal, async (shared) => remembered(image) ?? run(image, shared));
     },
   };
 }

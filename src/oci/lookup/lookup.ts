@@ -18,7 +18,7 @@ export type LookupTask = {
    * Returns the credentials for an image's name at an endpoint, in the order in which they are tried; an anonymous try
    * follows them.
    */
-  readonly credentials: (credentialName: string, signal: AbortSignal) => Promise<readonly Credential[]>;
+  readonly credentials: (credentialName: string, signal: AbortSignal, askers: Askers) => Promise<readonly Credential[]>;
   /** The digest that the tag pointed to when it was last checked. */
   readonly previous?: TagEntry;
   /** The namespaces for which the lookup runs. */
@@ -116,7 +116,7 @@ export function createLookup(options: LookupOptions): Lookups {
   async function askEndpoint(endpoint: Endpoint, task: LookupTask): Promise<LookupAnswer> {
     const { reference, signal, previous } = task;
     const target = { endpoint, reference };
-    const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, signal))];
+    const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, signal, task.askers))];
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
     if (!isPrivate) own.push(undefined);
     const failures: ImageError[] = [];

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
 import { createCredentialHelpers } from '../../../src/oci/credentials/helper.ts';
 import { ProgramError } from '../../../src/oci/credentials/process.ts';
+import { createProgramTurns } from '../../../src/oci/credentials/turns.ts';
+import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
 describe('a credential helper', () => {
@@ -18,12 +20,13 @@ describe('a credential helper', () => {
 
   function setup() {
     let time = 0;
-    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time });
+    const helpers = createCredentialHelpers({ timeoutMs: 30_000, now: () => time, turns: createProgramTurns() });
+    const askers = createAskers('shop');
     const { signal } = new AbortController();
     return {
-      ask: (helper: string, host: string) => helpers.ask(helper, host, signal),
+      ask: (helper: string, host: string) => helpers.ask(helper, host, signal, askers),
       failure: (helper: string, host: string): Promise<unknown> =>
-        helpers.ask(helper, host, signal).catch((error: unknown) => error),
+        helpers.ask(helper, host, signal, askers).catch((error: unknown) => error),
       asked: async () =>
         (await programs.calls()).map(({ program, args, stdin }) => [program, ...args, stdin].join(' ')),
       advance: (milliseconds: number) => {

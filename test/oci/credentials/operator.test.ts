@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createOperatorCredentials, type OperatorCredentialsOptions } from '../../../src/oci/credentials/operator.ts';
+import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
 const auth = (login: string): { auth: string } => ({ auth: Buffer.from(login).toString('base64') });
@@ -53,7 +54,8 @@ describe("the operator's credentials", () => {
     return {
       ...credentials,
       told,
-      users: async (name: string) => (await credentials.lookup(name, signal)).map(({ username }) => username),
+      users: async (name: string) =>
+        (await credentials.lookup(name, signal, createAskers('shop'))).map(({ username }) => username),
       problems: async () => (await credentials.reload()).map(({ key, file, problem }) => `${key} ${file}: ${problem}`),
       advance: (milliseconds: number) => {
         time += milliseconds;
@@ -294,7 +296,7 @@ describe("the operator's credentials", () => {
     const { lookup, problems, told } = setup({ dockerConfigFiles: [at('a.json')] });
     await problems();
     const leaving = new AbortController();
-    const looking = lookup('quay.io/app', leaving.signal).catch((error: unknown) => error);
+    const looking = lookup('quay.io/app', leaving.signal, createAskers('shop')).catch((error: unknown) => error);
     leaving.abort(new Error('gone'));
     expect(await looking).to.include({ message: 'gone' });
     expect(told).to.deep.equal([]);

@@ -4,6 +4,8 @@ import { ProgramError } from '../../../src/oci/credentials/process.ts';
 import { createProviderPlugin } from '../../../src/oci/credentials/provider.ts';
 import { type Provider, parseGoDuration, parseProviderConfig } from '../../../src/oci/credentials/provider-config.ts';
 import { SourceError } from '../../../src/oci/credentials/source-error.ts';
+import { createProgramTurns } from '../../../src/oci/credentials/turns.ts';
+import { createAskers } from '../../../src/oci/lookup/askers.ts';
 import { type CredentialPrograms, createCredentialPrograms } from '../../support/credential-programs.ts';
 
 const API = 'credentialprovider.kubelet.k8s.io/v1';
@@ -185,11 +187,13 @@ describe('a provider plug-in', () => {
       binDirectory: programs.bin,
       timeoutMs: 30_000,
       now: () => time,
+      turns: createProgramTurns(),
     });
+    const askers = createAskers('shop');
     const { signal } = new AbortController();
     return {
-      ask: (image: string) => plugin.ask(image, signal),
-      failure: (image: string): Promise<unknown> => plugin.ask(image, signal).catch((error: unknown) => error),
+      ask: (image: string) => plugin.ask(image, signal, askers),
+      failure: (image: string): Promise<unknown> => plugin.ask(image, signal, askers).catch((error: unknown) => error),
       count: async () => (await programs.calls()).length,
       advance: (milliseconds: number) => {
         time += milliseconds;
@@ -281,6 +285,13 @@ describe('a provider plug-in', () => {
       expect(await ask(IMAGE)).to.deep.equal([]);
       expect(await count()).to.equal(before + 1);
     }
+  });
+
+  it('runs once for a registry, if the answer that it waits behind is one for the whole registry', async () => {
+    await programs.plugin('plugin', { cacheKeyType: 'Registry', cacheDuration: '10m', auth: AUTH });
+    const { ask, count } = setup();
+    await Promise.all(Array.from({ length: 20 }, (_, index) => ask(`${REGISTRY}/team/app${index}`)));
+    expect(await count()).to.be.at.most(2);
   });
 
   it('runs once for an image, however many ask', async () => {
