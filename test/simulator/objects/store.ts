@@ -1,4 +1,4 @@
-import { at, object as fields, type JsonObject, text } from '../json.ts';
+import { at, object as fields, isObject, type JsonObject, text } from '../json.ts';
 import type { Resource } from './resources.ts';
 
 export interface StoreEvent {
@@ -23,10 +23,33 @@ const texts = new WeakMap<JsonObject, string>();
 export function jsonOf(item: JsonObject): string {
   let json = texts.get(item);
   if (json === undefined) {
-    json = JSON.stringify(item);
+    json = JSON.stringify(inGoOrder(item));
     texts.set(item, json);
   }
   return json;
+}
+
+/** The order in which the real API server writes the fields of an object, and those of `metadata`: that of Go's types. */
+const OBJECT = ['kind', 'apiVersion', 'metadata', 'spec', 'status'];
+const METADATA = [
+  ...['name', 'generateName', 'namespace', 'selfLink', 'uid', 'resourceVersion', 'generation', 'creationTimestamp'],
+  ...['deletionTimestamp', 'deletionGracePeriodSeconds', 'labels', 'annotations', 'ownerReferences', 'finalizers'],
+  'managedFields',
+];
+
+function inGoOrder(item: JsonObject): JsonObject {
+  const { metadata, items } = item;
+  return ordered(OBJECT, {
+    ...item,
+    ...(isObject(metadata) ? { metadata: ordered(METADATA, metadata) } : {}),
+    ...(Array.isArray(items) ? { items: items.map((each) => (isObject(each) ? inGoOrder(each) : each)) } : {}),
+  });
+}
+
+/** Returns an object with these fields first, then its others. */
+function ordered(first: readonly string[], item: JsonObject): JsonObject {
+  const known = first.filter((field) => Object.hasOwn(item, field)).map((field) => [field, item[field]] as const);
+  return { ...Object.fromEntries(known), ...item };
 }
 
 /**
