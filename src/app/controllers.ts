@@ -20,8 +20,13 @@ import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
 
+/** The stores of the watches, and their listeners. */
+type WatchedStores = Pick<Watches, 'listeners'> & {
+  readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
+};
+
 export type LoopsOptions = {
-  readonly watches: Watches;
+  readonly watches: WatchedStores;
   /** Returns the present settings. After a change, call `settingsChanged`. */
   readonly settings: () => Settings;
   /** Returns the present label rules. After a change, call `labelRulesChanged`. */

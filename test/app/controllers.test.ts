@@ -1,0 +1,173 @@
+import { expect } from 'chai';
+import { createLoops } from '../../src/app/controllers.ts';
+import type { Listeners } from '../../src/app/watches.ts';
+import type { JsonObject } from '../../src/kit/json.ts';
+import { createStore } from '../../src/kube/watch/store.ts';
+import { type Namespace, readNamespace } from '../../src/placement/eligibility.ts';
+import { NO_RULES } from '../../src/placement/nodes/label-rules.ts';
+import { type Node, readNode } from '../../src/placement/nodes/node.ts';
+import { type DaemonSet, readDaemonSet } from '../../src/placement/objects/daemonset.ts';
+import { type Pod, readPod } from '../../src/placement/objects/pod.ts';
+import type { Settings } from '../../src/placement/settings.ts';
+import { createHandClock } from '../controllers/hand-clock.ts';
+import { known, settings } from '../placement/objects.ts';
+
+const ALL = { 'archaware.dev/architectures': 'all' };
+const READY = { conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '1970-01-01T00:00:00Z' }] };
+
+/** The loops of one term over stores that the test fills. Writes are recorded, and not shown in the stores. */
+function arrange(given: Partial<Settings> = {}) {
+  const clock = createHandClock();
+  const [pods, nodes] = [createStore<Pod>(), createStore<Node>()];
+  const [namespaces, daemonSets] = [createStore<Namespace>(), createStore<DaemonSet>()];
+  const listeners: Listeners = {};
+  const writes: string[] = [];
+  let version = 0;
+  const loops = createLoops({
+    watches: {
+      listeners,
+      pods: { store: pods },
+      nodes: { store: nodes },
+      namespaces: { store: namespaces },
+      daemonSets: { store: daemonSets },
+    },
+    settings: () => settings(given),
+    labelRules: () => NO_RULES,
+    loops: ['nodes', 'pods', 'daemonsets'],
+    workers: 2,
+    bootstrapMs: 120_000,
+    images: {
+      answer: () => known('linux/amd64'),
+      recall: () => known('linux/amd64'),
+      isStale: () => false,
+      namesOf: (image) => [image],
+      canonicalOf: (image) => image,
+      unusableSecrets: () => [],
+    },
+    serviceAccountSecrets: async () => [],
+    fetchNode: async (name) => nodes.get(name),
+    async write({ kind, name }, patch) {
+      const values = JSON.stringify(patch).match(/"value":"(amd64|arm64)"/g) ?? [];
+      writes.push(`${kind} ${name}: ${values.map((text) => text.slice(9, -1)).join()}`);
+      return { kind: 'recorded' };
+    },
+    events: { emit: () => true },
+    clock,
+    onOutcome: () => undefined,
+  });
+  const metadata = (more: JsonObject) => {
+    version += 1;
+    return { uid: String(more.name), generation: 1, resourceVersion: String(version), ...more };
+  };
+  const end = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  return {
+    ...{ writes, clock, listeners },
+    node(architecture: string) {
+      const name = `${architecture}-1`;
+      const now = readNode({
+        metadata: metadata({ name, creationTimestamp: '1970-01-01T00:00:00Z' }),
+        status: { nodeInfo: { architecture }, ...READY },
+      });
+      const before = nodes.get(name);
+      nodes.put(name, now);
+      listeners.node?.({ key: name, now, before });
+    },
+    namespace(name: string, labels: JsonObject = {}) {
+      const now = readNamespace({ metadata: metadata({ name, labels }) });
+      const before = namespaces.get(name);
+      namespaces.put(name, now);
+      listeners.namespace?.({ key: name, now, before });
+    },
+    pod(name: string, annotations: JsonObject, { image = 'app', isReset }: { image?: string; isReset?: true } = {}) {
+      const now = readPod({
+        metadata: metadata({ namespace: 'shop', name, annotations }),
+        spec: { containers: [{ name: 'c', image }] },
+        status: { phase: 'Pending' },
+      });
+      const key = `shop/${name}`;
+      const before = pods.get(key);
+      pods.put(key, now);
+      listeners.pod?.({ key, now, before, ...(isReset ? { isReset } : {}) });
+    },
+    daemonSet(name: string, annotations: JsonObject) {
+      const now = readDaemonSet({
+        metadata: metadata({ namespace: 'shop', name }),
+        spec: { template: { metadata: { annotations }, spec: { containers: [{ name: 'c', image: 'app' }] } } },
+        status: { observedGeneration: 1 },
+      });
+      const key = `shop/${name}`;
+      const before = daemonSets.get(key);
+      daemonSets.put(key, now);
+      listeners.daemonSet?.({ key, now, before });
+    },
+    begin() {
+      running = loops.run(end.signal, end.signal);
+    },
+    /** Resolves when all has been written; fails with what was. An architecture may have to last for a while before it counts. */
+    async until(...expected: readonly string[]) {
+      for (let turn = 0; turn < 2_000 && !expected.every((line) => writes.includes(line)); turn++) {
+        await new Promise(setImmediate);
+        if (turn % 100 === 99) await clock.advance(10_000);
+      }
+      expect(writes).to.include.members([...expected]);
+    },
+    async untilTainted() {
+      while (!writes.some((line) => line.startsWith('Node'))) await new Promise(setImmediate);
+    },
+    async idle() {
+      for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
+    },
+    async stop() {
+      end.abort();
+      await running;
+    },
+  };
+}
+
+describe('the loops of a term', () => {
+  let world: ReturnType<typeof arrange>;
+  afterEach(() => world.stop());
+
+  it('decide pods and DaemonSets again that follow the cluster, when an architecture joins', async () => {
+    world = arrange();
+    world.node('amd64');
+    world.namespace('shop');
+    world.pod('everywhere', ALL);
+    world.pod('known', {});
+    world.daemonSet('agent', ALL);
+    world.begin();
+    await world.until('Pod everywhere: amd64', 'Pod known: amd64', 'DaemonSet agent: amd64');
+    const count = world.writes.filter((line) => line.startsWith('Pod known')).length;
+    world.node('arm64');
+    await world.until('Pod everywhere: amd64,arm64', 'DaemonSet agent: amd64,arm64');
+    expect(world.writes.filter((line) => line.startsWith('Pod known')).length, 'a pod of known images').to.equal(count);
+  });
+
+  it('decide the pods and DaemonSets of a namespace again when its labels change', async () => {
+    world = arrange({ namespaceSelector: [{ key: 'team', operator: 'in', values: ['a'] }] });
+    world.node('amd64');
+    world.namespace('shop');
+    world.pod('web', {});
+    world.daemonSet('agent', {});
+    world.begin();
+    await world.untilTainted();
+    expect(world.writes.filter((line) => !line.startsWith('Node'))).to.deep.equal([]);
+    world.namespace('shop', { team: 'a' });
+    await world.until('Pod web: amd64', 'DaemonSet agent: amd64');
+  });
+
+  it('decide a pod again after etcd was restored, although its generation is the same', async () => {
+    world = arrange({ overrides: [{ pattern: 'other', architectures: ['arm64'] }] });
+    world.node('amd64');
+    world.namespace('shop');
+    world.begin();
+    world.pod('web', {});
+    await world.until('Pod web: amd64');
+    world.pod('web', {}, { image: 'other' });
+    await world.idle();
+    expect(world.writes).to.not.include('Pod web: arm64');
+    world.pod('web', {}, { image: 'other', isReset: true });
+    await world.until('Pod web: arm64');
+  });
+});
