@@ -3,6 +3,7 @@ import { at, listAt } from '../../hack/cluster/json.ts';
 import { readRecorded } from '../../src/placement/objects/daemonset.ts';
 import type { RunningController } from '../support/running.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
+import { freshImage, pushAgain } from './support/placed.ts';
 import { daemonSet, pod } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';
 
@@ -10,6 +11,8 @@ const RECORDED = 'archaware.dev/tolerations';
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
 const recorded = (found: unknown) => readRecorded(String(annotation(found, RECORDED)));
+const isOurs = (toleration: string) => toleration.startsWith('supported-arch=');
+let probes = 0;
 const architectureOf = (node: string) => node.split('-')[0] ?? '';
 
 describe('DaemonSets on the real control plane', () => {
@@ -137,6 +140,65 @@ describe('DaemonSets on the real control plane', () => {
     for (const name of NODES) {
       await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
     }
+  });
+
+  it('waits for no DaemonSet that cannot roll out, neither with the taints nor with other DaemonSets', async () => {
+    await world.stopControllers();
+    await untaintAll();
+    const [tenant, other] = [await world.namespace('cannot-roll'), await world.namespace('held-up')];
+    const images = [world.image('nested')];
+    // Without its service account no pod of it can be created. Each of them took the turn for five minutes.
+    const never = Array.from({ length: 6 }, (_, index) => `never-${index}`);
+    const spec = { serviceAccountName: 'nobody' };
+    for (const name of never) await world.create(daemonSet(tenant, name, { images, spec }));
+    for (const name of never) {
+      await world.eventually(`${name} to want pods`, async () => {
+        const found = await world.get('DaemonSet', tenant, name);
+        return at(found, 'status', 'desiredNumberScheduled') === NODES.length;
+      });
+    }
+    await world.create(daemonSet(other, 'agent', { images }));
+    await eventuallyRunsOn(other, 'agent', NODES);
+    controller = await world.run();
+    const all = ours('amd64', 'arm64', 's390x');
+    for (const name of never) await eventuallyTemplate(tenant, name, all);
+    await eventuallyTemplate(other, 'agent', all);
+    for (const name of NODES) {
+      await world.eventually(`node ${name} to be tainted`, async () => taints(await world.node(name)).length > 0);
+    }
+    await eventuallyRunsOn(other, 'agent', NODES);
+    for (const name of never) await world.remove('DaemonSet', tenant, name);
+  });
+
+  it('decides a template again when its author restarts it, and only then, with the platforms of today', async () => {
+    await world.stopControllers();
+    controller = await world.run(['--images.cache.tagTtl', '1s']);
+    const namespace = await world.namespace('restarted');
+    const image = await freshImage(world, 'amd64');
+    const restart = () => world.cluster.kubectl(['-n', namespace, 'rollout', 'restart', 'daemonset/agent']);
+    await world.create(daemonSet(namespace, 'agent', { images: [image] }));
+    await eventuallyTemplate(namespace, 'agent', ours('amd64'));
+    await pushAgain(world, image, 'multi');
+    await world.eventually('the controller to know the new push', async () => {
+      await world.create(pod(namespace, `probe-${++probes}`, { images: [image] }));
+      const placed = await world.eventually('a pod to be placed', async () => {
+        const found = tolerations(await world.get('Pod', namespace, `probe-${probes}`)).filter(isOurs);
+        return found.length > 0 && found;
+      });
+      return placed.length === 2;
+    });
+    expect(tolerations(await template(namespace, 'agent'))).to.deep.equal(ours('amd64'));
+    await restart();
+    await eventuallyTemplate(namespace, 'agent', ours('amd64', 'arm64'));
+    await eventuallyRunsOn(namespace, 'agent', ['amd64-1', 'amd64-2', 'arm64-1']);
+
+    // The other way round, while no controller runs.
+    await pushAgain(world, image, 'amd64');
+    await world.stopControllers();
+    await restart();
+    controller = await world.run();
+    await eventuallyTemplate(namespace, 'agent', ours('amd64'));
+    await eventuallyRunsOn(namespace, 'agent', ['amd64-1', 'amd64-2']);
   });
 
   for (const running of [true, false]) {

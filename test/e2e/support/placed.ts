@@ -36,10 +36,16 @@ let fresh = 0;
 
 /** An image like the fixture, under a tag that nobody has asked for. */
 export async function freshImage(world: World, like: string): Promise<string> {
-  const tag = `fresh-${++fresh}`;
+  const image = world.image(`fresh-${++fresh}`);
+  await pushAgain(world, image, like);
+  return image;
+}
+
+/** Pushes an image under its tag again, like the fixture from now on. */
+export async function pushAgain(world: World, image: string, like: string): Promise<void> {
+  const tag = image.slice(image.lastIndexOf(':') + 1);
   const fixtures = FIXTURES.filter((fixture) => fixture.tag === like).map((fixture) => ({ ...fixture, tag }));
   await pushFixtures({ registry: world.registry.host, repository: TESTIMG_REPOSITORY, insecure: true, fixtures });
-  return world.image(tag);
 }
 
 /** The manifest requests that an image has cost the registry so far. */
