@@ -220,7 +220,7 @@ export const schema = z.strictObject({
       '0s',
       '1h',
       '2m',
-      'Existing nodes are tainted after this time at the latest, even if pods still wait for images; only DaemonSets that wait for their turn to roll delay it further.',
+      'Existing nodes are tainted after this time at the latest, even if pods still wait for images; only DaemonSets that had rolled out and wait for their turn to roll again delay it further.',
     ),
   }),
   leaderElection: z.strictObject({
