@@ -27,9 +27,17 @@ export type ImageErrorDetails = {
   /** Whether a retry soon may give another answer. */
   readonly temporary: boolean;
   /** The wait that the registry asked for, in milliseconds, already capped. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   /** host[:port] of the registry that was asked; never a resolved address. */
-  readonly endpoint?: string;
+  readonly endpoint?: string | undefined;
+  /** host[:port] of the URL to which no connection could be made; a redirect or a token service may have named it. */
+  readonly unreachable?: string | undefined;
+  /** The HTTP status of the answer, if there was one that the failure is about. */
+  readonly status?: number | undefined;
+  /** Whether nothing was asked: the failure is one that others met before. */
+  readonly isUnasked?: boolean;
+  /** Whether the request was sent without credentials although there was one: nothing asked for it. */
+  readonly isAnonymous?: boolean;
   /** Whether another credential may bring another answer, whatever the code says, as with a token service's answers. */
   readonly byCredential?: boolean;
   /** Whether the registry has a single manifest there: that of an artifact, or of an image that names no platform. */
@@ -48,6 +56,10 @@ export class ImageError extends Error {
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
   readonly endpoint: string | undefined;
+  readonly unreachable: string | undefined;
+  readonly status: number | undefined;
+  readonly isUnasked: boolean;
+  readonly isAnonymous: boolean;
   readonly byCredential: boolean;
   readonly isSingleManifest: boolean;
 
@@ -57,6 +69,10 @@ export class ImageError extends Error {
     this.temporary = details.temporary;
     this.retryAfterMs = details.retryAfterMs;
     this.endpoint = details.endpoint;
+    this.unreachable = details.unreachable;
+    this.status = details.status;
+    this.isUnasked = details.isUnasked === true;
+    this.isAnonymous = details.isAnonymous === true;
     this.byCredential = details.byCredential === true;
     this.isSingleManifest = details.isSingleManifest === true;
   }

@@ -12,6 +12,7 @@ import { type Askers, createAskers } from './lookup/askers.ts';
 import { createCircuits } from './lookup/circuit.ts';
 import { BOUNDS, createLimiter } from './lookup/limiter.ts';
 import { createLookup } from './lookup/lookup.ts';
+import { placeOf } from './lookup/place.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import { listTags } from './lookup/tags.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
@@ -268,10 +269,12 @@ export function createResolver(options: ResolverOptions): TagResolver {
     const isPrivate = options.isPrivate(reference.name) || options.isPrivate(endpoint.credentialName);
     const askers = createAskers(access.namespace);
     const own = await keys.candidates(endpoint.credentialName, until, askers);
+    const place = placeOf({ endpoint, reference });
     const claim = {
       host: endpoint.host,
+      project: place.project.key,
       askers,
-      isProven: () => circuits.isHealthy(endpoint.host),
+      standing: () => circuits.standing(place),
     };
     const release = await limiter.acquire(claim, until);
     try {
@@ -292,10 +295,12 @@ export function createResolver(options: ResolverOptions): TagResolver {
     if (!isDue(image, access)) return;
     const key = keyOf(image, access);
     const reference = parse(image);
-    const host = reference instanceof ImageError ? '' : reference.registry;
+    const [host, project] =
+      reference instanceof ImageError ? ['', ''] : [reference.registry, reference.repository.split('/', 1)[0] ?? ''];
+    const line = { namespace: access.namespace, host, project };
     if (flights.has(key)) void fly(image, access);
-    else if (!starts.has(access.namespace, host, key) && mayStart()) {
-      starts.add(access.namespace, host, key, () => (isDue(image, access) ? fly(image, access) : undefined));
+    else if (!starts.has(line, key) && mayStart()) {
+      starts.add(line, key, () => (isDue(image, access) ? fly(image, access) : undefined));
     }
   }
 

@@ -326,15 +326,19 @@ describe('the resolver', () => {
       expect((failed?.retryAt ?? 0) - (failed?.firstFailedAt ?? 0)).to.equal(30_000);
     });
 
-    it('as long as the registry asks, and leaves the registry alone for other images too', async () => {
+    it('as long as the registry asks, and leaves the project alone for other images too', async () => {
       server.on('*', reply(429, { 'retry-after': '120' }));
-      expect(await failure('app')).to.include({ code: 'rate-limited', retryAfterMs: 120_000 });
+      for (const name of ['hub/one', 'hub/two']) {
+        expect(await failure(name)).to.include({ code: 'rate-limited', retryAfterMs: 120_000 });
+      }
       harness.advance(60_000);
-      expect(await failure('other')).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
-      expect(asked()).to.have.length(1);
-      server.put('other', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
+      expect(await failure('hub/three')).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
+      expect(asked()).to.have.length(2);
+      server.put('local/app', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
+      expect((await resolve('local/app')).platforms).to.have.length(1);
+      server.put('hub/three', 'manifests', indexOf('linux/amd64'), { tag: 'latest' });
       harness.advance(60_000);
-      expect((await resolve('other')).platforms).to.have.length(1);
+      expect((await resolve('hub/three')).platforms).to.have.length(1);
     });
 
     it('and keeps what was known of a tag until a retry succeeds', async () => {

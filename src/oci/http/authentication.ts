@@ -1,5 +1,6 @@
 import { createFlights } from '../../kit/flights.ts';
 import { createLru } from '../../kit/lru.ts';
+import { ImageError } from '../errors.ts';
 import { type Challenge, parseChallenges, pullScopes } from './challenge.ts';
 import { basic, createFetchToken, type TokenOptions } from './token.ts';
 import {
@@ -14,7 +15,16 @@ import {
 /** The value of an `Authorization` header, and the scopes that its token was requested for. */
 type Answer = { readonly header: string; readonly expiresAt: number; readonly scopes?: readonly string[] };
 
-const MAX_ANSWERS = 10_000;
+/** What the root of a registry's API answered: a challenge, or nothing of use. */
+type Root = { readonly challenge?: RegistryResponse; readonly until: number };
+
+/** Bytes; registries choose the length of their tokens, and authors of pods the registries. */
+const MAX_ANSWERS = 16 * 1024 * 1024;
+const MAX_ROOTS = 4 * 1024 * 1024;
+/** The bytes of an entry without its texts. */
+const ENTRY_BYTES = 300;
+/** Milliseconds for which the answer of a registry's root is kept. */
+const ROOT_KEPT = 600_000;
 /**
  * The most challenges of one host that are answered for one request. A second one is answered only if it names a new
  * scope.
@@ -26,10 +36,21 @@ const MAX_ROUNDS = 2;
  * (host, scope, credential) until it expires, and is requested once, however many requests wait for it. A credential is
  * sent only after a 401 from its own host, to that host or to the realm that it names. A 401 from a host that a
  * redirect leads to is answered anonymously, and does not invalidate the answer to the first host.
+ *
+ * A registry that hides what may not be read answers 403 or 404 without a challenge. If there is a credential, its root
+ * is asked for the challenge, once for all images.
  */
 export function authenticate(options: TokenOptions): Link {
-  const answers = createLru<Answer>(MAX_ANSWERS);
+  const answers = createLru<Answer>(MAX_ANSWERS, ({ header, scopes = [] }, key) =>
+    scopes.reduce((sum, scope) => sum + 2 * scope.length, ENTRY_BYTES + 2 * (header.length + key.length)),
+  );
   const flights = createFlights<Answer>();
+  /** The roots of registries that hide what may not be read. */
+  const roots = createLru<Root>(
+    MAX_ROOTS,
+    ({ challenge }, key) => ENTRY_BYTES + 2 * (key.length + (challenge?.headers['www-authenticate'] ?? '').length),
+  );
+  const asked = createFlights<Root>();
   const fetchToken = createFetchToken(options);
 
   return async (request, next) => {
@@ -49,7 +70,7 @@ export function authenticate(options: TokenOptions): Link {
     refusal?: RegistryResponse,
   ): Promise<RegistryResponse> {
     const key = keyOf(request);
-    let held = usable(key) ?? (await beforehand(request, next, key));
+    let held = usable(key) ?? (await beforehand(request, next, key)) ?? (await hidden(request, key));
     let response = refusal === undefined || held !== undefined ? await next(authorised(request, held)) : refusal;
     for (let round = 1; response.status === 401 && isFrom(request, response); round += 1) {
       if (answers.get(key) === held) answers.delete(key);
@@ -63,13 +84,45 @@ export function authenticate(options: TokenOptions): Link {
       held = answer;
       response = await next(authorised(request, held));
     }
-    return response;
+    if (held !== undefined || !isHiding(request, response)) return response;
+    await askRoot(request, next);
+    held = await hidden(request, key);
+    return held === undefined ? { ...response, isAnonymous: true } : next(authorised(request, held));
+  }
+
+  /** Returns what the challenge of a root asks for, if the registry is known to hide what may not be read. */
+  async function hidden(request: RegistryRequest, key: string): Promise<Answer | undefined> {
+    const root = roots.get(rootKeyOf(request));
+    if (request.credential === undefined || root?.challenge === undefined || root.until <= options.now()) {
+      return undefined;
+    }
+    const answer = await answerTo(root.challenge, request, key, [request.scope]);
+    if (answer !== undefined) answers.set(key, answer);
+    return answer;
+  }
+
+  /** Asks the root of the registry for its challenge, without a credential, unless that is known. */
+  async function askRoot(request: RegistryRequest, next: SendRequest): Promise<void> {
+    const { root: url, credential: _credential, ...rest } = request;
+    const key = rootKeyOf(request);
+    if (url === undefined || (roots.get(key)?.until ?? 0) > options.now()) return;
+    try {
+      const root = await asked.join(key, request.signal, async (signal) => {
+        const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
+        const isItsOwn = response.status === 401 && isFrom(request, response);
+        return { until: options.now() + ROOT_KEPT, ...(isItsOwn ? { challenge: response } : {}) };
+      });
+      roots.set(key, root);
+    } catch (error) {
+      // The answer to the request itself counts.
+      if (!(error instanceof ImageError) || request.signal.aborted) throw error;
+    }
   }
 
   /** For a request that must not be sent without credentials: uses the challenge of the API's root, or else Basic. */
   async function beforehand(request: RegistryRequest, next: SendRequest, key: string): Promise<Answer | undefined> {
-    const { challengeAt: url, credential, ...rest } = request;
-    if (url === undefined || credential === undefined) return undefined;
+    const { root: url, isPrivate, credential, ...rest } = request;
+    if (isPrivate !== true || url === undefined || credential === undefined) return undefined;
     const root = await next({ ...rest, credential, method: 'GET', url, headers: { accept: '*/*' } });
     const isItsOwn = root.status === 401 && isFrom(request, root);
     // The root knows no repository. A scope in its challenge is only an example (ghcr.io:
@@ -93,10 +146,14 @@ export function authenticate(options: TokenOptions): Link {
   ): Promise<Answer | undefined> {
     const bearer = bearerOf(response);
     if (bearer !== undefined) {
-      return flights.join([key, ...scopes].join(' '), request.signal, async (signal) => {
-        const { text, expiresAt } = await fetchToken(bearer, { ...request, signal }, scopes);
-        return { header: `Bearer ${text}`, expiresAt, scopes };
-      });
+      try {
+        return await flights.join([key, ...scopes].join(' '), request.signal, async (signal) => {
+          const { text, expiresAt } = await fetchToken(bearer, { ...request, signal }, scopes);
+          return { header: `Bearer ${text}`, expiresAt, scopes };
+        });
+      } catch (error) {
+        throw request.signal.aborted ? error : ofLogin(error);
+      }
     }
     const { credential } = request;
     const challenges = parseChallenges(response.headers['www-authenticate']);
@@ -105,6 +162,19 @@ export function authenticate(options: TokenOptions): Link {
     if (credential.identityToken !== undefined && credential.password === '') return undefined;
     return basicAnswer(credential);
   }
+}
+
+/** Returns the failure of a token service that does not answer as one that another credential may not meet. */
+function ofLogin(error: unknown): unknown {
+  if (!(error instanceof ImageError) || !['unavailable', 'timeout'].includes(error.code)) return error;
+  const { code, temporary, retryAfterMs, endpoint, unreachable, status } = error;
+  const details = { code, temporary, retryAfterMs, endpoint, unreachable, status };
+  return new ImageError(error.message, { ...details, byCredential: true, cause: error });
+}
+
+/** Whether a registry answers as those do that hide what may not be read, to a request whose credential was not sent. */
+function isHiding(request: RegistryRequest, response: RegistryResponse): boolean {
+  return request.credential !== undefined && [403, 404].includes(response.status) && isFrom(request, response);
 }
 
 function basicAnswer(credential: Credential): Answer {
@@ -124,6 +194,10 @@ function scopesOf(response: RegistryResponse): string[] {
 /** Whether the host itself answered, and not one to which it redirects. */
 function isFrom(request: RegistryRequest, response: RegistryResponse): boolean {
   return response.url.host === request.url.host;
+}
+
+function rootKeyOf({ url, root, policy, trust }: RegistryRequest): string {
+  return [url.origin, root?.pathname ?? '', policy, trust?.id ?? ''].join(' ');
 }
 
 /**

@@ -43,6 +43,9 @@ export type RegistryOptions = {
   readonly lookup?: LookupFunction;
 };
 
+/** The share of a request's time that the connection may take. */
+const CONNECT_SHARE = 2 / 3;
+
 /** Sends requests to any registry, through challenges, deadline, redirects, metrics and guarded connections. */
 export type Registry = {
   readonly send: SendRequest;
@@ -56,7 +59,8 @@ export function createRegistry(options: RegistryOptions): Registry {
   const insecure = new Set(options.insecure.map((host) => host.toLowerCase()));
   const guard = createGuard({
     ...options.addresses,
-    connectTimeoutMs: timeoutMs,
+    // Shorter than the request's own limit, so that a host that cannot be reached is not taken for one that is silent.
+    connectTimeoutMs: timeoutMs * CONNECT_SHARE,
     now,
     ...(authorities === undefined ? {} : { authorities }),
     ...(lookup === undefined ? {} : { lookup }),

@@ -27,6 +27,11 @@ const NOT_TLS = /^(EPROTO|ERR_SSL_(?!.*ALERT))/;
 const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKNOWN_PROTOCOL))$/;
 /** Codes that such a server may cause as well, and also a registry with TLS that is just restarting. */
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
+/** Codes of a connection that was not made. Others may come after the request was sent, and concern its path alone. */
+const NOT_CONNECTED =
+  /^(ECONNREFUSED|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN|ETIMEOUT|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_OSSL_.*)$/;
+/** Codes of a certificate that cannot be verified. */
+const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
 /** The most remembered pairs of a trust and a host that may speak plain http; the operator names those. */
 const MAX_SPOKEN = 10_000;
 
@@ -195,8 +200,15 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
   if (error instanceof ImageError) return error;
   const { registry } = request;
   const code = codeOf(error);
+  const isUnreachable =
+    error instanceof ProxyFailure || [NOT_CONNECTED, NOT_TLS, UNVERIFIED].some((codes) => codes.test(code));
   const make = (problem: string, kind: 'unavailable' | 'timeout' | 'malformed'): ImageError =>
-    new ImageError(`${registry} ${problem}`, { code: kind, temporary: kind !== 'malformed', endpoint: registry });
+    new ImageError(`${registry} ${problem}`, {
+      code: kind,
+      temporary: kind !== 'malformed',
+      endpoint: registry,
+      ...(isUnreachable ? { unreachable: request.url.host } : {}),
+    });
   if (error instanceof ProxyFailure) {
     const name = proxy === undefined ? 'its proxy' : `the proxy ${proxy.host} (${proxy.variable})`;
     return make(`could not be reached: ${name} ${error.message}`, 'unavailable');
@@ -232,7 +244,7 @@ function tlsProblem(code: string, request: RegistryRequest): string | undefined 
   if (NO_TLS.test(code) && request.trust?.plain !== true) {
     return `could not be reached: ${host} does not speak TLS (${code}); if it speaks plain http, ${key.plain} allows it`;
   }
-  if (!/CERT|ISSUER|SIGNATURE|ALTNAME/.test(code)) return undefined;
+  if (!UNVERIFIED.test(code)) return undefined;
   const hint = /ISSUER|SELF_SIGNED|LEAF_SIGNATURE|UNTRUSTED/.test(code) ? `${key.authority}, ` : '';
   return `has a certificate at ${host} that cannot be verified (${code}); ${hint}${key.unverified} skips the verification`;
 }

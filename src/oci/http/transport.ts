@@ -35,11 +35,10 @@ export type RegistryRequest = {
   readonly endpointHeaders?: Readonly<Record<string, string>>;
   /** Absent: anonymous. */
   readonly credential?: Credential;
-  /**
-   * Present if the request must never be sent without credentials: the URL of the API's root, which is asked for the
-   * challenge instead.
-   */
-  readonly challengeAt?: URL;
+  /** The URL of the API's root, which may be asked for a challenge that the URL itself does not give. */
+  readonly root?: URL;
+  /** Whether the request must never be sent without credentials: the root is asked for the challenge instead. */
+  readonly isPrivate?: true;
   /** The body of a POST. */
   readonly body?: string;
   /** The most bytes of the body that are read. */
@@ -57,6 +56,8 @@ export type RegistryResponse = {
   readonly body: Uint8Array;
   /** The URL that answered, after redirects. */
   readonly url: URL;
+  /** Whether the request had a credential that was not sent, because nothing asked for it. */
+  readonly isAnonymous?: true;
 };
 
 export type SendRequest = (request: RegistryRequest) => Promise<RegistryResponse>;
@@ -183,7 +184,7 @@ export function followRedirects(named: Named): Link {
  * only if the operator named the first host, too.
  */
 export function elsewhere(request: RegistryRequest, url: URL, named: Named): RegistryRequest {
-  const { credential: _credential, challengeAt: _root, ...rest } = request;
+  const { credential: _credential, root: _root, isPrivate: _isPrivate, ...rest } = request;
   const headers = Object.fromEntries(
     Object.entries(rest.headers).filter(([name]) => !['authorization', 'cookie'].includes(name.toLowerCase())),
   );
@@ -236,6 +237,8 @@ export function statusError(
       code,
       temporary,
       endpoint: registry,
+      status,
+      isAnonymous: response.isAnonymous === true,
       byCredential: ofTokenService || code === 'unsupported',
       ...(temporary && retryAfterMs !== undefined ? { retryAfterMs } : {}),
     });

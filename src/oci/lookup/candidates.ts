@@ -1,15 +1,21 @@
 import { createLru } from '../../kit/lru.ts';
-import { type EndpointTarget, labelOf, repositoryUrl } from '../endpoints/endpoint.ts';
+import { type EndpointTarget, labelOf } from '../endpoints/endpoint.ts';
 import { ImageError } from '../errors.ts';
 import type { Credential } from '../http/transport.ts';
+import { placeOf } from './place.ts';
+import { createSpread } from './spread.ts';
 
 /** A credential to try, or undefined for an anonymous try. */
 export type Candidate = Credential | undefined;
 
 /**
  * The results of earlier tries: which credential worked for a repository, which was refused there, and for which the
- * endpoint asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
+ * registry asked for a pause. It changes the order of tries and skips some, but never tries a credential that the
  * caller did not supply.
+ *
+ * A limit of requests (429) pauses an account at the repository that answered it, at its project once two of its
+ * repositories did, and at the projects that met it once two of them did. A registry may pass on the limit of another
+ * one for one project, so a project that has not met it may still be asked.
  */
 export type Candidates = {
   /** Returns the candidates, beginning with the one that last worked for this repository. */
@@ -31,43 +37,72 @@ export type CandidatesOptions = {
   readonly now: () => number;
 };
 
-const MAX_ENTRIES = 10_000;
+/** Authors of pods choose the names. What is forgotten is tried again. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** The bytes of an entry without its names. */
+const ENTRY_BYTES = 300;
 /** Milliseconds to pause if an endpoint answers 429 without a time. */
 const DEFAULT_PAUSE = 10_000;
 const ANONYMOUS = '';
 
+/** A refusal, without what the error of the try holds in memory. */
+type Refusal = { readonly message: string; readonly byCredential: boolean; readonly until: number };
+
 export function createCandidates({ refusedMs, now }: CandidatesOptions): Candidates {
-  const winners = createLru<string>(MAX_ENTRIES);
-  const refused = createLru<{ error: ImageError; until: number }>(MAX_ENTRIES);
-  const paused = createLru<number>(MAX_ENTRIES);
+  const winners = createLru<string>(MAX_BYTES, (name, key) => ENTRY_BYTES + 2 * (name.length + key.length));
+  const refused = createLru<Refusal>(MAX_BYTES, ({ message }, key) => ENTRY_BYTES + 2 * (message.length + key.length));
+  const pauses = createSpread(now);
   let generation = 0;
 
   const nameOf = (candidate: Candidate): string => candidate?.fingerprint ?? ANONYMOUS;
-  // URLs and fingerprints contain no space.
+  const repositoryOf = (target: EndpointTarget): string => placeOf(target).repository.key;
+  // Neither keys nor fingerprints end with a space.
   const tryOf = (target: EndpointTarget, candidate: Candidate): string =>
-    `${repositoryUrl(target)} ${nameOf(candidate)}`;
-  // Registries limit requests by account or by address, over all repositories of a host.
-  const accountOf = ({ endpoint }: EndpointTarget, candidate: Candidate): string =>
-    `${endpoint.host} ${nameOf(candidate)}`;
+    `${repositoryOf(target)} ${nameOf(candidate)}`;
+
+  /** Registries limit requests by account or by address: returns the keys of that account, from narrow to wide. */
+  function accountAt(target: EndpointTarget, candidate: Candidate) {
+    const { repository, project, host } = placeOf(target);
+    const keyOf = (key: string): string => `${key} ${nameOf(candidate)}`;
+    return [keyOf(repository.key), keyOf(project.key), keyOf(host.key)] as const;
+  }
+
+  /** Returns the pause of an account that ends last, and what it is for. */
+  function pauseOf(target: EndpointTarget, candidate: Candidate): ImageError | undefined {
+    const [repository, project, host] = accountAt(target, candidate);
+    const place = placeOf(target);
+    const all = [
+      { until: pauses.first(repository), of: `its repository ${place.repository.name}` },
+      { until: pauses.whole(project), of: `its project ${place.project.name}` },
+      { until: pauses.first(project) > 0 ? pauses.whole(host) : 0, of: 'several of its projects' },
+    ];
+    const longest = all.reduce((one, other) => (other.until > one.until ? other : one));
+    return longest.until > now() ? paused(target, longest.of, longest.until - now()) : undefined;
+  }
 
   return {
     order(target, candidates) {
-      const winner = winners.get(repositoryUrl(target));
+      const winner = winners.get(repositoryOf(target));
       const first = candidates.filter((candidate) => nameOf(candidate) === winner);
       return first.length === 0 ? candidates : [...first, ...candidates.filter((each) => !first.includes(each))];
     },
     refusal(target, candidate) {
-      const wait = (paused.get(accountOf(target, candidate)) ?? 0) - now();
-      if (wait > 0) return pause(target, wait);
+      const pause = pauseOf(target, candidate);
+      if (pause !== undefined) return pause;
       const before = refused.get(tryOf(target, candidate));
-      return before !== undefined && before.until > now() ? before.error : undefined;
+      return before !== undefined && before.until > now() ? refusalOf(target, before) : undefined;
     },
-    worked: (target, candidate) => void winners.set(repositoryUrl(target), nameOf(candidate)),
+    worked(target, candidate) {
+      winners.set(repositoryOf(target), nameOf(candidate));
+      pauses.remove(accountAt(target, candidate));
+    },
     failed(target, candidate, error, since) {
-      if (error.code === 'denied' && since === generation)
-        refused.set(tryOf(target, candidate), { error, until: now() + refusedMs });
+      if (error.code === 'denied' && since === generation) {
+        const { message, byCredential } = error;
+        refused.set(tryOf(target, candidate), { message, byCredential, until: now() + refusedMs });
+      }
       if (error.code === 'rate-limited') {
-        paused.set(accountOf(target, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
+        pauses.add(accountAt(target, candidate), now() + (error.retryAfterMs ?? DEFAULT_PAUSE));
       }
     },
     forgive() {
@@ -79,12 +114,17 @@ export function createCandidates({ refusedMs, now }: CandidatesOptions): Candida
   };
 }
 
-function pause(target: EndpointTarget, wait: number): ImageError {
+function refusalOf(target: EndpointTarget, { message, byCredential }: Refusal): ImageError {
+  return new ImageError(message, { code: 'denied', temporary: false, endpoint: labelOf(target), byCredential });
+}
+
+function paused(target: EndpointTarget, of: string, wait: number): ImageError {
   const label = labelOf(target);
-  return new ImageError(`${label} has reached its limit of requests, so it is asked again later`, {
+  return new ImageError(`${label} has reached its limit of requests for ${of}`, {
     code: 'rate-limited',
     temporary: true,
     retryAfterMs: wait,
     endpoint: label,
+    isUnasked: true,
   });
 }

@@ -1,27 +1,33 @@
-import { createLru } from '../../kit/lru.ts';
-import { type EndpointTarget, repositoryUrl } from '../endpoints/endpoint.ts';
+import type { Place } from './place.ts';
+import { createSpread } from './spread.ts';
 
-/** Remembers for some hours where HEAD of a manifest does not work. */
+/**
+ * Remembers for some hours where HEAD of a manifest does not work: in repositories, and in projects of which two
+ * repositories showed it.
+ */
 export type Headless = {
-  holdsFor(target: EndpointTarget): boolean;
-  /** Records a host: if it answers HEAD without a digest, it does so for every image. */
-  rememberHost(target: EndpointTarget): void;
+  holdsFor(place: Place): boolean;
+  /** Records a repository that answers HEAD without a digest. */
+  rememberMissing(place: Place): void;
   /**
-   * Records a repository: HEAD failed although GET did not. A user who pushes and deletes a tag there can cause that,
-   * so it counts for the repository only.
+   * Records a repository where HEAD failed although GET did not. A user who pushes and deletes a tag there can cause
+   * that, so it never counts for the project.
    */
-  rememberRepository(target: EndpointTarget): void;
+  rememberFailed(place: Place): void;
+  /** Forgets what is known of a repository and its project, because HEAD works there. */
+  forget(place: Place): void;
 };
 
 /** Milliseconds; after that HEAD is tried again, because the registry may support it by then. */
 const KEPT = 6 * 3_600_000;
 
 export function createHeadless(now: () => number): Headless {
-  const until = createLru<number>(10_000);
-  const holds = (name: string): boolean => (until.get(name) ?? Number.NEGATIVE_INFINITY) > now();
+  const spread = createSpread(now);
+  const until = (): number => now() + KEPT;
   return {
-    holdsFor: (target) => holds(target.endpoint.host) || holds(repositoryUrl(target)),
-    rememberHost: ({ endpoint }) => void until.set(endpoint.host, now() + KEPT),
-    rememberRepository: (target) => void until.set(repositoryUrl(target), now() + KEPT),
+    holdsFor: ({ repository, project }) => spread.first(repository.key) > 0 || spread.whole(project.key) > 0,
+    rememberMissing: ({ repository, project }) => spread.add([repository.key, project.key], until()),
+    rememberFailed: ({ repository }) => spread.add([repository.key], until()),
+    forget: ({ repository, project }) => spread.remove([repository.key, project.key]),
   };
 }

@@ -1,6 +1,7 @@
 import { onAbort } from '../../kit/abort.ts';
 import { createFairQueue, type FairQueue } from '../../kit/fairness/fair-queue.ts';
 import type { Askers } from './askers.ts';
+import type { Standing } from './circuit.ts';
 
 /** The most requests in flight for one namespace, and in all. */
 type Bounds = { readonly perNamespace: number; readonly total: number };
@@ -8,36 +9,38 @@ type Bounds = { readonly perNamespace: number; readonly total: number };
 export type LimiterOptions = {
   /** The most in flight at one host, for all namespaces. */
   readonly perHost: number;
-  /** At hosts that are known to answer. */
+  /** For projects that answer, and new projects of hosts that answer. */
   readonly proven: Bounds;
   /**
-   * At all other hosts, counted separately: a host that hangs takes no slot from one that answers. `perHost`: for one
-   * namespace.
+   * For all others, counted separately: a host or a project that hangs takes no slot from one that answers. `perHost`:
+   * for one namespace at one host. `perProject`: for all namespaces at one project, also at a new one.
    */
-  readonly unproven: Bounds & { readonly perHost: number };
+  readonly unproven: Bounds & { readonly perHost: number; readonly perProject: number };
 };
 
 /**
  * The limits in addition to the configured one for a host: 64 lookups in all, 32 for one namespace. Two lookups at a
- * new host are enough to find out whether it answers.
+ * new project are enough to find out whether it answers.
  */
 export const BOUNDS: Omit<LimiterOptions, 'perHost'> = {
   proven: { perNamespace: 24, total: 40 },
-  unproven: { perNamespace: 8, total: 24, perHost: 2 },
+  unproven: { perNamespace: 8, total: 24, perHost: 3, perProject: 2 },
 };
 
-/** A wish to ask a host. */
+/** A wish to ask a project of a host. */
 export type Claim = {
   readonly host: string;
+  /** A key that no other project has, at any host. */
+  readonly project: string;
   /** Any of these namespaces may have its turn for the lookup; its slot counts for that namespace. */
   readonly askers: Askers;
-  /** Whether the host answered when it was last asked, at this moment. */
-  readonly isProven: () => boolean;
+  /** What is known of the project at this moment. */
+  readonly standing: () => Standing;
 };
 
 /**
- * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its hosts do; the
- * lookups of one namespace at one host are served in order.
+ * Limits what is in flight. If a limit is reached, namespaces take turns, and within a namespace its projects do; the
+ * lookups of one namespace at one project are served in order.
  */
 export type Limiter = {
   /**
@@ -54,34 +57,57 @@ type Gate = { used: number; readonly limit: number; readonly parked: FairQueue<L
 type Waiter = { readonly claim: Claim; readonly lanes: Set<Lane>; readonly start: (release: () => void) => void };
 
 /**
- * The lookups of one namespace at one host, in order; never empty. A lane is parked at one gate that is full. So a
+ * The lookups of one namespace at one project, in order; never empty. A lane is parked at one gate that is full. So a
  * returned slot wakes only the lanes that wait for such a slot, and costs the same however many wait.
  */
 type Lane = {
   readonly host: string;
+  readonly project: string;
   readonly namespace: string;
   readonly waiters: Set<Waiter>;
   unpark: () => void;
 };
 
+/** The lanes of one project, by namespace. `isHeldBack`: one of them was parked while the project was not proven. */
+type Project = { readonly lanes: Map<string, Lane>; isHeldBack: boolean };
+
+/** `isHeldBack`: one of its lanes was parked while the host was not known to answer. */
+type Host = { readonly projects: Map<string, Project>; isHeldBack: boolean };
+
 export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Limiter {
   /** By kind and name; a gate without used slots and without waiting lanes is removed. */
   const gates = new Map<string, Gate>();
-  /** By host. `asUnproven`: one of its lanes was parked while the host was not known to answer. */
-  const hosts = new Map<string, { readonly lanes: Map<string, Lane>; asUnproven: boolean }>();
+  const hosts = new Map<string, Host>();
 
   /**
    * Returns the gates that a lane must pass, the widest first: a lane that waits at a wide gate must not starve behind
    * a narrow one.
    */
-  function wayOf({ host, namespace }: Lane, isProven: boolean): [key: string, limit: number][] {
-    const [kind, { perNamespace, total }] = isProven ? ['proven', proven] : ['unproven', unproven];
-    return [
+  function wayOf({ host, project, namespace }: Lane, standing: Standing): [key: string, limit: number][] {
+    const [kind, { perNamespace, total }] =
+      standing === 'proven' || standing === 'new' ? ['proven', proven] : ['unproven', unproven];
+    // Paths that hang would take all slots, so one slot of a host is left to its other projects, and one of a project to
+    // the other namespaces.
+    const most = Math.max(1, perHost - 1);
+    const mostOfOne = Math.max(1, most - 1);
+    const way: [key: string, limit: number][] = [
       [kind, total],
       [`${kind} namespace ${namespace}`, perNamespace],
       [`host ${host}`, perHost],
-      // One slot of a host is left to the other namespaces, because paths that hang would take all slots.
-      [`${kind} namespace ${namespace} host ${host}`, isProven ? Math.max(1, perHost - 1) : unproven.perHost],
+    ];
+    if (standing === 'proven') {
+      return [
+        ...way,
+        [`namespace ${namespace} host ${host}`, most],
+        [`project ${project}`, most],
+        [`namespace ${namespace} project ${project}`, mostOfOne],
+      ];
+    }
+    return [
+      ...way,
+      [`other host ${host}`, most],
+      [`${kind} other namespace ${namespace} host ${host}`, kind === 'proven' ? mostOfOne : unproven.perHost],
+      [`other project ${project}`, Math.min(most, unproven.perProject)],
     ];
   }
 
@@ -99,12 +125,14 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
   function advance(lane: Lane): boolean {
     const [waiter] = lane.waiters;
     if (waiter === undefined) return false;
-    const isProven = waiter.claim.isProven();
-    const way = wayOf(lane, isProven);
+    const standing = waiter.claim.standing();
+    const way = wayOf(lane, standing);
     const stop = way.find(([key, limit]) => (gates.get(key)?.used ?? 0) >= limit);
     if (stop !== undefined) {
       const host = hosts.get(lane.host);
-      if (host !== undefined && !isProven) host.asUnproven = true;
+      const project = host?.projects.get(lane.project);
+      if (project !== undefined && standing !== 'proven') project.isHeldBack = true;
+      if (host !== undefined && standing === 'unknown') host.isHeldBack = true;
       park(lane, ...stop);
       return false;
     }
@@ -114,17 +142,22 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     return true;
   }
 
-  function releaseOf({ host, isProven }: Claim, way: readonly [key: string, limit: number][]): () => void {
+  function releaseOf({ host, project, standing }: Claim, way: readonly [key: string, limit: number][]): () => void {
     let held = true;
     return () => {
       if (!held) return;
       held = false;
       for (const [key, limit] of way) gateOf(key, limit).used -= 1;
-      const waiting = hosts.get(host);
-      // The host has answered since, so its waiting lanes need other slots now.
-      if (waiting?.asUnproven && isProven()) {
-        waiting.asUnproven = false;
-        again([...waiting.lanes.values()]);
+      // The project or the host has answered since, so waiting lanes need other slots now.
+      const now = standing();
+      const ofHost = hosts.get(host);
+      const ofProject = ofHost?.projects.get(project);
+      if (ofHost?.isHeldBack && (now === 'proven' || now === 'new')) {
+        ofHost.isHeldBack = false;
+        again([...ofHost.projects.values()].flatMap(({ lanes }) => [...lanes.values()]));
+      } else if (ofProject?.isHeldBack && now === 'proven') {
+        ofProject.isHeldBack = false;
+        again([...ofProject.lanes.values()]);
       }
       for (const [key] of way) wake(key);
     };
@@ -148,12 +181,14 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
   }
 
   function enter(waiter: Waiter, namespace: string): void {
-    const { host } = waiter.claim;
-    const ofHost = hosts.get(host) ?? { lanes: new Map<string, Lane>(), asUnproven: false };
+    const { host, project } = waiter.claim;
+    const ofHost: Host = hosts.get(host) ?? { projects: new Map(), isHeldBack: false };
     hosts.set(host, ofHost);
-    const known = ofHost.lanes.get(namespace);
-    const lane = known ?? { host, namespace, waiters: new Set(), unpark: () => {} };
-    ofHost.lanes.set(namespace, lane);
+    const ofProject: Project = ofHost.projects.get(project) ?? { lanes: new Map(), isHeldBack: false };
+    ofHost.projects.set(project, ofProject);
+    const known = ofProject.lanes.get(namespace);
+    const lane = known ?? { host, project, namespace, waiters: new Set(), unpark: () => {} };
+    ofProject.lanes.set(namespace, lane);
     lane.waiters.add(waiter);
     waiter.lanes.add(lane);
     if (known === undefined) advance(lane);
@@ -165,8 +200,10 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
     if (lane.waiters.size > 0) return;
     lane.unpark();
     const ofHost = hosts.get(lane.host);
-    ofHost?.lanes.delete(lane.namespace);
-    if (ofHost?.lanes.size === 0) hosts.delete(lane.host);
+    const ofProject = ofHost?.projects.get(lane.project);
+    ofProject?.lanes.delete(lane.namespace);
+    if (ofProject?.lanes.size === 0) ofHost?.projects.delete(lane.project);
+    if (ofHost?.projects.size === 0) hosts.delete(lane.host);
   }
 
   return {

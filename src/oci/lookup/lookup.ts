@@ -6,8 +6,9 @@ import { type Credential, type SendRequest, withDeadline } from '../http/transpo
 import type { Reference } from '../reference.ts';
 import type { Askers } from './askers.ts';
 import { type Candidate, createCandidates } from './candidates.ts';
-import type { Circuits } from './circuit.ts';
+import { type Circuits, extentOf } from './circuit.ts';
 import type { Limiter } from './limiter.ts';
+import { type Place, placeOf } from './place.ts';
 import { type Answer, createQuery } from './query.ts';
 
 export type LookupTask = {
@@ -66,21 +67,22 @@ export function createLookup(options: LookupOptions): Lookups {
     const able = endpoints.filter((endpoint) => endpoint.resolvesTags || reference.digest !== undefined);
     let spent = 0;
     for (const [index, endpoint] of able.entries()) {
+      const place = placeOf({ endpoint, reference });
       try {
-        const open = circuits.open(endpoint.host, task.askers.names());
+        const open = circuits.open(place, task.askers.names());
         if (open !== undefined) throw open;
-        const release = await takeSlot(endpoint, task);
+        const release = await takeSlot(endpoint, place, task);
         const started = now();
         const share = Math.max((budgetMs - spent) / (able.length - index), 1);
         try {
-          // The host may have failed for others while this lookup waited.
-          const refusal = circuits.refusal(endpoint.host, task.askers.names());
+          // The place may have failed for others while this lookup waited.
+          const refusal = circuits.refusal(place, task.askers.names());
           if (refusal !== undefined) throw refusal;
           return await withDeadline(
             share,
             task.signal,
             () => late(labelOf({ endpoint, reference }), 'did not answer', share),
-            (signal) => askEndpoint(endpoint, { ...task, signal }),
+            (signal) => askEndpoint(endpoint, place, { ...task, signal }),
           );
         } finally {
           release();
@@ -95,25 +97,26 @@ export function createLookup(options: LookupOptions): Lookups {
   }
 
   /** Waits for as long as the host answers other lookups, up to a limit: a busy host is not a failure of the image. */
-  async function takeSlot(endpoint: Endpoint, { askers, reference, budgetMs, signal }: LookupTask) {
-    const isProven = (): boolean => circuits.isHealthy(endpoint.host);
+  async function takeSlot(endpoint: Endpoint, place: Place, { askers, reference, budgetMs, signal }: LookupTask) {
+    const standing = () => circuits.standing(place);
     const patience = new AbortController();
     const forget = onAbort(signal, () => patience.abort(signal.reason));
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
-      if (isProven() && turns < PATIENCE) return;
+      if (['proven', 'new'].includes(standing()) && turns < PATIENCE) return;
       patience.abort(late(labelOf({ endpoint, reference }), 'had no free request slot', turns * budgetMs));
     }, budgetMs);
     try {
-      return await options.limiter.acquire({ host: endpoint.host, askers, isProven }, patience.signal);
+      const claim = { host: endpoint.host, project: place.project.key, askers, standing };
+      return await options.limiter.acquire(claim, patience.signal);
     } finally {
       clearInterval(timer);
       forget();
     }
   }
 
-  async function askEndpoint(endpoint: Endpoint, task: LookupTask): Promise<LookupAnswer> {
+  async function askEndpoint(endpoint: Endpoint, place: Place, task: LookupTask): Promise<LookupAnswer> {
     const { reference, signal, previous } = task;
     const target = { endpoint, reference };
     const own: Candidate[] = [...(await task.credentials(endpoint.credentialName, signal, task.askers))];
@@ -121,7 +124,8 @@ export function createLookup(options: LookupOptions): Lookups {
     if (!isPrivate) own.push(undefined);
     const failures: ImageError[] = [];
     const generation = candidates.generation();
-    for (const credential of candidates.order(target, own)) {
+    const ordered = candidates.order(target, own);
+    for (const [index, credential] of ordered.entries()) {
       const refusal = candidates.refusal(target, credential);
       if (refusal !== undefined) {
         failures.push(refusal);
@@ -129,16 +133,21 @@ export function createLookup(options: LookupOptions): Lookups {
       }
       try {
         const answer = await query({ ...target, credential, isPrivate, signal }, previous);
-        circuits.record(endpoint.host, task.askers.names(), undefined);
+        circuits.record(place, task.askers.names(), undefined);
         candidates.worked(target, credential);
         return { ...answer, owner: credential === undefined || credential.shared ? EVERYBODY : credential.fingerprint };
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         // If a token service fails for each credential in turn, that counts as one failure.
-        if (!failures.some(isOutage) || !isOutage(error)) circuits.record(endpoint.host, task.askers.names(), error);
+        if (!failures.some(isOutage) || !isOutage(error)) {
+          circuits.record(place, task.askers.names(), error, extentOf(error, endpoint.host));
+        }
         if (!error.byCredential && !['denied', 'not-found', 'rate-limited'].includes(error.code)) throw error;
-        candidates.failed(target, credential, error, generation);
         failures.push(error);
+        // The other credentials would not have been sent either, so their requests would be the same one.
+        const tried = error.isAnonymous && !isPrivate ? ordered.slice(index) : [credential];
+        for (const each of tried) candidates.failed(target, each, error, generation);
+        if (tried.length > 1) break;
       }
     }
     throw mostUseful(failures) ?? withoutCredential(target);
@@ -195,6 +204,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       temporary: source?.temporary ?? true,
       ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: Math.min(...retry) }),
       ...(error.endpoint === undefined ? {} : { endpoint: error.endpoint }),
+      isUnasked: error.isUnasked,
       isSingleManifest: error.isSingleManifest,
       cause: error,
     },

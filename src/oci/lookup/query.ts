@@ -7,11 +7,14 @@ import { type Credential, type RegistryResponse, type SendRequest, statusError }
 import { MANIFEST_ACCEPT, MAX_CONFIG, MAX_MANIFEST, type Manifest, parseManifest, refuseSchema1 } from '../manifest.ts';
 import { type Explored, explore, type ManifestSource } from './explore.ts';
 import { createHeadless } from './headless.ts';
+import { placeOf } from './place.ts';
 
 /** The status of a server that does not support HEAD (RFC 9110, section 15.6.2); it is not an outage. */
 const NOT_IMPLEMENTED = 501;
 /** Milliseconds: longer than a pause after a rate limit, but limited, because the tag may be pushed again meanwhile. */
 const UNFINISHED_MS = 900_000;
+/** Bytes. A manifest that has been parsed takes up to ten times its own. */
+const MAX_UNFINISHED = 16 * 1024 * 1024;
 
 /** One endpoint, asked for one image with one credential. */
 export type QueriedEndpoint = EndpointTarget & {
@@ -36,6 +39,7 @@ type Sent = {
   readonly etag?: string;
   /** When it was sent, in milliseconds. */
   readonly at: number;
+  readonly bytes: number;
 };
 
 export type QueryOptions = { readonly send: SendRequest; readonly cache: ImageCache; readonly now: () => number };
@@ -54,7 +58,7 @@ export function createQuery(
    * Single-platform images whose config blob request was refused by a rate limit. Their manifest is kept, so that it is
    * not fetched, and perhaps counted, twice.
    */
-  const unfinished = createLru<Sent>(10_000);
+  const unfinished = createLru<Sent>(MAX_UNFINISHED, ({ bytes }, name) => 1000 + 10 * bytes + 2 * name.length);
 
   return ask;
 
@@ -66,19 +70,21 @@ export function createQuery(
       const isUsable = before !== undefined && options.now() - before.at < UNFINISHED_MS;
       return found(isUsable ? before : await getManifest(asked, target, reference.digest), asked, previous);
     }
+    const place = placeOf(asked);
     let remember: (() => void) | undefined;
-    if (!headless.holdsFor(asked)) {
+    if (!headless.holdsFor(place)) {
       const head = await request(asked, 'HEAD', `manifests/${target}`, MAX_MANIFEST, {});
       const digest = head.headers['docker-content-digest'] ?? '';
       const isOutage = head.status >= 500 && head.status !== NOT_IMPLEMENTED;
       if (head.status === 401 || head.status === 429 || isOutage) throw failed(head, asked, 'the manifest');
       if (isSuccess(head) && isDigest(digest)) {
+        headless.forget(place);
         if (digest === previous.digest) return revalidated(previous);
         const known = options.cache.digest(digest);
         if (known !== undefined) return { outcome: 'found', entry: entryOf(digest, known, asked) };
         return found(await getManifest(asked, digest, digest), asked, previous);
       }
-      remember = () => (isSuccess(head) ? headless.rememberHost(asked) : headless.rememberRepository(asked));
+      remember = () => (isSuccess(head) ? headless.rememberMissing(place) : headless.rememberFailed(place));
     }
     const condition = previous.etag === undefined ? {} : { 'if-none-match': previous.etag };
     const response = await request(asked, 'GET', `manifests/${target}`, MAX_MANIFEST, condition);
@@ -139,7 +145,7 @@ export function createQuery(
       found: known,
       checkedAt: options.now(),
       source: asked.endpoint.name,
-      ...(headless.holdsFor(asked) ? { headless: true } : {}),
+      ...(headless.holdsFor(placeOf(asked)) ? { headless: true } : {}),
     };
   }
 
@@ -174,6 +180,7 @@ export function createQuery(
       digest: digest ?? claimed ?? digestOf(response.body),
       manifest: () => parseManifest(response.body, response.headers['content-type']),
       at: options.now(),
+      bytes: response.body.byteLength,
       ...(etag !== undefined && /^(W\/)?"[\x21\x23-\x7e]{1,256}"$/.test(etag) ? { etag } : {}),
     };
   }
@@ -206,7 +213,8 @@ export function createQuery(
       ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
       endpointHeaders: endpoint.headers,
       ...(credential === undefined ? {} : { credential }),
-      ...(isPrivate ? { challengeAt: rootOf(endpoint) } : {}),
+      root: rootOf(endpoint),
+      ...(isPrivate ? { isPrivate } : {}),
       maxBytes,
       signal,
     });

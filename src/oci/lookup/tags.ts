@@ -79,7 +79,8 @@ function requestPage(
     ...(endpoint.trust === undefined ? {} : { trust: endpoint.trust }),
     endpointHeaders: endpoint.headers,
     ...(credential === undefined ? {} : { credential }),
-    ...(isPrivate ? { challengeAt: rootOf(endpoint) } : {}),
+    root: rootOf(endpoint),
+    ...(isPrivate ? { isPrivate } : {}),
     maxBytes: MAX_BYTES,
     signal,
   });

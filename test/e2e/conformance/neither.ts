@@ -78,9 +78,9 @@ export const NEITHER: readonly Behaviour[] = [
   ),
   ours(
     '429 and back-off',
-    'the registry is not asked for as long as it says, for all of its images',
+    'an account is not used for as long as the registry says: at the repository, at its project once two repositories answered 429, and at the projects that met it once two did; other projects are asked',
     here('a registry that answers 429 is not asked for as long as it says, and its pods stay gated'),
-    ['oci/resolver.test.ts', 'as long as the registry asks, and leaves the registry alone for other images too'],
+    ['oci/resolver.test.ts', 'as long as the registry asks, and leaves the project alone for other images too'],
   ),
   ours('one inspection for N replicas', 'one GET for 30 replicas', [
     'e2e/admission-workloads.e2e.ts',

@@ -67,14 +67,51 @@ describe('the candidates for an image', () => {
     expect(refusal(place('r.example.com/a:1'), one)).to.equal(undefined);
   });
 
-  it('pause an account that has reached its limit, over all repositories of the host', () => {
+  const limited: [what: string, met: string[], paused: string[], asked: string[]][] = [
+    ['at the repository that answered 429', ['a/x:1'], ['a/x:1', 'a/x:2'], ['a/y:1', 'b/x:1']],
+    ['at the project once two of its repositories did', ['a/x:1', 'a/y:1'], ['a/x:1', 'a/z:1'], ['b/x:1']],
+    ['at two projects that did, and at no third one', ['a/x:1', 'b/x:1'], ['a/x:1', 'a/y:1', 'b/y:1'], ['c/x:1']],
+  ];
+  for (const [what, met, paused, asked] of limited) {
+    it(`pause an account ${what}, and nobody else`, () => {
+      const { refusal, failed } = candidates();
+      for (const image of met) failed(place(`r.example.com/${image}`), one, error('rate-limited', 600_000), 0);
+      const state = (image: string, candidate: Candidate) => refusal(place(`r.example.com/${image}`), candidate)?.code;
+      for (const image of paused) expect(state(image, one), image).to.equal('rate-limited');
+      for (const image of asked) expect(state(image, one), image).to.equal(undefined);
+      for (const other of [two, undefined]) expect(state('a/x:1', other)).to.equal(undefined);
+      expect(refusal(place('s.example.com/a/x:1'), one)).to.equal(undefined);
+      time += 600_000;
+      for (const image of paused) expect(state(image, one), image).to.equal(undefined);
+    });
+  }
+
+  it('pause the projects of an account no longer when one of them answers', () => {
+    const { refusal, failed, worked } = candidates();
+    for (const image of ['a/x', 'a/y', 'b/x'])
+      failed(place(`r.example.com/${image}`), one, error('rate-limited', 60_000), 0);
+    worked(place('r.example.com/a/z'), one);
+    const refused = ['a/w', 'b/y', 'a/x', 'b/x'].map(
+      (image) => refusal(place(`r.example.com/${image}`), one) !== undefined,
+    );
+    expect(refused).to.deep.equal([false, false, true, true]);
+  });
+
+  it('say what the limit is for, and that nothing was asked', () => {
     const { refusal, failed } = candidates();
-    failed(place('r.example.com/a:1'), one, error('rate-limited', 60_000), 0);
-    expect(refusal(place('r.example.com/b:1'), one)).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
-    expect(refusal(place('r.example.com/b:1'), undefined)).to.equal(undefined);
-    expect(refusal(place('s.example.com/b:1'), one)).to.equal(undefined);
-    time += 60_000;
-    expect(refusal(place('r.example.com/b:1'), one)).to.equal(undefined);
+    failed(place('r.example.com/a/x'), one, error('rate-limited', 60_000), 0);
+    const own = 'r.example.com has reached its limit of requests for its repository a/x';
+    expect(refusal(place('r.example.com/a/x'), one)).to.include({
+      message: own,
+      isUnasked: true,
+      retryAfterMs: 60_000,
+    });
+    failed(place('r.example.com/a/y'), one, error('rate-limited', 60_000), 0);
+    const project = 'r.example.com has reached its limit of requests for its project a';
+    expect(refusal(place('r.example.com/a/z'), one)).to.include({ message: project, isUnasked: true });
+    failed(place('r.example.com/b/x'), one, error('rate-limited', 60_000), 0);
+    const several = 'r.example.com has reached its limit of requests for several of its projects';
+    expect(refusal(place('r.example.com/b/y'), one)).to.include({ message: several, isUnasked: true });
   });
 
   it('pause it for ten seconds if the registry names no time', () => {

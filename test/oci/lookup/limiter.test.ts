@@ -1,25 +1,35 @@
 import { expect } from 'chai';
 import { type Askers, createAskers } from '../../../src/oci/lookup/askers.ts';
+import type { Standing } from '../../../src/oci/lookup/circuit.ts';
 import { createLimiter, type Limiter, type LimiterOptions } from '../../../src/oci/lookup/limiter.ts';
 
 const MANY = { perNamespace: 1_000, total: 1_000 };
 const never = new AbortController().signal;
 
-/** A limiter whose claims are called `host/namespace`, with a number at the end if there are several. */
+/**
+ * A limiter whose claims are called `host/namespace` or `host:project/namespace`, with a number at the end if there are
+ * several.
+ */
 function startWorld(options: Partial<LimiterOptions>) {
-  const limiter: Limiter = createLimiter({ perHost: 8, proven: MANY, unproven: { ...MANY, perHost: 2 }, ...options });
+  const unproven = { ...MANY, perHost: 2, perProject: 2 };
+  const limiter: Limiter = createLimiter({ perHost: 8, proven: MANY, unproven, ...options });
   const silent = new Set<string>();
+  /** By `host:project`; `proven` without an entry. */
+  const standings = new Map<string, Standing>();
   const started: string[] = [];
   const releases = new Map<string, () => void>();
   const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   return {
     limiter,
     silent,
+    standings,
     /** The claims that have a place, in the order in which they got it. */
     started,
     ask(name: string, askers?: Askers): Askers {
-      const [host = '', namespace = ''] = name.split(/[/#]/);
-      const claim = { host, askers: askers ?? createAskers(namespace), isProven: () => !silent.has(host) };
+      const [project = '', namespace = ''] = name.split(/[/#]/);
+      const [host = ''] = project.split(':');
+      const standing = (): Standing => standings.get(project) ?? (silent.has(host) ? 'unknown' : 'proven');
+      const claim = { host, project, askers: askers ?? createAskers(namespace), standing };
       void limiter.acquire(claim, never).then((release) => {
         started.push(name);
         releases.set(name, release);
@@ -54,7 +64,7 @@ describe('the limiter', () => {
   });
 
   it('leaves a place of a host to the other namespaces, even if a flood hangs there', async () => {
-    const { ask, end, started, tick } = startWorld({ perHost: 3 });
+    const { ask, end, started, tick } = startWorld({ perHost: 4 });
     for (const name of several(12_800, (index) => `hub/flood#${index}`)) ask(name);
     await tick();
     expect(started).to.deep.equal(['hub/flood#0', 'hub/flood#1']);
@@ -65,8 +75,8 @@ describe('the limiter', () => {
     expect(await end('hub/bystander#1')).to.deep.equal(['hub/bystander#2']);
   });
 
-  it('creates another tenant wait for one turn of the floods at its host, and no more', async () => {
-    const { ask, end, started, tick } = startWorld({ perHost: 2 });
+  it('makes another tenant wait for one turn of the floods at its host, and no more', async () => {
+    const { ask, end, started, tick } = startWorld({ perHost: 3 });
     for (const flood of ['one', 'two']) {
       for (const name of several(6_400, (index) => `hub/${flood}#${index}`)) ask(name);
     }
@@ -82,7 +92,10 @@ describe('the limiter', () => {
   it('lets namespaces take turns if all places, or those of unproven hosts, are taken', async () => {
     for (const isSilent of [false, true]) {
       const bounds = { perNamespace: 2, total: 3 };
-      const { ask, end, started, silent, tick } = startWorld({ proven: bounds, unproven: { ...bounds, perHost: 1 } });
+      const { ask, end, started, silent, tick } = startWorld({
+        proven: bounds,
+        unproven: { ...bounds, perHost: 1, perProject: 2 },
+      });
       for (const host of [...several(50, (index) => `h${index}`), 'other']) if (isSilent) silent.add(host);
       for (const name of several(50, (index) => `h${index}/flood`)) ask(name);
       ask('other/second');
@@ -111,7 +124,7 @@ describe('the limiter', () => {
     const { ask, started, silent, tick } = startWorld({
       perHost: 8,
       proven: { perNamespace: 3, total: 3 },
-      unproven: { perNamespace: 4, total: 4, perHost: 2 },
+      unproven: { perNamespace: 4, total: 4, perHost: 2, perProject: 2 },
     });
     for (const host of ['hangs', 'hangs-too', 'new']) silent.add(host);
     for (const name of several(60, (index) => `hangs/n#${index}`)) ask(name);
@@ -134,9 +147,64 @@ describe('the limiter', () => {
     for (const name of several(9, (index) => `hub/one#${index}`)) ask(name);
     for (const name of several(9, (index) => `hub/two#${index}`)) ask(name);
     await tick();
-    expect(started).to.deep.equal(['hub/one#0', 'hub/one#1', 'hub/two#0', 'hub/two#1']);
+    expect(started).to.deep.equal(['hub/one#0', 'hub/one#1']);
     silent.delete('hub');
-    expect(await end('hub/one#0')).to.deep.equal(['hub/one#2', 'hub/two#2', 'hub/one#3']);
+    expect(await end('hub/one#0')).to.deep.equal(['hub/one#2', 'hub/two#0', 'hub/one#3', 'hub/two#1', 'hub/one#4']);
+  });
+
+  describe('of a host with several projects', () => {
+    const all = several(10, (index) => `n${index}`);
+    const flood = (ask: (name: string) => unknown, project: string) => {
+      for (const namespace of all)
+        for (const name of several(20, (index) => `hub:${project}/${namespace}#${index}`)) ask(name);
+    };
+
+    const rows: [standing: Standing, places: number][] = [
+      ['proven', 7],
+      ['new', 2],
+      ['unknown', 2],
+      ['failing', 2],
+    ];
+    for (const [standing, places] of rows) {
+      it(`gives a project that is ${standing} ${places} of its 8 places, whatever the number of namespaces`, async () => {
+        const { ask, started, standings, tick } = startWorld({});
+        standings.set('hub:bad', standing).set('hub:good', 'new');
+        flood(ask, 'bad');
+        await tick();
+        expect(started).to.have.length(places);
+        // Also for a namespace whose own lookups fill the places of the other project.
+        for (const namespace of ['n0', 'bystander']) ask(`hub:good/${namespace}`);
+        await tick();
+        expect(started.slice(places)).to.deep.equal(['hub:good/n0', 'hub:good/bystander'].slice(0, 8 - places));
+      });
+    }
+
+    it('leaves a place to a project that answered, however many others do not', async () => {
+      const { ask, started, standings, tick } = startWorld({ unproven: { ...MANY, perHost: 100, perProject: 2 } });
+      for (const project of several(9, (index) => `bad${index}`)) {
+        standings.set(`hub:${project}`, 'failing');
+        flood(ask, project);
+      }
+      await tick();
+      expect(started).to.have.length(7);
+      ask('hub:good/bystander');
+      await tick();
+      expect(started.slice(7)).to.deep.equal(['hub:good/bystander']);
+    });
+
+    it('gives a project more places as soon as it has answered, and others as soon as the host has', async () => {
+      const { ask, end, started, standings, tick } = startWorld({ unproven: { ...MANY, perHost: 2, perProject: 1 } });
+      for (const project of ['one', 'two', 'three']) standings.set(`hub:${project}`, 'unknown');
+      for (const project of ['one', 'two', 'three']) {
+        for (const name of several(3, (index) => `hub:${project}/n#${index}`)) ask(name);
+      }
+      await tick();
+      expect(started).to.deep.equal(['hub:one/n#0', 'hub:two/n#0']);
+      standings.set('hub:one', 'proven').set('hub:two', 'new').set('hub:three', 'new');
+      expect(await end('hub:one/n#0')).to.deep.equal(['hub:one/n#1', 'hub:three/n#0', 'hub:one/n#2']);
+      standings.set('hub:two', 'proven');
+      expect(await end('hub:two/n#0')).to.deep.equal(['hub:two/n#1', 'hub:two/n#2']);
+    });
   });
 
   it('serves a lookup for several namespaces when the first of them has its turn', async () => {
@@ -158,7 +226,7 @@ describe('the limiter', () => {
 
   it('forgets claims whose callers have left', async () => {
     const { limiter } = startWorld({ perHost: 1 });
-    const claim = () => ({ host: 'a', askers: createAskers('n'), isProven: () => true });
+    const claim = () => ({ host: 'a', project: 'a', askers: createAskers('n'), standing: () => 'proven' as const });
     const release = await limiter.acquire(claim(), never);
     const controller = new AbortController();
     const gone = limiter.acquire(claim(), controller.signal).catch((error: unknown) => error);
@@ -178,7 +246,7 @@ describe('the limiter', () => {
     const bounds = {
       perHost: 3,
       proven: { perNamespace: 4, total: 6 },
-      unproven: { perNamespace: 2, total: 3, perHost: 1 },
+      unproven: { perNamespace: 2, total: 3, perHost: 1, perProject: 1 },
     };
     const { ask, end, started, silent, tick } = startWorld(bounds);
     const running = new Set<string>();

@@ -251,9 +251,12 @@ describe('the lookup over mirrors', () => {
     it('pauses for as long as the registry asks, and then goes on', async () => {
       source.on('*', reply(429, { 'retry-after': '60' }));
       start({ endpoints: [source.host] });
-      expect(await failure('app:v1')).to.include({ code: 'rate-limited', retryAfterMs: 60_000 });
-      expect(await failure('other:v1')).to.include({ code: 'rate-limited' });
+      expect(await failure('app:v1')).to.include({ code: 'rate-limited', retryAfterMs: 60_000, isUnasked: false });
+      expect(await failure('app:v2')).to.include({ code: 'rate-limited', retryAfterMs: 60_000, isUnasked: true });
       expect(source.asked).to.have.length(1);
+      // Another project may be asked, and is paused when it answers the same.
+      for (const name of ['other:v1', 'other:v2']) expect(await failure(name)).to.include({ code: 'rate-limited' });
+      expect(source.asked).to.have.length(2);
       harness.advance(60_000);
       source.on('*', reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64'))));
       await resolve('other:v1');
@@ -327,9 +330,9 @@ describe('the lookup over mirrors', () => {
     for (const server of [first, second]) server.on('*', reply(404));
     source.on('*', () => undefined);
     start({ endpoints: [first.host] }, { maxInFlight: 3 });
-    for (let index = 0; index < 20; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
-    // Two of one namespace, because the source has not answered yet.
-    await until(() => source.asked.length === 2 && first.asked.length === 20);
+    for (let index = 0; index < 12; index += 1) harness.resolver.request(`${source.host}/app:v${index}`, ANYONE);
+    // Two of one project, because the source has not answered yet.
+    await until(() => source.asked.length === 2 && first.asked.length === 12);
     first.put('ready', 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
     expect((await resolve('ready:v1')).source).to.equal(first.host);
     expect(source.asked).to.have.length(2);

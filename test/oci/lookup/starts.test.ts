@@ -2,19 +2,22 @@ import { expect } from 'chai';
 import { createStarts } from '../../../src/oci/lookup/starts.ts';
 
 describe('the start of lookups', () => {
-  /** Keys are `namespace/host/number`. */
-  function create(perNamespace: number, perHost: number) {
-    const starts = createStarts({ perNamespace, perHost });
+  /** Keys are `namespace/host/number`, or `namespace/host:project/number`. */
+  function create(perNamespace: number, perHost: number, perProject = perHost) {
+    const starts = createStarts({ perNamespace, perHost, perProject });
     const started: string[] = [];
     const ends = new Map<string, (succeeds: boolean) => void>();
     const unwanted = new Set<string>();
-    const partsOf = (key: string) => key.split('/') as [namespace: string, host: string];
+    const spotOf = (key: string) => {
+      const [namespace = '', host = '', project = ''] = key.split(/[/:]/);
+      return { namespace, host, project: key.includes(':') ? project : '' };
+    };
     return {
       starts,
       started,
       unwanted,
       add(key: string) {
-        starts.add(...(partsOf(key).slice(0, 2) as [string, string]), key, () => {
+        starts.add(spotOf(key), key, () => {
           if (unwanted.has(key)) return undefined;
           started.push(key);
           return new Promise((resolve, reject) => ends.set(key, (succeeds) => (succeeds ? resolve(key) : reject(key))));
@@ -27,7 +30,7 @@ describe('the start of lookups', () => {
         await new Promise((resolve) => setImmediate(resolve));
         return started.slice(before);
       },
-      has: (key: string) => starts.has(...(partsOf(key).slice(0, 2) as [string, string]), key),
+      has: (key: string) => starts.has(spotOf(key), key),
     };
   }
 
@@ -52,6 +55,21 @@ describe('the start of lookups', () => {
     expect(await end('n/hangs/0')).to.deep.equal(['n/hangs/2']);
   });
 
+  it('goes from project to project of a host, and leaves some starts of the host to the others', async () => {
+    const { started, add, end } = create(9, 4, 2);
+    for (let index = 0; index < 100; index += 1) add(`n/hub:hangs/${index}`);
+    for (const key of ['n/hub:good/1', 'n/hub:good/2', 'n/hub:new/1', 'n/other:hangs/1']) add(key);
+    expect(started).to.deep.equal([
+      'n/hub:hangs/0',
+      'n/hub:hangs/1',
+      'n/hub:good/1',
+      'n/hub:good/2',
+      'n/other:hangs/1',
+    ]);
+    expect(await end('n/hub:good/1')).to.deep.equal(['n/hub:new/1']);
+    expect(await end('n/hub:hangs/0')).to.deep.equal(['n/hub:hangs/2']);
+  });
+
   it('skips lookups that are not wanted any more', async () => {
     const { starts, add, end, unwanted } = create(1, 1);
     for (const key of ['n/h/1', 'n/h/2', 'n/h/3', 'n/h/4']) add(key);
@@ -65,8 +83,8 @@ describe('the start of lookups', () => {
   });
 
   it('happens for everything in the end', async () => {
-    const { starts, started, add, end } = create(5, 2);
-    for (let index = 0; index < 500; index += 1) add(`n${index % 3}/h${index % 7}/${index}`);
+    const { starts, started, add, end } = create(5, 2, 1);
+    for (let index = 0; index < 500; index += 1) add(`n${index % 3}/h${index % 7}:p${index % 11}/${index}`);
     for (let next = 0; next < started.length; next += 1) await end(started[next] ?? '', next % 2 === 0);
     expect([started.length, starts.size]).to.deep.equal([500, 0]);
   });
