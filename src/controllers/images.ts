@@ -77,6 +77,7 @@ export function createImageSource(
       message: failure.error.message,
       registry: failure.error.endpoint ?? read(image).registry,
       isSingleManifest: failure.error.isSingleManifest,
+      ...(failure.error.isUnasked ? { isUnasked: true } : {}),
       sinceMs: now - failure.firstFailedAt,
       // A retry that is due has just been started, and its end will be reported.
       retryInMs: failure.retryAt > now ? failure.retryAt - now : Number.POSITIVE_INFINITY,

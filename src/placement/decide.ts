@@ -21,6 +21,8 @@ export type FailedImage = {
   readonly code: string;
   readonly message: string;
   readonly registry: string;
+  /** Whether the registry was not asked about this image, because of what it answered about others. */
+  readonly isUnasked?: true;
 };
 
 /** The source of a placement's architectures. */
@@ -156,8 +158,9 @@ function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInp
   return evidence;
 }
 
-function failureOf({ code, message, registry, sinceMs, retryInMs }: Extract<ImageAnswer, { kind: 'failed' }>) {
-  return { code, message, registry, sinceMs, retryInMs };
+function failureOf(answer: Extract<ImageAnswer, { kind: 'failed' }>) {
+  const { code, message, registry, sinceMs, retryInMs, isUnasked } = answer;
+  return { code, message, registry, sinceMs, retryInMs, ...(isUnasked ? { isUnasked } : {}) };
 }
 
 /** Returns the name of an image and of its volume, if it has one. */

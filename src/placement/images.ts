@@ -27,6 +27,8 @@ export type ImageAnswer =
        * Whether the name refers to a single manifest (of an artifact, or of an image that names no platform) and not to an index.
        */
       readonly isSingleManifest?: boolean;
+      /** Whether the registry was not asked about this image, because of what it answered about others. */
+      readonly isUnasked?: true;
     };
 
 /** How one image narrows the architectures of a template: to which, and by whose word; or why it does not narrow them. */

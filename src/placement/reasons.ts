@@ -46,10 +46,12 @@ export function withinText(schedulable: readonly string[]): string {
   return schedulable.length > 0 ? ` within architectures.schedulable (${schedulable.join(', ')})` : '';
 }
 
-/** Returns the text for an image that could not be resolved. */
-export function unresolvableNote({ image, volume, code, message, registry }: FailedImage): string {
+/** Returns the text for an image that could not be resolved, or that was not looked up because of what others met. */
+export function unresolvableNote({ image, volume, code, message, registry, isUnasked }: FailedImage): string {
   if (code === TOO_MANY_IMAGES) return message;
-  return `image ${image}${volume === undefined ? '' : ` of volume ${volume}`} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
+  const name = `image ${image}${volume === undefined ? '' : ` of volume ${volume}`}`;
+  if (isUnasked) return `${name} was not looked up yet (${code}): ${message}`;
+  return `${name} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { FIXTURES, TESTIMG_REPOSITORY } from '../../testimg/fixtures.ts';
 import { pushFixtures } from '../../testimg/push.ts';
+import { type BrokenProjects, startBrokenProjects } from '../support/broken-projects.ts';
 import type { RunningController } from '../support/running.ts';
 import { ours, runs, taints, tolerations } from './support/objects.ts';
 import { daemonSet, deployment, pod } from './support/workloads.ts';
@@ -188,6 +189,82 @@ describe('images that nothing is known of, on the real control plane', () => {
         return pods.length === 7 && pods.every(runs);
       });
       expect(await world.events(namespace, 'OpenPlacement')).to.deep.equal([]);
+    });
+  });
+
+  describe('while one project of a registry is broken', () => {
+    /** Each is another registry, so that each project is the only one that is broken. */
+    const registries = new Map<string, BrokenProjects>();
+    const tenants = Array.from({ length: 10 }, (_, index) => `tenant-${index}`);
+    const rows: [project: string, answered: RegExp][] = [
+      ['bad-gateway', /answers 502/],
+      ['overloaded', /answers 503/],
+      ['limited', /limit of requests/],
+      ['silent', /did not answer/],
+      ['no-login', /answers 500/],
+    ];
+    const registryOf = (project: string) => registries.get(project) ?? expect.fail(project);
+
+    before(async () => {
+      for (const project of [...rows.map(([name]) => name), 'headless']) {
+        const registry = await startBrokenProjects();
+        registries.set(project, registry);
+        world.allowInsecure(registry.host);
+      }
+      for (const name of [...tenants, 'shop']) await world.namespace(name);
+      // No pod is open during the test: what is placed was looked up.
+      const flags = ['--images.fallbackAfter', '1h', '--images.cache.alwaysTagTtl', '1s', '--registries.timeout', '5s'];
+      controller = await world.run(flags);
+    });
+    after(async () => {
+      await world.stopControllers();
+      await Promise.all([...registries.values()].map((registry) => registry.stop()));
+      for (const name of [...tenants, 'shop']) {
+        await world.cluster.request('DELETE', `/api/v1/namespaces/${name}/pods?gracePeriodSeconds=0`);
+      }
+    });
+
+    for (const [project, answered] of rows) {
+      it(`places the pods of another project while 200 pods of ten namespaces wait for the one that is ${project}`, async () => {
+        const { host, requests } = registryOf(project);
+        for (const namespace of tenants) {
+          const images = Array.from({ length: 20 }, (_, index) => `${host}/${project}/${namespace}-${index}:t`);
+          await world.create(
+            ...images.map((image, index) => pod(namespace, `${project}-${index}`, { images: [image] })),
+          );
+        }
+        await world.eventuallyTold('tenant-0', 'ImageUnresolvable', answered);
+        // After two answers 429 the project is paused.
+        const failures = project === 'limited' ? 2 : 5;
+        await world.eventually('the project to fail often', async () => requests().length >= failures);
+        const good = Array.from({ length: 10 }, (_, index) => `${project}-good-${index}`);
+        for (const name of good) await world.create(pod('shop', name, { images: [`${host}/local/${name}:t`] }));
+        for (const name of good) await world.eventuallyTolerates('shop', name, ours('amd64'));
+        expect(tolerations(await world.get('Pod', 'tenant-0', `${project}-0`))).to.deep.equal([]);
+        expect(await world.events('shop', 'OpenPlacement')).to.deep.equal([]);
+      });
+    }
+
+    it('says in the Event that an image was not asked for, and why', async () => {
+      const { host } = registryOf('bad-gateway');
+      const note = await world.eventuallyTold('tenant-1', 'ImageUnresolvable', /was not looked up yet/);
+      expect(note).to.include(`${host} answers 502 for its project bad-gateway`);
+    });
+
+    it('goes on to check the tags of another project with HEAD where one answers it without a digest', async () => {
+      const { host, requests } = registryOf('headless');
+      let count = 0;
+      const methods = (repository: string) => requests().filter((request) => request.endsWith(` ${repository}`));
+      const askAgain = async (repository: string, until: () => boolean) =>
+        world.eventually(`another check of ${repository}`, async () => {
+          const name = `checks-${count++}`;
+          await world.create(pod('shop', name, { images: [`${host}/${repository}:t`], pullPolicy: 'Always' }));
+          await world.eventuallyTolerates('shop', name, ours('amd64'));
+          return until();
+        });
+      await askAgain('headless/app', () => methods('headless/app').includes('HEAD headless/app'));
+      await askAgain('local/app', () => methods('local/app').length >= 3);
+      expect(methods('local/app')).to.deep.equal(['GET local/app', 'HEAD local/app', 'HEAD local/app']);
     });
   });
 

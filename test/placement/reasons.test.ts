@@ -78,6 +78,14 @@ describe('the text for operators', () => {
     expect(unresolvableNote({ ...what, registry: '' })).to.contain('at no registry');
   });
 
+  it('about an image that was not asked for says so, and what the registry answered for others', () => {
+    const message = 'r.example.com answers 502 for its project proxy';
+    const what = { image: 'r.example.com/proxy/a', code: 'unavailable', message, registry: 'r.example.com' };
+    expect(unresolvableNote({ ...what, isUnasked: true })).to.equal(
+      'image r.example.com/proxy/a was not looked up yet (unavailable): r.example.com answers 502 for its project proxy',
+    );
+  });
+
   const open: [given: string, what: Parameters<typeof input>, expected: string][] = [
     [
       'an open placement',

@@ -200,7 +200,10 @@ export function createCircuits({ now, random }: CircuitOptions): Circuits {
       return undefined;
     },
     record(place, namespaces, error, extent = 'answer') {
-      if (error === undefined || extent === 'answer') return answered(place);
+      if (error === undefined || extent === 'answer') {
+        answered(place);
+        return;
+      }
       if (extent === 'none') return;
       for (const level of CONCERNED[extent]) failAt(place, level, extent === 'host', error, namespaces);
       if (extent === 'path') outages.set(place.host.key, nothing('host'));

@@ -67,7 +67,10 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
 
   function run(namespace: string, space: Space, line: Line, queue: Queue, start: Start): void {
     const running = start();
-    if (running === undefined) return forget(namespace, space, line, queue);
+    if (running === undefined) {
+      forget(namespace, space, line, queue);
+      return;
+    }
     for (const each of [queue, line, space]) each.running += 1;
     const end = (): void => {
       for (const each of [queue, line, space]) each.running -= 1;

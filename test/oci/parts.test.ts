@@ -1,0 +1,169 @@
+import { expect } from 'chai';
+import { createImageCache } from '../../src/oci/cache/cache.ts';
+import type { Access } from '../../src/oci/credentials/keyring.ts';
+import { createRoutes } from '../../src/oci/endpoints/mirrors.ts';
+import { ImageError } from '../../src/oci/errors.ts';
+import type { RegistryRequest, RegistryResponse, SendRequest } from '../../src/oci/http/transport.ts';
+import { createResolver } from '../../src/oci/resolver.ts';
+import { INDEX, indexOf, sha256 } from './server.ts';
+
+const HOST = 'harbor.example.com';
+const MANIFEST = JSON.stringify(indexOf('linux/amd64'));
+/** Milliseconds. */
+const STEP = 250;
+const TIMEOUT = 15_000;
+const EVERY = 5000;
+const GOOD = 12;
+
+/** How many images of how many namespaces. */
+const SIZES: readonly [images: number, namespaces: number][] = [
+  [10, 3],
+  [60, 2],
+  [60, 3],
+  [200, 10],
+];
+
+type Reply = Omit<RegistryResponse, 'url'> | 'silence';
+const found: Reply = {
+  status: 200,
+  headers: { 'content-type': INDEX, 'docker-content-digest': sha256(MANIFEST) },
+  body: Buffer.from(MANIFEST),
+};
+const status = (code: number, headers: Record<string, string> = {}): Reply => ({
+  status: code,
+  headers,
+  body: new Uint8Array(),
+});
+const challenged = ({ url, headers }: RegistryRequest): Reply =>
+  headers.authorization === undefined
+    ? status(401, {
+        'www-authenticate': `Bearer realm="https://${HOST}/token",scope="repository:${url.pathname}:pull"`,
+      })
+    : found;
+
+/** What a project that is broken answers. */
+const broken: [what: string, answer: (request: RegistryRequest) => Reply][] = [
+  ['answers 502', () => status(502)],
+  ['answers 503 with Retry-After 600', () => status(503, { 'retry-after': '600' })],
+  ['answers 429 with Retry-After 600', () => status(429, { 'retry-after': '600' })],
+  ['answers 429', () => status(429)],
+  ['never answers', () => 'silence'],
+  ['gets 500 from its token service', challenged],
+  ['gets 429 from its token service', challenged],
+  ['gets no answer from its token service', challenged],
+];
+
+function token(what: string): Reply {
+  if (what.includes('500')) return status(500);
+  return what.includes('429') ? status(429, { 'retry-after': '600' }) : 'silence';
+}
+
+/**
+ * A virtual registry that answers after 20 ms, and a resolver with jitter. The clock goes on in steps; after each, all
+ * images that are wanted and not known are asked for, in another order.
+ */
+function startWorld(answer: (request: RegistryRequest) => Reply) {
+  let time = 1_000_000;
+  let seed = 7;
+  const random = (): number => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed / 2_147_483_647;
+  };
+  const due: { at: number; act: () => void }[] = [];
+  const asked: string[] = [];
+  const send: SendRequest = (request) =>
+    new Promise((resolve, reject) => {
+      asked.push(request.url.pathname);
+      const reply = answer(request);
+      const act =
+        reply === 'silence'
+          ? () => reject(new ImageError('no answer', { code: 'timeout', temporary: true, endpoint: HOST }))
+          : () => resolve({ ...reply, url: request.url });
+      request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
+      due.push({ at: time + (reply === 'silence' ? TIMEOUT : 20), act });
+    });
+  const ending = new AbortController();
+  const resolver = createResolver({
+    cache: createImageCache(1000),
+    endpointsOf: createRoutes({ mirrors: {}, insecure: [], hosts: () => undefined }).endpointsOf,
+    isPrivate: () => false,
+    pullSecrets: async () => [],
+    maxEntries: 1000,
+    ttl: { tag: 600_000, always: 10_000, failure: 30_000 },
+    // The limits of real time: none ends during the test.
+    timeoutMs: 3_600_000,
+    maxInFlight: 8,
+    insecure: [],
+    addresses: {},
+    userAgent: 'archaware-controller/test',
+    now: () => time,
+    random,
+    signal: ending.signal,
+    send,
+  });
+  const shuffled = <T>(all: readonly T[]): T[] =>
+    all
+      .map((each) => ({ each, order: random() }))
+      .sort((one, other) => one.order - other.order)
+      .map(({ each }) => each);
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return {
+    resolver,
+    asked,
+    now: () => time,
+    stop: () => ending.abort(new Error('stopped')),
+    async step(wanted: readonly { image: string; access: Access }[]): Promise<void> {
+      for (const { image, access } of shuffled(wanted)) resolver.request(image, access);
+      await settle();
+      const until = time + STEP;
+      for (;;) {
+        const next = due.sort((one, other) => one.at - other.at)[0];
+        if (next === undefined || next.at > until) break;
+        due.shift();
+        time = next.at;
+        next.act();
+        await settle();
+      }
+      time = until;
+    },
+  };
+}
+
+describe('one project of a registry', () => {
+  const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
+
+  for (const [what, answer] of broken) {
+    const sizes = what === 'answers 502' ? SIZES : SIZES.slice(-1);
+    for (const [bad, namespaces] of sizes) {
+      it(`that ${what} for ${bad} images of ${namespaces} namespaces delays no other project by 5 seconds`, async () => {
+        const world = startWorld((request) => {
+          if (request.url.pathname === '/token') return token(what);
+          return request.url.pathname.startsWith('/v2/proxy/') ? answer(request) : found;
+        });
+        const spoiled = Array.from({ length: bad }, (_, index) => ({
+          image: `${HOST}/proxy/x${index}:t`,
+          access: of(`n${index % namespaces}`),
+        }));
+        // One every 5 seconds, from the beginning, for the same namespaces and for one of its own.
+        const good = Array.from({ length: GOOD }, (_, index) => ({
+          image: `${HOST}/local/app${index}:t`,
+          access: of(index % 2 === 0 ? `n${index % namespaces}` : 'shop'),
+          from: world.now() + index * EVERY,
+        }));
+        const late: string[] = [];
+        for (const end = world.now() + (GOOD + 1) * EVERY; world.now() < end; ) {
+          const isKnown = ({ image, access }: (typeof spoiled)[number]) =>
+            world.resolver.known(image, access) !== undefined;
+          const wanted = good.filter((each) => each.from <= world.now() && !isKnown(each));
+          for (const { image, from } of wanted) if (world.now() - from > EVERY - STEP) late.push(image);
+          await world.step([...wanted, ...spoiled.filter((each) => !isKnown(each))]);
+        }
+        world.stop();
+        expect(late).to.deep.equal([]);
+        expect(good.filter(({ image, access }) => world.resolver.known(image, access) === undefined)).to.deep.equal([]);
+      });
+    }
+  }
+});
