@@ -45,8 +45,9 @@ describe('several logins for one image', () => {
     await server.stop();
   });
 
-  function start(logins: readonly string[]): void {
+  function start(logins: readonly string[], timeoutMs = 2000): void {
     harness = startResolver([server.host], {
+      timeoutMs,
       pullSecrets: async () =>
         logins.map((login) => {
           const auths = { [server.host]: { auth: Buffer.from(login).toString('base64') } };
@@ -82,6 +83,13 @@ describe('several logins for one image', () => {
       expect(await failure()).to.include({ code, temporary });
     });
   }
+
+  it('are all tried where the token service does not answer the first', async () => {
+    harness.stop();
+    start(['wrong:x', 'right:x'], 500);
+    says.set(WRONG, () => undefined);
+    expect((await resolve()).platforms).to.have.length(1);
+  });
 
   it('are all tried if the registry itself answers something else to the first', async () => {
     const body = JSON.stringify(indexOf('linux/amd64'));

@@ -133,6 +133,27 @@ describe('the resolver', () => {
       expect(harness.resolver.known(image('app:v1'), { ...ANYONE, always: true })).to.equal(undefined);
     });
 
+    it('with HEAD as before, and as often, if another project answers HEAD without a digest', async () => {
+      const put = (repository: string, ...platforms: string[]) =>
+        server.put(repository, 'manifests', indexOf(...platforms), { tag: 'v1' });
+      const withoutDigest = reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64')));
+      for (const name of ['one', 'two', 'three']) server.on(`/v2/odd/${name}/manifests/v1`, withoutDigest);
+      for (const repository of ['good/app', 'odd/good']) put(repository, 'linux/amd64');
+      const all = ['odd/one', 'odd/two', 'odd/three', 'good/app', 'odd/good'].map((repository) => `${repository}:v1`);
+      for (const name of all) await resolve(name);
+      harness.advance(600_000);
+      for (const name of all.slice(0, 2)) await resolve(name);
+      asked();
+      // The project as a whole once two of its repositories did so, and no other one.
+      for (const name of all.slice(2)) await resolve(name);
+      const requests = ['GET /v2/odd/three', 'HEAD /v2/good/app', 'GET /v2/odd/good'];
+      expect(asked().map((line) => line.replace('/manifests/v1', ''))).to.deep.equal(requests);
+      // good/app moves, and that is noticed after the usual time.
+      put('good/app', 'linux/arm64');
+      harness.advance(600_000);
+      expect(platformNames((await resolve('good/app:v1')).platforms)).to.deep.equal(['linux/arm64']);
+    });
+
     for (const [what, answer] of [
       ['names no digest', reply(200)],
       ['names a bad digest', reply(200, { 'docker-content-digest': 'sha256:x' })],

@@ -85,8 +85,10 @@ export function authenticate(options: TokenOptions): Link {
       response = await next(authorised(request, held));
     }
     if (held !== undefined || !isHiding(request, response)) return response;
-    await askRoot(request, next);
-    held = await hidden(request, key);
+    if (isFrom(request, response)) {
+      await askRoot(request, next);
+      held = await hidden(request, key);
+    }
     return held === undefined ? { ...response, isAnonymous: true } : next(authorised(request, held));
   }
 
@@ -174,7 +176,7 @@ function ofLogin(error: unknown): unknown {
 
 /** Whether a registry answers as those do that hide what may not be read, to a request whose credential was not sent. */
 function isHiding(request: RegistryRequest, response: RegistryResponse): boolean {
-  return request.credential !== undefined && [403, 404].includes(response.status) && isFrom(request, response);
+  return request.credential !== undefined && [403, 404].includes(response.status);
 }
 
 function basicAnswer(credential: Credential): Answer {
