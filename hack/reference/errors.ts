@@ -31,12 +31,13 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
     next: 'The message names the key that allows it: `registries.insecure`, `registries.mirrors`, `registries.addresses.allow`.',
   },
   'rate-limited': {
-    meaning: 'The registry answers 429. archaware waits for `Retry-After`.',
+    meaning:
+      'The registry answers 429. archaware waits for `Retry-After` before it uses the account there again; other projects of the registry are asked.',
     next: 'Log in, or use a mirror.',
   },
   unavailable: {
     meaning: 'No connection, no certificate that can be verified, plain http, or 5xx.',
-    next: 'Check names, network policies, proxies and certificates (`registries.caFile`); `registries.insecure` allows plain http. A host that failed five times in a row is left alone for up to 30 s.',
+    next: 'Check names, network policies, proxies and certificates (`registries.caFile`); `registries.insecure` allows plain http. A repository or project that failed five times in a row is left alone for up to 30 s, a registry only if no connection can be made or several of its projects are silent. The Event of an image that was not asked for says "was not looked up yet".',
   },
   timeout: {
     meaning: 'No complete answer within `registries.timeout`, or three times that for the whole lookup.',
