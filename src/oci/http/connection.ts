@@ -29,7 +29,7 @@ const NO_TLS = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UN
 const HUNG_UP = /^(ECONNRESET|UND_ERR_SOCKET)$/;
 /** Codes of a connection that was not made. Others may come after the request was sent, and concern its path alone. */
 const NOT_CONNECTED =
-  /^(ECONNREFUSED|E(HOST|NET)(UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN|ETIMEOUT|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_OSSL_.*)$/;
+  /^(ECONNREFUSED|E(HOST|NET)(UNREACH|DOWN)|EAI_.*|E(NOTFOUND|NODATA|SERVFAIL|REFUSED|TIMEOUT)|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ERR_OSSL_.*)$/;
 /** Codes of a certificate that cannot be verified. */
 const UNVERIFIED = /CERT|ISSUER|SIGNATURE|ALTNAME/;
 /** The most remembered pairs of a trust and a host that may speak plain http; the operator names those. */

@@ -105,7 +105,8 @@ export function createLookup(options: LookupOptions): Lookups {
     const timer = setInterval(() => {
       turns += 1;
       if (['proven', 'new'].includes(standing()) && turns < PATIENCE) return;
-      patience.abort(late(labelOf({ endpoint, reference }), 'had no free request slot', turns * budgetMs));
+      const problem = `had no free request slot for its project ${place.project.name}`;
+      patience.abort(late(labelOf({ endpoint, reference }), problem, turns * budgetMs, { isUnasked: true }));
     }, budgetMs);
     try {
       const claim = { host: endpoint.host, project: place.project.key, askers, standing };
@@ -220,10 +221,11 @@ function withoutCredential(target: EndpointTarget): ImageError {
   });
 }
 
-function late(endpoint: string, problem: string, milliseconds: number): ImageError {
+function late(endpoint: string, problem: string, milliseconds: number, more: { isUnasked?: boolean } = {}): ImageError {
   return new ImageError(`${endpoint} ${problem} within ${Math.round(milliseconds / 100) / 10} s`, {
     code: 'timeout',
     temporary: true,
     endpoint,
+    ...more,
   });
 }

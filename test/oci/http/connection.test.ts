@@ -399,6 +399,36 @@ describe('a connection to a registry', () => {
     });
   });
 
+  describe('that fails says whether there was a connection to the host, and to which:', () => {
+    const rows: [what: string, url: (host: string, tlsPort: string) => string, isReached: boolean][] = [
+      ['none to a closed port', () => 'http://registry.example.com:1/', false],
+      [
+        'none with a certificate that cannot be verified',
+        (_host, port) => `https://registry.example.com:${port}/`,
+        false,
+      ],
+      ['none over TLS with a server that does not speak it', (host) => `https://${host}/`, false],
+      ['one that the server closes', (host) => `http://${host}/closes`, true],
+      ['one on which the server is silent', (host) => `http://${host}/silent`, true],
+      ['one on which the body ends early', (host) => `http://${host}/short`, true],
+    ];
+    for (const [what, urlOf, isReached] of rows) {
+      it(what, async () => {
+        const [plain, secure] = await Promise.all([start(), start(tls)]);
+        plain.on('/closes', (request) => request.socket.destroy());
+        plain.on('/silent', () => undefined);
+        plain.on('/short', (request, response) => {
+          response.writeHead(200, { 'content-length': '10' });
+          response.write('five.', () => request.socket.destroy());
+        });
+        const url = urlOf(plain.host, secure.port);
+        const error = await failure(ask(url));
+        expect(['unavailable', 'timeout']).to.include(error.code);
+        expect(error.unreachable).to.equal(isReached ? undefined : new URL(url).host);
+      });
+    }
+  });
+
   describe('whose name cannot be looked up', () => {
     const rows: [problem: string, code: string, message: string, kind: string][] = [
       ['is unknown', 'ENOTFOUND', 'the-registry was not found in the DNS (ENOTFOUND)', 'unavailable'],
@@ -409,7 +439,7 @@ describe('a connection to a registry', () => {
       it(`because it ${problem} is ${kind}`, async () => {
         lookups.set('dead.example.com', code);
         const error = await failure(ask('https://dead.example.com/'));
-        expect(error).to.include({ message, code: kind, temporary: true });
+        expect(error).to.include({ message, code: kind, temporary: true, unreachable: 'dead.example.com' });
       });
     }
   });

@@ -338,6 +338,18 @@ describe('the lookup over mirrors', () => {
     expect(source.asked).to.have.length(2);
   });
 
+  it('says of a lookup that found no place in time that nothing was asked', async () => {
+    source.on('*', () => undefined);
+    start({ endpoints: [] }, { maxInFlight: 1, timeoutMs: 100 });
+    const names = Array.from({ length: 8 }, (_, index) => `app:v${index}`);
+    const errors = await Promise.all(names.map((name) => failure(name)));
+    const unasked = errors.filter(({ isUnasked }) => isUnasked);
+    expect(unasked.some(({ message }) => message.includes('had no free request slot for its project app'))).to.equal(
+      true,
+    );
+    expect(unasked.length + source.asked.length).to.equal(8);
+  });
+
   it('fails a lookup whose pull secrets cannot be read in time', async () => {
     const pullSecrets = () => new Promise<never>(() => undefined);
     start({ endpoints: [source.host] }, { pullSecrets, timeoutMs: 100 });
