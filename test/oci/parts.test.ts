@@ -16,11 +16,12 @@ const EVERY = 5000;
 const GOOD = 12;
 
 /** How many images of how many namespaces. */
-const SIZES: readonly [images: number, namespaces: number][] = [
-  [10, 3],
-  [60, 2],
-  [60, 3],
-  [200, 10],
+const SIZES: readonly [images: number, namespaces: number, projects: number][] = [
+  [10, 3, 1],
+  [60, 2, 1],
+  [60, 3, 1],
+  [200, 10, 1],
+  [200, 10, 3],
 ];
 
 type Reply = Omit<RegistryResponse, 'url'> | 'silence';
@@ -131,19 +132,19 @@ function startWorld(answer: (request: RegistryRequest) => Reply) {
   };
 }
 
-describe('one project of a registry', () => {
+describe('broken projects of a registry', () => {
   const of = (namespace: string): Access => ({ namespace, pullSecrets: [], always: false });
 
   for (const [what, answer] of broken) {
-    const sizes = what === 'answers 502' ? SIZES : SIZES.slice(-1);
-    for (const [bad, namespaces] of sizes) {
-      it(`that ${what} for ${bad} images of ${namespaces} namespaces delays no other project by 5 seconds`, async () => {
+    const sizes = what === 'answers 502' ? SIZES : SIZES.slice(-2);
+    for (const [bad, namespaces, projects] of sizes) {
+      it(`delay no other one by 5 seconds: ${projects}, each of which ${what}, with ${bad} images of ${namespaces} namespaces`, async () => {
         const world = startWorld((request) => {
           if (request.url.pathname === '/token') return token(what);
-          return request.url.pathname.startsWith('/v2/proxy/') ? answer(request) : found;
+          return request.url.pathname.startsWith('/v2/proxy') ? answer(request) : found;
         });
         const spoiled = Array.from({ length: bad }, (_, index) => ({
-          image: `${HOST}/proxy/x${index}:t`,
+          image: `${HOST}/proxy${index % projects}/x${index}:t`,
           access: of(`n${index % namespaces}`),
         }));
         // One every 5 seconds, from the beginning, for the same namespaces and for one of its own.

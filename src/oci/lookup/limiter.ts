@@ -13,7 +13,7 @@ export type LimiterOptions = {
   readonly proven: Bounds;
   /**
    * For all others, counted separately: a host or a project that hangs takes no slot from one that answers. `perHost`:
-   * for one namespace at one host. `perProject`: for all namespaces at one project, also at a new one.
+   * for one namespace at one host. `perProject`: for all namespaces at one project that has not answered; one that failed gets one.
    */
   readonly unproven: Bounds & { readonly perHost: number; readonly perProject: number };
 };
@@ -107,7 +107,9 @@ export function createLimiter({ perHost, proven, unproven }: LimiterOptions): Li
       ...way,
       [`other host ${host}`, most],
       [`${kind} other namespace ${namespace} host ${host}`, kind === 'proven' ? mostOfOne : unproven.perHost],
-      [`other project ${project}`, Math.min(most, unproven.perProject)],
+      standing === 'failing'
+        ? [`failing project ${project}`, 1]
+        : [`other project ${project}`, Math.min(most, unproven.perProject)],
     ];
   }
 

@@ -163,7 +163,7 @@ describe('the limiter', () => {
       ['proven', 7],
       ['new', 2],
       ['unknown', 2],
-      ['failing', 2],
+      ['failing', 1],
     ];
     for (const [standing, places] of rows) {
       it(`gives a project that is ${standing} ${places} of its 8 places, whatever the number of namespaces`, async () => {
