@@ -21,7 +21,7 @@ import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
 
 /** The stores of the watches, and their listeners. */
-type WatchedStores = Pick<Watches, 'listeners'> & {
+type WatchedStores = Pick<Watches, 'listeners' | 'witnesses'> & {
   readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
 };
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { createLoops } from '../../src/app/controllers.ts';
 import type { Listeners } from '../../src/app/watches.ts';
+import { createWitnesses } from '../../src/controllers/node/witnesses.ts';
 import type { JsonObject } from '../../src/kit/json.ts';
 import { createStore } from '../../src/kube/watch/store.ts';
 import { type Namespace, readNamespace } from '../../src/placement/eligibility.ts';
@@ -21,11 +22,14 @@ function arrange(given: Partial<Settings> = {}) {
   const [pods, nodes] = [createStore<Pod>(), createStore<Node>()];
   const [namespaces, daemonSets] = [createStore<Namespace>(), createStore<DaemonSet>()];
   const listeners: Listeners = {};
+  const witnesses = createWitnesses(clock);
+  let hasBegun = false;
   const writes: string[] = [];
   let version = 0;
   const loops = createLoops({
     watches: {
       listeners,
+      witnesses,
       pods: { store: pods },
       nodes: { store: nodes },
       namespaces: { store: namespaces },
@@ -71,6 +75,7 @@ function arrange(given: Partial<Settings> = {}) {
       });
       const before = nodes.get(name);
       nodes.put(name, now);
+      witnesses.seen({ now, before }, !hasBegun);
       listeners.node?.({ key: name, now, before });
     },
     namespace(name: string, labels: JsonObject = {}) {
@@ -102,6 +107,7 @@ function arrange(given: Partial<Settings> = {}) {
       listeners.daemonSet?.({ key, now, before });
     },
     begin() {
+      hasBegun = true;
       running = loops.run(end.signal, end.signal);
     },
     /** Resolves when all has been written; fails with what was. An architecture may have to last for a while before it counts. */
