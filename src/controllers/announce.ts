@@ -1,7 +1,9 @@
 import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
+import { printable } from '../kit/printable.ts';
 import type { EventRecorder, Occurrence, Regarding } from '../kube/events.ts';
-import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, PREFERRED } from '../names.ts';
+import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, NOTE_BYTES, PREFERRED } from '../names.ts';
+import { contradictionOf } from '../placement/contradiction.ts';
 import type { Decision, FailedImage } from '../placement/decide.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
@@ -17,7 +19,11 @@ import type { SecretProblem } from './images.ts';
  * be written is tried again at the next call.
  */
 export type Announcer = {
-  report(key: string, occurrence: Occurrence): void;
+  /**
+   * Reports a problem. `outlook`: what will happen, added to the note. Another outlook makes the problem a new one; none says
+   * nothing new.
+   */
+  report(key: string, occurrence: Occurrence, outlook?: string): void;
   /** Call it when the object is gone or has no problems any more. */
   forget(key: string): void;
 };
@@ -27,20 +33,28 @@ const REPORT_AGAIN_MS = 30 * 60_000;
 
 /** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
-  const reported = new Map<string, Map<string, number>>();
+  const reported = new Map<string, Map<string, { readonly at: number; readonly outlook: string }>>();
   return {
-    report(key, occurrence) {
+    report(key, occurrence, outlook = '') {
       const now = clock.monotonic();
-      const notes = reported.get(key) ?? new Map<string, number>();
+      const notes = reported.get(key) ?? new Map<string, { readonly at: number; readonly outlook: string }>();
       const id = `${occurrence.reason} ${occurrence.note}`;
       const last = notes.get(id);
-      if (last !== undefined && now - last < REPORT_AGAIN_MS) return;
-      if (!events.emit(occurrence)) return;
-      notes.set(id, now);
+      const isSame = last !== undefined && (outlook === '' || outlook === last.outlook);
+      if (isSame && now - last.at < REPORT_AGAIN_MS) return;
+      if (!events.emit({ ...occurrence, note: withOutlook(occurrence.note, outlook) })) return;
+      notes.set(id, { at: now, outlook });
       reported.set(key, notes);
     },
     forget: (key) => reported.delete(key),
   };
+}
+
+/** Adds the outlook to a note. A note that is too long for an Event loses its own end, not the outlook. */
+function withOutlook(note: string, outlook: string): string {
+  if (outlook === '') return note;
+  const end = `; ${outlook}`;
+  return printable(note, NOTE_BYTES - Buffer.byteLength(end)) + end;
 }
 
 const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
@@ -48,19 +62,27 @@ const GUESSED: ReadonlySet<string> = new Set(['open', 'fallback', 'released']);
 /** How many of an object's unresolvable images get an Event. The others get one when these are resolved. */
 const MOST_FAILED = 8;
 
-/** Writes the Events for a decision. */
+/** Writes the Events for a decision. `outlook`: how long a pod that waits for a lookup will wait; empty: nothing is known. */
 export function announce(
   key: string,
   regarding: Regarding,
-  template: Pick<PodTemplate, 'statement' | 'tolerations' | 'os'> & Partial<Pick<Pod, 'owner'>>,
+  template: Pick<PodTemplate, 'statement' | 'tolerations' | 'os' | 'asked'> & Partial<Pick<Pod, 'owner'>>,
   decision: Decision,
   settings: Settings,
   announcer: Announcer,
+  outlook = '',
 ): void {
   const warn = (reason: Parameters<Announcer['report']>[1]['reason'], action: string, note: string) =>
     announcer.report(key, { regarding, type: 'Warning', reason, action, note });
   const warnOf = (failed: readonly FailedImage[]) => {
-    for (const each of failed.slice(0, MOST_FAILED)) warn('ImageUnresolvable', 'Resolving', unresolvableNote(each));
+    for (const each of failed.slice(0, MOST_FAILED)) {
+      const note = unresolvableNote(each);
+      announcer.report(
+        key,
+        { regarding, type: 'Warning', reason: 'ImageUnresolvable', action: 'Resolving', note },
+        outlook,
+      );
+    }
   };
   const by = settings.policy === undefined ? '' : `policy ${settings.policy}: `;
   if (template.statement !== undefined) {
@@ -96,6 +118,8 @@ export function announce(
           by + noCommonArchitectureNote(decision.images, template.os, settings.schedulable),
         );
       }
+      const contradiction = contradictionOf(decision, template.asked, settings);
+      if (contradiction !== undefined) warn('NoCommonArchitecture', 'Placing', by + contradiction);
       if (settings.mode === 'affinity') return;
       const stale = staleUnder(decision, template.tolerations ?? [], settings.taints).map(({ value }) => value);
       if (stale.length > 0) {

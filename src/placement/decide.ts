@@ -58,6 +58,11 @@ export type Decision =
       readonly failed: readonly FailedImage[];
       /** Milliseconds until the decision may change without an answer of a registry; undefined: only an answer can change it. */
       readonly againInMs: number | undefined;
+      /**
+       * Milliseconds until `images.unresolvable` applies, if no lookup succeeds until then; undefined: never (`wait`), or not known yet
+       * because other lookups have not ended.
+       */
+      readonly givesUpInMs: number | undefined;
     }
   | { readonly kind: 'hold'; readonly reason: 'no-common-architecture'; readonly images: readonly ImageSet[] };
 
@@ -177,7 +182,8 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
   const patience = patienceLeft(evidence, input);
   if (patience > 0) {
     const soonest = Math.min(patience, ...evidence.failed.map(({ retryInMs }) => retryInMs));
-    return { kind: 'wait', images: unknown, failed, againInMs: Number.isFinite(soonest) ? soonest : undefined };
+    const [againInMs, givesUpInMs] = [soonest, patience].map((ms) => (Number.isFinite(ms) ? ms : undefined));
+    return { kind: 'wait', images: unknown, failed, againInMs, givesUpInMs };
   }
   if (settings.unresolvable === 'fallback' && !isSystemPod(input.template, input.namespace, settings)) {
     // A fallback that the known images rule out is useless: the architectures that they have in common are the better guess.

@@ -54,6 +54,32 @@ export function unresolvableNote({ image, volume, code, message, registry, isUna
   return `${name} could not be resolved (${code}) at ${registry || 'no registry'}: ${message}`;
 }
 
+/** The text for a pod that waits as long as no lookup succeeds. */
+export const WAITS_FOR_LOOKUP = 'the pod waits until a lookup succeeds (images.unresolvable: wait)';
+
+/** Returns the text for a pod that waits for its images until a time, in milliseconds since the epoch, and no longer. */
+export function startsAtLatestText(atMs: number): string {
+  return `the pod starts by itself at ${utcTime(atMs)} at the latest`;
+}
+
+/** Returns a time in milliseconds since the epoch as `06:13:20 UTC`. A fraction of a second counts as a whole one. */
+export function utcTime(atMs: number): string {
+  return `${new Date(Math.ceil(atMs / 1000) * 1000).toISOString().slice(11, 19)} UTC`;
+}
+
+/**
+ * Returns the time that {@link startsAtLatestText} wrote into a note, in milliseconds since the epoch; undefined if there is none.
+ * `writtenMs`: when the note was written, not later than that time.
+ */
+export function readStartsAtLatest(note: string, writtenMs: number): number | undefined {
+  const [, time] = /the pod starts by itself at (\d\d:\d\d:\d\d) UTC at the latest/.exec(note) ?? [];
+  if (time === undefined || !Number.isFinite(writtenMs)) return undefined;
+  const atMs = Date.parse(`${new Date(writtenMs).toISOString().slice(0, 10)}T${time}Z`);
+  if (Number.isNaN(atMs)) return undefined;
+  // The note was written before midnight, and the time is after it.
+  return atMs < writtenMs - 1000 ? atMs + 86_400_000 : atMs;
+}
+
 /**
  * Returns the text for a pod that was placed although not all of its images are known, or although they have nothing in common.
  * `verb`: what the pod does with the taints of these architectures.

@@ -108,6 +108,27 @@ describe('the Events for a decision', () => {
   });
 });
 
+describe('the outlook in the Event of a problem', () => {
+  const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };
+  const occurrence = (note: string) =>
+    ({ regarding, type: 'Warning', reason: 'ImageUnresolvable', action: 'Resolving', note }) as const;
+
+  it('makes a new Event when it changes, not when it is missing', () => {
+    const notes: string[] = [];
+    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
+    for (const outlook of ['', 'at 6', 'at 6', '', 'at 7', '']) announcer.report('k', occurrence('n'), outlook);
+    expect(notes).to.deep.equal(['n', 'n; at 6', 'n; at 7']);
+  });
+
+  it('stays whole if the note is too long', () => {
+    const notes: string[] = [];
+    const announcer = createAnnouncer({ emit: ({ note }) => notes.push(note) > 0 }, createHandClock());
+    announcer.report('k', occurrence('é'.repeat(2_000)), 'at 6');
+    expect(Buffer.byteLength(notes[0] ?? '')).to.be.within(1_000, 1_024);
+    expect(notes[0]).to.match(/^é+…; at 6$/);
+  });
+});
+
 describe('preferences that name an architecture that no node has', () => {
   const label = 'archaware.dev/preferred';
   const regarding = { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'p', uid: 'u' };

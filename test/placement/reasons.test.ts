@@ -3,7 +3,14 @@ import type { JsonObject } from '../../src/kit/json.ts';
 import { printable } from '../../src/kit/printable.ts';
 import { NOTE_BYTES } from '../../src/names.ts';
 import { decide } from '../../src/placement/decide.ts';
-import { noCommonArchitectureNote, openNote, staleTolerations, unresolvableNote } from '../../src/placement/reasons.ts';
+import {
+  noCommonArchitectureNote,
+  openNote,
+  readStartsAtLatest,
+  staleTolerations,
+  startsAtLatestText,
+  unresolvableNote,
+} from '../../src/placement/reasons.ts';
 import { failed, input, known, toleration } from './objects.ts';
 
 describe('text from outside the program', () => {
@@ -135,4 +142,30 @@ describe('a toleration that is stale', () => {
       expect(staleTolerations(present, ['amd64'], TAINT)).to.deep.equal(expected);
     });
   }
+});
+
+describe('the time at which a pod starts without its images', () => {
+  const rows: readonly (readonly [what: string, at: string, written: string])[] = [
+    ['a minute later', '2026-03-01T06:13:20.000Z', '2026-03-01T06:12:20.900Z'],
+    ['after midnight', '2026-03-01T00:01:10.000Z', '2026-02-28T23:59:10.000Z'],
+  ];
+  for (const [what, at, written] of rows) {
+    it(`is read from the note as it was written: ${what}`, () => {
+      const note = `image a could not be resolved; ${startsAtLatestText(Date.parse(at))}`;
+      expect(note).to.contain(`at ${at.slice(11, 19)} UTC at the latest`);
+      expect(readStartsAtLatest(note, Date.parse(written))).to.equal(Date.parse(at));
+    });
+  }
+
+  it('counts a fraction of a second as a whole one', () => {
+    expect(startsAtLatestText(Date.parse('2026-03-01T06:13:19.001Z'))).to.contain('06:13:20 UTC');
+  });
+
+  it('is not read from other notes, or without the time of the note', () => {
+    expect(readStartsAtLatest('the pod starts by itself soon', 0)).to.equal(undefined);
+    expect(readStartsAtLatest('the pod starts by itself at 99:99:99 UTC at the latest', 0)).to.equal(undefined);
+    expect(readStartsAtLatest('the pod starts by itself at 06:13:20 UTC at the latest', Number.NaN)).to.equal(
+      undefined,
+    );
+  });
 });

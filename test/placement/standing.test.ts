@@ -315,7 +315,7 @@ describe('the architectures that a template is to tolerate', () => {
 
 describe('a decision about a pod with unknown images', () => {
   const guess = { ...standing(['amd64', 'arm64'], undefined), basis: 'open', unknown: ['a'] } as const;
-  const wait = { kind: 'wait', images: ['a'], failed: [], againInMs: undefined } as const;
+  const wait = { kind: 'wait', images: ['a'], failed: [], againInMs: undefined, givesUpInMs: undefined } as const;
   const bound = { nodeName: 'n1' };
   const unbound = { nodeName: undefined };
 

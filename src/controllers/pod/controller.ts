@@ -3,6 +3,7 @@ import type { Reconciler, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/watch/store.ts';
 import type { Writer } from '../../kube/writer.ts';
+import { contradictionOf } from '../../placement/contradiction.ts';
 import type { Decision, Placement } from '../../placement/decide.ts';
 import { type Namespace, type SkipReason, skipPod } from '../../placement/eligibility.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
@@ -22,6 +23,7 @@ import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from '
 import { decidePod } from './decision.ts';
 import { createDecisionMemo } from './memo.ts';
 import { createPodMemory } from './memory.ts';
+import { createOutlooks } from './outlook.ts';
 import { createRelease, regardingPod, type SendRelease, type WrittenPlacing } from './release.ts';
 import { createUndone } from './undone.ts';
 
@@ -79,6 +81,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const waiting = createWaiting(clock);
   const memory = createPodMemory({ pods, images, answered, waiting, clock });
   const announcer = createAnnouncer(options.events, clock);
+  const outlooks = createOutlooks(clock);
   const undone = createUndone({ announcer, clock });
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const release = createRelease({ refusals, entries: createRefusedEntries(clock), announcer });
@@ -87,7 +90,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const decisionParts = { ...options, backlog, memo, waitedMs: memory.waitedMs };
 
   function forget(key: string): void {
-    for (const each of [memory, announcer, undone, release, backlog, answered]) each.forget(key);
+    for (const each of [memory, announcer, outlooks, undone, release, backlog, answered]) each.forget(key);
     options.onDecided(key);
   }
 
@@ -115,12 +118,14 @@ export function createPodController(options: PodControllerOptions): PodControlle
     const { settings } = reading;
     const state = memory.states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
-      for (const each of [announcer, undone, release, backlog]) each.forget(key);
+      for (const each of [announcer, outlooks, undone, release, backlog]) each.forget(key);
     } else if (state !== undefined && isStillValid(state, pod, reading)) {
-      if (state.decision.kind !== 'hold') return { outcome: 'unchanged' };
-      // Somebody may have pushed a better image under the same tag, so a held pod is decided again from time to time.
-      const sinceMs = clock.monotonic() - state.at;
-      if (sinceMs < HELD_AGAIN_MS) return held(pod, state.decision, settings, HELD_AGAIN_MS - sinceMs);
+      const { decision } = state;
+      if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
+      // Somebody may have pushed a better image under the same tag, so a pod that no node can run is decided again from time to time.
+      const againInMs = HELD_AGAIN_MS - (clock.monotonic() - state.at);
+      if (againInMs > 0 && decision.kind === 'hold') return held(pod, decision, settings, againInMs);
+      if (againInMs > 0) return { outcome: 'unchanged', againInMs };
     }
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) return leaveAlone(key, pod, reading, skipped, signal);
@@ -152,7 +157,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
   function report(key: string, pod: Pod, decision: Decision, settings: Settings, namespace: Namespace): void {
     const problems = images.unusableSecrets(pod.namespace, pod.pullSecrets);
-    announce(key, regardingPod(pod), pod, decision, settings, announcer);
+    const outlook = outlooks.of(key, pod, decision, settings);
+    announce(key, regardingPod(pod), pod, decision, settings, announcer, outlook);
     announceSecrets(key, regardingPod(pod), problems, announcer);
     announceGate(key, regardingPod(pod), pod, settings, announcer);
     if (pod.nodeName === undefined && usesAffinity(settings)) {
@@ -205,7 +211,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
     placing: PlacementIntent,
     signal: AbortSignal,
   ): Promise<Result> {
-    const againInMs = isFinal(decision) ? undefined : OPEN_AGAIN_MS;
+    const isDone = isFinal(decision) && !fitsNowhere(pod, decision, settings);
+    const againInMs = isDone ? undefined : isFinal(decision) ? HELD_AGAIN_MS : OPEN_AGAIN_MS;
     const waitMs = undone.check(key, pod, memory.states.get(key), placing.tolerations);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const written = await write(key, pod, placing, settings, signal);
@@ -284,6 +291,11 @@ export function createPodController(options: PodControllerOptions): PodControlle
     end: backlog.end,
     contested: undone.count,
   };
+}
+
+/** Whether a pod without a node asks for other architectures than its images have. */
+function fitsNowhere(pod: Pod, decision: PlacementState['decision'], settings: Settings): boolean {
+  return pod.nodeName === undefined && contradictionOf(decision, pod.asked, settings) !== undefined;
 }
 
 /** Returns what the watch will show after the write. */

@@ -44,9 +44,9 @@ export type PodMemory = {
 /** More than the templates of nearly every cluster. */
 const MOST_SHARED = 5_000;
 
-/** Returns what is kept of a decision: the time to wait is over soon, and it makes each decision unlike all others. */
+/** Returns what is kept of a decision: the times to wait are over soon, and they make each decision unlike all others. */
 function lasting(decision: Decision): Decision {
-  return decision.kind === 'wait' ? { ...decision, againInMs: undefined } : decision;
+  return decision.kind === 'wait' ? { ...decision, againInMs: undefined, givesUpInMs: undefined } : decision;
 }
 
 /** Creates an empty memory. It has an entry for every pod, so what equal pods have in common is kept once. */

@@ -1,8 +1,8 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
+import { architectureAsked } from '../asked.ts';
 import { intersect } from '../images.ts';
 import type { Settings } from '../settings.ts';
 import type { ExplainedDecision, ExplainInput, NarrowedImage } from './input.ts';
-import { architectureAsked } from './unmet.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
 /** A contradiction: the pod asks for other architectures than its images run on, so that no node can ever fit. */

@@ -1,5 +1,4 @@
-import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
-import { type Demands, meetsLabel, meetsTerm, requirementText } from '../fit.ts';
+import { type Demands, meetsTerm, requirementText } from '../fit.ts';
 import type { Node } from '../nodes/node.ts';
 
 /** A demand of a pod that a node's labels or name do not meet. */
@@ -40,30 +39,4 @@ export function unmetBy({ nodeSelector, terms }: Demands, node: Pick<Node, 'labe
 
 function alone(requirement: NonNullable<Demands['terms']>[number]['expressions'][number]) {
   return requirement.key === 'metadata.name' ? { fields: [requirement] } : { expressions: [requirement] };
-}
-
-/** The architectures that a pod's node selector and affinity ask for. */
-export type ArchitectureDemand = {
-  /** The architectures that the pod names and that all its demands together allow. */
-  readonly named: readonly string[];
-  readonly allows: (architecture: string) => boolean;
-  /** The part of the spec that asks: `nodeSelector`, `node affinity`. */
-  readonly where: string;
-};
-
-const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
-
-/** Returns the architectures that a pod asks for; undefined if it accepts any. */
-export function architectureAsked({ nodeSelector, terms }: Demands): ArchitectureDemand | undefined {
-  const selected = LABELS.flatMap((label) => (Object.hasOwn(nodeSelector, label) ? [String(nodeSelector[label])] : []));
-  const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));
-  const isBound = spoken.length > 0 && spoken.every((each) => each.length > 0);
-  if (selected.length === 0 && !isBound) return undefined;
-  const allows = (architecture: string) =>
-    selected.every((value) => value === architecture) &&
-    (!isBound || spoken.some((each) => each.every((requirement) => meetsLabel(requirement, architecture))));
-  const listed = spoken.flatMap((each) => each.flatMap(({ operator, values }) => (operator === 'In' ? values : [])));
-  const named = [...new Set([...selected, ...listed])].filter(allows).sort();
-  const where = [selected.length > 0 ? 'nodeSelector' : '', isBound ? 'node affinity' : ''].filter(Boolean);
-  return { named, allows, where: where.join(' and its ') };
 }

@@ -10,6 +10,7 @@ import {
   stringsAt,
 } from '../../kit/json.ts';
 import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '../../names.ts';
+import { type Asked, readAsked } from '../asked.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
 import type { PodImage } from './image.ts';
@@ -36,6 +37,8 @@ export type PodTemplate = {
   /** As {@link readPullSecrets} returns them. */
   readonly pullSecrets: readonly string[];
   readonly serviceAccountName: string;
+  /** The architectures that its node selector and its node affinity ask for; undefined: any. */
+  readonly asked: Asked | undefined;
 };
 
 /** The fields of a gated pod that its release changes or depends on, as the API server sent them. */
@@ -98,6 +101,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     priorityClassName: template.priorityClassName,
     pullSecrets: template.pullSecrets,
     serviceAccountName: template.serviceAccountName,
+    asked: template.asked,
     namespace: known?.namespace ?? shareName(stringAt(metadata, 'namespace') ?? ''),
     name: known?.name ?? stringAt(metadata, 'name') ?? '',
     uid: known?.uid ?? stringAt(metadata, 'uid') ?? '',
@@ -178,6 +182,7 @@ export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplat
     priorityClassName: shareName(stringAt(spec, 'priorityClassName') || undefined),
     pullSecrets: share(readPullSecrets(spec)),
     serviceAccountName: shareName(stringAt(spec, 'serviceAccountName') || 'default'),
+    asked: share(readAsked(spec)),
   };
 }
 
@@ -275,6 +280,7 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
     priorityClassName: before.priorityClassName,
     pullSecrets: before.pullSecrets,
     serviceAccountName: before.serviceAccountName,
+    asked: before.asked,
     namespace: before.namespace,
     name: before.name,
     uid: before.uid,

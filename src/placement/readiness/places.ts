@@ -1,6 +1,7 @@
 import { type JsonObject, stringAt } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
-import { architectureAsked, unmetBy } from '../explain/unmet.ts';
+import { architectureAsked } from '../asked.ts';
+import { unmetBy } from '../explain/unmet.ts';
 import { type Demands, type Obstacle, obstaclesTo, type SchedulableNode } from '../fit.ts';
 import { nodeArchitecture } from '../nodes/node.ts';
 import { usesTaints } from '../placing.ts';

@@ -90,6 +90,76 @@ describe('the reconciliation of a pod', () => {
     expect(controller.lookupEnded('canonical/app')).to.deep.equal([{ key: KEY, inMs: 0 }]);
   });
 
+  it('writes an Event for a pod that asks for another architecture than its image has, and decides again after ten minutes', async () => {
+    const { put, run, show, now, world, clock, events } = arrangePod();
+    world.answers.app = known('linux/amd64');
+    put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } });
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: 10 * MINUTE });
+    expect(shown(now())).to.equal('amd64');
+    const note = 'requires kubernetes.io/arch=arm64 by its nodeSelector, but its images run on amd64 only';
+    expect(events).to.deep.equal([`NoCommonArchitecture: ${note}`]);
+    show();
+    await clock.advance(MINUTE);
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 9 * MINUTE });
+    world.answers.app = known('linux/amd64,linux/arm64');
+    await clock.advance(9 * MINUTE);
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
+    expect(shown(now())).to.equal('amd64,arm64');
+    expect(events).to.have.length(1);
+  });
+
+  it('does not decide again about a pod that asks for what its image has', async () => {
+    const { put, run } = arrangePod();
+    put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } });
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
+  });
+
+  it('says in its Event when a pod that waits starts at the latest, the same time at each retry', async () => {
+    const { put, run, world, clock, events } = arrangePod();
+    put();
+    await clock.advance(5 * SECOND + 300);
+    const first = Math.ceil((clock.wall() + 119_000) / 1000) * 1000;
+    for (let seconds = 1; seconds < 120; seconds += 10) {
+      world.answers.app = failed(seconds);
+      await run();
+      await clock.advance(10 * SECOND + 7);
+    }
+    const time = new Date(first).toISOString().slice(11, 19);
+    expect(events).to.deep.equal([
+      `ImageUnresolvable: image app could not be resolved (unavailable) at registry.example.com: connection refused; the pod starts by itself at ${time} UTC at the latest`,
+    ]);
+    world.answers.app = failed(121);
+    await run();
+    expect(events.slice(1).map((event) => event.split(':')[0])).to.deep.equal(['OpenPlacement']);
+  });
+
+  const outlooks: readonly (readonly [what: string, given: Partial<Settings>, spec: JsonObject, end: RegExp])[] = [
+    [
+      'it waits until a lookup succeeds',
+      { unresolvable: 'wait' },
+      {},
+      /; the pod waits until a lookup succeeds \(images\.unresolvable: wait\)$/,
+    ],
+    ['nothing about a pod that has a node', {}, BOUND, /: connection refused$/],
+    ['nothing in the mode observe, which holds no pod', { mode: 'observe' }, {}, /: connection refused$/],
+    [
+      'nothing while another lookup may still be the last',
+      {},
+      { containers: [{ image: 'app' }, { image: 'new' }] },
+      /: connection refused$/,
+    ],
+  ];
+  for (const [what, given, spec, end] of outlooks) {
+    it(`says in the Event of a pod that waits: ${what}`, async () => {
+      const { put, run, world, events } = arrangePod(given, false);
+      world.answers.app = failed(5);
+      put({ spec });
+      await run();
+      expect(events).to.have.length(1);
+      expect(events[0]).to.match(end);
+    });
+  }
+
   it('holds a pod whose images have no architecture in common, and decides again after ten minutes', async () => {
     const { put, run, world, asked, clock, decided, writes } = arrangePod();
     put({ spec: { ...GATED, containers: [{ image: 'app' }, { image: 'other' }] } });

@@ -30,8 +30,20 @@ function arrangeMemory() {
 /** A decision of its own for each moment, as each reconciliation makes one. */
 const decisions: Readonly<Record<string, (moment: number) => Decision>> = {
   'placed pods': () => standing(['amd64', 'arm64'], undefined),
-  'pods that wait for an answer': () => ({ kind: 'wait', images: ['app'], failed: [], againInMs: undefined }),
-  'pods that wait until a time': (moment) => ({ kind: 'wait', images: ['app'], failed: [], againInMs: 5_000 - moment }),
+  'pods that wait for an answer': () => ({
+    kind: 'wait',
+    images: ['app'],
+    failed: [],
+    againInMs: undefined,
+    givesUpInMs: undefined,
+  }),
+  'pods that wait until a time': (moment) => ({
+    kind: 'wait',
+    images: ['app'],
+    failed: [],
+    againInMs: 5_000 - moment,
+    givesUpInMs: 9_000 - moment,
+  }),
 };
 
 describe('the memory of a term', () => {
@@ -42,7 +54,9 @@ describe('the memory of a term', () => {
       const [one, two] = [...memory.states.values()];
       const decided = decide(0);
       // The time is not kept.
-      expect(one?.decision).to.deep.equal(decided.kind === 'wait' ? { ...decided, againInMs: undefined } : decided);
+      expect(one?.decision).to.deep.equal(
+        decided.kind === 'wait' ? { ...decided, againInMs: undefined, givesUpInMs: undefined } : decided,
+      );
       expect(one?.decision).to.equal(two?.decision);
       expect([one?.uid, two?.uid]).to.deep.equal(['one', 'two']);
     });

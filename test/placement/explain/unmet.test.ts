@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { architectureAsked, isFact, unmetBy } from '../../../src/placement/explain/unmet.ts';
+import { isFact, unmetBy } from '../../../src/placement/explain/unmet.ts';
 import { readDemands } from '../../../src/placement/fit.ts';
 
 const is = (key: string, operator: string, ...values: string[]): JsonObject => ({ key, operator, values });
@@ -97,46 +97,6 @@ describe('the demands that a node does not meet', () => {
   for (const [given, spec, expected] of rows) {
     it(`${given}: ${expected.join('; ') || 'nothing'}`, () => {
       expect(unmetBy(readDemands(spec), node).map(({ text }) => text)).to.deep.equal(expected);
-    });
-  }
-});
-
-describe('the architectures that a pod asks for', () => {
-  const rows: [given: string, spec: JsonObject, expected: string][] = [
-    ['nothing', { nodeSelector: { disk: 'ssd' } }, 'open'],
-    ['by its selector', { nodeSelector: { 'kubernetes.io/arch': 'arm64' } }, 'arm64 by nodeSelector: arm64'],
-    ['by the old label', { nodeSelector: { 'beta.kubernetes.io/arch': 'arm64' } }, 'arm64 by nodeSelector: arm64'],
-    [
-      'by affinity',
-      required([is('kubernetes.io/arch', 'In', 'arm64', 's390x')]),
-      'arm64,s390x by node affinity: arm64,s390x',
-    ],
-    [
-      'by every term',
-      required([is('kubernetes.io/arch', 'In', 'arm64')], [is('kubernetes.io/arch', 'In', 's390x')]),
-      'arm64,s390x by node affinity: arm64,s390x',
-    ],
-    ['by one term of two', required([is('kubernetes.io/arch', 'In', 'arm64')], [is('disk', 'Exists')]), 'open'],
-    ['what it excludes', required([is('kubernetes.io/arch', 'NotIn', 'amd64')]), ' by node affinity: arm64,s390x'],
-    [
-      'by both',
-      {
-        nodeSelector: { 'kubernetes.io/arch': 'arm64' },
-        ...required([is('kubernetes.io/arch', 'In', 'arm64', 'amd64')]),
-      },
-      'arm64 by nodeSelector and its node affinity: arm64',
-    ],
-    [
-      'by both, which contradict each other',
-      { nodeSelector: { 'kubernetes.io/arch': 'arm64' }, ...required([is('kubernetes.io/arch', 'In', 'amd64')]) },
-      ' by nodeSelector and its node affinity: ',
-    ],
-  ];
-  for (const [given, spec, expected] of rows) {
-    it(`${given}: ${expected}`, () => {
-      const asked = architectureAsked(readDemands(spec));
-      const allowed = ['amd64', 'arm64', 's390x'].filter((name) => asked?.allows(name));
-      expect(asked === undefined ? 'open' : `${asked.named} by ${asked.where}: ${allowed}`).to.equal(expected);
     });
   }
 });

@@ -25,6 +25,7 @@ const POD: JsonObject = {
   spec: {
     os: { name: 'windows' },
     nodeName: 'n1',
+    nodeSelector: { 'kubernetes.io/arch': 'arm64' },
     priorityClassName: 'high',
     serviceAccountName: 'robot',
     imagePullSecrets: [{ name: 'one' }, {}, { name: 'two' }],
@@ -46,6 +47,7 @@ describe('reading a pod', () => {
       statement: 'amd64',
       os: 'windows',
       hasRuntimeClass: false,
+      asked: { text: 'kubernetes.io/arch=arm64 by its nodeSelector', architectures: ['arm64'] },
       images: [
         { image: 'init', pullPolicy: 'Always' },
         { image: 'a', pullPolicy: 'IfNotPresent' },

@@ -21,7 +21,13 @@ const hold = (...platforms: readonly string[]): Subject['decision'] => ({
   images: platforms.map((platform) => ({ image: platform, platforms: [platform] })),
 });
 const skip = (reason: 'ignored' | 'terminal' | 'daemon-pod'): Subject['decision'] => ({ kind: 'skip', reason });
-const WAIT: Subject['decision'] = { kind: 'wait', images: ['a'], failed: [], againInMs: undefined };
+const WAIT: Subject['decision'] = {
+  kind: 'wait',
+  images: ['a'],
+  failed: [],
+  againInMs: undefined,
+  givesUpInMs: undefined,
+};
 
 const subject = (decision: Subject['decision'], more: Partial<Subject> & { readonly name?: string } = {}): Subject => {
   const { name = 'web', ...rest } = more;

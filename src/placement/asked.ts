@@ -1,0 +1,64 @@
+import { cut } from '../kit/cut.ts';
+import type { JsonObject } from '../kit/json.ts';
+import { ARCHITECTURES } from '../kit/platform.ts';
+import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
+import { type Demands, meetsLabel, readDemands, requirementText } from './fit.ts';
+
+/** The architectures that a pod's node selector and affinity ask for. */
+export type ArchitectureDemand = {
+  /** The architectures that the pod names and that all its demands together allow. */
+  readonly named: readonly string[];
+  readonly allows: (architecture: string) => boolean;
+  /** The part of the spec that asks: `nodeSelector`, `node affinity`. */
+  readonly where: string;
+  /** What it asks for: `kubernetes.io/arch=arm64 by its nodeSelector`. */
+  readonly text: string;
+};
+
+const LABELS: readonly string[] = [ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL];
+
+/** Returns the architectures that a pod asks for; undefined if it accepts any. */
+export function architectureAsked({
+  nodeSelector,
+  terms,
+}: Pick<Demands, 'nodeSelector' | 'terms'>): ArchitectureDemand | undefined {
+  const selectors = LABELS.filter((label) => Object.hasOwn(nodeSelector, label));
+  const selected = selectors.map((label) => String(nodeSelector[label]));
+  const spoken = (terms ?? []).map(({ expressions }) => expressions.filter(({ key }) => LABELS.includes(key)));
+  const isBound = spoken.length > 0 && spoken.every((each) => each.length > 0);
+  if (selected.length === 0 && !isBound) return undefined;
+  const allows = (architecture: string) =>
+    selected.every((value) => value === architecture) &&
+    (!isBound || spoken.some((each) => each.every((requirement) => meetsLabel(requirement, architecture))));
+  const listed = spoken.flatMap((each) => each.flatMap(({ operator, values }) => (operator === 'In' ? values : [])));
+  const named = [...new Set([...selected, ...listed])].filter(allows).sort();
+  const where = [selected.length > 0 ? 'nodeSelector' : '', isBound ? 'node affinity' : ''].filter(Boolean);
+  const wishes = spoken.map((each) => each.map(requirementText).join(' and '));
+  const texts = [
+    ...(selected.length > 0
+      ? [`${selectors.map((label) => `${label}=${nodeSelector[label]}`).join(' and ')} by its nodeSelector`]
+      : []),
+    ...(isBound ? [`${[...new Set(wishes)].join(', or ')} by its node affinity`] : []),
+  ];
+  return { named, allows, where: where.join(' and its '), text: texts.join(' and ') };
+}
+
+/** The architectures that a pod asks for, as a pod's memory keeps them. */
+export type Asked = {
+  /** `kubernetes.io/arch=arm64 by its nodeSelector`; cut, because its author chose it. */
+  readonly text: string;
+  /** Those of the architectures that a node can have. */
+  readonly architectures: readonly string[];
+};
+
+/** Longer than any demand that is written by hand. */
+const LONGEST_TEXT = 200;
+
+/** Reads the architectures that the `spec` of a pod or of a template asks for; undefined if it accepts any. */
+export function readAsked(spec: JsonObject): Asked | undefined {
+  // Most pods have neither, and every pod is read.
+  if (spec.nodeSelector === undefined && spec.affinity === undefined) return undefined;
+  const asked = architectureAsked(readDemands(spec));
+  if (asked === undefined) return undefined;
+  return { text: cut(asked.text, LONGEST_TEXT), architectures: ARCHITECTURES.filter(asked.allows) };
+}
