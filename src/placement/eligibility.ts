@@ -18,6 +18,17 @@ export type SkipReason =
   | 'namespace-not-selected'
   | 'daemonsets-ignored';
 
+/** Whether archaware leaves an object alone although it needs a node. */
+export function isLeftAlone(reason: SkipReason): boolean {
+  const reasons: readonly SkipReason[] = [
+    'ignored',
+    'namespace-ignored',
+    'namespace-excluded',
+    'namespace-not-selected',
+  ];
+  return reasons.includes(reason);
+}
+
 /** A namespace, reduced to the fields that archaware reads. */
 export type Namespace = {
   readonly name: string;

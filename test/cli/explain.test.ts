@@ -102,7 +102,17 @@ describe('explain', () => {
     expect(objects(told.settings).map(({ key }) => key)).to.include('placement.noCommonArchitecture');
     const { stdout } = await product.command(['explain', 'torn']);
     const labels = stdout.split('\n').flatMap((line) => /^\S+/.exec(line)?.[0] ?? []);
-    expect(labels).to.deep.equal(['pod', 'scheduler', 'images', 'set', 'settings', 'decision', 'nodes', 'next']);
+    expect(labels).to.deep.equal([
+      'verdict',
+      'next',
+      'pod',
+      'scheduler',
+      'images',
+      'set',
+      'settings',
+      'decision',
+      'nodes',
+    ]);
   });
 
   it('explains what happens with an image that is not found', async () => {
@@ -119,6 +129,30 @@ describe('explain', () => {
       source: '--images.fallbackAfter',
     });
     expect(advice(told)).to.contain(`push ${image}, or correct its name`);
+  });
+
+  it("says when a pod that waits starts at the latest, as the controller's Event does", async () => {
+    await start();
+    const image = `${product.registry.host}/nothing:1`;
+    const controller = await product.run();
+    await product.eventuallyTainted();
+    await product.cluster.createPod({ name: 'lost', images: [image] });
+    const note = await product.eventuallyTold('ImageUnresolvable', /starts by itself at/);
+    const [time = ''] = /\d\d:\d\d:\d\d UTC/.exec(text(note)) ?? [];
+    expect(time).not.to.equal('');
+    const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
+    const asAdmin = await runInProcess(['explain', 'lost', ...flags, '--output', 'json']);
+    const told = object(JSON.parse(asAdmin.stdout));
+    await controller.stop();
+    expect(at(told.verdict, 'state')).to.equal('waits');
+    expect(at(told.verdict, 'text')).to.equal(
+      `Pod default/lost waits for ${image} (not-found); it starts by itself at ${time} at the latest, on amd64, arm64`,
+    );
+    expect(text(at(told.verdict, 'startsAtLatest'))).to.contain(`T${time.slice(0, 8)}.000Z`);
+    // The controller's own account may not list Events.
+    expect(at((await explain('lost')).verdict, 'text')).to.contain(
+      "; it starts by itself within 2m of the controller's first failed lookup (its Event ImageUnresolvable says when), on amd64, arm64",
+    );
   });
 
   it('says that the pull secret of a private image is missing, and uses it once it is there', async () => {
@@ -205,7 +239,8 @@ describe('explain', () => {
       await start();
       const input = workload('DaemonSet', 'agent', [product.image('app', ['arm64'])]);
       const { code, stdout } = await product.command(['explain', '-f', '-'], { input });
-      expect([code, stdout.split('\n')[0]]).to.deep.equal([0, 'pod          DaemonSet default/agent: not applied yet']);
+      const first = 'verdict      a new pod of DaemonSet default/agent can run on arm64 nodes';
+      expect([code, stdout.split('\n')[0]]).to.deep.equal([0, first]);
     });
 
     it('needs no cluster if none is named, and says so', async () => {
@@ -228,7 +263,9 @@ describe('explain', () => {
       const { code, stdout } = await product.command(['explain', '-f', await file(text), '-o', 'json']);
       expect([code, objects(JSON.parse(stdout)).map(({ pod }) => at(pod, 'name'))]).to.deep.equal([0, ['a', 'b']]);
       const table = await product.command(['explain', '-f', await file(text)]);
-      expect(table.stdout).to.match(/^pod +Deployment default\/a: [\s\S]*\n\npod +DaemonSet default\/b: /);
+      expect(table.stdout).to.match(
+        /^verdict +a new pod of Deployment default\/a [\s\S]*\n\nverdict +a new pod of DaemonSet default\/b /,
+      );
     });
 
     it('refuses in one line a file without a pod or workload', async () => {
@@ -254,6 +291,7 @@ describe('explain', () => {
     await product.cluster.createPod({ name: 'p', images: [product.fixture('multi')] });
     const told = await explain('p');
     expect(told).to.have.all.keys([
+      'verdict',
       'pod',
       'images',
       'pullSecrets',
@@ -279,7 +317,7 @@ describe('explain', () => {
       ]);
     }
     const yaml = await product.command(['explain', 'p', '--output', 'yaml']);
-    expect(yaml.stdout).to.match(/^pod:\n {2}kind: Pod\n/);
+    expect(yaml.stdout).to.match(/^verdict:\n {2}state: runs\n[\s\S]*\npod:\n {2}kind: Pod\n/);
   });
 
   it('looks at the Lease and the Deployment: where no controller is there, its logs are no advice', async () => {

@@ -30,6 +30,7 @@ import { valueText } from '../output.ts';
 import { readController } from './controller.ts';
 import { describeExplanation } from './explanation.ts';
 import { describeMissing } from './missing.ts';
+import { patienceOf } from './patience.ts';
 import { type ExplainTarget, KINDS } from './target.ts';
 
 /**
@@ -125,14 +126,19 @@ async function explainOne(world: World, workload: Workload, isInCluster: boolean
   };
   const asked = imagesToAsk(input);
   const found = new Map(await Promise.all(asked.map(async (image) => [image, await lookUp(image)] as const)));
-  return explainPlacement(input, {
-    lookupOf: (image) => found.get(image),
-    pullSecrets: pullSecrets.map((name) => {
-      const problem = secretProblems.get(name);
-      return { name, ...(problem === undefined ? {} : { problem }) };
-    }),
-    sourceOf: sourceIn(context),
-  });
+  const isWaiting = [...found.values()].some((result) => 'error' in result);
+  const patience = isWaiting && input.applied ? await patienceOf(client, workload, context.clock, signal) : undefined;
+  return explainPlacement(
+    { ...input, patience },
+    {
+      lookupOf: (image) => found.get(image),
+      pullSecrets: pullSecrets.map((name) => {
+        const problem = secretProblems.get(name);
+        return { name, ...(problem === undefined ? {} : { problem }) };
+      }),
+      sourceOf: sourceIn(context),
+    },
+  );
 }
 
 /** Connects to the cluster. A file can be explained without one, unless the user named a cluster. */

@@ -12,8 +12,10 @@ const MOST_NAMES = 5;
  * terminal.
  */
 export function describeExplanation(explanation: Explanation, columns?: number): string {
-  const { images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
+  const { verdict, images, intersection, pullSecrets, settings, policy, tolerations, nodes, advice, pod } = explanation;
   const sections: readonly (readonly [label: string, lines: readonly string[]])[] = [
+    ['verdict', [verdict.text]],
+    ['next', advice],
     ['pod', [describePod(pod)]],
     ['scheduler', pod.scheduler === undefined ? [] : [pod.scheduler]],
     ['images', images.map(describeImage)],
@@ -26,10 +28,9 @@ export function describeExplanation(explanation: Explanation, columns?: number):
     ['policy', policy === undefined ? [] : [policy]],
     ['settings', settings.map(({ key, value, source }) => `${key}: ${valueText(value)} (${source})`)],
     ['decision', describeDecision(explanation.decision, settings)],
-    ['tolerations', tolerations.map(describeToleration)],
+    ['tolerations', tolerations.map((toleration) => describeToleration(toleration, whoGets(explanation)))],
     ['affinity', describeAffinity(explanation.affinity)],
     ['nodes', nodes.map((group) => describeNodes(group, ['not-applied', 'template', 'gated'].includes(pod.state)))],
-    ['next', advice],
   ];
   const rows = sections.flatMap(([label, lines]) => lines.map((line, index) => [index === 0 ? label : '', line]));
   const [first = [], ...others] = rows;
@@ -97,8 +98,19 @@ function describeDecision(decision: ExplainedDecision, settings: Explanation['se
   ];
 }
 
-function describeToleration({ key, value, effect, present, stale }: Explanation['tolerations'][number]): string {
-  const state = stale ? 'has it, but should not' : present ? 'has it' : 'lacks it';
+/** Returns what is said of a toleration that is missing: only a pod, or the template of a DaemonSet, gets it itself. */
+function whoGets({ pod, settings }: Explanation): string {
+  const mode = settings.find(({ key }) => key === 'placement.mode')?.value;
+  if (mode === 'observe') return 'lacks it; the mode observe adds nothing';
+  if (pod.kind !== 'Pod' && pod.kind !== 'DaemonSet') return 'its pods get it';
+  return pod.state === 'not-applied' ? 'archaware adds it' : 'lacks it';
+}
+
+function describeToleration(
+  { key, value, effect, present, stale }: Explanation['tolerations'][number],
+  missing: string,
+): string {
+  const state = stale ? 'has it, but should not' : present ? 'has it' : missing;
   return `${key}=${value}:${effect} (${state})`;
 }
 

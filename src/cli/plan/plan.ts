@@ -16,6 +16,7 @@ import type { PlacementState } from '../../controllers/placement-state.ts';
 import type { ApiClient } from '../../kube/client.ts';
 import type { Writer } from '../../kube/writer.ts';
 import type { FailedImage } from '../../placement/decide.ts';
+import { isLeftAlone } from '../../placement/eligibility.ts';
 import { findLeftovers, leftoverNote } from '../../placement/nodes/leftovers.ts';
 import { architecturesOf, nodeArchitecture } from '../../placement/nodes/node.ts';
 import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
@@ -24,7 +25,7 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { isLeftAlone, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
+import { overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
 import { valueText } from '../output.ts';
 import { createProgress } from '../progress.ts';

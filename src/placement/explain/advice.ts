@@ -13,11 +13,12 @@ import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
 import { adviseAway, checkController } from './controller.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
+import { missingOs } from './os.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
 import { isFact, unmetBy } from './unmet.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
-type WithoutAdvice = Omit<Explanation, 'advice'>;
+type WithoutAdvice = Omit<Explanation, 'advice' | 'verdict'>;
 
 /** Returns concrete steps that let the pod run, the easiest first. Empty if nothing is wrong. */
 export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
@@ -25,6 +26,9 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
   if (state === 'finished' || state === 'deleting') return [];
   const images = [...adviseUnresolved(input, explained), ...adviseHeld(input, explained, evidence)];
   if (state === 'bound') return [...images, ...adviseBound(input, explained, evidence)];
+  const os = missingOs(input);
+  // Another build of an image would help nothing as long as no node has its operating system.
+  if (os !== undefined) return [...adviseUnresolved(input, explained), ...adviseOs(os, explained)];
   const lines = [
     ...adviseController(input, explained, evidence),
     ...adviseSkipped(input, evidence.skipped),
@@ -35,6 +39,11 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
     ...adviseNodes(input, explained, evidence),
   ];
   return [...new Set(lines)];
+}
+
+function adviseOs(os: string, { decision: { architectures = [] } }: WithoutAdvice): string[] {
+  const on = architectures.length === 0 ? '' : ` on ${architectures.join(' or ')}`;
+  return [`no node runs ${os}: add a node with ${os}${on}`, 'or change the operating system that the pod asks for'];
 }
 
 function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {

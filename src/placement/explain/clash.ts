@@ -1,8 +1,10 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { architectureAsked } from '../asked.ts';
+import { contradictionOf } from '../contradiction.ts';
+import type { Decision } from '../decide.ts';
 import { intersect } from '../images.ts';
 import type { Settings } from '../settings.ts';
-import type { ExplainedDecision, ExplainInput, NarrowedImage } from './input.ts';
+import type { ExplainInput, NarrowedImage } from './input.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
 /** A contradiction: the pod asks for other architectures than its images run on, so that no node can ever fit. */
@@ -17,14 +19,16 @@ export type Clash = {
 /** Compares the architectures that a pod asks for with those of its decision; undefined if they have one in common. */
 export function clashOf(
   input: ExplainInput,
-  { kind, basis, architectures = [] }: Pick<ExplainedDecision, 'kind' | 'basis' | 'architectures'>,
+  decision: Decision | undefined,
   narrowed: readonly NarrowedImage[],
   clusterArchitectures: readonly string[],
   { schedulable }: Pick<Settings, 'schedulable'>,
 ): Clash | undefined {
   const asked = architectureAsked(input.workload.demands);
-  if (asked === undefined || kind !== 'place' || architectures.length === 0) return undefined;
-  if (architectures.some(asked.allows)) return undefined;
+  if (asked === undefined || decision?.kind !== 'place') return undefined;
+  const { basis, architectures } = decision;
+  const demand = { text: asked.text, architectures: architectures.filter(asked.allows) };
+  if (contradictionOf(decision, demand, { schedulable }) === undefined) return undefined;
   const wish = `the pod asks for ${asked.named.join(' or ') || 'another architecture'}`;
   const remove = `remove the architecture from its ${asked.where}`;
   if (basis === 'statement') {
@@ -35,7 +39,12 @@ export function clashOf(
   const common = intersect(sets.map((set) => set.architectures)) ?? [];
   const isExcluded = common.some(asked.allows);
   const only = `${architectures.join(', ')} only`;
-  const images = sets.length === 1 ? `its image is ${only}` : `its images run on ${only}`;
+  const images =
+    sets.length === 0
+      ? `archaware placed it on ${only}`
+      : sets.length === 1
+        ? `its image is ${only}`
+        : `its images run on ${only}`;
   const wished = [...new Set([...asked.named, ...clusterArchitectures])].filter(asked.allows);
   return isExcluded
     ? {

@@ -12,6 +12,7 @@ import { placingFor } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
+import { overPlaced, standingArchitectures } from '../standing.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/verdict.ts';
 import { advise, isIn } from './advice.ts';
 import { explainAffinity, isTooLate, mayBeNarrowed, narrowedDemands } from './affinity.ts';
@@ -20,6 +21,7 @@ import type { ExplainEvidence, ExplainedNodes, Explanation, NarrowingStep, PodSt
 import { explainImage } from './image.ts';
 import type { ExplainedDecision, ExplainInput, Findings, LookupResult, NarrowedImage } from './input.ts';
 import { keysThatMatter } from './relevance.ts';
+import { verdictOf } from './verdict.ts';
 
 /** Returns the images that must be looked up in registries before {@link explainPlacement}. */
 export function imagesToAsk(input: ExplainInput): PodImage[] {
@@ -45,7 +47,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
   const settings = settingsOf(input);
   const asking = (sinceMs: number) =>
     decisionInput(input, settings, (image) => answerFrom(findings.lookupOf(image), sinceMs), sinceMs);
-  const outcome = skipWorkload(workload, namespace, settings) ?? decide(asking(0));
+  const outcome = skipWorkload(workload, namespace, settings) ?? overEarlier(input, decide(asking(0)), settings);
   const [skipped, decision] = typeof outcome === 'string' ? [outcome, undefined] : [undefined, outcome];
   const later = decision?.kind === 'wait' ? decide(asking(Number.POSITIVE_INFINITY)) : undefined;
   const statement = statementOf(template.statement);
@@ -72,7 +74,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     skipped,
     narrowed,
     clusterArchitectures,
-    clash: clashOf(input, decided, narrowed, clusterArchitectures, settings),
+    clash: clashOf(input, decision, narrowed, clusterArchitectures, settings),
     wrongNode: wrongNodeOf(input, outcome, asking(0)),
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
@@ -97,11 +99,20 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     nodes: nodes.map(({ shown }) => shown),
   };
   const blocked = whyBlocked(explanation, evidence);
+  const complete = { ...explanation, decision: blocked === undefined ? decided : { ...decided, blocked } };
   return {
-    ...explanation,
-    decision: blocked === undefined ? decided : { ...decided, blocked },
+    verdict: verdictOf(input, complete, evidence),
+    ...complete,
     advice: advise(input, explanation, evidence),
   };
+}
+
+/**
+ * A pod that archaware placed before is not waiting for its images, as the controller sees it: what was written stays in force.
+ */
+function overEarlier({ workload: { pod }, applied, namesOf }: ExplainInput, decision: Decision, settings: Settings) {
+  if (!applied || pod === undefined || decision.kind !== 'wait') return decision;
+  return overPlaced(decision, pod, standingArchitectures(pod, settings, namesOf));
 }
 
 /** Whether the images are examined. A bound daemon pod is skipped by the rules, but it may be on a wrong node. */
@@ -115,7 +126,7 @@ function demandsOf({ workload: { pod, demands, namesNode }, applied }: ExplainIn
 }
 
 function whyBlocked(
-  explanation: Omit<Explanation, 'advice'>,
+  explanation: Omit<Explanation, 'advice' | 'verdict'>,
   { clash, obstacles }: ExplainEvidence,
 ): string | undefined {
   if (explanation.decision.kind !== 'place') return undefined;

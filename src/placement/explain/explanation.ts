@@ -57,8 +57,23 @@ export type ExplainedNodes = {
   readonly placed: { readonly fits: boolean; readonly reasons: readonly string[] };
 };
 
+/** The answer in one sentence. */
+export type Verdict = {
+  /**
+   * `runs`: it has a node. `wrong-node`: it has one, and does not run there. `can-run`: a node takes it, or it will. `waits`: for
+   * a lookup, a write or a gate. `held`: until its images have an architecture in common. `fits-nowhere`: no node takes it.
+   * `left-alone`: archaware does nothing for it. `ended`: it has finished, or is being deleted.
+   */
+  readonly state: 'runs' | 'wrong-node' | 'can-run' | 'waits' | 'held' | 'fits-nowhere' | 'left-alone' | 'ended';
+  /** What happens to the pod, and why. */
+  readonly text: string;
+  /** When a pod that waits starts at the latest (ISO 8601), by the Event of the controller; absent if that is not known. */
+  readonly startsAtLatest?: string;
+};
+
 /** The output of `explain`. The field names are stable. */
 export type Explanation = {
+  readonly verdict: Verdict;
   readonly pod: {
     readonly kind: string;
     readonly namespace: string;

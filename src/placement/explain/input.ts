@@ -40,6 +40,8 @@ export type ExplainInput = {
   readonly controller?: ControllerState | undefined;
   /** The normalised names of an image, as `decide` takes them. */
   readonly namesOf: (image: string) => readonly string[];
+  /** When the pod starts at the latest by the controller's Event, and the time now; absent if no Event says so. */
+  readonly patience?: { readonly startsAtLatestMs: number; readonly nowMs: number } | undefined;
 };
 
 /** The results of the lookups for `imagesToAsk`, and facts that only the caller knows. */

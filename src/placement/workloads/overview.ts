@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../kit/json.ts';
 import type { Decision } from '../decide.ts';
-import type { SkipReason } from '../eligibility.ts';
+import { isLeftAlone, type SkipReason } from '../eligibility.ts';
 import { onlySchedulable, withCompatible } from '../images.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../placing.ts';
@@ -104,17 +104,6 @@ function groupOf({ decision, settings }: Subject, cluster: readonly string[]): G
     default:
       return decision satisfies never;
   }
-}
-
-/** Whether archaware leaves an object alone although it needs a node. */
-export function isLeftAlone(reason: SkipReason): boolean {
-  const reasons: readonly SkipReason[] = [
-    'ignored',
-    'namespace-ignored',
-    'namespace-excluded',
-    'namespace-not-selected',
-  ];
-  return reasons.includes(reason);
 }
 
 /**

@@ -1,80 +1,9 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
 import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
-import type { Explanation } from '../../../src/placement/explain/explanation.ts';
-import type { ExplainInput, LookupResult } from '../../../src/placement/explain/input.ts';
-import { readSchedulableNode } from '../../../src/placement/fit.ts';
-import { readWorkload } from '../../../src/placement/objects/workload.ts';
-import type { Settings } from '../../../src/placement/settings.ts';
-import { digest, known, settings, taint, toleration } from '../objects.ts';
+import { digest, settings, taint, toleration } from '../objects.ts';
 
-type Given = {
-  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
-  readonly images?: Readonly<Record<string, string>>;
-  readonly kind?: 'Pod' | 'Deployment';
-  readonly applied?: boolean;
-  readonly spec?: JsonObject;
-  readonly metadata?: JsonObject;
-  readonly status?: JsonObject;
-  readonly settings?: Partial<Settings>;
-  readonly nodes?: readonly JsonObject[];
-  readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
-  readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
-};
-
-/** A node, by default with archaware's taint. */
-function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {
-  const taints = [taint(`supported-arch=${architecture}:NoSchedule`)];
-  const conditions = [{ type: 'Ready', status: 'True' }];
-  return { metadata: { name, labels }, spec: { taints, ...more }, status: { nodeInfo: { architecture }, conditions } };
-}
-
-const CLUSTER = [node('amd-1', 'amd64'), node('arm-1', 'arm64'), node('arm-2', 'arm64')];
-
-function inputOf(given: Given): ExplainInput {
-  const { kind = 'Pod', images = {}, metadata = {}, status = {}, namespace = { name: 'shop', labels: {} } } = given;
-  const containers = Object.keys(images).map((image) => ({ image }));
-  const spec = { containers, ...given.spec };
-  const workload = readWorkload({
-    kind,
-    metadata: { name: 'p', namespace: namespace.name, ...metadata },
-    spec: kind === 'Pod' ? spec : { template: { metadata, spec } },
-    status,
-  });
-  if (workload === undefined) throw new Error(`there is no ${kind}`);
-  return {
-    workload,
-    applied: given.applied ?? kind === 'Pod',
-    namespace: { preferred: undefined, ...namespace },
-    settings: settings(given.settings),
-    nodes: (given.nodes ?? CLUSTER).map(readSchedulableNode),
-    namesOf: (image) => [`registry.example.com/${image}`],
-  };
-}
-
-function lookup(text: string): LookupResult {
-  if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
-  const answer = known(text);
-  return { platforms: answer.kind === 'known' ? answer.platforms : [], skipped: [], digest: 'sha256:1' };
-}
-
-function explained(given: Given): Explanation {
-  const { images = {}, secrets = [] } = given;
-  const input = inputOf(given);
-  // Keyed by the image objects themselves, as in the command.
-  const found = new Map(
-    imagesToAsk(input).map((asked) => {
-      const text = images[asked.image];
-      if (text === undefined) throw new Error(`${asked.image} was asked for`);
-      return [asked, lookup(text)];
-    }),
-  );
-  return explainPlacement(input, {
-    lookupOf: (image) => found.get(image),
-    pullSecrets: secrets,
-    sourceOf: (key, policy) => ({ value: key, source: policy ?? 'default' }),
-  });
-}
+import { explained, type Given, inputOf, node } from './explained.ts';
 
 const BOTH = 'linux/amd64,linux/arm64';
 
@@ -702,8 +631,18 @@ describe('the advice', () => {
         nodes: [node('n', 'amd64', {}, { 'kubernetes.io/os': 'linux' })],
       },
       [
-        'change what the pod requires (kubernetes.io/os=windows, and n has kubernetes.io/os=linux), or add a node that has it',
+        'no node runs windows: add a node with windows on amd64',
+        'or change the operating system that the pod asks for',
       ],
+    ],
+    [
+      'no build of an image for Windows if no node runs Windows',
+      {
+        kind: 'Deployment',
+        images: { a: 'windows/amd64', b: 'windows/arm64' },
+        spec: { containers: [{ image: 'a' }, { image: 'b' }], os: { name: 'windows' } },
+      },
+      ['no node runs windows: add a node with windows', 'or change the operating system that the pod asks for'],
     ],
     [
       'a node of the wrong architecture that is asked for by its name',

@@ -1,0 +1,160 @@
+import { ARCHITECTURE_GATE } from '../../names.ts';
+import { isLeftAlone } from '../eligibility.ts';
+import { onlyObserves } from '../placing.ts';
+import { few, utcTime, withinText } from '../reasons.ts';
+import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
+import type { ExplainInput } from './input.ts';
+import { missingOs } from './os.ts';
+
+type WithoutVerdict = Omit<Explanation, 'advice' | 'verdict'>;
+
+/** A controller that is a little late is not overdue. */
+const LATE_MS = 30_000;
+
+/** Returns the answer to "what happens to this pod, and why", in one sentence that names the pod. */
+export function verdictOf(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): Verdict {
+  const { kind, namespace, name, state } = explained.pod;
+  const object = `${kind} ${namespace}/${name}`;
+  const subject = kind === 'Pod' ? object : `a new pod of ${object}`;
+  const says: Says = (of, text, startsAtLatest) => ({
+    state: of,
+    text: `${subject} ${text}`,
+    ...(startsAtLatest === undefined ? {} : { startsAtLatest }),
+  });
+  switch (state) {
+    case 'finished':
+      return says('ended', 'has finished');
+    case 'deleting':
+      return says('ended', 'is being deleted');
+    case 'bound':
+      return ofBound(input, explained, evidence, says);
+    case 'gated':
+    case 'pending':
+    case 'not-applied':
+    case 'template':
+      return ofUnbound(input, explained, evidence, says);
+    default:
+      return state satisfies never;
+  }
+}
+
+type Says = (state: Verdict['state'], text: string, startsAtLatest?: string) => Verdict;
+
+function ofBound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
+  const { node: name = '' } = explained.pod;
+  const { architecture = 'unknown architecture' } = explained.nodes.find(({ names }) => names.includes(name)) ?? {};
+  const node = `${name} (${architecture})`;
+  if (evidence.wrongNode !== undefined) return says('wrong-node', `is on ${node}, and does not run there`);
+  const { phase, broken } = input.workload.pod ?? {};
+  const now = phase === 'Running' && broken === undefined ? `runs on ${node}` : `is bound to ${node}`;
+  const { decision } = explained;
+  if (evidence.skipped !== undefined) return says('runs', `${now}; ${leftAloneText(evidence, decision.reason)}`);
+  const later = whyNotAgain(input, explained, evidence);
+  return says('runs', later === undefined ? now : `${now}; at its next start ${later}`);
+}
+
+/** Returns what would happen to a new pod like this one, if that is not good; else undefined. */
+function whyNotAgain(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): string | undefined {
+  const { decision } = explained;
+  const isHeld = decision.kind === 'hold' && !onlyObserves(evidence.settings);
+  if (isHeld) return `it would be held, because ${heldText(evidence)}`;
+  if (decision.kind === 'wait' && !onlyObserves(evidence.settings)) {
+    return `it would wait for ${imagesText(explained)}`;
+  }
+  const never = whyNever(input, explained, evidence);
+  return never === undefined ? undefined : `no node would take it: ${never}`;
+}
+
+function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {
+  const { decision, nodes, pod } = explained;
+  const { settings } = evidence;
+  const isNew = pod.state === 'not-applied' || pod.state === 'template';
+  const others = (pod.gates ?? []).filter((gate) => gate !== ARCHITECTURE_GATE);
+  if (others.length > 0 && !isNew) {
+    return says('waits', `waits until the gate ${others.join(', ')} is removed by its owner`);
+  }
+  if (decision.kind === 'skip') {
+    const fit = nodes.length === 0 ? '' : nodes.some(({ fits }) => fits) ? '; a node fits' : '; no node fits';
+    return says('left-alone', `waits without archaware, which leaves it alone: ${decision.reason}${fit}`);
+  }
+  if (decision.kind === 'wait') return ofWaiting(input, explained, evidence, says);
+  if (decision.kind === 'hold') {
+    if (onlyObserves(settings)) return says('held', `is not held in the mode observe, but ${heldText(evidence)}`);
+    return says('held', `is held, because ${heldText(evidence)}`);
+  }
+  const never = whyNever(input, explained, evidence);
+  if (never !== undefined) return says('fits-nowhere', `fits no node: ${never}`);
+  const guess = decision.basis === 'open' || decision.basis === 'fallback' ? ', without knowing all of its images' : '';
+  const fitting = nodes.filter(({ fits, placed }) => (isNew || !onlyObserves(settings) ? placed.fits : fits));
+  const where = architecturesOf(decision.architectures, fitting);
+  if (nodes.length === 0) return says('can-run', `can run on ${where}${guess}; no node is known`);
+  const writes = whatIsMissing(explained);
+  if (!isNew && writes !== undefined && !onlyObserves(settings)) {
+    return says('waits', `waits until archaware ${writes}; then it can run on ${where}${guess}`);
+  }
+  return says('can-run', `can run on ${where}${guess}`);
+}
+
+function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }: ExplainEvidence, says: Says): Verdict {
+  const images = imagesText(explained);
+  if (onlyObserves(settings)) return says('can-run', `is not held in the mode observe; not known: ${images}`);
+  const waits = (text: string, startsAtLatest?: string) =>
+    says('waits', `waits for ${images}; ${text}`, startsAtLatest);
+  const { afterwards } = explained.decision;
+  if (afterwards === undefined) return waits('it waits until a lookup succeeds (images.unresolvable: wait)');
+  const on = `, on ${afterwards.architectures?.join(', ') || 'no architecture'}`;
+  const { startsAtLatestMs, nowMs } = input.patience ?? {};
+  if (startsAtLatestMs === undefined || nowMs === undefined) {
+    const after = durationOf(explained.settings);
+    const see = explained.pod.state === 'pending' ? ' (its Event ImageUnresolvable says when)' : '';
+    return waits(`it starts by itself within ${after} of the controller's first failed lookup${see}${on}`);
+  }
+  const startsAtLatest = new Date(startsAtLatestMs).toISOString();
+  const time = utcTime(startsAtLatestMs);
+  return nowMs > startsAtLatestMs + LATE_MS
+    ? waits(`the controller should have let it start at ${time}: check that it runs`, startsAtLatest)
+    : waits(`it starts by itself at ${time} at the latest${on}`, startsAtLatest);
+}
+
+/** Returns why no node can ever take the pod as things are; undefined if one can. */
+function whyNever(input: ExplainInput, explained: WithoutVerdict, { clash }: ExplainEvidence): string | undefined {
+  const os = missingOs(input);
+  if (os !== undefined) return `it needs ${os}, and no node runs ${os}`;
+  if (clash !== undefined) return clash.what;
+  if (explained.decision.blocked === undefined) return undefined;
+  const { architectures = [], reason } = explained.decision;
+  const isThere = explained.nodes.some(({ architecture = '' }) => architectures.includes(architecture));
+  return isThere ? `${reason}, and those nodes do not take it` : `${reason}, and no node has that architecture`;
+}
+
+function heldText({ settings }: ExplainEvidence): string {
+  return `its images have no architecture in common${withinText(settings.schedulable)}`;
+}
+
+function imagesText({ images }: WithoutVerdict): string {
+  const failed = images.flatMap(({ image, error }) => (error === undefined ? [] : `${image} (${error.code})`));
+  return failed.length === 0 ? 'the lookup of its images' : few(failed);
+}
+
+function leftAloneText({ skipped }: ExplainEvidence, reason: string): string {
+  return skipped !== undefined && isLeftAlone(skipped) ? `archaware leaves it alone: ${reason}` : reason;
+}
+
+/** Returns what archaware has still to write; undefined if nothing. */
+function whatIsMissing({ pod, tolerations }: WithoutVerdict): string | undefined {
+  if (pod.state === 'gated') return 'removes its gate';
+  return tolerations.every(({ present }) => present) ? undefined : 'writes its tolerations';
+}
+
+/** Returns `amd64 and arm64 nodes`, of those that the decision names and a node has. */
+function architecturesOf(decided: readonly string[] = [], fitting: readonly ExplainedNodes[]): string {
+  const here = [...new Set(fitting.flatMap(({ architecture }) => architecture ?? []))].sort();
+  const usable = here.filter((name) => decided.length === 0 || decided.includes(name));
+  const names = usable.length > 0 ? usable : decided;
+  return names.length === 0 ? 'any node' : `${names.join(', ')} nodes`;
+}
+
+function durationOf(settings: Explanation['settings']): string {
+  const value = settings.find(({ key }) => key === 'images.fallbackAfter')?.value;
+  return typeof value === 'string' ? value : 'images.fallbackAfter';
+}

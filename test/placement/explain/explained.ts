@@ -1,0 +1,86 @@
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { explainPlacement, imagesToAsk } from '../../../src/placement/explain/explain.ts';
+import type { Explanation } from '../../../src/placement/explain/explanation.ts';
+import type { ExplainInput, LookupResult } from '../../../src/placement/explain/input.ts';
+import { readSchedulableNode } from '../../../src/placement/fit.ts';
+import { readWorkload } from '../../../src/placement/objects/workload.ts';
+import type { Settings } from '../../../src/placement/settings.ts';
+import { known, settings, taint } from '../objects.ts';
+
+/** What is explained. */
+export type Given = {
+  /** The lookup result of each of the pod's images: platforms, or an error code after `!`. */
+  readonly images?: Readonly<Record<string, string>>;
+  readonly kind?: 'Pod' | 'Deployment' | 'DaemonSet';
+  readonly applied?: boolean;
+  readonly isTemplate?: boolean;
+  readonly spec?: JsonObject;
+  readonly metadata?: JsonObject;
+  readonly status?: JsonObject;
+  readonly settings?: Partial<Settings>;
+  readonly nodes?: readonly JsonObject[];
+  readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
+  readonly patience?: ExplainInput['patience'];
+  readonly namespace?: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+};
+
+/** A node, by default with archaware's taint. */
+export function node(name: string, architecture: string, more: JsonObject = {}, labels: JsonObject = {}): JsonObject {
+  const taints = [taint(`supported-arch=${architecture}:NoSchedule`)];
+  return {
+    metadata: { name, labels },
+    spec: { taints, ...more },
+    status: { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] },
+  };
+}
+
+const CLUSTER = [node('amd-1', 'amd64'), node('arm-1', 'arm64'), node('arm-2', 'arm64')];
+
+/** Returns the input of an explanation. */
+export function inputOf(given: Given): ExplainInput {
+  const { kind = 'Pod', images = {}, metadata = {}, status = {}, namespace = { name: 'shop', labels: {} } } = given;
+  const containers = Object.keys(images).map((image) => ({ image }));
+  const spec = { containers, ...given.spec };
+  const workload = readWorkload({
+    kind,
+    metadata: { name: 'p', namespace: namespace.name, ...metadata },
+    spec: kind === 'Pod' ? spec : { template: { metadata, spec } },
+    status,
+  });
+  if (workload === undefined) throw new Error(`there is no ${kind}`);
+  return {
+    workload,
+    applied: given.applied ?? kind === 'Pod',
+    namespace: { preferred: undefined, ...namespace },
+    settings: settings(given.settings),
+    nodes: (given.nodes ?? CLUSTER).map(readSchedulableNode),
+    namesOf: (image) => [`registry.example.com/${image}`],
+    isTemplate: given.isTemplate ?? false,
+    patience: given.patience,
+  };
+}
+
+function lookup(text: string): LookupResult {
+  if (text.startsWith('!')) return { error: { code: text.slice(1), message: 'no', registry: 'registry.example.com' } };
+  const answer = known(text);
+  return { platforms: answer.kind === 'known' ? answer.platforms : [], skipped: [], digest: 'sha256:1' };
+}
+
+/** Explains a pod or a workload with these lookup results. */
+export function explained(given: Given): Explanation {
+  const { images = {}, secrets = [] } = given;
+  const input = inputOf(given);
+  // Keyed by the image objects themselves, as in the command.
+  const found = new Map(
+    imagesToAsk(input).map((asked) => {
+      const text = images[asked.image];
+      if (text === undefined) throw new Error(`${asked.image} was asked for`);
+      return [asked, lookup(text)];
+    }),
+  );
+  return explainPlacement(input, {
+    lookupOf: (image) => found.get(image),
+    pullSecrets: secrets,
+    sourceOf: (key, policy) => ({ value: key, source: policy ?? 'default' }),
+  });
+}

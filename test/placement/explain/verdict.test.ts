@@ -1,0 +1,183 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
+import { toleration } from '../objects.ts';
+import { explained, type Given, node } from './explained.ts';
+
+const BOTH = 'linux/amd64,linux/arm64';
+const START = Date.parse('2026-03-01T06:13:20Z');
+const WAITS = 'Pod shop/p waits for a (not-found); it';
+
+/** The spec of a pod with these tolerations of archaware. */
+const tolerating = (...values: readonly string[]): JsonObject => ({
+  tolerations: values.map((value) => toleration(`supported-arch=${value}:NoSchedule`)),
+});
+const bound = (more: JsonObject = {}, status: JsonObject = { phase: 'Running' }): Pick<Given, 'spec' | 'status'> => ({
+  spec: { nodeName: 'arm-1', ...more },
+  status,
+});
+const ASKS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+const LABELLED = [node('amd-1', 'amd64', {}, { 'kubernetes.io/arch': 'amd64' })];
+const BY_ARCHAWARE = {
+  managedFields: [
+    { manager: 'archaware-controller', operation: 'Update', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } },
+  ],
+};
+
+describe('the verdict of an explanation', () => {
+  const rows: readonly (readonly [what: string, given: Given, state: string, text: string])[] = [
+    ['it runs', { images: { a: BOTH }, ...bound() }, 'runs', 'Pod shop/p runs on arm-1 (arm64)'],
+    [
+      'it has a node, and does not run yet',
+      { images: { a: BOTH }, ...bound({}, { phase: 'Pending' }) },
+      'runs',
+      'Pod shop/p is bound to arm-1 (arm64)',
+    ],
+    [
+      'it runs, and would not run again',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' }, ...bound() },
+      'runs',
+      'Pod shop/p runs on arm-1 (arm64); at its next start it would be held, because its images have no architecture in common',
+    ],
+    [
+      'it runs, and asks for what its image does not have',
+      { images: { a: 'linux/amd64' }, ...bound(ASKS) },
+      'runs',
+      'Pod shop/p runs on arm-1 (arm64); at its next start no node would take it: the pod asks for arm64, its image is amd64 only',
+    ],
+    [
+      'it can run',
+      { images: { a: BOTH }, spec: tolerating('amd64', 'arm64') },
+      'can-run',
+      'Pod shop/p can run on amd64, arm64 nodes',
+    ],
+    [
+      'it waits for its tolerations',
+      { images: { a: 'linux/arm64' } },
+      'waits',
+      'Pod shop/p waits until archaware writes its tolerations; then it can run on arm64 nodes',
+    ],
+    [
+      'it waits for a lookup, and no Event says how long',
+      { images: { a: '!not-found' } },
+      'waits',
+      `${WAITS} starts by itself within images.fallbackAfter of the controller's first failed lookup (its Event ImageUnresolvable says when), on amd64, arm64`,
+    ],
+    [
+      'it waits for a lookup, until a time',
+      { images: { a: '!not-found' }, patience: { startsAtLatestMs: START, nowMs: START - 60_000 } },
+      'waits',
+      `${WAITS} starts by itself at 06:13:20 UTC at the latest, on amd64, arm64`,
+    ],
+    [
+      'that time is over',
+      { images: { a: '!not-found' }, patience: { startsAtLatestMs: START, nowMs: START + 60_000 } },
+      'waits',
+      'Pod shop/p waits for a (not-found); the controller should have let it start at 06:13:20 UTC: check that it runs',
+    ],
+    [
+      'it waits as long as no lookup succeeds',
+      { images: { a: '!not-found' }, settings: { unresolvable: 'wait' } },
+      'waits',
+      `${WAITS} waits until a lookup succeeds (images.unresolvable: wait)`,
+    ],
+    [
+      'it waits for a fallback',
+      {
+        images: { a: '!not-found' },
+        settings: { unresolvable: 'fallback', fallback: ['amd64'] },
+        patience: { startsAtLatestMs: START, nowMs: START },
+      },
+      'waits',
+      `${WAITS} starts by itself at 06:13:20 UTC at the latest, on amd64`,
+    ],
+    [
+      'it was placed before without an answer, and keeps that',
+      { images: { a: '!not-found' }, metadata: BY_ARCHAWARE, ...bound(tolerating('amd64', 'arm64')) },
+      'runs',
+      'Pod shop/p runs on arm-1 (arm64)',
+    ],
+    [
+      'it is held',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' } },
+      'held',
+      'Pod shop/p is held, because its images have no architecture in common',
+    ],
+    [
+      'it is held by a setting',
+      { images: { a: BOTH }, settings: { schedulable: ['s390x'] } },
+      'held',
+      'Pod shop/p is held, because its images have no architecture in common within architectures.schedulable (s390x)',
+    ],
+    [
+      'the mode observe holds nothing',
+      { images: { a: 'linux/amd64', b: 'linux/arm64' }, settings: { mode: 'observe' } },
+      'held',
+      'Pod shop/p is not held in the mode observe, but its images have no architecture in common',
+    ],
+    [
+      'it asks for what its image does not have',
+      { images: { a: 'linux/amd64' }, spec: ASKS },
+      'fits-nowhere',
+      'Pod shop/p fits no node: the pod asks for arm64, its image is amd64 only',
+    ],
+    [
+      'it asks for what no node has, and its image sets no limit',
+      { images: {}, spec: { containers: [{ image: 'a', imagePullPolicy: 'Never' }], ...ASKS }, nodes: LABELLED },
+      'fits-nowhere',
+      'Pod shop/p fits no node: its images set no limit; the cluster has amd64, and those nodes do not take it',
+    ],
+    [
+      'no node has the architecture of its image',
+      { images: { a: 'linux/s390x' } },
+      'fits-nowhere',
+      'Pod shop/p fits no node: its images run on s390x, and no node has that architecture',
+    ],
+    [
+      'no node has its operating system',
+      { images: { a: 'windows/amd64' }, spec: { os: { name: 'windows' } } },
+      'fits-nowhere',
+      'Pod shop/p fits no node: it needs windows, and no node runs windows',
+    ],
+    [
+      'it is left alone',
+      { images: { a: BOTH }, metadata: { labels: { 'archaware.dev/ignore': 'true' } } },
+      'left-alone',
+      'Pod shop/p waits without archaware, which leaves it alone: it is labelled archaware.dev/ignore=true; no node fits',
+    ],
+    [
+      'another gate holds it',
+      { images: { a: BOTH }, spec: { schedulingGates: [{ name: 'example.com/quota' }] } },
+      'waits',
+      'Pod shop/p waits until the gate example.com/quota is removed by its owner',
+    ],
+    ['it has finished', { images: { a: BOTH }, status: { phase: 'Succeeded' } }, 'ended', 'Pod shop/p has finished'],
+    [
+      'a Deployment',
+      { kind: 'Deployment', images: { a: 'linux/arm64' } },
+      'can-run',
+      'a new pod of Deployment shop/p can run on arm64 nodes',
+    ],
+    [
+      'a Deployment without nodes',
+      { kind: 'Deployment', images: { a: 'linux/arm64' }, nodes: [] },
+      'can-run',
+      'a new pod of Deployment shop/p can run on arm64 nodes; no node is known',
+    ],
+  ];
+  for (const [what, given, state, text] of rows) {
+    it(`${what}: ${text}`, () => {
+      const { images = {}, spec = {} } = given;
+      const containers = Object.keys(images).map((image) => ({ image }));
+      const { verdict } = explained({ ...given, spec: { containers, ...spec } });
+      expect([verdict.state, verdict.text]).to.deep.equal([state, text]);
+    });
+  }
+
+  it('has the time also for programs', () => {
+    const patience = { startsAtLatestMs: START, nowMs: START };
+    expect(explained({ images: { a: '!denied' }, patience }).verdict.startsAtLatest).to.equal(
+      '2026-03-01T06:13:20.000Z',
+    );
+    expect(explained({ images: { a: '!denied' } }).verdict).not.to.have.property('startsAtLatest');
+  });
+});
