@@ -360,6 +360,34 @@ describe('explain', () => {
     await product.cluster.startApiServer();
   });
 
+  it('names the nearest object of the same kind, and takes a wrong kind for one', async () => {
+    await start();
+    await product.cluster.apply(workload('Deployment', 'ledger', [product.image('app', ['arm64'])]));
+    const rows: [args: readonly string[], code: number, message: string][] = [
+      [['deploy/ledgerr'], 1, 'Deployment default/ledgerr does not exist; did you mean deployment/ledger?'],
+      [['sts/ledgerr'], 1, 'StatefulSet default/ledgerr does not exist: namespace default has no statefulsets'],
+      [
+        ['node/x'],
+        1,
+        'pod node/x does not exist: there is no namespace node; explain knows no node, only pod, deployment, ',
+      ],
+      [['svc/web'], 1, 'there is no namespace svc; explain knows no svc, only pod, '],
+      [['deploymnt/ledger'], 1, 'there is no namespace deploymnt; did you mean the kind deployment?'],
+      [['elsewhere/web'], 1, 'pod elsewhere/web does not exist: there is no namespace elsewhere\n'],
+      [
+        ['deploymnt/ledger', '-n', 'default'],
+        3,
+        'got deploymnt as the namespace in deploymnt/ledger, and default in --namespace; did you mean the kind deployment?',
+      ],
+      [['deploymnt', 'ledger'], 3, 'got the kind "deploymnt", expected one of pod, '],
+    ];
+    for (const [args, expected, message] of rows) {
+      const { code, stderr } = await runInProcess(['explain', ...args, '--kubeconfig', product.cluster.kubeconfig]);
+      expect(code, stderr).to.equal(expected);
+      expect(stderr).to.contain(message);
+    }
+  });
+
   it('refuses other operands, in one line', async () => {
     await start();
     for (const operands of [[], ['a', 'b'], ['a/b/c'], ['a/'], ['/a'], ['a', '-f', 'b'], ['-f', ''], ['a', '-f']]) {

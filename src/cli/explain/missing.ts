@@ -5,7 +5,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { readAll } from '../../kube/list.ts';
 import { find } from '../../kube/read.ts';
 import { few } from '../../placement/reasons.ts';
-import { KINDS } from './target.ts';
+import { KINDS, kindHint } from './target.ts';
 
 /** Returns one line that says that an object does not exist, and what exists instead. */
 export async function describeMissing(
@@ -16,7 +16,7 @@ export async function describeMissing(
   const missing = `${kind === 'Pod' ? 'pod' : kind} ${namespace}/${name} does not exist`;
   try {
     if ((await find(client, `/api/v1/namespaces/${encodeURIComponent(namespace)}`, signal)) === undefined) {
-      return `${missing}: there is no namespace ${namespace}`;
+      return `${missing}: there is no namespace ${namespace}${kind === 'Pod' ? kindHint(namespace) : ''}`;
     }
     const others = KINDS.filter((other) => other.kind !== kind);
     const found = await Promise.all(
@@ -26,18 +26,23 @@ export async function describeMissing(
       }),
     );
     const [instead] = found.flatMap((other) => other ?? []);
-    const pods = await podsIn(client, namespace, signal);
+    const own = KINDS.find((each) => each.kind === kind);
+    const pods = await namesOf(client, '/api/v1', 'pods', namespace, signal);
     if (instead !== undefined) {
-      const own = pods.filter((pod) => pod.name.startsWith(`${name}-`)).map((pod) => pod.name);
-      const has = own.length === 0 ? 'no pods' : `${own.length === 1 ? '1 pod' : `${own.length} pods`}: ${few(own)}`;
+      const its = pods.filter((pod) => pod.startsWith(`${name}-`));
+      const has = its.length === 0 ? 'no pods' : `${its.length === 1 ? '1 pod' : `${its.length} pods`}: ${few(its)}`;
       return `${missing}: ${instead.kind} ${namespace}/${name} has ${has}; try explain ${instead.names[0]}/${name} -n ${namespace}`;
     }
-    const near = nearest(
-      name,
-      pods.map((pod) => pod.name),
-    );
-    if (near !== undefined) return `${missing}; did you mean ${near}?`;
-    return pods.length === 0 ? `${missing}: namespace ${namespace} has no pods` : missing;
+    if (own === undefined || kind === 'Pod') {
+      const near = nearest(name, pods);
+      if (near !== undefined) return `${missing}; did you mean ${near}?`;
+      return pods.length === 0 ? `${missing}: namespace ${namespace} has no pods` : missing;
+    }
+    const [short = '', plural = ''] = own.names;
+    const same = await namesOf(client, own.path, plural, namespace, signal);
+    const near = nearest(name, same);
+    if (near !== undefined) return `${missing}; did you mean ${short}/${near}?`;
+    return same.length === 0 ? `${missing}: namespace ${namespace} has no ${plural}` : missing;
   } catch (error) {
     // The hint needs rights that the command itself does not need.
     if (error instanceof ApiError && error.status === 403) return missing;
@@ -45,7 +50,14 @@ export async function describeMissing(
   }
 }
 
-function podsIn(client: ApiClient, namespace: string, signal: AbortSignal): Promise<{ readonly name: string }[]> {
-  const read = (object: JsonObject) => ({ name: stringAt(objectAt(object, 'metadata'), 'name') ?? '' });
-  return readAll(client, `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`, read, signal);
+/** Returns the names of the objects of a kind in a namespace. */
+function namesOf(
+  client: ApiClient,
+  path: string,
+  plural: string,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const read = (object: JsonObject) => stringAt(objectAt(object, 'metadata'), 'name');
+  return readAll(client, `${path}/namespaces/${encodeURIComponent(namespace)}/${plural}`, read, signal);
 }

@@ -1,4 +1,5 @@
 import { ConfigurationError } from '../../config/problems.ts';
+import { nearest } from '../../kit/nearest.ts';
 
 /** What to explain: an object of the cluster, or those in files (`-`: standard input). */
 export type ExplainTarget =
@@ -25,6 +26,36 @@ export const KINDS: readonly { readonly kind: string; readonly path: string; rea
 
 const EXPECTED = 'expected [KIND/]NAME, KIND NAME, NAMESPACE/POD, or -f FILE and nothing else';
 
+/** Other kinds that kubectl users write; none of them creates pods that archaware places. */
+const OTHER_KINDS: readonly string[] = [
+  ...[
+    'node',
+    'nodes',
+    'no',
+    'service',
+    'services',
+    'svc',
+    'namespace',
+    'namespaces',
+    'ns',
+    'configmap',
+    'cm',
+    'secret',
+  ],
+  ...['ingress', 'ing', 'pvc', 'persistentvolumeclaim', 'serviceaccount', 'sa', 'endpoints', 'hpa'],
+];
+
+/** Returns what to add to the error about a namespace that does not exist, if a user may have meant a kind. */
+export function kindHint(word: string): string {
+  const kinds = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');
+  if (OTHER_KINDS.includes(word.toLowerCase())) return `; explain knows no ${word}, only ${kinds}`;
+  const near = nearest(
+    word,
+    KINDS.flatMap(({ names }) => names.filter((name) => name.length > 3)),
+  );
+  return near === undefined ? '' : `; did you mean the kind ${near}?`;
+}
+
 /**
  * Returns what the operands of `explain` name: `web-0`, `deployment/web`, `deploy web`, or `shop/web-0` with the namespace in front.
  *
@@ -49,10 +80,17 @@ export function explainTarget(
   if (known !== undefined) return { kind: 'object', of: known.kind, namespace, name };
   if (operands.length === 2) {
     const kinds = KINDS.map(({ kind }) => kind.toLowerCase()).join(', ');
-    throw new ConfigurationError([`explain: got the kind ${JSON.stringify(first)}, expected one of ${kinds}`]);
+    const near = nearest(
+      first,
+      KINDS.flatMap(({ names }) => names),
+    );
+    const meant = near === undefined ? '' : `; did you mean ${near}?`;
+    throw new ConfigurationError([`explain: got the kind ${JSON.stringify(first)}, expected one of ${kinds}${meant}`]);
   }
   if (namespace !== undefined && namespace !== first) {
-    throw new ConfigurationError([`explain: got namespace ${first} in ${operands[0]} and ${namespace} in --namespace`]);
+    throw new ConfigurationError([
+      `explain: got ${first} as the namespace in ${operands[0]}, and ${namespace} in --namespace${kindHint(first)}`,
+    ]);
   }
   return { kind: 'object', of: 'Pod', namespace: first, name };
 }
