@@ -76,8 +76,8 @@ describe('status', () => {
     expect(line(finished, 'mode')).to.equal('taints, as the controller is configured');
     expect(line(finished, 'leader')).to.match(/, renewed \d+ s ago \(Lease archaware\/archaware-controller\)$/);
     expect(line(finished, 'nodes')).to.equal('amd64 1 (1 tainted); arm64 1 (1 tainted)');
-    expect(line(finished, 'pods')).to.match(/^2 placed, 0 waiting, 0 held, 0 open, 0 ignored$/);
-    expect(line(finished, 'waiting')).to.equal('none');
+    expect(line(finished, 'pods')).to.match(/^2 placed, 0 waiting for a lookup, 0 held, 0 open, 0 ignored$/);
+    expect(line(finished, 'pending')).to.equal('none');
     expect(line(finished, 'reload')).to.equal('the present file is in use on 1 of 1 replica');
     expect(line(finished, 'webhook')).to.equal('off');
     expect(line(finished, 'problems')).to.equal('none');

@@ -5,6 +5,8 @@ import { isMissing, type Problem } from './problems.ts';
 
 /** The order in which outcomes of pods are shown. */
 const OUTCOMES = ['placed', 'waiting', 'held', 'open', 'ignored'];
+/** A pod that waits for a lookup may run meanwhile, so it is not one of the pods of the line `pending`. */
+const OUTCOME_TEXTS: Readonly<Record<string, string>> = { waiting: 'waiting for a lookup' };
 
 /** Where the configuration comes from, as the line `mode` says it. */
 const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
@@ -14,7 +16,7 @@ const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
   unreadable: "by the defaults, because the controller's configuration could not be read",
 };
 
-/** Returns the status as ten lines, more if something waits or is wrong. `columns`: the width of the terminal. */
+/** Returns the status as ten lines, more if pods are pending or something is wrong. `columns`: the width of the terminal. */
 export function statusText(facts: Facts, problems: readonly Problem[], columns?: number): string {
   const lines: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['version', [versionText(facts)]],
@@ -22,7 +24,7 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['leader', [leaderText(facts)]],
     ['nodes', [shown(facts.nodes, ({ counts }) => counts.map(countText).join('; ') || 'none')]],
     ['pods', [podsText(facts)]],
-    ['waiting', waitingTexts(facts)],
+    ['pending', pendingTexts(facts)],
     ['reload', [reloadText(facts)]],
     ['webhook', [webhookText(facts)]],
     ['pools', poolTexts(facts)],
@@ -111,10 +113,11 @@ function countText({ architecture, total, tainted, untainted, foreign }: NodeCou
 function podsText(facts: Facts): string {
   const leader = metricsOf(facts.replicas).find(({ leads }) => leads);
   if (leader === undefined) return `unknown${whyUnknown(facts) || ': no leader whose metrics could be read'}`;
-  return OUTCOMES.map((outcome) => `${leader.pods[outcome] ?? 0} ${outcome}`).join(', ');
+  const texts = OUTCOMES.map((outcome) => `${leader.pods[outcome] ?? 0} ${OUTCOME_TEXTS[outcome] ?? outcome}`);
+  return texts.join(', ');
 }
 
-function waitingTexts({ waiting }: Facts): string[] {
+function pendingTexts({ waiting }: Facts): string[] {
   if (waiting.kind === 'unread') return [`unknown: ${waiting.why}`];
   const { count, oldest } = waiting.value;
   if (count === 0) return ['none'];

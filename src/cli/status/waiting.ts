@@ -5,7 +5,7 @@ import { readPod } from '../../placement/objects/pod.ts';
 import { tolerates } from '../../placement/patch/tolerations.ts';
 import type { Settings } from '../../placement/settings.ts';
 
-/** A pod that waits because of archaware: it has the gate, or it tolerates none of the taints. */
+/** A pod that waits because of archaware: it has the gate, or it tolerates none of the taints of nodes that it may use. */
 export type WaitingPod = {
   readonly namespace: string;
   readonly name: string;
@@ -41,7 +41,9 @@ export function taintsOn(nodes: Iterable<Node>, { taints }: Pick<Settings, 'tain
 
 /**
  * Reads a pod without a node; undefined if it does not wait because of archaware. Since Kubernetes 1.36 the scheduler does not say
- * which taint keeps a pod away, so a pod counts if it tolerates none of archaware's taints and the scheduler mentions taints.
+ * which taint keeps a pod away, so a pod counts if it tolerates none of archaware's taints and the scheduler mentions taints. Of a
+ * pod that asks for an architecture only the taints of that architecture count: it may tolerate those of its images, and asks for
+ * another.
  */
 export function readWaiting(object: JsonObject, taints: readonly SeenTaint[], nowMs: number): WaitingPod | undefined {
   const pod = readPod(object);
@@ -51,10 +53,12 @@ export function readWaiting(object: JsonObject, taints: readonly SeenTaint[], no
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   const message = (unscheduled && stringAt(unscheduled, 'message')) ?? '';
   const present = pod.tolerations ?? [];
+  const { asked } = pod;
+  const possible = asked === undefined ? taints : taints.filter(({ value }) => asked.architectures.includes(value));
   const lacks =
     message.includes('untolerated taint') &&
-    taints.length > 0 &&
-    !taints.some((taint) => present.some((toleration) => tolerates(toleration, taint)));
+    possible.length > 0 &&
+    !possible.some((taint) => present.some((toleration) => tolerates(toleration, taint)));
   if (pod.gated === undefined && !lacks) return undefined;
   const { namespace, name, createdAt } = pod;
   const reason = pod.gated === undefined ? message : 'it has the gate, because an image is not known yet';

@@ -86,16 +86,16 @@ describe('the lines of status', () => {
     ['no Lease', { lease: read(undefined) }, /^leader +none: there is no Lease archaware\/archaware-controller$/m],
     ['no leader election', { elects: false }, /^leader +leader election is off$/m],
     ['nodes', {}, /^nodes +amd64 3 \(2 tainted, 1 untainted\)$/m],
-    ['pods', {}, /^pods +4 placed, 0 waiting, 1 held, 0 open, 0 ignored$/m],
+    ['pods', {}, /^pods +4 placed, 0 waiting for a lookup, 1 held, 0 open, 0 ignored$/m],
     [
       'a missing right',
       { replicas: FORBIDDEN, nodes: FORBIDDEN },
       /^nodes +unknown: needs the right to do it\npods +unknown: needs the right to do it$/m,
     ],
     [
-      'pods that wait',
+      'pods that wait for a node',
       { waiting: waits(200_000) },
-      /^waiting +shop\/web-1 \(3 min\): ImageUnresolvable: not-found\n +and 6 more$/m,
+      /^pending +shop\/web-1 \(3 min\): ImageUnresolvable: not-found\n +and 6 more$/m,
     ],
     [
       'a refused file',

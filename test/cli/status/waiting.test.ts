@@ -10,6 +10,7 @@ const pod = (spec: JsonObject = {}, message = '', status: JsonObject = {}, metad
 });
 const GATED = { schedulingGates: [{ name: 'archaware.dev/architecture' }] };
 const LACKS = '0/2 nodes are available: 2 node(s) had untolerated taint(s).';
+const ASKS = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
 const FULL = '0/2 nodes are available: 2 Insufficient cpu.';
 const tolerating = (value: string) => ({ tolerations: [{ key: 'supported-arch', value, effect: 'NoSchedule' }] });
 
@@ -19,6 +20,21 @@ describe('a pod waits because of archaware', () => {
     ['with the gate of others', pod({ schedulingGates: [{ name: 'other' }] }), false],
     ['if it tolerates none of the taints', pod({}, LACKS), true],
     ['not if it tolerates one of them', pod(tolerating('arm64'), LACKS), false],
+    [
+      'if it asks for an architecture whose taint it does not tolerate',
+      pod({ ...tolerating('amd64'), ...ASKS }, LACKS),
+      true,
+    ],
+    [
+      'not if it asks for an architecture whose taint it tolerates',
+      pod({ ...tolerating('arm64'), ...ASKS }, LACKS),
+      false,
+    ],
+    [
+      'not if it asks for an architecture that no node has',
+      pod({ nodeSelector: { 'kubernetes.io/arch': 's390x' } }, LACKS),
+      false,
+    ],
     ['not if the scheduler names another reason', pod({}, FULL), false],
     ['not with a node', pod({ ...GATED, nodeName: 'n' }), false],
     ['not when it is being deleted', pod(GATED, '', {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), false],
