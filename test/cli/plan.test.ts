@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { at, objects, text } from '../simulator/json.ts';
+import { at, type JsonObject, objects, text } from '../simulator/json.ts';
 import { PODS, type Product, startProduct, workload } from '../support/product.ts';
 
 describe('plan', () => {
@@ -103,7 +103,9 @@ describe('plan', () => {
       images: [product.image('app', ['arm64'])],
       metadata: { labels },
     });
-    expect((await plan()).stderr).to.match(/1 pod\(s\) are ignored by archaware .*default\/ignored/);
+    const { stderr, result } = await plan();
+    expect(stderr).to.match(/1 pod\(s\) are ignored by archaware .*default\/ignored/);
+    expect(at(result, 'ignored')).to.deep.equal([{ kind: 'Pod', namespace: 'default', name: 'ignored' }]);
   });
 
   describe('as text', () => {
@@ -135,7 +137,7 @@ describe('plan', () => {
       expect(stdout).to.match(/^Deployment +default +arm +3 +tolerate +arm64$/m);
       expect(stdout).to.match(/^Node +amd64-1 +taint +amd64$/m);
       expect(stdout).to.match(
-        /^Unknown images\.\nIMAGE +CODE +WAITS FOR IT +WHY\n\S+\/nothing:1 +not-found +Pod default\/lost +/m,
+        /^Unknown images\.\nnot-found at \S+: .* 404 Not Found .*\n {2}WAITS FOR IT +IMAGE\n {2}Pod default\/lost +\S+\/nothing:1$/m,
       );
       expect(stdout).not.to.match(/Waiting for images|Not resolved/);
       const byPod = await text('--pods');
@@ -150,6 +152,60 @@ describe('plan', () => {
       const stdout = await text();
       expect(stdout).to.include('  1 would be Pending at its next restart\n');
       expect(stdout).to.match(/^Deployment +default +torn +2 +runs; Pending at its next restart +\S+/m);
+    });
+
+    it('lists what is behind the counts, and all workloads with --wide', async () => {
+      const arm = product.image('arm', ['arm64']);
+      const deploy = (name: string, image: string, template: JsonObject = {}) =>
+        product.cluster.apply(workload('Deployment', name, [image], { spec: { replicas: 1 }, template }));
+      await deploy('web', product.image('app', ['amd64', 'arm64']));
+      await running('web', 1);
+      await deploy('contra', arm, { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+      await running('contra', 1);
+      const stdout = await text();
+      expect(stdout).to.include('  1 would be Pending at its next restart\n');
+      const why = 'requires kubernetes\\.io/arch=amd64 by its nodeSelector, but its images run on arm64 only';
+      expect(stdout).to.match(
+        new RegExp(
+          `^Workloads on a wrong node, Pending, or without a node that can run them\\.\nKIND +NAMESPACE +NAME +STATE +WHY\nDeployment +default +contra +on a wrong node; Pending at its next restart +${why}\n\n`,
+          'm',
+        ),
+      );
+      const wide = await text('--wide');
+      expect(wide).to.match(
+        /^All workloads\.\nKIND +NAMESPACE +NAME +RUNS ON +STATE +WHY\nDeployment +default +contra +arm64 /m,
+      );
+      expect(wide).to.match(/^Deployment +default +web +every architecture$/m);
+      const { result } = await plan();
+      const judged = objects(at(result, 'workloads')).map(({ name, reach, pendingAtRestart }) => [
+        name,
+        reach,
+        pendingAtRestart,
+      ]);
+      expect(judged).to.deep.equal([
+        ['contra', 'limited', true],
+        ['web', 'anywhere', false],
+      ]);
+    });
+
+    it('says in the mode observe that nothing is held, in the counts and in the rows', async () => {
+      const images = [product.image('amd', ['amd64']), product.image('arm', ['arm64'])];
+      await product.cluster.apply(workload('Deployment', 'torn', images, { spec: { replicas: 1 } }));
+      await running('torn', 1);
+      const stdout = await text('--placement.mode', 'observe');
+      expect(stdout).to.include('  0 would be Pending at their next restart\n');
+      expect(stdout).not.to.contain('Pending at its next restart');
+      expect(stdout).to.match(/^Deployment +default +torn +1 +runs +\S+/m);
+    });
+
+    it('has the rows of two runs in the same order', async () => {
+      for (const name of ['web', 'api', 'db', 'cart']) {
+        await product.cluster.createPod({ name, images: [product.image(name, ['arm64'])] });
+      }
+      const names = (stdout: string) =>
+        [...stdout.matchAll(/^Pod +default +(\S+) +tolerate/gm)].map(([, name]) => name);
+      expect(names(await text())).to.deep.equal(['api', 'cart', 'db', 'web']);
+      expect((await plan()).result).to.have.nested.property('changes[2].name', 'api');
     });
 
     it('joins nodes that get the same taint into one row', async () => {

@@ -16,16 +16,18 @@ export const planCommand: Command = {
     ALL_NAMESPACES,
     { ...SELECTOR, text: 'Only pods and DaemonSets with these labels: app=web,tier!=db' },
     { name: 'pods', text: 'One row for each pod instead of one for each workload' },
+    { name: 'wide', text: 'All workloads and where they can run, all nodes and all names' },
     INSTALLATION,
   ],
   examples: [
     ['plan', 'Show every change that run would make now'],
     ['plan -n shop --pods', 'Show the changes to each pod of a namespace'],
+    ['plan --wide', 'Show also what is behind each count'],
     ['plan --config config.yaml', 'Show what a configuration would change'],
   ],
   async run(invocation) {
     withoutOperands('plan', invocation.operands);
-    const options = { scope: scopeOf(invocation), byPod: invocation.isSet('pods') };
+    const options = { scope: scopeOf(invocation), byPod: invocation.isSet('pods'), isWide: invocation.isSet('wide') };
     const { plan } = await import('./plan.ts');
     return plan(await invocation.clusterContext(), options);
   },

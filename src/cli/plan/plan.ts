@@ -25,7 +25,7 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
+import { byName, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
 import { valueText } from '../output.ts';
 import { createProgress } from '../progress.ts';
@@ -38,12 +38,14 @@ export type PlanOptions = {
   readonly scope: Scope;
   /** Prints one row for each pod instead of one for each workload. */
   readonly byPod: boolean;
+  /** Prints every workload, and all names. */
+  readonly isWide: boolean;
 };
 
 /**
  * Prints what `run` would write now, with the same controllers and a writer that only records. Exit code 2 if there are changes.
  */
-export async function plan(context: Context, { scope, byPod }: PlanOptions): Promise<number> {
+export async function plan(context: Context, { scope, byPod, isWide }: PlanOptions): Promise<number> {
   const { signal, output, clock, print, note } = context;
   const isWhole = scope.namespace === undefined && scope.labels === undefined;
   const config = isWhole ? context.config : withoutNodes(context.config);
@@ -105,24 +107,25 @@ export async function plan(context: Context, { scope, byPod }: PlanOptions): Pro
     if (failure !== undefined) throw failure;
     signal.throwIfAborted();
 
-    const changes = [...recorded.values()];
+    const changes = [...recorded.values()].sort(byName);
     const { headings, ...summary } = summarise(loops.podStates, loops.daemonSetStates);
     const { pools, areRead } = isWhole
       ? await poolProblems(client, settings, note, signal)
       : { pools: [], areRead: true };
     const absent = absentNotes(config, watches.nodes.store.values());
+    const workloads = overviewOf(subjectsOf(watches, loops), surroundingsOf(watches, settings));
     if (output === 'table') {
-      const result: Plan = { changes, ...summary, pools };
-      const seen = seenIn(watches, headings);
-      const overview = overviewOf(subjectsOf(watches, loops), surroundingsOf(watches, settings));
+      const result: Plan = { changes, ...summary, workloads, pools };
+      const seen = seenIn(watches, headings, settings);
       const where = scope.namespace === undefined ? '' : ` in namespace ${scope.namespace}`;
-      const head = overview.workloads === 0 ? [] : overviewLines(overview, unknownCount(result), where);
-      print(planText(result, seen, { head, byPod, taint: settings.taints, absent, columns: context.columns }));
-    } else print(valueText({ changes, ...summary, ...(pools.length > 0 ? { pools } : {}) }, output));
+      const head = workloads.length === 0 ? [] : overviewLines(workloads, unknownCount(result), where);
+      const { columns } = context;
+      print(planText(result, seen, { head, byPod, isWide, taint: settings.taints, absent, columns }));
+    } else print(valueText({ changes, ...summary, workloads, ...(pools.length > 0 ? { pools } : {}) }, output));
     // At a terminal, the table shows these notes too, so they are not printed twice.
     const isShown = output === 'table' && context.columns !== undefined;
     for (const line of isShown ? [] : absent) note(line);
-    reportLeftAlone(loops.podStates, note);
+    reportLeftAlone(summary.ignored, isWide, note);
     for (const pool of pools) note(`${pool.severity}: NodePool ${pool.name} ${pool.note}`);
     if (isWhole) reportNodes({ config, settings, watches, loops, areRead }, note);
     return changes.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
@@ -201,12 +204,14 @@ function* subjectsOf(watches: Watches, loops: Loops): Generator<Subject> {
       tolerations: pod.tolerations ?? [],
       bound: pod.nodeName !== undefined,
       nodeArchitecture: node && nodeArchitecture(node),
+      asked: pod.asked,
     };
   }
   for (const [key, { decision, settings }] of loops.daemonSetStates) {
     const [namespace = '', name = ''] = key.split('/');
     const workload = { kind: 'DaemonSet', namespace, name };
-    yield { workload, decision, settings, tolerations: [], bound: false, nodeArchitecture: undefined };
+    const { asked } = watches.daemonSets.store.get(key)?.template ?? { asked: undefined };
+    yield { workload, decision, settings, tolerations: [], bound: false, nodeArchitecture: undefined, asked };
   }
 }
 
@@ -218,7 +223,7 @@ function surroundingsOf({ nodes }: Watches, settings: Settings) {
   };
 }
 
-function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], string>): Seen {
+function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], string>, settings: Settings): Seen {
   const podOf = ({ kind, namespace, name }: Named) =>
     kind === 'Pod' ? watches.pods.store.get(`${namespace}/${name}`) : undefined;
   return {
@@ -226,7 +231,12 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
       const pod = podOf(object);
       return pod === undefined ? object : workloadOf(pod);
     },
-    isBound: (object) => podOf(object)?.nodeName !== undefined,
+    stateOf(object) {
+      if (object.kind !== 'Pod') return '';
+      const isBound = podOf(object)?.nodeName !== undefined;
+      if (onlyObserves(settings)) return isBound ? 'runs' : 'not held in this mode';
+      return isBound ? 'runs; Pending at its next restart' : 'Pending';
+    },
     headingOf: (held) => headings.get(held) ?? '',
   };
 }
@@ -234,10 +244,11 @@ function seenIn(watches: Watches, headings: ReadonlyMap<Plan['held'][number], st
 function summarise(
   pods: ReadonlyMap<string, PlacementState>,
   daemonSets: ReadonlyMap<string, PlacementState>,
-): Omit<Plan, 'changes' | 'pools'> & { readonly headings: ReadonlyMap<Plan['held'][number], string> } {
+): Omit<Plan, 'changes' | 'pools' | 'workloads'> & { readonly headings: ReadonlyMap<Plan['held'][number], string> } {
   const headings = new Map<Plan['held'][number], string>();
   const waiting: Plan['waiting'][number][] = [];
   const held: Plan['held'][number][] = [];
+  const ignored: Named[] = [];
   const unresolved = new Map<string, FailedImage>();
   for (const [kind, states] of [
     ['Pod', pods],
@@ -245,6 +256,9 @@ function summarise(
   ] as const) {
     for (const [key, { decision, settings }] of states) {
       const [namespace = '', name = ''] = key.split('/');
+      if (kind === 'Pod' && decision.kind === 'skip' && isLeftAlone(decision.reason)) {
+        ignored.push({ kind, namespace, name });
+      }
       if (decision.kind === 'wait') waiting.push({ kind, namespace, name, images: decision.images });
       if (decision.kind === 'hold') {
         const entry = { kind, namespace, name, images: decision.images };
@@ -256,7 +270,9 @@ function summarise(
       }
     }
   }
-  return { waiting, held, unresolved: [...unresolved.values()], headings };
+  const byImage = [...unresolved.values()].sort((one, other) => (one.image < other.image ? -1 : 1));
+  for (const list of [waiting, held, ignored]) list.sort(byName);
+  return { waiting, held, unresolved: byImage, ignored, headings };
 }
 
 function heldText({ schedulable, policy }: Settings): string {
@@ -264,12 +280,12 @@ function heldText({ schedulable, policy }: Settings): string {
   return `Held: their images have no architecture in common${withinText(schedulable)}${by}.`;
 }
 
-function reportLeftAlone(states: ReadonlyMap<string, PlacementState>, note: (line: string) => void): void {
-  const alone = [...states].filter(([, { decision }]) => decision.kind === 'skip' && isLeftAlone(decision.reason));
-  if (alone.length === 0) return;
-  const names = alone.slice(0, 5).map(([key]) => key);
-  const more = alone.length > names.length ? ` and ${alone.length - names.length} more` : '';
+function reportLeftAlone(ignored: Plan['ignored'], isWide: boolean, note: (line: string) => void): void {
+  if (ignored.length === 0) return;
+  const names = ignored.map(({ namespace, name }) => `${namespace}/${name}`);
+  const shown = isWide ? names : names.slice(0, 5);
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more (--wide)` : '';
   note(
-    `${alone.length} pod(s) are ignored by archaware and need their own toleration on tainted nodes: ${names.join(', ')}${more}`,
+    `${names.length} pod(s) are ignored by archaware and need their own toleration on tainted nodes: ${shown.join(', ')}${more}`,
   );
 }

@@ -1,16 +1,22 @@
 import type { Operation } from '../../kit/json-patch.ts';
 import type { FailedImage, ImageSet } from '../../placement/decide.ts';
 import type { NodePoolProblem } from '../../placement/nodes/node-pools.ts';
+import type { JudgedWorkload } from '../../placement/workloads/overview.ts';
 
 /** The name of an object. */
 export type Named = { readonly kind: string; readonly namespace?: string; readonly name: string };
 
-/** The output of `plan`, one entry for each object. */
+/** The output of `plan`, one entry for each object; each list is sorted by kind, namespace and name. */
 export type Plan = {
   readonly changes: readonly (Named & { readonly action: string; readonly patch: readonly Operation[] })[];
   readonly waiting: readonly (Named & { readonly images: readonly string[] })[];
   readonly held: readonly (Named & { readonly images: readonly ImageSet[] })[];
+  /** Sorted by image. */
   readonly unresolved: readonly FailedImage[];
+  /** Pods that archaware leaves alone although they need a node. */
+  readonly ignored: readonly Named[];
+  /** What is behind the counts. */
+  readonly workloads: readonly JudgedWorkload[];
   /** The problems of Karpenter's NodePools; empty if they cannot be read. */
   readonly pools: readonly (Named & NodePoolProblem)[];
 };
@@ -19,8 +25,8 @@ export type Plan = {
 export type Seen = {
   /** Returns the workload of a pod; the object itself for other kinds. */
   workloadOf(object: Named): Named;
-  /** Whether a pod has a node. */
-  isBound(object: Named): boolean;
+  /** What becomes of a held object; empty for a template. */
+  stateOf(object: Named): string;
   /** The heading for a held object: which key or policy narrowed its architectures. */
   headingOf(held: Plan['held'][number]): string;
 };

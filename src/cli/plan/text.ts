@@ -1,4 +1,5 @@
 import { describeHeld, few } from '../../placement/reasons.ts';
+import { byName, type JudgedWorkload } from '../../placement/workloads/overview.ts';
 import { table } from '../output.ts';
 import { describePatch } from './patch-text.ts';
 import type { Named, Plan, Seen } from './shape.ts';
@@ -9,6 +10,8 @@ export type TextOptions = {
   readonly head: readonly string[];
   /** Prints one row for each pod instead of one for each workload. */
   readonly byPod: boolean;
+  /** Prints every workload, and all names. */
+  readonly isWide: boolean;
   /** The taint of the configuration: in a row for a workload, its key and effect are left out of the detail. */
   readonly taint: { readonly key: string; readonly effect: string };
   /** Notes about architectures that no node has. */
@@ -16,11 +19,14 @@ export type TextOptions = {
   readonly columns: number | undefined;
 };
 
+/** In front of the tables of a group. */
+const INDENT = '  ';
+
 /** One row of a table: objects of one workload of which the same is said. */
 type Row = { readonly named: Named; readonly pods: number; readonly cells: readonly string[] };
 
 /** Returns the plan as tables. */
-export function planText(plan: Plan, seen: Seen, { head, byPod, taint, absent, columns }: TextOptions): string {
+export function planText(plan: Plan, seen: Seen, { head, byPod, isWide, taint, absent, columns }: TextOptions): string {
   const { changes, held, pools } = plan;
   const headings = [...new Set(held.map((entry) => seen.headingOf(entry)))];
   /** Returns a table of objects: by workload, with the number of pods, or by object. */
@@ -43,21 +49,21 @@ export function planText(plan: Plan, seen: Seen, { head, byPod, taint, absent, c
   };
   const sections = [
     head.map((line) => `${line}\n`).join(''),
+    workloadsText(plan.workloads, isWide, columns),
     changes.length === 0
       ? 'Nothing to change.\n'
-      : objects(byPod ? changes : alikeNodes(changes), ['ACTION', 'DETAIL'], (change) => [
+      : objects(byPod ? changes : alikeNodes(changes, isWide), ['ACTION', 'DETAIL'], (change) => [
           change.action,
           byPod
-            ? describePatch(change.patch)
-            : brief('detail' in change ? change.detail : describePatch(change.patch), taint),
+            ? describePatch(change.patch, change.kind)
+            : brief('detail' in change ? change.detail : describePatch(change.patch, change.kind), taint),
         ]),
     ...headings.map((heading) => {
       const entries = held.filter((entry) => seen.headingOf(entry) === heading);
-      const state = (entry: Named) =>
-        entry.kind !== 'Pod' ? '' : seen.isBound(entry) ? 'runs; Pending at its next restart' : 'Pending';
-      return `${heading}\n${objects(entries, ['STATE', 'IMAGES'], (entry) => [state(entry), describeHeld(entry.images)])}`;
+      const cells = (entry: (typeof entries)[number]) => [seen.stateOf(entry), describeHeld(entry.images)];
+      return `${heading}\n${objects(entries, ['STATE', 'IMAGES'], cells)}`;
     }),
-    unknownImages(plan, seen, byPod, columns),
+    unknownImages(plan, seen, { byPod, isWide, columns }),
     section(
       'NodePools with problems.',
       ['NODEPOOL', 'SEVERITY', 'PROBLEM'],
@@ -76,45 +82,102 @@ export function unknownCount({ waiting, unresolved }: Pick<Plan, 'waiting' | 'un
   return new Set([...unresolved.map(({ image }) => image), ...waiting.flatMap(({ images }) => images)]).size;
 }
 
-/** Returns one table of the images that are not known: why, and which workloads wait for them. */
-function unknownImages({ waiting, unresolved }: Plan, seen: Seen, byPod: boolean, columns: number | undefined): string {
+/**
+ * Returns the images that are not known and who waits for them, one table for each registry and reason: when a registry is down, all
+ * of its images have the same reason.
+ */
+function unknownImages(
+  { waiting, unresolved }: Plan,
+  seen: Seen,
+  { byPod, isWide, columns }: Pick<TextOptions, 'byPod' | 'isWide' | 'columns'>,
+): string {
   const failed = new Map(unresolved.map((each) => [each.image, each]));
   const images = new Set([...failed.keys(), ...waiting.flatMap((entry) => entry.images)]);
-  const rows = [...images].map((image) => {
+  const groups = new Map<string, string[][]>();
+  for (const image of [...images].sort()) {
     const waits = waiting.filter((entry) => entry.images.includes(image));
     const names = waits.map((entry) => {
       const { kind, namespace = '', name } = byPod ? entry : seen.workloadOf(entry);
       return `${kind} ${namespace}/${name}`;
     });
-    const { code = 'pending', message = 'its lookup has not ended' } = failed.get(image) ?? {};
-    return [image, code, few([...new Set(names)]) || 'nobody', message];
+    const distinct = [...new Set(names)];
+    const { code, message = '', registry = '' } = failed.get(image) ?? {};
+    const title =
+      code === undefined ? 'pending: the lookup has not ended' : `${code} at ${registry || 'no registry'}: ${message}`;
+    const waiters = (isWide ? distinct.join(', ') : few(distinct)) || 'nobody';
+    groups.set(title, [...(groups.get(title) ?? []), [waiters, image]]);
+  }
+  if (groups.size === 0) return '';
+  const sorted = [...groups].sort(([one], [other]) => (one < other ? -1 : 1));
+  const texts = sorted.map(([title, rows]) => {
+    // The image is the last column, so that it stays whole at a terminal: it is what a reader looks for.
+    const lines = table(['WAITS FOR IT', 'IMAGE'], rows, columns === undefined ? undefined : columns - INDENT.length);
+    return table([title], [], columns) + lines.replaceAll(/^(?=.)/gm, INDENT);
   });
-  return section('Unknown images.', ['IMAGE', 'CODE', 'WAITS FOR IT', 'WHY'], rows, columns);
+  return `Unknown images.\n${texts.join('')}`;
+}
+
+const REACH: Readonly<Record<JudgedWorkload['reach'], string>> = {
+  anywhere: 'every architecture',
+  limited: '',
+  nowhere: 'no node',
+  unknown: 'unknown',
+  'left-alone': 'left alone',
+};
+
+/** Returns the table of workloads that are on a wrong node, Pending or on no node; with `isWide` of all workloads. */
+function workloadsText(all: readonly JudgedWorkload[], isWide: boolean, columns: number | undefined): string {
+  const isWrong = ({ onWrongNode, pendingAtRestart, pendingNow, reach }: JudgedWorkload) =>
+    onWrongNode || pendingAtRestart || pendingNow || reach === 'nowhere';
+  const shown = isWide ? all : all.filter(isWrong);
+  const rows = shown.map((workload) => {
+    const { kind, namespace, name, reach, architectures = [], why } = workload;
+    const runsOn = reach === 'limited' ? architectures.join(' ') : REACH[reach];
+    return [kind, namespace, name, ...(isWide ? [runsOn] : []), statesOf(workload).join('; '), why];
+  });
+  const header = ['KIND', 'NAMESPACE', 'NAME', ...(isWide ? ['RUNS ON'] : []), 'STATE', 'WHY'];
+  const title = isWide ? 'All workloads.' : 'Workloads on a wrong node, Pending, or without a node that can run them.';
+  return section(title, header, rows, columns);
+}
+
+function statesOf({ onWrongNode, pendingAtRestart, pendingNow, reach }: JudgedWorkload): string[] {
+  const states = [
+    ...(onWrongNode ? ['on a wrong node'] : []),
+    ...(pendingNow ? ['Pending'] : []),
+    ...(pendingAtRestart ? ['Pending at its next restart'] : []),
+  ];
+  return states.length === 0 && reach === 'nowhere' ? ['no node can run it'] : states;
 }
 
 /** Joins nodes that get the same taint or labels into one entry; everything else stays as it is. */
-function alikeNodes(changes: Plan['changes']) {
+function alikeNodes(changes: Plan['changes'], isWide: boolean) {
   const nodes = new Map<string, { action: string; detail: string; names: string[] }>();
   for (const { kind, name, action, patch } of changes) {
     if (kind !== 'Node') continue;
-    const detail = describePatch(patch);
+    const detail = describePatch(patch, kind);
     const key = `${action} ${detail}`;
     const alike = nodes.get(key) ?? { action, detail, names: [] };
     nodes.set(key, { ...alike, names: [...alike.names, name] });
   }
   return [
-    ...[...nodes.values()].map(({ names, ...rest }) => ({ kind: 'Node', name: few(names), patch: [], ...rest })),
+    ...[...nodes.values()].map(({ names, ...rest }) => ({
+      ...{ kind: 'Node', name: isWide ? names.join(', ') : few(names), patch: [] },
+      ...rest,
+    })),
     ...changes.filter(({ kind }) => kind !== 'Node'),
   ];
 }
 
-/** Returns `amd64 arm64` for `supported-arch=amd64:NoSchedule supported-arch=arm64:NoSchedule`; other words stay as they are. */
+/**
+ * Returns `amd64 -arm64` for `supported-arch=amd64:NoSchedule -supported-arch=arm64:NoSchedule`; other words stay as they are.
+ */
 function brief(detail: string, { key, effect }: TextOptions['taint']): string {
   const [begin, end] = [`${key}=`, `:${effect}`];
-  const isOfTaint = (word: string) => word.startsWith(begin) && word.endsWith(end);
+  const short = (word: string) =>
+    word.startsWith(begin) && word.endsWith(end) ? word.slice(begin.length, -end.length) : word;
   return detail
     .split(' ')
-    .map((word) => (isOfTaint(word) ? word.slice(begin.length, -end.length) : word))
+    .map((word) => (word.startsWith('-') ? `-${short(word.slice(1))}` : short(word)))
     .join(' ');
 }
 
@@ -130,7 +193,14 @@ function grouped<T extends Named>(
     const pods = (rows.get(key)?.pods ?? 0) + (entry.kind === 'Pod' ? 1 : 0);
     rows.set(key, { named, pods, cells });
   }
-  return [...rows.values()];
+  // Nodes first: their taints are why the rest is needed.
+  const rank = ({ named }: Row) => (named.kind === 'Node' ? 0 : 1);
+  return [...rows.values()].sort(
+    (one, other) =>
+      rank(one) - rank(other) ||
+      byName(one.named, other.named) ||
+      (one.cells.join(' ') < other.cells.join(' ') ? -1 : 1),
+  );
 }
 
 function section(

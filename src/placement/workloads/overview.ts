@@ -1,9 +1,12 @@
 import type { JsonObject } from '../../kit/json.ts';
+import type { Asked } from '../asked.ts';
+import { contradictionOf } from '../contradiction.ts';
 import type { Decision } from '../decide.ts';
 import { isLeftAlone, type SkipReason } from '../eligibility.ts';
 import { onlySchedulable, withCompatible } from '../images.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../placing.ts';
+import { decisionNote, skipNote, withinText } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
 import type { WorkloadName } from './owner.ts';
 
@@ -17,6 +20,8 @@ export type Subject = {
   readonly bound: boolean;
   /** The architecture of that node; undefined if it is not known. */
   readonly nodeArchitecture: string | undefined;
+  /** The architectures that the pod itself asks for; undefined: any. */
+  readonly asked: Asked | undefined;
 };
 
 /** What is true of the cluster for every subject. */
@@ -27,79 +32,92 @@ export type Surroundings = {
   readonly allTainted: boolean;
 };
 
-/** Counts of workloads. A workload is in one of the first five groups, and may be in the last three as well. */
-export type Overview = {
-  readonly workloads: number;
-  /** They run on every architecture of the cluster. */
-  readonly anywhere: number;
-  /** Workloads by the architectures that they are limited to: `amd64`, `amd64, arm64`. */
-  readonly limited: ReadonlyMap<string, number>;
+/** Where the pods of a workload can run. A workload is in exactly one of these groups. */
+export type Reach =
+  /** On every architecture of the cluster. */
+  | 'anywhere'
+  /** On some architectures of the cluster only. */
+  | 'limited'
   /** Their images have no architecture in common, or none that a node has. */
-  readonly nowhere: number;
+  | 'nowhere'
   /** An image is not known. */
-  readonly unknown: number;
+  | 'unknown'
   /** archaware leaves them alone. */
-  readonly leftAlone: number;
-  readonly onWrongNode: number;
-  /** They have a pod that has a node now, and would not get one again. */
-  readonly pendingAtRestart: number;
-  /** They have a pod that waits now, and for which there is no node. */
-  readonly pendingNow: number;
+  | 'left-alone';
+
+/** A workload, and what is true of its pods. */
+export type JudgedWorkload = WorkloadName & {
+  readonly reach: Reach;
+  /** Only for `limited`: the architectures. */
+  readonly architectures?: readonly string[];
+  /** It has a pod on a node whose architecture one of its images lacks. */
+  readonly onWrongNode: boolean;
+  /** It has a pod that has a node now, and would not get one again. */
+  readonly pendingAtRestart: boolean;
+  /** It has a pod that waits now, and for which there is no node. */
+  readonly pendingNow: boolean;
+  /** Why it is on a wrong node, Pending, or on no node; empty if it is none of these. */
+  readonly why: string;
 };
 
-type Group = {
-  readonly rank: number;
-  readonly kind: 'anywhere' | 'limited' | 'nowhere' | 'unknown' | 'leftAlone';
-  readonly set: string;
-};
-
-/** Counts workloads by the decisions about their pods. Objects that are ending or finished do not count. */
-export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundings): Overview {
-  const groups = new Map<string, Group>();
-  const [wrong, later, now] = [new Set<string>(), new Set<string>(), new Set<string>()];
+/** Judges workloads by the decisions about their pods, sorted by kind, namespace and name. Ending or finished objects do not count. */
+export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundings): JudgedWorkload[] {
+  const found = new Map<string, { group: Group; workload: JudgedWorkload }>();
   for (const subject of subjects) {
     const group = groupOf(subject, surroundings.architectures);
     if (group === undefined) continue;
     const { kind, namespace, name } = subject.workload;
     const key = `${kind} ${namespace}/${name}`;
-    const before = groups.get(key);
+    const before = found.get(key);
     // During a rollout the pods of a workload differ. The one that can run on the fewest nodes says most.
-    if (before === undefined || group.rank > before.rank) groups.set(key, group);
-    if (isOnWrongNode(subject)) wrong.add(key);
-    if (hasNoNode(subject, surroundings)) (subject.bound ? later : now).add(key);
+    const says = before === undefined || group.rank > before.group.rank ? group : before.group;
+    const noNode = whyNoNode(subject, surroundings);
+    const onWrongNode = isOnWrongNode(subject);
+    const reason = noNode ?? (onWrongNode || group.reach === 'nowhere' ? whatItRunsOn(subject) : '');
+    const workload: JudgedWorkload = {
+      ...{ kind, namespace, name, reach: says.reach },
+      ...(says.reach === 'limited' ? { architectures: says.architectures } : {}),
+      onWrongNode: onWrongNode || before?.workload.onWrongNode === true,
+      pendingAtRestart: (noNode !== undefined && subject.bound) || before?.workload.pendingAtRestart === true,
+      pendingNow: (noNode !== undefined && !subject.bound) || before?.workload.pendingNow === true,
+      why: before?.workload.why || reason,
+    };
+    found.set(key, { group: says, workload });
   }
-  const all = [...groups.values()];
-  const count = (wanted: Group['kind']) => all.filter(({ kind }) => kind === wanted).length;
-  const limited = new Map<string, number>();
-  for (const { kind, set } of all) if (kind === 'limited') limited.set(set, (limited.get(set) ?? 0) + 1);
-  return {
-    workloads: all.length,
-    anywhere: count('anywhere'),
-    limited: new Map([...limited].sort(([one, first], [other, second]) => second - first || (one < other ? -1 : 1))),
-    nowhere: count('nowhere'),
-    unknown: count('unknown'),
-    leftAlone: count('leftAlone'),
-    onWrongNode: wrong.size,
-    pendingAtRestart: later.size,
-    pendingNow: now.size,
-  };
+  return [...found.values()].map(({ workload }) => workload).sort(byName);
 }
+
+/** Compares two objects by kind, namespace and name. */
+export function byName(
+  one: { readonly kind: string; readonly namespace?: string; readonly name: string },
+  other: { readonly kind: string; readonly namespace?: string; readonly name: string },
+): number {
+  const [first, second] = [one, other].map(({ kind, namespace = '', name }) => [kind, namespace, name]);
+  for (const [index, part] of (first ?? []).entries()) {
+    const against = second?.[index] ?? '';
+    if (part !== against) return part < against ? -1 : 1;
+  }
+  return 0;
+}
+
+type Group = { readonly rank: number; readonly reach: Reach; readonly architectures: readonly string[] };
 
 function groupOf({ decision, settings }: Subject, cluster: readonly string[]): Group | undefined {
   switch (decision.kind) {
     case 'skip':
-      return isLeftAlone(decision.reason) ? { rank: 0, kind: 'leftAlone', set: '' } : undefined;
+      return isLeftAlone(decision.reason) ? { rank: 0, reach: 'left-alone', architectures: [] } : undefined;
     case 'wait':
-      return { rank: 100, kind: 'unknown', set: '' };
+      return { rank: 100, reach: 'unknown', architectures: [] };
     case 'hold':
-      return { rank: 101, kind: 'nowhere', set: '' };
+      return { rank: 101, reach: 'nowhere', architectures: [] };
     case 'place': {
-      if (decision.unknown.length > 0) return { rank: 100, kind: 'unknown', set: '' };
+      if (decision.unknown.length > 0) return { rank: 100, reach: 'unknown', architectures: [] };
       const usable = onlySchedulable(cluster, settings);
       const here = decision.architectures.filter((name) => usable.includes(name)).sort();
-      if (decision.followsCluster || here.length === usable.length) return { rank: 1, kind: 'anywhere', set: '' };
-      if (here.length === 0) return { rank: 101, kind: 'nowhere', set: '' };
-      return { rank: 50 - here.length, kind: 'limited', set: here.join(', ') };
+      if (decision.followsCluster || here.length === usable.length)
+        return { rank: 1, reach: 'anywhere', architectures: [] };
+      if (here.length === 0) return { rank: 101, reach: 'nowhere', architectures: [] };
+      return { rank: 50 - here.length, reach: 'limited', architectures: here };
     }
     default:
       return decision satisfies never;
@@ -123,46 +141,72 @@ export function isOnWrongNode({ decision, settings, nodeArchitecture: node }: Su
   return isProved && onlySchedulable([node], settings).length > 0 && !decision.architectures.includes(node);
 }
 
-/** Whether a new pod like this one would find no node. */
-function hasNoNode(
-  { decision, settings, tolerations, workload }: Subject,
-  { architectures, allTainted }: Surroundings,
-): boolean {
-  if (onlyObserves(settings)) return false;
+/** Returns why a new pod like this one would find no node; undefined if it would find one. */
+function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings): string | undefined {
+  const { decision, settings, tolerations, workload, asked } = subject;
+  if (onlyObserves(settings)) return undefined;
   // The DaemonSet controller creates no pod for a node that the template does not tolerate.
-  if (workload.kind === 'DaemonSet') return false;
+  if (workload.kind === 'DaemonSet') return undefined;
   switch (decision.kind) {
     case 'skip': {
-      if (!isLeftAlone(decision.reason) || !allTainted || !usesTaints(settings)) return false;
+      if (!isLeftAlone(decision.reason) || !allTainted || !usesTaints(settings)) return undefined;
       const wanted = wantedTolerations(settings, architectures);
-      return wanted.length > 0 && lacking(tolerations, wanted).length === wanted.length;
+      const lacksAll = wanted.length > 0 && lacking(tolerations, wanted).length === wanted.length;
+      return lacksAll ? `${skipNote(decision.reason)}, and it tolerates no node` : undefined;
     }
     case 'wait':
-      return false;
+      return undefined;
     case 'hold':
-      return true;
-    case 'place':
-      return !decision.followsCluster && !decision.architectures.some((name) => architectures.includes(name));
+      return whatItRunsOn(subject);
+    case 'place': {
+      if (decision.followsCluster) return undefined;
+      const there = decision.architectures.filter((name) => architectures.includes(name));
+      if (there.length === 0 || contradictionOf(decision, asked, settings) !== undefined) return whatItRunsOn(subject);
+      const isAskedFor = asked === undefined || there.some((name) => asked.architectures.includes(name));
+      return isAskedFor ? undefined : `requires ${asked.text}, and no node of the cluster has that`;
+    }
     default:
       return decision satisfies never;
   }
 }
 
+/** Returns what a subject's images run on, or that they contradict each other or what the pod asks for. */
+function whatItRunsOn({ decision, settings, asked }: Subject): string {
+  if (decision.kind === 'hold') return `its images have no architecture in common${withinText(settings.schedulable)}`;
+  if (decision.kind !== 'place') return '';
+  return contradictionOf(decision, asked, settings) ?? decisionNote(decision, '', settings.schedulable);
+}
+
 /** Returns the counts as five lines. `images`: how many images are not known. `where`: ` in namespace shop`, or an empty text. */
-export function overviewLines(overview: Overview, images: number, where: string): string[] {
-  const { workloads, anywhere, limited, nowhere, leftAlone, onWrongNode, pendingAtRestart, pendingNow } = overview;
-  const sets = [...limited].map(
-    ([set, count], index) => `${count} ${index > 0 ? '' : count === 1 ? 'runs ' : 'run '}on ${set} only`,
+export function overviewLines(all: readonly JudgedWorkload[], images: number, where: string): string[] {
+  const count = (is: (workload: JudgedWorkload) => boolean) => all.filter(is).length;
+  const reaching = (reach: Reach) => count((workload) => workload.reach === reach);
+  const [nowhere, leftAlone] = [reaching('nowhere'), reaching('left-alone')];
+  const sets = limitedSets(all).map(
+    ([set, { length }], index) => `${length} ${index > 0 ? '' : length === 1 ? 'runs ' : 'run '}on ${set} only`,
   );
   const others = [
     ...(nowhere > 0 ? [`${nowhere} on no node of the cluster`] : []),
     ...(leftAlone > 0 ? [`${leftAlone} ${leftAlone === 1 ? 'is' : 'are'} left alone`] : []),
   ];
+  const later = count(({ pendingAtRestart }) => pendingAtRestart);
+  const now = count(({ pendingNow }) => pendingNow);
   return [
-    `${workloads} ${workloads === 1 ? 'workload' : 'workloads'}${where}: ${anywhere} can run on every architecture of the cluster`,
+    `${all.length} ${all.length === 1 ? 'workload' : 'workloads'}${where}: ${reaching('anywhere')} can run on every architecture of the cluster`,
     `  ${[...(sets.length === 0 ? ['0 run on some architectures only'] : sets), ...others].join(', ')}`,
-    `  ${onWrongNode} on a wrong node now`,
-    `  ${pendingAtRestart} would be Pending at ${pendingAtRestart === 1 ? 'its' : 'their'} next restart${pendingNow > 0 ? `, ${pendingNow} ${pendingNow === 1 ? 'is' : 'are'} Pending now` : ''}`,
+    `  ${count(({ onWrongNode }) => onWrongNode)} on a wrong node now`,
+    `  ${later} would be Pending at ${later === 1 ? 'its' : 'their'} next restart${now > 0 ? `, ${now} ${now === 1 ? 'is' : 'are'} Pending now` : ''}`,
     `  ${images} ${images === 1 ? 'image' : 'images'} unknown`,
   ];
+}
+
+/** Returns the limited workloads by their architectures (`amd64, arm64`), the largest group first. */
+function limitedSets(all: readonly JudgedWorkload[]): (readonly [set: string, workloads: JudgedWorkload[]])[] {
+  const sets = new Map<string, JudgedWorkload[]>();
+  for (const workload of all) {
+    if (workload.reach !== 'limited') continue;
+    const set = (workload.architectures ?? []).join(', ');
+    sets.set(set, [...(sets.get(set) ?? []), workload]);
+  }
+  return [...sets].sort(([one, first], [other, second]) => second.length - first.length || (one < other ? -1 : 1));
 }

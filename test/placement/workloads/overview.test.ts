@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Placement } from '../../../src/placement/decide.ts';
 import {
   isOnWrongNode,
+  type JudgedWorkload,
   overviewLines,
   overviewOf,
   type Subject,
@@ -33,8 +34,35 @@ const subject = (decision: Subject['decision'], more: Partial<Subject> & { reado
   const { name = 'web', ...rest } = more;
   const workload = { kind: 'Deployment', namespace: 'shop', name };
   const bound = rest.nodeArchitecture !== undefined;
-  return { workload, decision, settings: settings(), tolerations: [], bound, nodeArchitecture: undefined, ...rest };
+  return {
+    workload,
+    decision,
+    settings: settings(),
+    tolerations: [],
+    bound,
+    nodeArchitecture: undefined,
+    asked: undefined,
+    ...rest,
+  };
 };
+/** Counts the workloads by what is true of them. */
+function countsOf(all: readonly JudgedWorkload[]): object {
+  const count = (is: (workload: JudgedWorkload) => boolean) => all.filter(is).length;
+  return {
+    workloads: all.length,
+    anywhere: count(({ reach }) => reach === 'anywhere'),
+    nowhere: count(({ reach }) => reach === 'nowhere'),
+    unknown: count(({ reach }) => reach === 'unknown'),
+    leftAlone: count(({ reach }) => reach === 'left-alone'),
+    limited: all.flatMap(({ architectures }) => (architectures === undefined ? [] : architectures.join(', '))),
+    onWrongNode: count(({ onWrongNode }) => onWrongNode),
+    pendingAtRestart: count(({ pendingAtRestart }) => pendingAtRestart),
+    pendingNow: count(({ pendingNow }) => pendingNow),
+  };
+}
+const asks = (...architectures: string[]) => ({
+  asked: { text: 'kubernetes.io/arch=x by its nodeSelector', architectures },
+});
 const tolerating = { tolerations: [{ key: 'supported-arch', operator: 'Exists' }] };
 
 describe('the overview of workloads', () => {
@@ -42,7 +70,7 @@ describe('the overview of workloads', () => {
     ['counts nothing', [], { workloads: 0, anywhere: 0 }],
     ['runs anywhere', [subject(place(['amd64', 'arm64', 's390x']))], { workloads: 1, anywhere: 1 }],
     ['runs anywhere if its images set no limit', [subject(place([], { followsCluster: true }))], { anywhere: 1 }],
-    ['is limited', [subject(place(['amd64', 's390x']))], { limited: new Map([['amd64', 1]]), anywhere: 0 }],
+    ['is limited', [subject(place(['amd64', 's390x']))], { limited: ['amd64'], anywhere: 0 }],
     ['has no node', [subject(place(['s390x']))], { nowhere: 1, pendingNow: 1, pendingAtRestart: 0 }],
     ['is unknown while it waits', [subject(WAIT)], { unknown: 1, pendingNow: 0 }],
     ['is unknown if it was placed on a guess', [subject(place(['amd64'], { unknown: ['a'] }))], { unknown: 1 }],
@@ -50,7 +78,7 @@ describe('the overview of workloads', () => {
     [
       'is as limited as its most limited pod',
       [subject(place(['amd64', 'arm64'])), subject(place(['arm64']))],
-      { workloads: 1, anywhere: 0, limited: new Map([['arm64', 1]]) },
+      { workloads: 1, anywhere: 0, limited: ['arm64'] },
     ],
     ['does not count what has finished', [subject(skip('terminal')), subject(skip('daemon-pod'))], { workloads: 0 }],
     [
@@ -74,13 +102,48 @@ describe('the overview of workloads', () => {
       { pendingAtRestart: 0 },
     ],
     [
+      'would be Pending if it asks for another architecture than its images have',
+      [subject(place(['amd64']), { nodeArchitecture: 'amd64', ...asks('arm64') })],
+      { pendingAtRestart: 1, pendingNow: 0, limited: ['amd64'] },
+    ],
+    [
+      'is Pending if it asks for another architecture than its images have',
+      [subject(place(['amd64']), asks('arm64'))],
+      { pendingAtRestart: 0, pendingNow: 1 },
+    ],
+    [
+      'would be Pending if it asks for an architecture that no node has',
+      [subject(place(['amd64', 's390x']), { nodeArchitecture: 'amd64', ...asks('s390x') })],
+      { pendingAtRestart: 1 },
+    ],
+    [
+      'would not be Pending if it asks for an architecture that its images have',
+      [subject(place(['amd64', 'arm64']), { nodeArchitecture: 'arm64', ...asks('arm64') })],
+      { pendingAtRestart: 0, pendingNow: 0 },
+    ],
+    [
+      'would not be Pending in the mode observe, whatever it asks for',
+      [
+        subject(place(['amd64']), {
+          nodeArchitecture: 'amd64',
+          settings: settings({ mode: 'observe' }),
+          ...asks('arm64'),
+        }),
+        subject(hold('linux/amd64', 'linux/arm64'), {
+          nodeArchitecture: 'amd64',
+          settings: settings({ mode: 'observe' }),
+        }),
+      ],
+      { pendingAtRestart: 0, pendingNow: 0 },
+    ],
+    [
       'creates no Pending pods as a DaemonSet',
       [subject(hold('linux/s390x'), { workload: { kind: 'DaemonSet', namespace: 'shop', name: 'agent' } })],
       { nowhere: 1, pendingNow: 0 },
     ],
   ];
   for (const [what, subjects, counts] of rows) {
-    it(what, () => expect(overviewOf(subjects, CLUSTER)).to.deep.include(counts));
+    it(what, () => expect(countsOf(overviewOf(subjects, CLUSTER))).to.deep.include(counts));
   }
 
   const nodes: readonly (readonly [what: string, of: Subject, expected: boolean])[] = [
@@ -119,5 +182,47 @@ describe('the overview of workloads', () => {
       '  1 would be Pending at its next restart',
       '  1 image unknown',
     ]);
+  });
+
+  const reasons: readonly (readonly [what: string, of: Subject, why: string])[] = [
+    ['runs where it should', subject(place(['amd64']), { nodeArchitecture: 'amd64' }), ''],
+    ['is on a wrong node', subject(place(['amd64']), { nodeArchitecture: 'arm64' }), 'its images run on amd64'],
+    [
+      'is held',
+      subject(hold('linux/amd64', 'linux/arm64'), { nodeArchitecture: 'arm64' }),
+      'its images have no architecture in common',
+    ],
+    ['has no node', subject(place(['s390x'])), 'its images run on s390x'],
+    [
+      'contradicts itself',
+      subject(place(['amd64']), asks('arm64')),
+      'requires kubernetes.io/arch=x by its nodeSelector, but its images run on amd64 only',
+    ],
+    [
+      'asks for what no node has',
+      subject(place(['amd64', 's390x']), asks('s390x')),
+      'requires kubernetes.io/arch=x by its nodeSelector, and no node of the cluster has that',
+    ],
+    [
+      'is left alone, and tolerates nothing',
+      subject(skip('ignored')),
+      'it is labelled archaware.dev/ignore=true, and it tolerates no node',
+    ],
+  ];
+  for (const [what, of, why] of reasons) {
+    it(`says why: ${what}: ${why || 'nothing'}`, () => {
+      expect(overviewOf([of], CLUSTER).map((workload) => workload.why)).to.deep.equal([why]);
+    });
+  }
+
+  it('is sorted by kind, namespace and name, whatever the order of the pods', () => {
+    const names = ['web', 'api', 'db'];
+    const of = (order: readonly string[]) =>
+      overviewOf(
+        order.map((name) => subject(place(['amd64']), { name })),
+        CLUSTER,
+      ).map(({ name }) => name);
+    expect(of(names)).to.deep.equal(['api', 'db', 'web']);
+    expect(of([...names].reverse())).to.deep.equal(['api', 'db', 'web']);
   });
 });
