@@ -1,5 +1,6 @@
 import type { JsonObject } from '../kit/json.ts';
 import { isWebAssembly } from '../kit/platform.ts';
+import { isoTime, utcTime } from '../kit/utc.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';
@@ -62,11 +63,6 @@ export function startsAtLatestText(atMs: number): string {
   return `the pod starts by itself at ${utcTime(atMs)} at the latest`;
 }
 
-/** Returns a time in milliseconds since the epoch as `06:13:20 UTC`. A fraction of a second counts as a whole one. */
-export function utcTime(atMs: number): string {
-  return `${new Date(Math.ceil(atMs / 1000) * 1000).toISOString().slice(11, 19)} UTC`;
-}
-
 /**
  * Returns the time that {@link startsAtLatestText} wrote into a note, in milliseconds since the epoch; undefined if there is none.
  * `writtenMs`: when the note was written, not later than that time.
@@ -74,7 +70,7 @@ export function utcTime(atMs: number): string {
 export function readStartsAtLatest(note: string, writtenMs: number): number | undefined {
   const [, time] = /the pod starts by itself at (\d\d:\d\d:\d\d) UTC at the latest/.exec(note) ?? [];
   if (time === undefined || !Number.isFinite(writtenMs)) return undefined;
-  const atMs = Date.parse(`${new Date(writtenMs).toISOString().slice(0, 10)}T${time}Z`);
+  const atMs = Date.parse(`${isoTime(writtenMs).slice(0, 10)}T${time}Z`);
   if (Number.isNaN(atMs)) return undefined;
   // The note was written before midnight, and the time is after it.
   return atMs < writtenMs - 1000 ? atMs + 86_400_000 : atMs;

@@ -244,7 +244,14 @@ describe('run, with pods on wrong nodes', () => {
     await start();
     await crash('bare', 'arm64-1', CRASHES, false);
     const { stdout, stderr } = await product.command(['plan', '--output', 'json', ...EVICT]);
-    expect(Object.keys(JSON.parse(stdout)), stderr).to.deep.equal(['changes', 'waiting', 'held', 'unresolved']);
+    expect(Object.keys(JSON.parse(stdout)), stderr).to.deep.equal([
+      'changes',
+      'waiting',
+      'held',
+      'unresolved',
+      'ignored',
+      'workloads',
+    ]);
     expect(product.cluster.writes()).to.deep.equal([]);
   });
 });

@@ -1,7 +1,8 @@
+import { isoTime, utcTime } from '../../kit/utc.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
 import { isLeftAlone } from '../eligibility.ts';
 import { onlyObserves } from '../placing.ts';
-import { few, utcTime, withinText } from '../reasons.ts';
+import { few, withinText } from '../reasons.ts';
 import type { ExplainEvidence, ExplainedNodes, Explanation, Verdict } from './explanation.ts';
 import type { ExplainInput } from './input.ts';
 import { missingOs } from './os.ts';
@@ -109,7 +110,7 @@ function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }:
     const see = explained.pod.state === 'pending' ? ' (its Event ImageUnresolvable says when)' : '';
     return waits(`it starts by itself within ${after} of the controller's first failed lookup${see}${on}`);
   }
-  const startsAtLatest = new Date(startsAtLatestMs).toISOString();
+  const startsAtLatest = isoTime(startsAtLatestMs);
   const time = utcTime(startsAtLatestMs);
   return nowMs > startsAtLatestMs + LATE_MS
     ? waits(`the controller should have let it start at ${time}: check that it runs`, startsAtLatest)
