@@ -1,6 +1,6 @@
+import { isoTime, utcTime } from '../kit/duration.ts';
 import type { JsonObject } from '../kit/json.ts';
 import { isWebAssembly } from '../kit/platform.ts';
-import { isoTime, utcTime } from '../kit/utc.ts';
 import { ARCHITECTURES_ANNOTATION, IGNORE_LABEL } from '../names.ts';
 import type { Decision, FailedImage, ImageSet } from './decide.ts';
 import type { SkipReason } from './eligibility.ts';

@@ -1,4 +1,4 @@
-import { isoTime, utcTime } from '../../kit/utc.ts';
+import { isoTime, utcTime } from '../../kit/duration.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
 import { isLeftAlone } from '../eligibility.ts';
 import { onlyObserves } from '../placing.ts';
