@@ -195,6 +195,7 @@ describe('plan', () => {
       const stdout = await text('--placement.mode', 'observe');
       expect(stdout).to.include('  0 would be Pending at their next restart\n');
       expect(stdout).not.to.contain('Pending at its next restart');
+      expect(stdout).to.contain('\nWould be held in another mode: their images have no architecture in common.\n');
       expect(stdout).to.match(/^Deployment +default +torn +1 +runs +\S+/m);
     });
 

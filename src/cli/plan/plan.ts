@@ -275,9 +275,9 @@ function summarise(
   return { waiting, held, unresolved: byImage, ignored, headings };
 }
 
-function heldText({ schedulable, policy }: Settings): string {
+function heldText({ mode, schedulable, policy }: Settings): string {
   const by = policy === undefined ? '' : `, by policy ${policy}`;
-  return `Held: their images have no architecture in common${withinText(schedulable)}${by}.`;
+  return `${onlyObserves({ mode }) ? 'Would be held in another mode' : 'Held'}: their images have no architecture in common${withinText(schedulable)}${by}.`;
 }
 
 function reportLeftAlone(ignored: Plan['ignored'], isWide: boolean, note: (line: string) => void): void {

@@ -16,6 +16,7 @@ import type { ExplainInput } from './input.ts';
 import { missingOs } from './os.ts';
 import { adviseOnPools, isKeptOffByOthers, type PoolAdvice } from './pools.ts';
 import { isFact, unmetBy } from './unmet.ts';
+import { fitsNowhere } from './verdict.ts';
 import { alternatives, setsOf, waysTo } from './ways.ts';
 
 type WithoutAdvice = Omit<Explanation, 'advice' | 'verdict'>;
@@ -56,6 +57,7 @@ function adviseBound(input: ExplainInput, explained: WithoutAdvice, evidence: Ex
     const step = `explain its DaemonSet: ${read} | archaware-controller explain -f -`;
     return [wrongNode === undefined ? step : noteOf(wrongNode, { name, architecture }, step)];
   }
+  if (fitsNowhere(explained, evidence)) return adviseSkipped(input, skipped);
   const again =
     owner === undefined ? 'create the pod again' : `delete the pod, so that its ${owner.kind} creates another`;
   // Without other steps first, a new pod would come back to this node or fit nowhere.

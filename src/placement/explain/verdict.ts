@@ -49,13 +49,21 @@ function ofBound(input: ExplainInput, explained: WithoutVerdict, evidence: Expla
   const { phase, broken } = input.workload.pod ?? {};
   const now = phase === 'Running' && broken === undefined ? `runs on ${node}` : `is bound to ${node}`;
   const { decision } = explained;
-  if (evidence.skipped !== undefined) return says('runs', `${now}; ${leftAloneText(evidence, decision.reason)}`);
-  const later = whyNotAgain(input, explained, evidence);
+  if (evidence.skipped !== undefined) {
+    const again = fitsNowhere(explained, evidence) ? '; at its next start no node would take it' : '';
+    return says('runs', `${now}; ${leftAloneText(evidence, decision.reason)}${again}`);
+  }
+  const later = whyNotAgain(input, explained, evidence, architecture);
   return says('runs', later === undefined ? now : `${now}; at its next start ${later}`);
 }
 
 /** Returns what would happen to a new pod like this one, if that is not good; else undefined. */
-function whyNotAgain(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence): string | undefined {
+function whyNotAgain(
+  input: ExplainInput,
+  explained: WithoutVerdict,
+  evidence: ExplainEvidence,
+  architecture: string,
+): string | undefined {
   const { decision } = explained;
   const isHeld = decision.kind === 'hold' && !onlyObserves(evidence.settings);
   if (isHeld) return `it would be held, because ${heldText(evidence)}`;
@@ -63,7 +71,16 @@ function whyNotAgain(input: ExplainInput, explained: WithoutVerdict, evidence: E
     return `it would wait for ${imagesText(explained)}`;
   }
   const never = whyNever(input, explained, evidence);
-  return never === undefined ? undefined : `no node would take it: ${never}`;
+  if (never !== undefined) return `no node would take it: ${never}`;
+  const { kind, basis, architectures = [] } = decision;
+  const isElsewhere = kind === 'place' && basis === 'images' && !architectures.includes(architecture);
+  return isElsewhere ? `it would go to another node: its images run on ${architectures.join(', ')} only` : undefined;
+}
+
+/** Whether archaware leaves alone a pod that no node would take again: it has no toleration of its own. */
+export function fitsNowhere({ nodes }: Pick<Explanation, 'nodes'>, { skipped }: ExplainEvidence): boolean {
+  const isAlone = skipped !== undefined && isLeftAlone(skipped);
+  return isAlone && nodes.length > 0 && nodes.every(({ fits }) => !fits);
 }
 
 function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: ExplainEvidence, says: Says): Verdict {

@@ -636,6 +636,17 @@ describe('the advice', () => {
       ],
     ],
     [
+      'a bound pod that is left alone, if no node would take it again',
+      {
+        images: { a: BOTH },
+        metadata: { labels: { 'archaware.dev/ignore': 'true' } },
+        spec: { containers: [{ image: 'a' }], nodeName: 'arm-1' },
+      },
+      [
+        'remove the label archaware.dev/ignore, or give it tolerations of its own (archaware-controller inspect IMAGE shows the architectures)',
+      ],
+    ],
+    [
       'no build of an image for Windows if no node runs Windows',
       {
         kind: 'Deployment',

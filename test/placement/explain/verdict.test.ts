@@ -150,6 +150,18 @@ describe('the verdict of an explanation', () => {
       'waits',
       'Pod shop/p waits until the gate example.com/quota is removed by its owner',
     ],
+    [
+      'it runs where its images do not run',
+      { images: { a: 'linux/amd64' }, ...bound() },
+      'runs',
+      'Pod shop/p runs on arm-1 (arm64); at its next start it would go to another node: its images run on amd64 only',
+    ],
+    [
+      'it runs, is left alone, and no node would take it again',
+      { images: { a: BOTH }, metadata: { labels: { 'archaware.dev/ignore': 'true' } }, ...bound() },
+      'runs',
+      'Pod shop/p runs on arm-1 (arm64); archaware leaves it alone: it is labelled archaware.dev/ignore=true; at its next start no node would take it',
+    ],
     ['it has finished', { images: { a: BOTH }, status: { phase: 'Succeeded' } }, 'ended', 'Pod shop/p has finished'],
     [
       'a Deployment',
