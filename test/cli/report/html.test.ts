@@ -60,6 +60,29 @@ describe('the template html', () => {
 });
 
 describe('report -o html', () => {
+  it('says how many workloads request no CPU, and has no empty bar for a namespace of these', () => {
+    const quiet: ReportedWorkload = {
+      ...{
+        kind: 'Deployment',
+        namespace: 'quiet',
+        name: 'old',
+        replicas: 3,
+        cpu: 0,
+        memory: 0,
+        labels: {},
+        images: [],
+      },
+      verdicts: { arm64: { state: 'blocked', reasons: [] } },
+    };
+    const text = textOf(renderHtml({ ...SAMPLE, workloads: [...SAMPLE.workloads, quiet] }, OPTIONS)).replaceAll(
+      '\u00a0',
+      ' ',
+    );
+    expect(text).to.contain('1 workload requests no CPU, so shares count 0 cores for it.');
+    expect(text).to.match(/quiet no CPU requested 1 workload/);
+    expect(textOf(renderHtml(SAMPLE, OPTIONS))).not.to.contain('no CPU');
+  });
+
   it('shows the numbers of the report', () => {
     const text = textOf(renderHtml(SAMPLE, OPTIONS)).replaceAll('\u00a0', ' ');
     for (const words of [

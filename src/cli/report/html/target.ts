@@ -45,10 +45,17 @@ ${rebuildTable(report, target, `${id}-images`)}
 }
 
 /** What a reader must know about the numbers of a target. */
-function notes({ summary }: Report, target: string, { nodes }: TargetSummary): string[] {
+function notes({ summary, workloads }: Report, target: string, { nodes }: TargetSummary): string[] {
+  const uncounted = workloads.filter(({ cpu }) => cpu === 0).length;
+  const isUncounted = summary.measure === 'cpu' && uncounted > 0;
   return [
     ...(nodes === 0 ? [`The cluster has no ${target} node: copies of its other nodes stand in for one.`] : []),
     ...(summary.measure === 'replicas' ? ['No workload requests CPU, so shares count replicas.'] : []),
+    ...(isUncounted
+      ? [
+          `${count(uncounted, 'workload')} ${uncounted === 1 ? 'requests' : 'request'} no CPU, so shares count 0 cores for ${uncounted === 1 ? 'it' : 'them'}.`,
+        ]
+      : []),
   ];
 }
 
@@ -109,9 +116,11 @@ function chartTable({ summary }: Report, target: string, chart: Chart, id: strin
     const name = group.name === '' ? chart.unnamed : group.name;
     const head = isNamespace ? html`<a href="#workloads" data-namespace="${name}">${name}</a>` : name;
     const shares = `${percent(readiness.readyShare)} of ${amount(group.all, measure)}`;
-    return html`<tr${later(at, CHART_ROWS)}><th scope="row">${head}</th><td>${stateBar(readiness, group.all, measure, name)}</td><td>${
-      group.all[measure] === 0 ? count(group.all.workloads, 'workload') : shares
-    }</td></tr>
+    return html`<tr${later(at, CHART_ROWS)}><th scope="row">${head}</th><td>${
+      group.all[measure] === 0
+        ? html`<span class="hint">no CPU requested</span>`
+        : stateBar(readiness, group.all, measure, name)
+    }</td><td>${group.all[measure] === 0 ? count(group.all.workloads, 'workload') : shares}</td></tr>
 `;
   })}</tbody></table>
 ${showAll(rows.length, CHART_ROWS, chart.nouns)}`;
