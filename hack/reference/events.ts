@@ -15,14 +15,14 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: then none is looked up.',
+      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: then none is looked up.',
     next: 'Correct what the note names. For an object with too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on.',
-    next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` decides what happens to the pod.',
+      'The images have no architecture in common, within `architectures.schedulable`; the note lists what each runs on. Or the `nodeSelector` or node affinity asks for another architecture than the images have; the note has both.',
+    next: 'Use images that share one; give a pod of WebAssembly a `runtimeClassName`. `placement.noCommonArchitecture` decides what happens to the pod. Or remove the architecture from the `nodeSelector` or node affinity.',
   },
   OpenPlacement: {
     about: ['Pod', 'DaemonSet'],
