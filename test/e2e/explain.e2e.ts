@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { expectSuccess } from '../../hack/cluster/client.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { FIXTURES } from '../../testimg/fixtures.ts';
+import { startCommand } from './support/bundle.ts';
 import { nameOf, runs, scheduledOn, tolerations } from './support/objects.ts';
 import { deployment, type PodOptions, pod } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';
@@ -230,6 +231,31 @@ describe('explain, beside what run says', () => {
       /its image claims to run on amd64, but it does not .*: rebuild it, or .*images\.overrides/,
     );
     expect(advice[0]).to.not.contain('(none)').and.not.contain('delete the pod');
+  });
+
+  it('of a pod that contradicts its image: the Event of run has both sides', async () => {
+    const spec = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
+    await world.create(pod(namespace, 'legacy', { images: [world.image('amd64')], spec }));
+    const note = /^requires kubernetes\.io\/arch=arm64 by its nodeSelector, but its images run on amd64 only$/;
+    await world.eventuallyTold(namespace, 'NoCommonArchitecture', note);
+    const { explained } = await explain(`${namespace}/legacy`);
+    expect(at(explained, 'verdict', 'state')).to.equal('fits-nowhere');
+  });
+
+  it("of a pod that waits for an image: the time of the controller's Event, for a user who may list Events", async () => {
+    const image = `${world.registry.host}/nothing/here:1`;
+    await world.create(pod(namespace, 'lost', { images: [image] }));
+    const note = await world.eventuallyTold(
+      namespace,
+      'ImageUnresolvable',
+      /the pod starts by itself at .* at the latest$/,
+    );
+    const [time = '?'] = /\d\d:\d\d:\d\d UTC/.exec(note) ?? [];
+    const flags = ['--kubeconfig', world.cluster.kubeconfig, '--registries.insecure', world.registry.host];
+    const { stdout, stderr } = await startCommand(['explain', `${namespace}/lost`, ...flags]).ended;
+    expect(stdout, stderr).to.contain(`; it starts by itself at ${time} at the latest, on amd64, arm64`);
+    const asController = await explain(`${namespace}/lost`);
+    expect(at(asController.explained, 'verdict', 'text')).to.contain('(its Event ImageUnresolvable says when)');
   });
 
   it('of a healthy pod: where it could move, and nothing to do, also where architectures.schedulable leaves its node out', async () => {
