@@ -10,7 +10,7 @@ export type ImageAnswer =
   | {
       readonly kind: 'known';
       readonly platforms: readonly Platform[];
-      /** Absent: not known. That is allowed only for images of containers, where it does not matter. */
+      /** Absent if unknown. Only container images may leave it out, because the rules read it for image volumes alone. */
       readonly isIndex?: boolean;
     }
   | { readonly kind: 'pending' }

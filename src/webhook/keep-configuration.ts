@@ -33,7 +33,7 @@ const LOOK_MS = 5000;
 const PATIENCE = 3;
 /** How many checks in a row must find a bundle that cert-manager did not fill in before a problem is reported. */
 const PATIENCE_WITH_OTHERS = 12;
-/** How many checks in a row a leader may be unable to write its path before a problem is reported: five minutes. */
+/** Checks in a row (60 of 5 s: five minutes) in which a leader may be unable to write its path before a problem is reported. */
 const PATIENCE_WITH_ROLLOUTS = 60;
 /** How many checks in a row must find no secret path before a problem is reported: a leader of an earlier version creates none. */
 const PATIENCE_FOR_PATH = 12;

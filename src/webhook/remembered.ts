@@ -30,9 +30,9 @@ const UNUSED_MS = 10 * 60_000;
 
 /**
  * Creates a function that does what `judge` does and remembers its verdicts, so that one decision serves all pods of a template.
- * `judge` must depend on nothing but its input, and on the time only through `answerOf`. A verdict is given again only if all of
- * its input is the same. The images are asked for each time, because that counts them and starts the lookups that are due; only
- * verdicts on known images are remembered.
+ * `judge` must depend on nothing but its input, and on the time only through `answerOf`. A verdict is reused only for identical
+ * input. The images are asked for each time, because that counts them and starts the lookups that are due; only verdicts on known
+ * images are remembered.
  */
 export function createRemembering(
   judge: (input: AdmissionInput) => Verdict,

@@ -34,7 +34,7 @@ import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */
 export type PlanOptions = {
-  /** The objects to plan for; everything in it undefined: the whole cluster, with its nodes. */
+  /** The objects to plan for. If all fields are undefined: the whole cluster, nodes included. */
   readonly scope: Scope;
   /** Prints one row for each pod instead of one for each workload. */
   readonly byPod: boolean;

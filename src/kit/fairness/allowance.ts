@@ -16,8 +16,7 @@ export type AllowanceOptions = {
 const MAX_KEYS = 10_000;
 
 /**
- * Creates an allowance for each key. The returned function says whether one more may be taken for a key; if so, it
- * counts it.
+ * Creates an allowance for each key. The returned function takes one from the key's allowance; false if it is used up.
  */
 export function createAllowance({ burst, perSecond, now }: AllowanceOptions): (key: string) => boolean {
   const taken = createLru<{ readonly count: number; readonly at: number }>(MAX_KEYS);
