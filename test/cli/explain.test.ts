@@ -115,6 +115,28 @@ describe('explain', () => {
     ]);
   });
 
+  it('says who gets a toleration that is missing', async () => {
+    await start({ cluster: { scheduler: false } });
+    const images = [product.image('app', ['arm64'])];
+    await product.cluster.apply(workload('Deployment', 'web', images));
+    await product.cluster.apply(workload('DaemonSet', 'agent', images));
+    await product.cluster.createPod({ name: 'p', images });
+    const name = await file(workload('Deployment', 'new', images));
+    const rows: [args: readonly string[], says: string][] = [
+      [['deploy/web'], 'its pods get it'],
+      [['-f', name], 'its pods get it'],
+      [['ds/agent'], 'lacks it'],
+      [['p'], 'lacks it'],
+      [['p', '--placement.mode', 'observe'], ''],
+    ];
+    for (const [args, says] of rows) {
+      const flags = ['--kubeconfig', product.cluster.kubeconfig, '--registries.insecure', product.registry.host];
+      const { stdout } = await runInProcess(['explain', ...args, ...flags]);
+      const [, told = ''] = /^tolerations +supported-arch=arm64:NoSchedule \((.*)\)$/m.exec(stdout) ?? [];
+      expect(told, `${args.join(' ')}: ${stdout}`).to.equal(says);
+    }
+  });
+
   it('explains what happens with an image that is not found', async () => {
     await start();
     const image = `${product.registry.host}/nothing:1`;

@@ -99,9 +99,7 @@ function describeDecision(decision: ExplainedDecision, settings: Explanation['se
 }
 
 /** Returns what is said of a toleration that is missing: only a pod, or the template of a DaemonSet, gets it itself. */
-function whoGets({ pod, settings }: Explanation): string {
-  const mode = settings.find(({ key }) => key === 'placement.mode')?.value;
-  if (mode === 'observe') return 'lacks it; the mode observe adds nothing';
+function whoGets({ pod }: Explanation): string {
   if (pod.kind !== 'Pod' && pod.kind !== 'DaemonSet') return 'its pods get it';
   return pod.state === 'not-applied' ? 'archaware adds it' : 'lacks it';
 }

@@ -12,7 +12,7 @@ const REASON: EventReason = 'ImageUnresolvable';
 
 /**
  * Returns when a pod that waits for an image starts at the latest. Only the controller knows when its first lookup failed; it says
- * so in its Event about the pod. Undefined for a pod with a node, if no Event has the time, and without the right to list Events.
+ * so in its Event about the pod. Undefined for a pod with a node, if no Event has the time, and if Events cannot be listed.
  */
 export async function patienceOf(
   client: ApiClient | undefined,
@@ -29,7 +29,8 @@ export async function patienceOf(
     const startsAtLatestMs = newestTime(found);
     return startsAtLatestMs === undefined ? undefined : { startsAtLatestMs, nowMs: clock.wall() };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return undefined;
+    // The time is a help: an explanation without it is better than none.
+    if (error instanceof ApiError) return undefined;
     throw error;
   }
 }

@@ -117,7 +117,8 @@ describe('the reconciliation of a pod', () => {
   it('says in its Event when a pod that waits starts at the latest, the same time at each retry', async () => {
     const { put, run, world, clock, events } = arrangePod();
     put();
-    await clock.advance(5 * SECOND + 300);
+    // Just before a full second, so that a few milliseconds would make it the next one.
+    await clock.advance(5 * SECOND + 990);
     const first = Math.ceil((clock.wall() + 119_000) / 1000) * 1000;
     for (let seconds = 1; seconds < 120; seconds += 10) {
       world.answers.app = failed(seconds);
