@@ -110,7 +110,9 @@ function ofUnbound(input: ExplainInput, explained: WithoutVerdict, evidence: Exp
   if (!isNew && writes !== undefined && !onlyObserves(settings)) {
     return says('waits', `waits until archaware ${writes}; then it can run on ${where}${guess}`);
   }
-  return says('can-run', `can run on ${where}${guess}`);
+  const elsewhere =
+    pod.scheduler === undefined ? '' : `; archaware does not hold it, the scheduler says: ${pod.scheduler}`;
+  return says('can-run', `can run on ${where}${guess}${elsewhere}`);
 }
 
 function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }: ExplainEvidence, says: Says): Verdict {
@@ -120,7 +122,9 @@ function ofWaiting(input: ExplainInput, explained: WithoutVerdict, { settings }:
     says('waits', `waits for ${images}; ${text}`, startsAtLatest);
   const { afterwards } = explained.decision;
   if (afterwards === undefined) return waits('it waits until a lookup succeeds (images.unresolvable: wait)');
-  const on = `, on ${afterwards.architectures?.join(', ') || 'no architecture'}`;
+  const { architectures = [] } = afterwards;
+  // Without a cluster no architecture is known.
+  const on = architectures.length === 0 ? '' : `, on ${architectures.join(', ')}`;
   const { startsAtLatestMs, nowMs } = input.patience ?? {};
   if (startsAtLatestMs === undefined || nowMs === undefined) {
     const after = durationOf(explained.settings);

@@ -51,6 +51,22 @@ describe('the verdict of an explanation', () => {
       'Pod shop/p can run on amd64, arm64 nodes',
     ],
     [
+      'it is Pending, and not because of archaware',
+      {
+        images: { a: BOTH },
+        spec: tolerating('amd64', 'arm64'),
+        status: { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes: Insufficient cpu.' }] },
+      },
+      'can-run',
+      'Pod shop/p can run on amd64, arm64 nodes; archaware does not hold it, the scheduler says: 0/3 nodes: Insufficient cpu.',
+    ],
+    [
+      'it waits for a lookup, and no cluster is known',
+      { images: { a: '!not-found' }, nodes: [], kind: 'Deployment' },
+      'waits',
+      "a new pod of Deployment shop/p waits for a (not-found); it starts by itself within images.fallbackAfter of the controller's first failed lookup",
+    ],
+    [
       'it waits for its tolerations',
       { images: { a: 'linux/arm64' } },
       'waits',
