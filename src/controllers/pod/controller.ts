@@ -116,7 +116,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
     if (behindMs > 0) return { outcome: 'unchanged', againInMs: behindMs };
     const { namespace, reading } = found;
     const { settings } = reading;
-    const state = memory.states.get(key);
+    let state = memory.states.get(key);
     if (state !== undefined && state.uid !== pod.uid) {
       for (const each of [announcer, outlooks, undone, release, backlog]) each.forget(key);
     } else if (state !== undefined && isStillValid(state, pod, reading)) {
@@ -126,6 +126,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
       const againInMs = HELD_AGAIN_MS - (clock.monotonic() - state.at);
       if (againInMs > 0 && decision.kind === 'hold') return held(pod, decision, settings, againInMs);
       if (againInMs > 0) return { outcome: 'unchanged', againInMs };
+      // Not final: so the images are asked for even if an earlier process placed the pod.
+      state = { ...state, final: false };
     }
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== undefined) return leaveAlone(key, pod, reading, skipped, signal);

@@ -108,6 +108,25 @@ describe('the reconciliation of a pod', () => {
     expect(events).to.have.length(1);
   });
 
+  it('looks again at such a pod if an earlier process placed it', async () => {
+    const { put, run, show, now, world, clock, events } = arrangePod();
+    world.answers.app = known('linux/amd64,linux/arm64');
+    const managedFields = [
+      { manager: 'archaware-controller', operation: 'Update', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } },
+    ];
+    const tolerations = [toleration('supported-arch=amd64:NoSchedule')];
+    put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' }, tolerations }, metadata: { managedFields } });
+    expect(await run()).to.deep.equal({ outcome: 'unchanged', againInMs: 10 * MINUTE });
+    expect(events).to.deep.equal([
+      'NoCommonArchitecture: requires kubernetes.io/arch=arm64 by its nodeSelector, but archaware placed it on amd64 only',
+    ]);
+    await clock.advance(10 * MINUTE);
+    expect(await run()).to.deep.equal({ outcome: 'written', againInMs: undefined });
+    expect(shown(now())).to.equal('amd64,arm64');
+    show();
+    expect(await run()).to.deep.equal({ outcome: 'unchanged' });
+  });
+
   it('does not decide again about a pod that asks for what its image has', async () => {
     const { put, run } = arrangePod();
     put({ spec: { nodeSelector: { 'kubernetes.io/arch': 'arm64' } } });
