@@ -14,8 +14,11 @@ export type Surroundings = {
   note(line: string): void;
   /** Replaces the last line of standard error; empty removes it. Undefined if standard error is not a terminal. */
   readonly status?: ((line: string) => void) | undefined;
-  /** Reads standard input to its end. */
-  readInput(): string;
+  /**
+   * Waits for the end of standard input and returns its text. Throws ConfigurationError if it cannot be read, and the reason of
+   * `signal` if that aborts first.
+   */
+  readInput(): Promise<string>;
   /** Asks the user; every answer but yes counts as no. Undefined if standard input or standard error is not a terminal. */
   readonly ask: ((question: string, signal: AbortSignal) => Promise<boolean>) | undefined;
   /** The width of standard output in characters; undefined if it is not a terminal. */

@@ -54,7 +54,7 @@ export type Invocation = {
   /** The value of `--config`; undefined if it is not given. */
   readonly configFile: string | undefined;
   /** Loads the configuration from the command line, the environment and `--config`. Throws ConfigurationError with every problem. */
-  context(): Context;
+  context(): Promise<Context>;
   /** Loads the configuration of the controller in the cluster; see `clusterContext` in `context.ts`. */
   clusterContext(options?: { readonly mayBeSeveral?: boolean }): Promise<Context>;
 };

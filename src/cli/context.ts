@@ -2,7 +2,7 @@ import { connect } from '../app/connect.ts';
 import type { Context, Surroundings } from '../app/context.ts';
 import { findDeployed } from '../app/deployed/find.ts';
 import { takenFrom } from '../config/cluster-keys.ts';
-import { type ConfigFile, parseConfig, readConfigFile, STANDARD_INPUT } from '../config/file.ts';
+import { type ConfigFile, parseConfig, readConfigFile, readConfigOrInput, STANDARD_INPUT } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
@@ -23,11 +23,11 @@ export type ConfigWords = {
 export type CommonWords = ConfigWords & Pick<Context, 'kubeconfig' | 'context' | 'installation' | 'output'>;
 
 /** Loads the configuration from the command line, the environment and the file of `--config`. Throws ConfigurationError. */
-export function ownContext(words: CommonWords, surroundings: Surroundings): Context {
+export async function ownContext(words: CommonWords, surroundings: Surroundings): Promise<Context> {
   const { keys, configFile, ...common } = words;
   const { environment, note, readInput } = surroundings;
   const load = (file: ConfigFile | undefined) => loadConfig({ file, environment, flags: keys });
-  const file = configFile === undefined ? undefined : readConfigFile(configFile, readInput);
+  const file = configFile === undefined ? undefined : await readConfigOrInput(configFile, readInput);
   if (file?.note !== undefined) note(`${file.name}: ${file.note}`);
   // Standard input cannot be read again.
   const isWatched = configFile !== undefined && configFile !== STANDARD_INPUT;
@@ -35,7 +35,7 @@ export function ownContext(words: CommonWords, surroundings: Surroundings): Cont
     ...surroundings,
     ...common,
     ...load(file),
-    file: isWatched ? { name: configFile, load: () => load(readConfigFile(configFile, readInput)).config } : undefined,
+    file: isWatched ? { name: configFile, load: () => load(readConfigFile(configFile)).config } : undefined,
     origin: configFile === undefined ? 'defaults' : 'file',
   };
 }
@@ -65,10 +65,10 @@ export async function clusterContext(
   if (controllerWords !== undefined) {
     const its = await options.parse(controllerWords);
     note(`configuration: ${its.configFile ?? 'the arguments'} of the controller in this pod`);
-    const context = ownContext({ ...words, ...its, keys: { ...its.keys, ...words.keys } }, surroundings);
+    const context = await ownContext({ ...words, ...its, keys: { ...its.keys, ...words.keys } }, surroundings);
     return { ...context, origin: 'cluster' };
   }
-  const own = ownContext(words, surroundings);
+  const own = await ownContext(words, surroundings);
   const byDefault = (why: string, origin: 'defaults' | 'unreadable'): Context => {
     note(`configuration: defaults; ${why}`);
     return { ...own, origin };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { STANDARD_INPUT } from '../config/file.ts';
 import { ConfigurationError } from '../config/problems.ts';
-import { messageOf } from '../kit/errors.ts';
+import { codeOf, messageOf } from '../kit/errors.ts';
 import { isObject, type JsonObject, stringAt } from '../kit/json.ts';
 
 const MANIFEST = /\.(?:ya?ml|json)$/i;
@@ -16,13 +16,15 @@ const DEEPEST = 5;
  *
  * @throws ConfigurationError that names each file that cannot be read
  */
-export function readObjects(names: readonly string[], readInput: () => string): JsonObject[] {
+export async function readObjects(names: readonly string[], readInput: () => Promise<string>): Promise<JsonObject[]> {
+  const input = names.includes(STANDARD_INPUT) ? await readInput() : '';
   const problems: string[] = [];
-  const objects = names.flatMap((name) => {
+  // Standard input has only one end.
+  const objects = [...new Set(names)].flatMap((name) => {
     try {
-      return filesOf(name).flatMap((file) => readFile(file, readInput, problems));
+      return filesOf(name).flatMap((file) => readFile(file, input, problems));
     } catch (error) {
-      problems.push(`-f ${name}: ${firstLine(error)}`);
+      problems.push(`-f ${name}: ${problemOf(error)}`);
       return [];
     }
   });
@@ -39,9 +41,9 @@ function filesOf(name: string): string[] {
   return found.sort();
 }
 
-function readFile(file: string, readInput: () => string, problems: string[]): JsonObject[] {
+function readFile(file: string, input: string, problems: string[]): JsonObject[] {
   try {
-    const text = file === STANDARD_INPUT ? readInput() : readFileSync(file, 'utf8');
+    const text = file === STANDARD_INPUT ? input : readFileSync(file, 'utf8');
     const documents = parseAllDocuments(text, { prettyErrors: false });
     return [...documents].flatMap((document) => {
       const [error] = document.errors;
@@ -50,7 +52,7 @@ function readFile(file: string, readInput: () => string, problems: string[]): Js
       return flattened(value, 0);
     });
   } catch (error) {
-    problems.push(`-f ${file}: ${firstLine(error)}`);
+    problems.push(`-f ${file}: ${problemOf(error)}`);
     return [];
   }
 }
@@ -63,6 +65,13 @@ function flattened(value: unknown, depth: number): JsonObject[] {
   return Array.isArray(value.items) ? value.items.flatMap((item) => flattened(item, depth + 1)) : [];
 }
 
-function firstLine(error: unknown): string {
-  return messageOf(error).split('\n', 1)[0] ?? '';
+/** What the failures of a file say in words; others are the parser's, whose first line says enough. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  EACCES: 'may not be read: permission denied',
+  ENOTDIR: 'does not exist: a part of its path is not a directory',
+};
+
+function problemOf(error: unknown): string {
+  return IN_WORDS[codeOf(error)] ?? messageOf(error).split('\n', 1)[0] ?? '';
 }

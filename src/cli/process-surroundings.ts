@@ -1,27 +1,33 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
+import { addAbortSignal } from 'node:stream';
+import { isatty } from 'node:tty';
 import type { Surroundings } from '../app/context.ts';
 import { createHeap } from '../app/heap.ts';
+import { ConfigurationError } from '../config/problems.ts';
 import { systemClock } from '../kit/clock.ts';
+import { codeOf, messageOf } from '../kit/errors.ts';
 import { controllerWords } from './in-pod.ts';
 import { programOf } from './program.ts';
 
+const STANDARD_INPUT = 0;
 const STANDARD_ERROR = 2;
 const USUAL_COLUMNS = 80;
 
 /** Returns the surroundings of this process. From here on, SIGTERM and SIGINT abort the signal, and the second one ends the process. */
 export function processSurroundings(): Surroundings {
   const heap = createHeap();
-  const { env, pid, stdin, stdout, stderr } = process;
+  const { env, pid, stdout, stderr } = process;
+  const signal = untilSignalled();
   return {
     program: programOf(process.argv0),
     environment: env,
     print: (text) => void stdout.write(text),
     note: (line) => void stderr.write(`${line}\n`),
-    readInput: () => readFileSync(0, 'utf8'),
+    readInput: () => readInput(signal),
     status:
       stderr.isTTY === true ? (line) => void stderr.write(`\r\x1b[2K${line.slice(0, stderr.columns)}`) : undefined,
-    ask: stdin.isTTY === true && stderr.isTTY === true ? ask : undefined,
+    ask: isatty(STANDARD_INPUT) && stderr.isTTY === true ? ask : undefined,
     // A terminal may not know its width, and says 0 then.
     columns: stdout.isTTY === true ? stdout.columns || USUAL_COLUMNS : undefined,
     controllerWords: controllerWords({ environment: env, firstProcess: firstProcess(), pid }),
@@ -29,8 +35,26 @@ export function processSurroundings(): Surroundings {
     keepHeapSmall: heap.keepSmall,
     received: heap.received,
     clock: systemClock,
-    signal: untilSignalled(),
+    signal,
   };
+}
+
+/**
+ * Waits for the end of standard input: a pipe whose producer is slower than this program, a file, or a terminal until Ctrl-D. Where
+ * it is closed, the text is empty. A synchronous read fails with EAGAIN on a pipe or a terminal that does not block, as `process.stdin`
+ * and other programs make it, and Ctrl-C could not end it.
+ */
+async function readInput(signal: AbortSignal): Promise<string> {
+  const { stdin } = process;
+  const chunks: Buffer[] = [];
+  try {
+    addAbortSignal(signal, stdin);
+    for await (const chunk of stdin) chunks.push(Buffer.from(chunk));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new ConfigurationError([`standard input cannot be read (${codeOf(error) || messageOf(error)})`]);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Returns the words with which the first process of this container was started; none where there is no /proc. */

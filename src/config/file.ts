@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isMap, isScalar, LineCounter, parseAllDocuments } from 'yaml';
-import { messageOf } from '../kit/errors.ts';
+import { codeOf, messageOf } from '../kit/errors.ts';
 import { isObject, objectAt, stringAt } from '../kit/json.ts';
 import { ConfigurationError, shown } from './problems.ts';
 
@@ -19,20 +19,22 @@ export const STANDARD_INPUT = '-';
 const CONFIG_MAP_KEY = 'config.yaml';
 
 /**
- * Reads a YAML (or JSON) file, or standard input (`-`). It may hold a configuration, a ConfigMap with one, alone or
- * among other objects, or the values of the Helm chart. Throws {@link ConfigurationError} with the line if it is
- * invalid.
+ * Reads a YAML (or JSON) file. It may hold a configuration, a ConfigMap with one, alone or among other objects, or the
+ * values of the Helm chart. Throws {@link ConfigurationError} with the line if it is invalid.
  */
-export function readConfigFile(name: string, readInput: () => string): ConfigFile {
-  const shownAs = name === STANDARD_INPUT ? 'standard input' : name;
+export function readConfigFile(name: string): ConfigFile {
   let text: string;
   try {
-    text = name === STANDARD_INPUT ? readInput() : readFileSync(name, 'utf8');
+    text = readFileSync(name, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    throw new ConfigurationError([`configuration file ${shownAs} cannot be read (${code})`]);
+    throw new ConfigurationError([`configuration file ${name} cannot be read (${codeOf(error) || messageOf(error)})`]);
   }
-  return parseConfig(shownAs, text);
+  return parseConfig(name, text);
+}
+
+/** Reads a file as {@link readConfigFile} does, or waits for the end of standard input (`-`). */
+export async function readConfigOrInput(name: string, readInput: () => Promise<string>): Promise<ConfigFile> {
+  return name === STANDARD_INPUT ? parseConfig('standard input', await readInput()) : readConfigFile(name);
 }
 
 /** Parses a configuration from a text; see {@link readConfigFile}. */

@@ -76,7 +76,7 @@ function surround(options: InProcessOptions, signal: AbortSignal = new AbortCont
     note(line) {
       output.stderr += `${line}\n`;
     },
-    readInput: () => options.input ?? '',
+    readInput: async () => options.input ?? '',
     ask:
       options.answers === undefined
         ? undefined

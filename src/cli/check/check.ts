@@ -25,7 +25,7 @@ export type CheckOptions = {
 /** Prints the images that lack an architecture. Exit code 2 if there are some, or if an image could not be looked up. */
 export async function check(context: Context, { form, files, on, namespace }: CheckOptions): Promise<number> {
   const { config, signal, clock, print, note, readInput } = context;
-  const objects = readObjects(files, readInput);
+  const objects = await readObjects(files, readInput);
   const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
   const end = new AbortController();
   const over = AbortSignal.any([signal, end.signal]);

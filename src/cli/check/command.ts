@@ -50,6 +50,11 @@ export const checkCommand: Command = {
     ];
     if (on === undefined || problems.length > 0) throw new ConfigurationError(problems);
     const { check } = await import('./check.ts');
-    return check(invocation.context(), { form: invocation.form, files, on, namespace: invocation.text('namespace') });
+    return check(await invocation.context(), {
+      form: invocation.form,
+      files,
+      on,
+      namespace: invocation.text('namespace'),
+    });
   },
 };

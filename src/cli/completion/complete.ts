@@ -42,7 +42,7 @@ async function liveNames(
     installation: undefined,
     output: 'table',
   } as const;
-  const context = ownContext(words, { ...surroundings, environment: {}, signal });
+  const context = await ownContext(words, { ...surroundings, environment: {}, signal });
   const { client, namespace: home, close } = await connect(context);
   try {
     const path =

@@ -39,7 +39,7 @@ convert    print the settings of another system as a configuration file of archa
       return convertConfig(from, rest, invocation.output, invocation.surroundings);
     }
     if (from !== undefined) throw new ConfigurationError(['--from: only allowed with config convert']);
-    const context = invocation.context();
+    const context = await invocation.context();
     const { printConfig, printSchema } = await import('./config.ts');
     if (action === 'print') return printConfig(context, rest, invocation.isSet('changed'));
     if (action === 'schema' && rest.length === 0) return printSchema(context);

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { type Context, EXIT, type Surroundings } from '../../app/context.ts';
 import { readOrRefuse } from '../../app/label-rules/label-rules.ts';
 import { readRoutes } from '../../app/registries/operator-files.ts';
-import { readConfigFile } from '../../config/file.ts';
+import { readConfigOrInput } from '../../config/file.ts';
 import { jsonSchema } from '../../config/json-schema.ts';
 import { allKeys, valueAt } from '../../config/keys.ts';
 import { type Loaded, loadConfig, unknownKey } from '../../config/load.ts';
@@ -58,7 +58,7 @@ export async function validateConfig(name: string, { print, note, readInput }: S
   let shownAs = name;
   if (isDirectory(name)) await checkLabelRules(name, '');
   else {
-    const file = readConfigFile(name, readInput);
+    const file = await readConfigOrInput(name, readInput);
     shownAs = file.name;
     if (file.note !== undefined) note(`${shownAs}: ${file.note}`);
     const loaded = loadConfig({ file, environment: {}, flags: {} });

@@ -7,6 +7,7 @@ import { convertTolerable } from '../../config/convert/tolerable.ts';
 import { parseConfig, STANDARD_INPUT } from '../../config/file.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ConfigurationError, shown } from '../../config/problems.ts';
+import { codeOf, messageOf } from '../../kit/errors.ts';
 import { valueText } from '../output.ts';
 import { checkRoutes } from './config.ts';
 
@@ -22,12 +23,12 @@ const SYSTEMS: Readonly<Record<string, (file: string, text: string) => Conversio
  * its end, and on stderr. Throws {@link ConfigurationError} if the file cannot be read or is malformed, or if `config validate`
  * would refuse the result.
  */
-export function convertConfig(
+export async function convertConfig(
   from: string | undefined,
   operands: readonly string[],
   output: Context['output'],
   { print, note, readInput }: Surroundings,
-): number {
+): Promise<number> {
   const convert = from !== undefined && Object.hasOwn(SYSTEMS, from) ? SYSTEMS[from] : undefined;
   if (convert === undefined) {
     const got = from === undefined ? 'nothing' : shown(from);
@@ -36,7 +37,7 @@ export function convertConfig(
   const [name = '', ...others] = operands;
   if (name === '' || others.length > 0) throw new ConfigurationError(['config convert: expected one FILE']);
   const file = name === STANDARD_INPUT ? 'standard input' : name;
-  const conversion = convert(file, readText(name, file, readInput));
+  const conversion = convert(file, await readText(name, readInput));
   const text = renderConversion(conversion);
   checkRoutes(loadConfig({ file: parseConfig(`${file}, converted`, text), environment: {}, flags: {} }));
   print(output === 'json' ? valueText(conversion, output) : text);
@@ -44,11 +45,11 @@ export function convertConfig(
   return EXIT.done;
 }
 
-function readText(name: string, file: string, readInput: () => string): string {
+async function readText(name: string, readInput: () => Promise<string>): Promise<string> {
+  if (name === STANDARD_INPUT) return readInput();
   try {
-    return name === STANDARD_INPUT ? readInput() : readFileSync(name, 'utf8');
+    return readFileSync(name, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    throw new ConfigurationError([`${file} cannot be read (${code})`]);
+    throw new ConfigurationError([`${name} cannot be read (${codeOf(error) || messageOf(error)})`]);
   }
 }

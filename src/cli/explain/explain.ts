@@ -39,7 +39,7 @@ import { type ExplainTarget, KINDS } from './target.ts';
  */
 export async function explain(context: Context, target: ExplainTarget): Promise<number> {
   const { config, signal, output, clock, print, note, readInput } = context;
-  const given = target.kind === 'files' ? readWorkloads(target.files, readInput) : undefined;
+  const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;
   const files = await loadOperatorFiles(config, clock, problemPrinter(note));
   const cluster = await connectFor(context, given !== undefined);
   const client = cluster?.client;
@@ -224,8 +224,8 @@ async function pullSecretsOf(
 }
 
 /** Reads the pods and workloads in files. Other kinds are left out. Throws {@link ConfigurationError} if there are none. */
-function readWorkloads(names: readonly string[], readInput: () => string): Workload[] {
-  const found = readObjects(names, readInput).flatMap((object) => readWorkload(object) ?? []);
+async function readWorkloads(names: readonly string[], readInput: () => Promise<string>): Promise<Workload[]> {
+  const found = (await readObjects(names, readInput)).flatMap((object) => readWorkload(object) ?? []);
   if (found.length > 0) return found;
   throw new ConfigurationError([
     `-f ${names.join(' ')}: got none, expected at least one of ${WORKLOAD_KINDS.join(', ')}`,

@@ -14,7 +14,7 @@ export const inspectCommand: Command = {
   ],
   async run(invocation) {
     const { operands } = invocation;
-    const context = invocation.context();
+    const context = await invocation.context();
     if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
     return (await import('./inspect.ts')).inspect(context, operands);
   },

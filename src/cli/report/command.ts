@@ -61,6 +61,6 @@ export const reportCommand: Command = {
       ]);
     }
     const { report } = await import('./report.ts');
-    return report(options.files.length > 0 ? invocation.context() : await invocation.clusterContext(), options);
+    return report(await (options.files.length > 0 ? invocation.context() : invocation.clusterContext()), options);
   },
 };

@@ -29,7 +29,7 @@ export async function report(context: Context, options: ReportOptions): Promise<
   const { config, signal, clock, print, note, readInput } = context;
   const { files, namespace, targets, failUnder } = options;
   context.keepHeapSmall();
-  const objects = files.length === 0 ? undefined : readObjects(files, readInput);
+  const objects = files.length === 0 ? undefined : await readObjects(files, readInput);
   const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
   const client = objects === undefined ? (await connect(context)).client : undefined;
   const end = new AbortController();

@@ -13,6 +13,6 @@ export const runCommand: Command = {
   ],
   async run(invocation) {
     withoutOperands('run', invocation.operands);
-    return (await import('./run.ts')).run(invocation.context());
+    return (await import('./run.ts')).run(await invocation.context());
   },
 };
