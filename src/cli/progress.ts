@@ -4,6 +4,10 @@ import type { Surroundings } from '../app/context.ts';
 export type Progress = {
   /** Call after each step. `total`: undefined if it is not known. */
   show(what: string, done: number, total?: number): void;
+  /**
+   * Shows that the work waits for somebody: on a terminal in place of the bar, elsewhere as a line, the first for each name at once.
+   */
+  wait(name: string, line: string): void;
   /** Removes the bar. Call it before anything else is printed. */
   end(): void;
 };
@@ -20,12 +24,23 @@ const CELLS = 20;
 export function createProgress({ clock, note, status }: Pick<Surroundings, 'clock' | 'note' | 'status'>): Progress {
   let last = clock.monotonic() - (status === undefined ? 0 : BAR_MS);
   let isShown = false;
+  const waitedFor = new Set<string>();
+  /** Whether it is time for the next picture or line. */
+  const isDue = () => {
+    const now = clock.monotonic();
+    if (now - last < (status === undefined ? LINE_MS : BAR_MS)) return false;
+    last = now;
+    isShown = true;
+    return true;
+  };
   return {
+    wait(name, line) {
+      if (!isDue() && (status !== undefined || waitedFor.has(name))) return;
+      waitedFor.add(name);
+      (status ?? note)(line);
+    },
     show(what, done, total) {
-      const now = clock.monotonic();
-      if (now - last < (status === undefined ? LINE_MS : BAR_MS)) return;
-      last = now;
-      isShown = true;
+      if (!isDue()) return;
       if (status === undefined) note(total === undefined ? `${what}: ${done}` : `${what}: ${done} of ${total}`);
       else status(barText(what, done, total));
     },

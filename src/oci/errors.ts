@@ -42,6 +42,8 @@ export type ImageErrorDetails = {
   readonly byCredential?: boolean;
   /** Whether the registry has a single manifest there: that of an artifact, or of an image that names no platform. */
   readonly isSingleManifest?: boolean;
+  /** Whether nothing answered: no connection was made, or the host stayed silent. */
+  readonly isUnanswered?: boolean;
   /** For debugging; never printed where users read it. */
   readonly cause?: unknown;
 };
@@ -62,6 +64,7 @@ export class ImageError extends Error {
   readonly isAnonymous: boolean;
   readonly byCredential: boolean;
   readonly isSingleManifest: boolean;
+  readonly isUnanswered: boolean;
 
   constructor(message: string, details: ImageErrorDetails) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -75,5 +78,6 @@ export class ImageError extends Error {
     this.isAnonymous = details.isAnonymous === true;
     this.byCredential = details.byCredential === true;
     this.isSingleManifest = details.isSingleManifest === true;
+    this.isUnanswered = details.isUnanswered === true;
   }
 }

@@ -33,4 +33,27 @@ describe('the progress of long work', () => {
     progress.end();
     expect(shown).to.deep.equal(['images: 5 of 100', 'images: 10 of 100']);
   });
+
+  it('says at once for whom it waits, and again every few seconds', () => {
+    const { shown, time, progress } = surroundings(false);
+    progress.wait('r.example', 'waiting for r.example: 0 of 3');
+    progress.wait('r.example', 'waiting for r.example: 1 of 3');
+    progress.wait('s.example', 'waiting for s.example: 1 of 3');
+    time.now += 5_000;
+    progress.wait('r.example', 'waiting for r.example: 2 of 3');
+    expect(shown).to.deep.equal([
+      'waiting for r.example: 0 of 3',
+      'waiting for s.example: 1 of 3',
+      'waiting for r.example: 2 of 3',
+    ]);
+  });
+
+  it('shows for whom it waits in place of the bar', () => {
+    const { shown, time, progress } = surroundings(true);
+    progress.show('images', 5, 20);
+    time.now += 100;
+    progress.wait('r.example', 'waiting for r.example: 5 of 20');
+    progress.end();
+    expect(shown).to.deep.equal(['images [#####...............] 5/20', 'waiting for r.example: 5 of 20', '']);
+  });
 });

@@ -7,10 +7,11 @@ import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
 import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
 import { checkObjects } from '../../placement/readiness/check.ts';
+import { createLookups, type Question } from '../lookups/lookups.ts';
+import { withPatience } from '../lookups/with-progress.ts';
 import { readObjects } from '../objects.ts';
 import { createProgress } from '../progress.ts';
 import { gatherFiles } from '../report/gather.ts';
-import { createLookups, type Question } from '../report/lookups.ts';
 import { renderCheck } from './render.ts';
 
 /** What `check` was asked. */
@@ -20,10 +21,14 @@ export type CheckOptions = {
   readonly on: readonly string[];
   /** The namespace of objects that name none. */
   readonly namespace: string | undefined;
+  readonly lookupTimeoutMs: number;
 };
 
 /** Prints the images that lack an architecture. Exit code 2 if there are some, or if an image could not be looked up. */
-export async function check(context: Context, { form, files, on, namespace }: CheckOptions): Promise<number> {
+export async function check(
+  context: Context,
+  { form, files, on, namespace, lookupTimeoutMs }: CheckOptions,
+): Promise<number> {
   const { config, signal, clock, print, note, readInput } = context;
   const objects = await readObjects(files, readInput);
   const operatorFiles = await loadOperatorFiles(config, clock, problemPrinter(note));
@@ -31,7 +36,8 @@ export async function check(context: Context, { form, files, on, namespace }: Ch
   const over = AbortSignal.any([signal, end.signal]);
   const progress = createProgress(context);
   try {
-    const resolver = resolverFor(config, clock, operatorFiles, { pullSecrets: async () => [], signal: over });
+    const asking = resolverFor(config, clock, operatorFiles, { pullSecrets: async () => [], signal: over });
+    const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
     const { namesOf } = createImageSource(resolver, clock, () => undefined);
     const registryOf = (image: string) => namesOf(image)[0]?.split('/', 1)[0] ?? '';
     const units = gatherFiles(objects, namespace).inventory.units();

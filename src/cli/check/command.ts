@@ -1,6 +1,7 @@
 import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command } from '../command.ts';
+import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 import { withoutOperands } from '../operands.ts';
 import { readArchitectures } from '../report/options.ts';
 
@@ -28,6 +29,7 @@ export const checkCommand: Command = {
       value: 'NAME',
       text: 'Namespace of objects that name none, for policies; default: default',
     },
+    LOOKUP_TIMEOUT,
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
   ],
   examples: [
@@ -55,6 +57,7 @@ export const checkCommand: Command = {
       files,
       on,
       namespace: invocation.text('namespace'),
+      lookupTimeoutMs: readLookupTimeout(invocation),
     });
   },
 };

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../config/problems.ts';
 import type { Command, Invocation } from '../command.ts';
 import { isAway } from '../context.ts';
 import { INSTALLATION, NAMESPACE } from '../flags.ts';
+import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 import { type ExplainTarget, explainTarget, KINDS } from './target.ts';
 
 export const explainCommand: Command = {
@@ -22,6 +23,7 @@ export const explainCommand: Command = {
       text: 'File or directory with pods or workloads that are not applied yet (YAML; - is standard input); repeatable',
     },
     INSTALLATION,
+    LOOKUP_TIMEOUT,
   ],
   examples: [
     ['explain -n shop web-7d4b9-x2x1z', 'Explain a pod of the namespace shop'],
@@ -37,7 +39,8 @@ export const explainCommand: Command = {
     }
     const target = explainTarget(invocation.operands, files, invocation.text('namespace'));
     const { explain } = await import('./explain.ts');
-    return explain(await contextFor(invocation, target), target);
+    const lookupTimeoutMs = readLookupTimeout(invocation);
+    return explain(await contextFor(invocation, target), target, lookupTimeoutMs);
   },
 };
 

@@ -25,8 +25,10 @@ import type { PodImage } from '../../placement/objects/image.ts';
 import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/objects/workload.ts';
 import { isAway } from '../context.ts';
 import { READER_HINT } from '../failure.ts';
+import { withPatience } from '../lookups/with-progress.ts';
 import { readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
+import { createProgress } from '../progress.ts';
 import { readController } from './controller.ts';
 import { describeExplanation } from './explanation.ts';
 import { describeMissing } from './missing.ts';
@@ -37,7 +39,7 @@ import { type ExplainTarget, KINDS } from './target.ts';
  * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
  * parted by an empty line, or are a list in a machine-readable form.
  */
-export async function explain(context: Context, target: ExplainTarget): Promise<number> {
+export async function explain(context: Context, target: ExplainTarget, lookupTimeoutMs: number): Promise<number> {
   const { config, signal, output, clock, print, note, readInput } = context;
   const given = target.kind === 'files' ? await readWorkloads(target.files, readInput) : undefined;
   const files = await loadOperatorFiles(config, clock, problemPrinter(note));
@@ -45,16 +47,18 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
   const client = cluster?.client;
   const end = new AbortController();
   const over = AbortSignal.any([signal, end.signal]);
+  const progress = createProgress(context);
   try {
     const home = target.namespace ?? cluster?.namespace ?? 'default';
     const problems = new Map<string, string>();
-    const resolver = resolverFor(config, clock, files, {
+    const asking = resolverFor(config, clock, files, {
       pullSecrets:
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       onUnusableSecret: ({ name, reason }) => void problems.set(name, reason),
       ...(client === undefined ? {} : { apiServer: client }),
       signal: over,
     });
+    const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
     const world: World = {
       context,
       client,
@@ -68,14 +72,15 @@ export async function explain(context: Context, target: ExplainTarget): Promise<
       signal: over,
     };
     const workloads = given ?? [await readObject(client, target, home, over)];
-    const explanations: Explanation[] = [];
-    for (const workload of workloads) explanations.push(await explainOne(world, workload, given === undefined));
+    const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
+    progress.end();
     const [only] = explanations;
     if (output === 'table') {
       print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
     } else print(valueText(explanations.length === 1 ? only : explanations, output));
     return EXIT.done;
   } finally {
+    progress.end();
     end.abort();
     await client?.close();
   }

@@ -1,12 +1,13 @@
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command } from '../command.ts';
+import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 
 export const inspectCommand: Command = {
   name: 'inspect',
   operands: 'IMAGE…',
   summary: 'Show the platforms of images',
   description: 'Asks the registries, as the controller would. Needs no cluster.',
-  flags: [],
+  flags: [LOOKUP_TIMEOUT],
   examples: [
     ['inspect nginx:1.29', 'Show the platforms of an image'],
     ['inspect nginx redis:8 --output json', 'Print the platforms of several images for a program'],
@@ -16,6 +17,6 @@ export const inspectCommand: Command = {
     const { operands } = invocation;
     const context = await invocation.context();
     if (operands.length === 0) throw new ConfigurationError(['inspect: expected at least one IMAGE']);
-    return (await import('./inspect.ts')).inspect(context, operands);
+    return (await import('./inspect.ts')).inspect(context, operands, readLookupTimeout(invocation));
   },
 };

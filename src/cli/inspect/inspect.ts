@@ -8,7 +8,9 @@ import { ImageError } from '../../oci/errors.ts';
 import type { Resolution, Resolver } from '../../oci/resolver.ts';
 import { platformNotes } from '../../placement/explain/platform-notes.ts';
 import { answerLocally } from '../../placement/images.ts';
+import { withPatience } from '../lookups/with-progress.ts';
 import { platformText, table, valueText } from '../output.ts';
+import { createProgress } from '../progress.ts';
 
 /** The output of `inspect` for an image. */
 type Inspected = {
@@ -21,25 +23,25 @@ type Inspected = {
 };
 
 /** Prints the platforms of images as their registries report them. Exit code 2 if one could not be resolved. */
-export async function inspect(
-  { config, output, signal, clock, columns, print, note }: Context,
-  images: readonly string[],
-): Promise<number> {
+export async function inspect(context: Context, images: readonly string[], lookupTimeoutMs: number): Promise<number> {
+  const { config, output, signal, clock, columns, print, note } = context;
   const end = new AbortController();
   const files = await loadOperatorFiles(config, clock, problemPrinter(note));
-  const resolver = resolverFor(config, clock, files, {
-    pullSecrets: async () => [],
-    signal: AbortSignal.any([signal, end.signal]),
-  });
+  const over = AbortSignal.any([signal, end.signal]);
+  const progress = createProgress(context);
+  const asking = resolverFor(config, clock, files, { pullSecrets: async () => [], signal: over });
+  const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
   const { namesOf } = createImageSource(resolver, clock, () => undefined);
   const settings = toSettings(config);
   try {
     const results = await Promise.all(
       images.map((image) => overridden(image, namesOf(image), settings) ?? inspectOne(resolver, image, signal)),
     );
+    progress.end();
     print(output === 'table' ? render(results, columns) : valueText(results, output));
     return results.some(({ error }) => error !== undefined) ? EXIT.found : EXIT.done;
   } finally {
+    progress.end();
     end.abort();
   }
 }

@@ -3,6 +3,7 @@ import { messageOf } from '../../kit/errors.ts';
 import { parseSelector } from '../../kit/selector.ts';
 import type { Command, Invocation } from '../command.ts';
 import { ALL_NAMESPACES, INSTALLATION, NAMESPACE, SELECTOR } from '../flags.ts';
+import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 import { withoutOperands } from '../operands.ts';
 
 export const planCommand: Command = {
@@ -15,6 +16,7 @@ export const planCommand: Command = {
     { ...NAMESPACE, text: 'Only this namespace; default: all' },
     ALL_NAMESPACES,
     { ...SELECTOR, text: 'Only pods and DaemonSets with these labels: app=web,tier!=db' },
+    LOOKUP_TIMEOUT,
     { name: 'pods', text: 'One row for each pod instead of one for each workload' },
     { name: 'wide', text: 'All workloads and where they can run, all nodes and all names' },
     INSTALLATION,
@@ -27,7 +29,8 @@ export const planCommand: Command = {
   ],
   async run(invocation) {
     withoutOperands('plan', invocation.operands);
-    const options = { scope: scopeOf(invocation), byPod: invocation.isSet('pods'), isWide: invocation.isSet('wide') };
+    const [byPod, isWide] = [invocation.isSet('pods'), invocation.isSet('wide')];
+    const options = { scope: scopeOf(invocation), byPod, isWide, lookupTimeoutMs: readLookupTimeout(invocation) };
     const { plan } = await import('./plan.ts');
     return plan(await invocation.clusterContext(), options);
   },

@@ -27,6 +27,7 @@ import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { byName, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
+import { withPatience } from '../lookups/with-progress.ts';
 import { valueText } from '../output.ts';
 import { createProgress } from '../progress.ts';
 import type { Named, Plan, Seen } from './shape.ts';
@@ -40,12 +41,14 @@ export type PlanOptions = {
   readonly byPod: boolean;
   /** Prints every workload, and all names. */
   readonly isWide: boolean;
+  readonly lookupTimeoutMs: number;
 };
 
 /**
  * Prints what `run` would write now, with the same controllers and a writer that only records. Exit code 2 if there are changes.
  */
-export async function plan(context: Context, { scope, byPod, isWide }: PlanOptions): Promise<number> {
+export async function plan(context: Context, options: PlanOptions): Promise<number> {
+  const { scope, byPod, isWide, lookupTimeoutMs } = options;
   const { signal, output, clock, print, note } = context;
   const isWhole = scope.namespace === undefined && scope.labels === undefined;
   const config = isWhole ? context.config : withoutNodes(context.config);
@@ -65,11 +68,13 @@ export async function plan(context: Context, { scope, byPod, isWide }: PlanOptio
       return { kind: 'recorded' };
     };
     const watches = createWatches({ client, clock, kinds: kindsFor(config), scope, onRestart: () => {}, refusedMs: 0 });
-    const resolver = resolverFor(config, clock, files, {
+    const progress = createProgress(context);
+    const asking = resolverFor(config, clock, files, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       apiServer: client,
       signal: over,
     });
+    const resolver = withPatience(asking, context, progress, lookupTimeoutMs, over);
     const settings = toSettings(config);
     let failure: unknown;
     const loops = createLoops({
@@ -96,7 +101,6 @@ export async function plan(context: Context, { scope, byPod, isWide }: PlanOptio
       throw new ClusterError(`namespace ${scope.namespace} does not exist`);
     }
     const running = loops.run(over, over);
-    const progress = createProgress(context);
     while (!over.aborted && failure === undefined && !(loops.idle() && resolver.pending() === 0)) {
       progress.show('images to look up', resolver.pending());
       await wait(10);

@@ -2,6 +2,7 @@ import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command } from '../command.ts';
 import { ALL_NAMESPACES, INSTALLATION, SELECTOR } from '../flags.ts';
+import { LOOKUP_TIMEOUT } from '../lookups/timeout.ts';
 import { withoutOperands } from '../operands.ts';
 import { reportOptions } from './options.ts';
 
@@ -44,6 +45,7 @@ export const reportCommand: Command = {
       value: 'PERCENT',
       text: 'Exit with 2 if less of the requested CPU is ready for the one --to; what is unknown counts as not ready',
     },
+    LOOKUP_TIMEOUT,
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },
     INSTALLATION,
   ],

@@ -4,7 +4,7 @@ import { newerTags } from '../../oci/newer-tags.ts';
 import { parseReference } from '../../oci/reference.ts';
 import type { TagResolver } from '../../oci/resolver.ts';
 import type { Report } from '../../placement/readiness/report.ts';
-import type { Question } from './lookups.ts';
+import type { Question } from '../lookups/lookups.ts';
 
 /** How many images are asked about: those that block most. Each costs a list of tags and up to three lookups. */
 export const MOST_IMAGES = 100;

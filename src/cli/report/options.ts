@@ -4,6 +4,7 @@ import { ARCHITECTURE_EXPECTED, didYouMean, readArchitecture } from '../../kit/p
 import { parseSelector, type Selector } from '../../kit/selector.ts';
 import type { Grouping } from '../../placement/readiness/groups.ts';
 import type { Invocation } from '../command.ts';
+import { readLookupTimeout } from '../lookups/timeout.ts';
 
 /** What `report` was asked, apart from its configuration. */
 export type ReportOptions = {
@@ -19,6 +20,7 @@ export type ReportOptions = {
   readonly newer: boolean;
   /** From 0 to 100. */
   readonly failUnder: number | undefined;
+  readonly lookupTimeoutMs: number;
 };
 
 /** Reads the flags of `report`. Throws ConfigurationError. */
@@ -44,6 +46,7 @@ export function reportOptions(invocation: Invocation): ReportOptions {
     grouping: readGrouping(text('group-by')),
     newer: isSet('newer'),
     failUnder,
+    lookupTimeoutMs: readLookupTimeout(invocation),
   };
 }
 

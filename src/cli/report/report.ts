@@ -13,10 +13,11 @@ import { buildReport, type ReportInput } from '../../placement/readiness/build.t
 import type { Candidate } from '../../placement/readiness/candidate.ts';
 import type { Report } from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
+import { createLookups, type Question } from '../lookups/lookups.ts';
+import { withPatience } from '../lookups/with-progress.ts';
 import { readObjects } from '../objects.ts';
 import { createProgress, type Progress } from '../progress.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './gather.ts';
-import { createLookups, type Question } from './lookups.ts';
 import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
 import { renderReport } from './render.ts';
@@ -37,13 +38,14 @@ export async function report(context: Context, options: ReportOptions): Promise<
   const progress = createProgress(context);
   try {
     const unusable = new Map<string, string>();
-    const resolver = resolverFor(config, clock, operatorFiles, {
+    const asking = resolverFor(config, clock, operatorFiles, {
       pullSecrets:
         client !== undefined && config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],
       onUnusableSecret: ({ namespace: of, name, reason }) => void unusable.set(`${of}/${name}`, reason),
       ...(client === undefined ? {} : { apiServer: client }),
       signal: over,
     });
+    const resolver = withPatience(asking, context, progress, options.lookupTimeoutMs, over);
     const inquiry = createInquiry(context, options, resolver, over);
     const gathered =
       client === undefined

@@ -208,6 +208,7 @@ function describe(error: unknown, request: RegistryRequest, proxy: ForwardProxy 
       temporary: kind !== 'malformed',
       endpoint: registry,
       ...(isUnreachable ? { unreachable: request.url.host } : {}),
+      isUnanswered: kind !== 'malformed',
     });
   if (error instanceof ProxyFailure) {
     const name = proxy === undefined ? 'its proxy' : `the proxy ${proxy.host} (${proxy.variable})`;

@@ -114,6 +114,7 @@ export function deadline(milliseconds: number): Link {
           code: 'timeout',
           temporary: true,
           endpoint: request.registry,
+          isUnanswered: true,
         }),
       (signal) => next({ ...request, signal }),
     );

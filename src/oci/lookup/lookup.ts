@@ -207,6 +207,7 @@ function summary(failures: readonly { endpoint: Endpoint; error: ImageError }[],
       ...(error.endpoint === undefined ? {} : { endpoint: error.endpoint }),
       isUnasked: error.isUnasked,
       isSingleManifest: error.isSingleManifest,
+      isUnanswered: error.isUnanswered,
       cause: error,
     },
   );

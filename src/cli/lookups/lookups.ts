@@ -21,40 +21,34 @@ export type Lookups = {
   answerTo(question: Question): ImageAnswer;
 };
 
-/** How many lookups are handed to the resolver at once; it bounds what is in flight at each registry. */
-const AT_ONCE = 64;
-
-/** Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods. */
+/**
+ * Creates lookups. They run while the cluster is still being read, because a registry takes longer than a page of pods.
+ *
+ * @param resolver tries again what fails for the moment: see `createPatientResolver`
+ */
 export function createLookups(resolver: Resolver, registryOf: (image: string) => string, signal: AbortSignal): Lookups {
-  const asked = new Set<string>();
-  const waiting: (readonly [key: string, question: Question])[] = [];
   const answers = new Map<string, ImageAnswer>();
-  const workers = new Set<Promise<void>>();
+  const running = new Map<string, Promise<void>>();
   let report = (_done: number, _total: number): void => {};
 
-  async function work(): Promise<void> {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const [key, question] = next;
-      answers.set(key, await lookUp(question, resolver, registryOf, signal));
-      report(answers.size, asked.size);
-    }
+  async function work(key: string, question: Question): Promise<void> {
+    answers.set(key, await lookUp(question, resolver, registryOf, signal));
+    running.delete(key);
+    report(answers.size, answers.size + running.size);
   }
 
   return {
     ask(question) {
       const key = keyOf(question);
-      if (asked.has(key)) return;
-      asked.add(key);
-      waiting.push([key, question]);
-      if (workers.size >= AT_ONCE) return;
-      const worker = work().finally(() => workers.delete(worker));
+      if (answers.has(key) || running.has(key)) return;
+      const lookup = work(key, question);
       // The caller that waits for all of them gets the error.
-      worker.catch(() => undefined);
-      workers.add(worker);
+      lookup.catch(() => undefined);
+      running.set(key, lookup);
     },
     async settle(onDone) {
       report = onDone;
-      while (workers.size > 0) await Promise.all(workers);
+      while (running.size > 0) await Promise.all(running.values());
       signal.throwIfAborted();
     },
     answerTo: (question) => answers.get(keyOf(question)) ?? { kind: 'pending' },

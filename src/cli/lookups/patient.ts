@@ -1,0 +1,163 @@
+import { setMaxListeners } from 'node:events';
+import { onAbort, untilAborted } from '../../kit/abort.ts';
+import { backoff, type Clock } from '../../kit/clock.ts';
+import { type Access, accessKey } from '../../oci/credentials/keyring.ts';
+import { ImageError, type ImageErrorCode } from '../../oci/errors.ts';
+import { canonicalName } from '../../oci/reference.ts';
+import type { TagResolver } from '../../oci/resolver.ts';
+import { createPlaces } from './places.ts';
+
+/** An image that waits for its registry, and how far all lookups are. */
+export type Waiting = {
+  /** host[:port]; the image where no registry was at fault. */
+  readonly registry: string;
+  readonly code: ImageErrorCode;
+  readonly againInMs: number;
+  /** Lookups that have ended, and all that were asked for. */
+  readonly done: number;
+  readonly total: number;
+};
+
+export type PatienceOptions = {
+  readonly clock: Clock;
+  /** Milliseconds from the first failure that may pass; after it nothing is tried again. 0: every image is asked for once. */
+  readonly limitMs: number;
+  readonly onWait: (waiting: Waiting) => void;
+  /** Ends all lookups. */
+  readonly signal: AbortSignal;
+};
+
+/** Lookups that are handed to the resolver at once, for each registry. Those that wait for a later try do not count. */
+const AT_ONCE = 64;
+/** Milliseconds between two tries where the registry names no time. */
+const FIRST = 1_000;
+const LONGEST = 15_000;
+/** The least wait where a registry names a time, and a spread, so that not all images come back in one moment. Milliseconds. */
+const LEAST = 100;
+const SPREAD = 400;
+/**
+ * A registry to which no connection is made, or that stays silent, is given up after this time. A name that only the cluster's DNS
+ * knows, or an address behind a firewall, does not come back while somebody waits. Milliseconds.
+ */
+const UNREACHABLE = 10_000;
+
+/**
+ * Creates a resolver that tries again what failed for the moment, as the controller does: after the time that the registry asks
+ * for, else with backoff, and all images together no longer than the limit. Commands use it, because they have no later run.
+ *
+ * An image counts as looked up (`onSettled`, `pending`, `failure`) only when it is not tried again.
+ */
+export function createPatientResolver(resolver: TagResolver, options: PatienceOptions): TagResolver {
+  const { clock, limitMs, onWait, signal } = options;
+  const places = createPlaces(AT_ONCE);
+  /** Aborts when nothing may be tried again. */
+  const over = new AbortController();
+  for (const each of [signal, over.signal]) setMaxListeners(0, each);
+  onAbort(signal, () => over.abort(signal.reason));
+  let endsAt: number | undefined;
+  /** When a registry was first found unreachable, by host[:port]. */
+  const unreachable = new Map<string, number>();
+  const counts = { done: 0, total: 0 };
+  /** What `request` has asked for, by image and access; and what of it has not ended. */
+  const asked = new Set<string>();
+  const running = new Set<string>();
+  const listeners: ((canonical: string) => void)[] = [];
+
+  /** Returns how long to wait before the next try; undefined if there is none. */
+  function waitAfter(error: ImageError, failures: number): number | undefined {
+    if (!error.temporary || limitMs === 0) return undefined;
+    const now = clock.steady();
+    if (endsAt === undefined) {
+      endsAt = now + limitMs;
+      onAbort(
+        signal,
+        clock.after(limitMs, () => over.abort()),
+      );
+    }
+    const wait =
+      error.retryAfterMs === undefined
+        ? backoff(failures, FIRST, LONGEST, clock.random)
+        : Math.max(error.retryAfterMs, LEAST) + SPREAD * clock.random();
+    return now + wait < Math.min(endsAt, givenUpAt(error, now)) ? wait : undefined;
+  }
+
+  /** Returns when the registry of a failure is given up. Such a failure without a wait comes from the registry itself. */
+  function givenUpAt({ endpoint = '', isUnanswered, retryAfterMs, code }: ImageError, now: number): number {
+    if (isUnanswered) {
+      if (!unreachable.has(endpoint)) unreachable.set(endpoint, now);
+    } else if (retryAfterMs === undefined || code === 'rate-limited') unreachable.delete(endpoint);
+    return (unreachable.get(endpoint) ?? Number.POSITIVE_INFINITY) + UNREACHABLE;
+  }
+
+  async function patiently<T>(
+    image: string,
+    until: AbortSignal,
+    attempt: (until: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    counts.total += 1;
+    const host = canonicalName(image).split('/', 1)[0] ?? '';
+    const ask = (limit: AbortSignal) => places.take(host, limit, () => untilAborted(attempt(until), limit));
+    try {
+      let last: ImageError | undefined;
+      for (let failures = 0; ; failures += 1) {
+        try {
+          return await (last === undefined ? ask(until) : again(ask, until, last));
+        } catch (error) {
+          if (!(error instanceof ImageError) || error === last) throw error;
+          const wait = waitAfter(error, failures);
+          if (wait === undefined) throw error;
+          last = error;
+          onWait({ registry: error.endpoint ?? image, code: error.code, againInMs: wait, ...counts });
+          await clock.delay(wait, until);
+          until.throwIfAborted();
+        }
+      }
+    } finally {
+      counts.done += 1;
+    }
+  }
+
+  /** A later try ends with the limit, whatever the registry does; the last failure stands then. */
+  async function again<T>(ask: (limit: AbortSignal) => Promise<T>, until: AbortSignal, last: ImageError): Promise<T> {
+    try {
+      return await ask(over.signal);
+    } catch (error) {
+      until.throwIfAborted();
+      throw over.signal.aborted && !(error instanceof ImageError) ? last : error;
+    }
+  }
+
+  const keyOf = (image: string, access: Access) => `${image} ${accessKey(access)}`;
+
+  async function resolve(image: string, access: Access, until: AbortSignal) {
+    const found = await patiently(image, until, (signal) => resolver.resolve(image, access, signal));
+    if (found.source !== undefined) unreachable.delete(found.source);
+    return found;
+  }
+
+  return {
+    ...resolver,
+    resolve,
+    tags: (image, access, until) => patiently(image, until, (signal) => resolver.tags(image, access, signal)),
+    request(image, access, mayStart = () => true) {
+      const key = keyOf(image, access);
+      if (asked.has(key) || signal.aborted || !mayStart()) return;
+      asked.add(key);
+      running.add(key);
+      resolve(image, access, signal)
+        .catch(() => undefined)
+        .finally(() => {
+          running.delete(key);
+          if (!signal.aborted) for (const listener of listeners) listener(canonicalName(image));
+        });
+    },
+    failure(image, access) {
+      if (running.has(keyOf(image, access))) return undefined;
+      const failure = resolver.failure(image, access);
+      // How long this command has tried says nothing about how long the controller has.
+      return failure && { ...failure, firstFailedAt: clock.steady() };
+    },
+    onSettled: (listener) => void listeners.push(listener),
+    pending: () => running.size,
+  };
+}

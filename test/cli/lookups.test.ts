@@ -1,0 +1,155 @@
+import { expect } from 'chai';
+import { createPatientResolver, type Waiting } from '../../src/cli/lookups/patient.ts';
+import { type Clock, systemClock } from '../../src/kit/clock.ts';
+import { ImageError, type ImageErrorDetails } from '../../src/oci/errors.ts';
+import type { Resolution, TagResolver } from '../../src/oci/resolver.ts';
+import { createHandClock } from '../controllers/hand-clock.ts';
+
+const ACCESS = { namespace: 'shop', pullSecrets: [], always: false };
+const FOUND: Resolution = { platforms: [{ os: 'linux', architecture: 'arm64' }], skipped: [], source: 'r.example' };
+const IMAGE = 'r.example/web:1';
+
+/** The answers of a registry, in order; the last one stays. `hang`: none. */
+type Answer = Resolution | 'hang' | Partial<ImageErrorDetails>;
+
+const SOON: Answer = { code: 'unavailable', temporary: true };
+const LIMITED = (seconds: number): Answer => ({ code: 'rate-limited', temporary: true, retryAfterMs: seconds * 1_000 });
+const AWAY: Answer = { code: 'unavailable', temporary: true, isUnanswered: true };
+const MISSING: Answer = { code: 'not-found', temporary: false };
+
+/** A world in which waiting takes no time: who waits moves the clock. */
+function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
+  const time = { now: 0 };
+  const timers: { readonly at: number; readonly action: () => void }[] = [];
+  const pass = (ms: number) => {
+    time.now += ms;
+    for (const timer of timers.filter(({ at }) => at <= time.now)) {
+      timers.splice(timers.indexOf(timer), 1);
+      timer.action();
+    }
+  };
+  const clock: Clock = ownClock ?? {
+    ...systemClock,
+    steady: () => time.now,
+    random: () => 0.5,
+    delay: async (ms) => pass(ms),
+    after(ms, action) {
+      const timer = { at: time.now + ms, action };
+      timers.push(timer);
+      return () => void timers.splice(timers.indexOf(timer), 1);
+    },
+  };
+  const end = new AbortController();
+  const askedAt: number[] = [];
+  const waits: Waiting[] = [];
+  const next = async (): Promise<Resolution> => {
+    const answer = answers[Math.min(askedAt.length, answers.length - 1)] ?? 'hang';
+    askedAt.push(time.now);
+    if (answer === 'hang') return new Promise(() => pass(limitMs));
+    if ('platforms' in answer) return answer;
+    throw new ImageError('failed', { code: 'unavailable', temporary: true, endpoint: 'r.example', ...answer });
+  };
+  const inner: TagResolver = {
+    known: () => undefined,
+    isStale: () => false,
+    failure: () => ({
+      error: new ImageError('failed', { code: 'unavailable', temporary: true }),
+      firstFailedAt: 0,
+      retryAt: 0,
+      attempts: 1,
+    }),
+    request: () => {},
+    onSettled: () => {},
+    resolve: next,
+    pending: () => 0,
+    failing: () => 0,
+    forgive: () => {},
+    tags: async () => [],
+  };
+  const resolver = createPatientResolver(inner, {
+    clock,
+    limitMs,
+    signal: end.signal,
+    onWait: (each) => waits.push(each),
+  });
+  return { resolver, askedAt, waits, time, end };
+}
+
+describe('lookups of commands', () => {
+  const rows: readonly (readonly [
+    title: string,
+    answers: readonly Answer[],
+    limit: number,
+    askedAt: readonly number[],
+    outcome: string,
+  ])[] = [
+    ['ask once where there is an answer', [FOUND], 120, [0], 'known'],
+    ['ask again after a failure that may pass', [SOON, SOON, FOUND], 120, [0, 1, 3], 'known'],
+    ['wait as long as the registry asks for', [LIMITED(10), FOUND], 120, [0, 10.2], 'known'],
+    ['do not ask again after a failure that lasts', [MISSING, FOUND], 120, [0], 'not-found'],
+    ['do not ask again without a time for it', [SOON, FOUND], 0, [0], 'unavailable'],
+    [
+      'do not wait for a registry that asks for more time than there is',
+      [LIMITED(600), FOUND],
+      120,
+      [0],
+      'rate-limited',
+    ],
+    ['end with the limit', [SOON], 12, [0, 1, 3, 7], 'unavailable'],
+    ['give up a registry that cannot be reached after 10 s', [AWAY], 120, [0, 1, 3, 7], 'unavailable'],
+    [
+      'wait on for a registry that can be reached again',
+      [AWAY, AWAY, SOON, SOON, SOON, FOUND],
+      120,
+      [0, 1, 3, 7, 15, 30],
+      'known',
+    ],
+    ['end with the limit where a later try hangs', [LIMITED(1), 'hang'], 20, [0, 1.2], 'rate-limited'],
+  ];
+  for (const [title, answers, limit, askedAt, outcome] of rows) {
+    it(title, async () => {
+      const { resolver, end, ...found } = world(answers, limit * 1_000);
+      const result = await resolver.resolve(IMAGE, ACCESS, end.signal).then(
+        () => 'known',
+        (error: unknown) => (error instanceof ImageError ? error.code : String(error)),
+      );
+      end.abort();
+      expect([result, found.askedAt.map((ms) => Math.round(ms) / 1_000)]).to.deep.equal([outcome, askedAt]);
+    });
+  }
+
+  it('of an image that is asked for in the background count as pending until they have ended for good', async () => {
+    const { resolver, end, waits } = world([SOON, LIMITED(2), FOUND], 60_000);
+    const settled = new Promise<string>((resolve) => resolver.onSettled(resolve));
+    resolver.request(IMAGE, ACCESS);
+    resolver.request(IMAGE, ACCESS);
+    expect([resolver.pending(), resolver.failure(IMAGE, ACCESS)]).to.deep.equal([1, undefined]);
+    expect(await settled).to.equal('r.example/web:1');
+    expect(resolver.pending()).to.equal(0);
+    expect(waits.map(({ registry, code, done, total }) => [registry, code, done, total])).to.deep.equal([
+      ['r.example', 'unavailable', 0, 1],
+      ['r.example', 'rate-limited', 0, 1],
+    ]);
+    end.abort();
+  });
+
+  it('say nothing about how long the controller has tried', async () => {
+    const { resolver, end, time } = world([MISSING], 60_000);
+    await resolver.resolve(IMAGE, ACCESS, end.signal).catch(() => undefined);
+    time.now = 300_000;
+    expect(resolver.failure(IMAGE, ACCESS)?.firstFailedAt).to.equal(300_000);
+    end.abort();
+  });
+
+  it('leave the places of a registry to others while they wait', async () => {
+    const clock = createHandClock();
+    const { resolver, end, askedAt } = world([LIMITED(1)], 60_000, clock);
+    const all = Array.from({ length: 200 }, (_, index) =>
+      resolver.resolve(`r.example/web:${index}`, ACCESS, end.signal),
+    );
+    while (clock.waiting < all.length) await new Promise(setImmediate);
+    expect(askedAt.length).to.equal(200);
+    end.abort();
+    await Promise.allSettled(all);
+  });
+});
