@@ -32,6 +32,11 @@ export async function readObjects(names: readonly string[], readInput: () => Pro
   return objects;
 }
 
+/** Returns how a file is named in a message. */
+export function inputName(file: string): string {
+  return file === STANDARD_INPUT ? 'standard input' : file;
+}
+
 function filesOf(name: string): string[] {
   if (name === STANDARD_INPUT || !statSync(name).isDirectory()) return [name];
   const found = readdirSync(name, { withFileTypes: true })

@@ -9,6 +9,8 @@ export type ConfigFile = {
   readonly name: string;
   readonly value: unknown;
   lineOf(path: readonly (string | number)[]): number;
+  /** Whether there is nothing in it at all, not even a comment. */
+  readonly isEmpty?: true;
   /** What part of the file is the configuration, if it is not the whole file. */
   readonly note?: string;
 };
@@ -55,7 +57,8 @@ export function parseConfig(name: string, text: string): ConfigFile {
   const maps = read.filter(({ value }) => configIn(value) !== undefined);
   const [only] = maps.length === 1 || read.length > 1 ? maps : read;
   if (only === undefined || maps.length > 1) {
-    if (read.length === 0) return { name, value: {}, lineOf: () => 1 };
+    const isEmpty = /^(?:---|\.\.\.|\s)*$/.test(text) ? { isEmpty: true as const } : {};
+    if (read.length === 0) return { name, value: {}, lineOf: () => 1, ...isEmpty };
     const got = `${read.length} documents, ${maps.length} of them ConfigMaps with ${CONFIG_MAP_KEY}`;
     throw new ConfigurationError([`${name}: got ${got}, expected one configuration`]);
   }

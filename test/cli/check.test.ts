@@ -93,6 +93,27 @@ describe('check', () => {
     ]);
   });
 
+  it('does not pass where there is no workload, and says so to programs too', async () => {
+    const service = JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } });
+    for (const input of ['', '# a template that made nothing\n---\n', service]) {
+      const { code, stdout, stderr } = await check(input, '--on', 'arm64');
+      expect([code, stdout, stderr]).to.deep.equal([
+        3,
+        '',
+        'archaware-controller: check: no workload found in standard input\n',
+      ]);
+    }
+    const { code, stdout } = await check('', '--on', 'arm64', '-o', 'json');
+    expect([code, JSON.parse(stdout)]).to.deep.equal([3, { objects: [], missing: [] }]);
+  });
+
+  it('counts what it could not look up', async () => {
+    const images = ['a', 'b'].map((name) => `${registry.host}/${name}:1`);
+    const input = workload('Deployment', 'web', images);
+    const { code, stderr } = await check(input, '--on', 'amd64,arm64');
+    expect([code, stderr]).to.deep.equal([2, `2 images were not looked up (${registry.host} not-found: 2)\n`]);
+  });
+
   const mistakes: readonly (readonly [title: string, words: readonly string[], input: string, message: string])[] = [
     [
       'a command line without --on',

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { runInProcess } from '../support/in-process.ts';
 
@@ -37,6 +40,41 @@ describe('the configuration commands read standard input', () => {
       value: 'from-values',
       source: 'standard input:3',
     });
+  });
+
+  for (const [title, words, input, message] of [
+    ['nothing', ['validate', '-'], '', 'standard input is empty, expected a configuration'],
+    ['blank documents', ['validate', '-'], '---\n\n...\n', 'standard input is empty, expected a configuration'],
+    ['no settings', ['convert', '--from', 'tolerable', '-'], '\n', 'standard input is empty, expected the settings of'],
+    [
+      'nothing of another system',
+      ['convert', '--from', 'mto', '-'],
+      '',
+      'standard input is empty, expected the settings',
+    ],
+  ] as const) {
+    it(`and refuse ${title}: ${words[0]}`, async () => {
+      const { code, stdout, stderr } = await runInProcess(['config', ...words], { input });
+      expect([code, stdout]).to.deep.equal([3, '']);
+      expect(stderr).to.contain(message);
+    });
+  }
+
+  it('and a file of comments is a configuration: everything keeps its default', async () => {
+    expect((await runInProcess(['config', 'validate', '-'], { input: '# taints: {}\n' })).code).to.equal(0);
+  });
+
+  it('and an empty directory of label rules is refused', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'archaware-rules-'));
+    try {
+      const { code, stderr } = await runInProcess(['config', 'validate', directory]);
+      expect([code, stderr]).to.deep.equal([
+        3,
+        `archaware-controller: ${directory} is empty, expected files with label rules\n`,
+      ]);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
   });
 
   it('but not for two things at once', async () => {

@@ -97,6 +97,67 @@ describe('report', () => {
     expect((await onFile(input, '--to', 'arm64', '--fail-under', '75')).code).to.equal(0);
   });
 
+  it('does not hide replicas that request no CPU behind others that do', async () => {
+    const [both, amd] = [product.image('both', ['amd64', 'arm64']), product.image('amd', ['amd64'])];
+    const input = [
+      workload('Deployment', 'tiny', [], { template: requesting(both, '10m') }),
+      workload('Deployment', 'big', [amd], { spec: { replicas: 50 } }),
+    ].join('\n---\n');
+    const { code, stdout, stderr } = await onFile(input, '--to', 'arm64', '--fail-under', '100');
+    expect([code, stderr]).to.deep.equal([
+      2,
+      '0 % of the replicas that request no CPU are ready for arm64, less than --fail-under 100\n',
+    ]);
+    expect(stdout.replaceAll(/\s+/g, ' ')).to.contain(
+      '1 workload requests no CPU and is not in this share: 0 of 50 replicas can run there.',
+    );
+  });
+
+  it('says what is not known beside the share, in every form', async () => {
+    const input = [
+      workload('Deployment', 'web', [product.image('both', ['amd64', 'arm64'])]),
+      workload('Deployment', 'lost', [`${product.registry.host}/nothing:1`]),
+    ].join('\n---\n');
+    const failed = `1 image was not looked up (${product.registry.host} not-found: 1)`;
+    for (const form of ['table', 'markdown', 'html']) {
+      const { stdout, stderr } = await onFile(input, '--to', 'arm64', '-o', form);
+      expect([form, stdout.replaceAll(/\s+/g, ' ').replaceAll('\u00a0', ' ')]).to.satisfy(([, shown = '']: string[]) =>
+        shown.includes(`${failed}; with their workloads it may be up to 100 %.`),
+      );
+      expect(stderr).to.equal('');
+    }
+    const { stdout, stderr } = await onFile(input, '--to', 'arm64', '-o', 'json');
+    expect(stderr).to.equal(`${failed}\n`);
+    expect(at(JSON.parse(stdout), 'summary', 'notLookedUp')).to.deep.equal({
+      images: 1,
+      registries: [{ registry: product.registry.host, code: 'not-found', images: 1 }],
+      workloads: 1,
+    });
+  });
+
+  const nothing: readonly (readonly [words: readonly string[], reason: string])[] = [
+    [[], 'report: no workload found in the cluster'],
+    [['-n', 'misspelt'], 'report: no workload found in the cluster, namespace misspelt'],
+    [['-l', 'x=y', '--fail-under', '90'], 'report: no workload with the labels x=y found in the cluster'],
+    [['-f', '/dev/null', '--fail-under', '90'], 'report: no workload found in /dev/null'],
+  ];
+  for (const [words, reason] of nothing) {
+    it(`does not pass where there is nothing to judge: ${words.join(' ') || 'an empty cluster'}`, async () => {
+      const { code, stdout, stderr } = await asAdmin('--to', 'arm64', ...words);
+      expect([code, stdout]).to.deep.equal([3, '']);
+      expect(stderr).to.contain(`archaware-controller: ${reason}\n`);
+    });
+  }
+
+  it('does not pass where no workload wants a pod', async () => {
+    const input = workload('Deployment', 'web', [product.image('amd', ['amd64'])], { spec: { replicas: 0 } });
+    const { code, stderr } = await onFile(input, '--to', 'arm64', '--fail-under', '90');
+    expect([code, stderr]).to.deep.equal([
+      3,
+      'archaware-controller: --fail-under: nothing to judge: no workload wants a pod (1 are scaled to 0 or suspended)\n',
+    ]);
+  });
+
   it('asks for newer tags that have the target', async () => {
     const old = product.image('app', ['amd64']);
     product.registry.put('app', '2', ['amd64']);
@@ -158,7 +219,7 @@ describe('report', () => {
     [['-l', 'a b'], '--selector: cannot read'],
     [['-n', 'a', '-A'], 'report: got --namespace and --all-namespaces'],
     [['-o', 'xml'], '--output: got "xml", expected one of table, wide, json, yaml, csv, markdown, html'],
-    [['-f', '/nowhere/x.yaml'], '-f /nowhere/x.yaml: ENOENT'],
+    [['-f', '/nowhere/x.yaml'], '-f /nowhere/x.yaml: does not exist'],
   ];
   for (const [words, message] of mistakes) {
     it(`refuses ${words.join(' ')}`, async () => {

@@ -1,15 +1,17 @@
 import { type Context, EXIT } from '../../app/context.ts';
 import { loadOperatorFiles, problemPrinter } from '../../app/registries/operator-files.ts';
 import { resolverFor } from '../../app/registries/resolver.ts';
+import { ConfigurationError } from '../../config/problems.ts';
 import { toSettings } from '../../config/settings.ts';
 import { createImageSource } from '../../controllers/images.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { WORKLOAD_KINDS } from '../../placement/objects/workload.ts';
 import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
 import { checkObjects } from '../../placement/readiness/check.ts';
+import { countNotLookedUp, notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
 import { withPatience } from '../lookups/with-progress.ts';
-import { readObjects } from '../objects.ts';
+import { inputName, readObjects } from '../objects.ts';
 import { createProgress } from '../progress.ts';
 import { gatherFiles } from '../report/gather.ts';
 import { renderCheck } from './render.ts';
@@ -55,8 +57,17 @@ export async function check(
     await lookups.settle((done, total) => progress.show('images', done, total));
     const result = checkObjects(units, on, circumstances, (image) => lookups.answerTo(questionOf(image)));
     progress.end();
-    if (result.objects.length === 0) note(`no workload found in ${files.join(', ')}`);
     for (const line of unchecked(objects)) note(line);
+    if (result.objects.length === 0) {
+      // A program still reads that there is nothing.
+      if (form === 'json' || form === 'yaml') print(renderCheck(result, on, form));
+      throw new ConfigurationError([`check: no workload found in ${files.map(inputName).join(', ')}`]);
+    }
+    const failed = result.missing.flatMap(({ image = '', code }) =>
+      code === undefined ? [] : [{ image, code, registry: registryOf(image) }],
+    );
+    const notKnown = notLookedUpText(countNotLookedUp(failed));
+    if (notKnown !== undefined) note(notKnown);
     print(renderCheck(result, on, form));
     return result.missing.length > 0 ? EXIT.found : EXIT.done;
   } finally {

@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { type Context, EXIT, type Surroundings } from '../../app/context.ts';
 import { readOrRefuse } from '../../app/label-rules/label-rules.ts';
 import { readRoutes } from '../../app/registries/operator-files.ts';
@@ -56,10 +56,15 @@ export function printSchema({ output, print }: Pick<Context, 'output' | 'print'>
  */
 export async function validateConfig(name: string, { print, note, readInput }: Surroundings): Promise<number> {
   let shownAs = name;
-  if (isDirectory(name)) await checkLabelRules(name, '');
-  else {
+  if (isDirectory(name)) {
+    if (readdirSync(name).every((entry) => entry.startsWith('.'))) {
+      throw new ConfigurationError([`${name} is empty, expected files with label rules`]);
+    }
+    await checkLabelRules(name, '');
+  } else {
     const file = await readConfigOrInput(name, readInput);
     shownAs = file.name;
+    if (file.isEmpty) throw new ConfigurationError([`${shownAs} is empty, expected a configuration`]);
     if (file.note !== undefined) note(`${shownAs}: ${file.note}`);
     const loaded = loadConfig({ file, environment: {}, flags: {} });
     checkRoutes(loaded);

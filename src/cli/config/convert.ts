@@ -37,7 +37,9 @@ export async function convertConfig(
   const [name = '', ...others] = operands;
   if (name === '' || others.length > 0) throw new ConfigurationError(['config convert: expected one FILE']);
   const file = name === STANDARD_INPUT ? 'standard input' : name;
-  const conversion = convert(file, await readText(name, readInput));
+  const given = await readText(name, readInput);
+  if (given.trim() === '') throw new ConfigurationError([`${file} is empty, expected the settings of ${from}`]);
+  const conversion = convert(file, given);
   const text = renderConversion(conversion);
   checkRoutes(loadConfig({ file: parseConfig(`${file}, converted`, text), environment: {}, flags: {} }));
   print(output === 'json' ? valueText(conversion, output) : text);

@@ -43,7 +43,7 @@ export const reportCommand: Command = {
     {
       name: 'fail-under',
       value: 'PERCENT',
-      text: 'Exit with 2 if less of the requested CPU is ready for the one --to; what is unknown counts as not ready',
+      text: 'Exit with 2 if less of the requested CPU, or of the replicas that request none, is ready for the one --to; unknown counts as not ready',
     },
     LOOKUP_TIMEOUT,
     { name: 'output', letter: 'o', value: 'FORM', choices: FORMS, text: `Output format: ${FORMS.join(', ')}` },

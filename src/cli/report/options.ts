@@ -16,6 +16,8 @@ export type ReportOptions = {
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
   readonly selector: Selector;
+  /** As it was given; empty: none. */
+  readonly selectorText: string;
   readonly grouping: Grouping | undefined;
   readonly newer: boolean;
   /** From 0 to 100. */
@@ -43,6 +45,7 @@ export function reportOptions(invocation: Invocation): ReportOptions {
     files: texts('file'),
     namespace,
     selector: readSelector(text('selector')),
+    selectorText: text('selector') ?? '',
     grouping: readGrouping(text('group-by')),
     newer: isSet('newer'),
     failUnder,

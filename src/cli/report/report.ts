@@ -11,6 +11,7 @@ import type { PodImage } from '../../placement/objects/image.ts';
 import { type Circumstances, imagesToAsk } from '../../placement/readiness/assess.ts';
 import { buildReport, type ReportInput } from '../../placement/readiness/build.ts';
 import type { Candidate } from '../../placement/readiness/candidate.ts';
+import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import type { Report } from '../../placement/readiness/report.ts';
 import { few } from '../../placement/reasons.ts';
 import { createLookups, type Question } from '../lookups/lookups.ts';
@@ -20,8 +21,13 @@ import { createProgress, type Progress } from '../progress.ts';
 import { type Gathered, gather, gatherFiles, type Neighbourhood } from './gather.ts';
 import { findNewer } from './newer.ts';
 import type { ReportOptions } from './options.ts';
+import { exitFor, refuseNothing } from './outcome.ts';
 import { renderReport } from './render.ts';
 
+/** The forms that say by themselves how many images were not looked up. */
+const SAYS_WHAT_IS_UNKNOWN: readonly string[] = ['table', 'markdown', 'html'];
+/** The forms that programs read. */
+const MACHINE_FORMS: readonly string[] = ['json', 'yaml', 'csv'];
 /** The namespace of an object in a file that names none. */
 const DEFAULT = 'default';
 
@@ -53,7 +59,11 @@ export async function report(context: Context, options: ReportOptions): Promise<
         : await gather(client, namespace, { candidate: inquiry.ask, read: progress.show }, over);
     const made = await makeReport(inquiry, gathered, options, { resolver, progress, note, signal: over });
     progress.end();
+    const isMachine = MACHINE_FORMS.includes(options.form);
+    if (!isMachine) refuseNothing(made, options);
     for (const { text } of made.summary.unread) note(text);
+    const notKnown = notLookedUpText(made.summary.notLookedUp);
+    if (notKnown !== undefined && !SAYS_WHAT_IS_UNKNOWN.includes(options.form)) note(notKnown);
     noteSecrets(unusable, note);
     const source = client?.host ?? files.join(', ');
     const createdAt = new Date(clock.wall()).toISOString();
@@ -65,6 +75,8 @@ export async function report(context: Context, options: ReportOptions): Promise<
         columns: context.columns,
       }),
     );
+    // A program still reads that there is nothing.
+    refuseNothing(made, options);
     return failUnder === undefined ? EXIT.done : exitFor(made, failUnder, note);
   } finally {
     progress.end();
@@ -171,13 +183,4 @@ function noteSecrets(unusable: ReadonlyMap<string, string>, note: (line: string)
   if (first === undefined) return;
   const more = unusable.size > 1 ? ` and ${unusable.size - 1} more` : '';
   note(`images were asked for without the pull secret ${first[0]} (${first[1]})${more}`);
-}
-
-function exitFor({ targets, summary }: Report, failUnder: number, note: (line: string) => void): number {
-  const [target = ''] = targets;
-  const share = (summary.targets[target]?.readyShare ?? 0) * 100;
-  if (share >= failUnder) return EXIT.done;
-  const what = summary.measure === 'cpu' ? 'requested CPU' : 'replicas';
-  note(`${Math.floor(share * 10) / 10} % of the ${what} is ready for ${target}, less than --fail-under ${failUnder}`);
-  return EXIT.found;
 }

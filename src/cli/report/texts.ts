@@ -1,3 +1,4 @@
+import { notLookedUpText } from '../../placement/readiness/not-looked-up.ts';
 import type {
   ReadinessState,
   Rebuild,
@@ -5,7 +6,9 @@ import type {
   ReportedWorkload,
   Summary,
   Tally,
+  Verdict,
 } from '../../placement/readiness/report.ts';
+import { shareOf, tallyOf } from '../../placement/readiness/tally.ts';
 
 /** A share as a percentage, rounded down: 99.9 % is not everything. */
 export function percent(share: number): string {
@@ -48,7 +51,8 @@ function ofAll(part: Tally, { all, measure }: Summary): string {
 const FIRST = 5;
 
 /** Returns the lines that say how far a target is: what can move today, and what the first rebuilds add. */
-export function headlines({ summary }: Report, target: string): string[] {
+export function headlines(report: Report, target: string): string[] {
+  const { summary } = report;
   const found = summary.targets[target];
   if (found === undefined) return [];
   const { states, readyShare, nodes, rebuilds } = found;
@@ -57,10 +61,42 @@ export function headlines({ summary }: Report, target: string): string[] {
   const noCpu = summary.measure === 'replicas' ? ['No workload requests CPU, so shares count replicas.'] : [];
   return [
     `${target}: ${percent(readyShare)} of the ${measureText(summary)} can run there today (${ofAll(states.ready, summary)}, ${workloads}).`,
+    ...notes(report, target),
     ...rebuildLines(rebuilds),
     ...there,
     ...noCpu,
   ];
+}
+
+/** Returns what the share of a target does not say: what it leaves out, and what is not known. */
+export function notes({ summary, workloads }: Report, target: string): string[] {
+  const found = summary.targets[target];
+  const lines: string[] = [];
+  if (found?.withoutCpu !== undefined) {
+    const { all, ready } = found.withoutCpu;
+    const [those, request, are] =
+      all.workloads === 1 ? ['1 workload', 'requests', 'is'] : [`${all.workloads} workloads`, 'request', 'are'];
+    lines.push(
+      `${those} ${request} no CPU and ${are} not in this share: ${ready.replicas} of ${all.replicas} replicas can run there.`,
+    );
+  }
+  const failed = notLookedUpText(summary.notLookedUp);
+  if (failed !== undefined && found !== undefined) {
+    const open = workloads.filter(({ verdicts }) => isNotKnown(verdicts[target]));
+    const most = shareOf(
+      tallyOf([...open, ...workloads.filter(({ verdicts }) => verdicts[target]?.state === 'ready')]),
+      summary.all,
+      summary.measure,
+    );
+    const upTo = open.length === 0 ? '' : `; with their workloads it may be up to ${percent(most)}`;
+    lines.push(`${failed}${upTo}.`);
+  }
+  return lines;
+}
+
+/** Whether nothing but failed lookups keeps a workload from being ready. */
+function isNotKnown(verdict: Verdict | undefined): boolean {
+  return verdict?.state === 'unknown' && verdict.reasons.every(({ kind }) => kind === 'lookup');
 }
 
 function rebuildLines(rebuilds: readonly Rebuild[]): string[] {

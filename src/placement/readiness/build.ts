@@ -7,9 +7,10 @@ import type { Candidate } from './candidate.ts';
 import { type Grouping, groupingText, groupWorkloads } from './groups.ts';
 import { type ImageFinding, reportImages } from './images.ts';
 import type { Unit } from './inventory.ts';
+import { countNotLookedUp } from './not-looked-up.ts';
 import { createPins } from './places.ts';
 import { rankRebuilds } from './rebuilds.ts';
-import type { Report, ReportedWorkload, TargetSummary, Unread } from './report.ts';
+import type { NotLookedUp, Report, ReportedImage, ReportedWorkload, TargetSummary, Unread } from './report.ts';
 import { cores, measureOf, readinessOf, tallyOf } from './tally.ts';
 import { joined, verdictOf } from './verdict.ts';
 
@@ -58,19 +59,44 @@ export function buildReport(input: ReportInput): Report {
     const readiness = readinessOf(workloads, target, measure);
     const count = nodes.filter((node) => nodeArchitecture(node) === target).length;
     const rebuilds = rankRebuilds(workloads, target, all, readiness.states.ready, measure);
-    return [target, { ...readiness, ...(nodes.length === 0 ? {} : { nodes: count }), rebuilds }];
+    const withoutCpu = measure === 'cpu' ? withoutCpuOf(workloads, target) : undefined;
+    return [
+      target,
+      { ...readiness, ...(nodes.length === 0 ? {} : { nodes: count }), rebuilds, ...(withoutCpu && { withoutCpu }) },
+    ];
   });
   const groups = grouping && {
     groupBy: groupingText(grouping),
     groups: groupWorkloads(workloads, targets, grouping, measure, registryOf),
   };
+  const images = reportImages(workloads, targets, findings, registryOf, newerOf);
   return {
     targets,
-    summary: { all, measure, targets: Object.fromEntries(summaries), unread },
+    summary: {
+      all,
+      measure,
+      targets: Object.fromEntries(summaries),
+      notLookedUp: notLookedUpOf(images, workloads),
+      unread,
+    },
     workloads,
-    images: reportImages(workloads, targets, findings, registryOf, newerOf),
+    images,
     ...groups,
   };
+}
+
+function notLookedUpOf(images: readonly ReportedImage[], workloads: readonly ReportedWorkload[]): NotLookedUp {
+  const failed = images.flatMap(({ image, registry, error }) => (error ? [{ image, registry, code: error.code }] : []));
+  const names = new Set(failed.map(({ image }) => image));
+  const users = workloads.filter((workload) => workload.images.some((image) => names.has(image)));
+  return { ...countNotLookedUp(failed), workloads: users.length };
+}
+
+/** Returns the workloads that want pods and request no CPU; undefined if there are none. */
+function withoutCpuOf(workloads: readonly ReportedWorkload[], target: string): TargetSummary['withoutCpu'] {
+  const found = workloads.filter(({ cpu, replicas }) => cpu === 0 && replicas > 0);
+  if (found.length === 0) return undefined;
+  return { all: tallyOf(found), ready: tallyOf(found.filter(({ verdicts }) => verdicts[target]?.state === 'ready')) };
 }
 
 /** Returns the architectures of the nodes, and those that an image runs on, within `architectures.schedulable`. */

@@ -107,6 +107,20 @@ export type TargetSummary = Readiness & {
    * may free nothing where it holds its workloads back together with the next one.
    */
   readonly rebuilds: readonly Rebuild[];
+  /**
+   * The workloads that want pods but request no CPU, which `readyShare` does not count; absent if there are none, or if shares count
+   * replicas.
+   */
+  readonly withoutCpu?: { readonly all: Tally; readonly ready: Tally };
+};
+
+/** The images that could not be looked up: their workloads are unknown, not ready. */
+export type NotLookedUp = {
+  readonly images: number;
+  /** The workloads that use one of them. */
+  readonly workloads: number;
+  /** The most first. `code`: of the lookups' error. */
+  readonly registries: readonly { readonly registry: string; readonly code: string; readonly images: number }[];
 };
 
 /** Something that could not be read, so that the report is not complete. */
@@ -124,6 +138,7 @@ export type Summary = {
   readonly measure: 'cpu' | 'replicas';
   /** By target. */
   readonly targets: Readonly<Record<string, TargetSummary>>;
+  readonly notLookedUp: NotLookedUp;
   /** Empty if everything was read. */
   readonly unread: readonly Unread[];
 };

@@ -35,6 +35,7 @@ export const SAMPLE: Report = {
         ],
       },
     },
+    notLookedUp: { images: 0, workloads: 0, registries: [] },
     unread: [
       {
         resource: 'cronjobs',

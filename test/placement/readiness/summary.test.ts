@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { notLookedUpText } from '../../../src/placement/readiness/not-looked-up.ts';
+import { shortfalls } from '../../../src/placement/readiness/threshold.ts';
 import { container, object, report } from './world.ts';
 
 function workload(name: string, images: readonly string[], replicas: number, given: Parameters<typeof object>[0] = {}) {
@@ -101,5 +103,69 @@ describe('the summary of the report', () => {
       ['docker.io', 2, 1 / 7],
       ['ghcr.io', 1, 0],
     ]);
+  });
+});
+
+describe('a threshold of readiness', () => {
+  const bare = (name: string, image: string, replicas: number) =>
+    workload(name, [], replicas, { pod: { containers: [{ name: 'main', image }] } });
+  const requesting = (name: string, image: string, replicas: number) => workload(name, [image], replicas);
+  type Row = readonly [title: string, objects: readonly ReturnType<typeof object>[], percent: number, short: string];
+  const rows: readonly Row[] = [
+    ['is reached where everything is ready', [requesting('a', 'web', 3)], 100, ''],
+    ['is reached by its own number', [requesting('a', 'web', 29), requesting('b', 'b-amd64', 71)], 29, ''],
+    ['is never reached by rounding', [requesting('a', 'web', 2489), requesting('b', 'b-amd64', 10)], 99.6, 'cpu 0.99'],
+    [
+      'is not 100 with one of very many',
+      [requesting('a', 'web', 999_999), requesting('b', 'b-amd64', 1)],
+      100,
+      'cpu 0.99',
+    ],
+    ['counts unknown as not ready', [requesting('a', 'web', 1), requesting('b', 'gone', 1)], 51, 'cpu 0.50'],
+    ['counts replicas where no CPU is requested', [bare('a', 'web', 3), bare('b', 'b-amd64', 1)], 76, 'replicas 0.75'],
+    [
+      'counts them beside others that request CPU',
+      [requesting('a', 'web', 1), bare('b', 'b-amd64', 50)],
+      1,
+      'replicas without CPU 0.00',
+    ],
+    ['counts unknown ones as well', [requesting('a', 'web', 1), bare('b', 'gone', 50)], 1, 'replicas without CPU 0.00'],
+    ['does not let them stand for requested CPU', [requesting('a', 'a-amd64', 1), bare('b', 'web', 50)], 1, 'cpu 0.00'],
+    ['says both', [requesting('a', 'a-amd64', 1), bare('b', 'b-amd64', 1)], 1, 'cpu 0.00, replicas without CPU 0.00'],
+    ['leaves out what wants no pod', [requesting('a', 'web', 1), bare('b', 'b-amd64', 0)], 100, ''],
+    ['judges nothing where nothing wants a pod', [bare('b', 'web', 0)], 0, 'nothing to judge'],
+    ['judges nothing where there is nothing', [], 0, 'nothing to judge'],
+  ];
+  for (const [title, objects, percent, expected] of rows) {
+    it(title, () => {
+      const found = shortfalls(report({ objects: [...objects] }), 'arm64', percent);
+      const text = found?.map(
+        ({ measure, isWithoutCpu, share }) =>
+          `${measure}${isWithoutCpu ? ' without CPU' : ''} ${(Math.floor(share * 100) / 100).toFixed(2)}`,
+      );
+      expect(text?.join(', ') ?? 'nothing to judge').to.equal(expected);
+    });
+  }
+});
+
+describe('images that were not looked up', () => {
+  it('are counted once each, with the workloads that use them', () => {
+    const { summary } = report({
+      objects: [workload('a', ['gone', 'web'], 1), workload('b', ['gone'], 1), workload('c', ['web'], 1)],
+    });
+    expect(summary.notLookedUp).to.deep.include({ images: 1, workloads: 2 });
+    expect(report({ objects: [workload('c', ['web'], 1)] }).summary.notLookedUp).to.deep.equal({
+      images: 0,
+      workloads: 0,
+      registries: [],
+    });
+  });
+
+  it('are named by registry and reason, the first three', () => {
+    const registries = ['a', 'b', 'c', 'd'].map((registry) => ({ registry, code: 'timeout', images: 2 }));
+    expect(notLookedUpText({ images: 8, registries })).to.equal(
+      '8 images were not looked up (a timeout: 2, b timeout: 2, c timeout: 2, 1 more)',
+    );
+    expect(notLookedUpText({ images: 0, registries: [] })).to.equal(undefined);
   });
 });

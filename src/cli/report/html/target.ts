@@ -6,6 +6,7 @@ import {
   type ReportGroup,
   type TargetSummary,
 } from '../../../placement/readiness/report.ts';
+import { notes as shareNotes } from '../texts.ts';
 import { html, type Markup } from './markup.ts';
 import { amount, count, numberText, percent } from './numbers.ts';
 import { rebuildTable } from './rebuilds.ts';
@@ -45,10 +46,12 @@ ${rebuildTable(report, target, `${id}-images`)}
 }
 
 /** What a reader must know about the numbers of a target. */
-function notes({ summary, workloads }: Report, target: string, { nodes }: TargetSummary): string[] {
+function notes(report: Report, target: string, { nodes }: TargetSummary): string[] {
+  const { summary, workloads } = report;
   const uncounted = workloads.filter(({ cpu }) => cpu === 0).length;
   const isUncounted = summary.measure === 'cpu' && uncounted > 0;
   return [
+    ...shareNotes(report, target),
     ...(nodes === 0 ? [`The cluster has no ${target} node: copies of its other nodes stand in for one.`] : []),
     ...(summary.measure === 'replicas' ? ['No workload requests CPU, so shares count replicas.'] : []),
     ...(isUncounted
