@@ -46,7 +46,7 @@ const epilogue = (program: string) =>
       `default. ${program} config --help lists the keys.`,
     'Exit codes: 0 done; 1 failed; 2 plan found changes, status found problems, inspect could not resolve an image, clean ' +
       'left something, check found something missing, or report --fail-under was not reached; 3 wrong command line, ' +
-      'configuration or kubeconfig.',
+      'configuration or kubeconfig, or nothing to judge.',
   ].join('\n\n');
 
 const USAGE = '$0 COMMAND [flags]\n\nPlaces pods on nodes whose architecture their images support.';
