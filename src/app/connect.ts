@@ -27,6 +27,8 @@ export class ClusterError extends Error {
 const LEAST_MINOR = 30;
 /** The connections for watches, Events and reads, in addition to those for the workers' writes. */
 const SPARE_CONNECTIONS = 12;
+/** A user at a terminal is told after this time for whom a command waits. */
+const SILENCE_MS = 1_500;
 /** Two, so that a Lease request that hangs does not block the next one. */
 const LEASE_CONNECTIONS = 2;
 
@@ -41,7 +43,8 @@ export async function connect(
     context,
     clock,
     signal,
-  }: Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal'>,
+    status,
+  }: Pick<Context, 'config' | 'kubeconfig' | 'context' | 'clock' | 'signal' | 'status'>,
   onRequest?: (request: ApiRequest) => void,
 ): Promise<Connection> {
   const access = findCluster({ kubeconfig, context });
@@ -55,11 +58,19 @@ export async function connect(
   };
   const client = createClient({ ...common, connections: config.workers * 2 + SPARE_CONNECTIONS });
   const leaseClient = createClient({ ...common, connections: LEASE_CONNECTIONS });
+  let isShown = false;
+  const cancel = clock.after(SILENCE_MS, () => {
+    isShown = true;
+    status?.(`connecting to ${client.host} …`);
+  });
   try {
     await checkVersion(client, signal);
   } catch (error) {
     await client.close();
     throw error;
+  } finally {
+    cancel();
+    if (isShown) status?.('');
   }
   const own = config.leaderElection.namespace;
   return {

@@ -73,7 +73,7 @@ export async function runCommandLine(words: readonly string[], given: Surroundin
       await complete(words.slice(1), COMMANDS, COMMON_FLAGS, surroundings);
       return EXIT.done;
     }
-    const { argv, help: asked } = await parse(words, surroundings);
+    const { argv, help: asked } = await parse(withoutHelpCommand(words), surroundings);
     const isEmpty = operandsOf(argv).length === 0 && !startsByItself(surroundings);
     const help = isEmpty && asked === '' ? (await parse(['--help'], surroundings)).help : asked;
     if (help !== '') {
@@ -115,6 +115,15 @@ function withEscapes(surroundings: Surroundings): Surroundings {
   };
 }
 
+/** Returns the words in which `help` and `help COMMAND`, which other programs know, are written as `--help`. */
+function withoutHelpCommand(words: readonly string[]): readonly string[] {
+  const [first, ...others] = words;
+  if (first !== 'help') return words;
+  const [name] = others.filter((word) => !word.startsWith('-'));
+  if (name !== undefined && !COMMANDS.some((command) => command.name === name)) throw unknownCommand(name);
+  return [...others, '--help'];
+}
+
 /** Without a command the controller runs, but not for a user of `kubectl archaware`, and not beside a controller that runs already. */
 const startsByItself = ({ program, controllerWords }: Surroundings) =>
   program === PROGRAM && controllerWords === undefined;
@@ -138,7 +147,7 @@ async function parse(
 ): Promise<{ argv: Arguments; help: string }> {
   const { columns, program } = surroundings;
   const named = COMMANDS.find(({ name }) => words.includes(name));
-  const parser = createParser(program, Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS), named, isHelpAsked);
+  const parser = createParser(program, Math.min(MOST_COLUMNS, columns ?? MOST_COLUMNS), named, isHelpAsked, words);
   let help = '';
   const argv = await parser.parseAsync(normalised(words), {}, (_error: unknown, _argv: unknown, output: string) => {
     // The type says nothing that the name of the flag and its text do not say.
@@ -149,7 +158,15 @@ async function parse(
   return { argv, help };
 }
 
-function createParser(program: string, columns: number, named: Command | undefined, isHelpAsked: boolean) {
+function createParser(
+  program: string,
+  columns: number,
+  named: Command | undefined,
+  isHelpAsked: boolean,
+  words: readonly string[] = [],
+) {
+  // The help of `config convert` is about that action; its own flags would be lost among the keys.
+  const isOfAction = named?.actionsWithoutKeys?.some((action) => words.includes(action)) === true;
   const parser = yargs([])
     .scriptName(program)
     .locale('en')
@@ -167,7 +184,7 @@ function createParser(program: string, columns: number, named: Command | undefin
     const shown = form === 'list' && Array.isArray(fallback) ? fallback.join(',') : fallback;
     const value = typeof shown === 'string' ? shown : JSON.stringify(shown);
     const describe = `${description} (${value || 'none'})`;
-    const isShown = named?.listsKeys === true && isHelpAsked;
+    const isShown = named?.listsKeys === true && isHelpAsked && !isOfAction;
     // yargs measures every text, also a hidden one, which would cost each command 20 ms.
     parser.option(path, isShown ? { type: 'string', group: 'Configuration keys:', describe } : HIDDEN);
   }

@@ -32,6 +32,8 @@ export type Command = {
   readonly forms?: readonly string[];
   /** Whether the help lists the configuration keys. */
   readonly listsKeys?: boolean;
+  /** The first operands with which the help does not list them. */
+  readonly actionsWithoutKeys?: readonly string[];
   /** Command lines without the name of the program, each with what it does. */
   readonly examples: readonly (readonly [line: string, text: string])[];
   /** Runs the command and returns the exit code. Throws ConfigurationError for operands and flags that it does not understand. */

@@ -37,6 +37,11 @@ export function inputName(file: string): string {
   return file === STANDARD_INPUT ? 'standard input' : file;
 }
 
+/** Whether the user asked for a list: several files, or a directory. */
+export function mayHoldSeveral(names: readonly string[]): boolean {
+  return names.length > 1 || names.some((name) => name !== STANDARD_INPUT && statSync(name).isDirectory());
+}
+
 function filesOf(name: string): string[] {
   if (name === STANDARD_INPUT || !statSync(name).isDirectory()) return [name];
   const found = readdirSync(name, { withFileTypes: true })

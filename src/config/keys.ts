@@ -12,6 +12,8 @@ export type Key = {
   readonly fallback: unknown;
   readonly description: string;
   readonly expected: string;
+  /** The words that are allowed, also as the parts of a list; empty if there are others. */
+  readonly choices: readonly string[];
 };
 
 /** Returns every key, in the order of the schema. */
@@ -33,6 +35,7 @@ function keysOf(object: z.ZodObject, prefix: string): Key[] {
       fallback: part.parse(undefined),
       description: String(description),
       expected: String(expected),
+      choices: choicesOf(part.unwrap()),
     };
   });
 }
@@ -59,6 +62,12 @@ function formOf(schema: unknown): Key['form'] {
   if (schema instanceof z.ZodNumber) return 'number';
   if (schema instanceof z.ZodArray) return schema.element instanceof z.ZodObject ? 'yaml' : 'list';
   return schema instanceof z.ZodRecord ? 'yaml' : 'text';
+}
+
+function choicesOf(schema: unknown): readonly string[] {
+  if (schema instanceof z.ZodBoolean) return ['true', 'false'];
+  if (schema instanceof z.ZodArray) return choicesOf(schema.element);
+  return schema instanceof z.ZodEnum ? schema.options.map(String) : [];
 }
 
 /** Returns the value of a key in a configuration. */

@@ -279,5 +279,17 @@ function resourceOf(path: string): string {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  return code || error.message || error.name;
+  const words = IN_WORDS[code];
+  return words === undefined ? code || error.message || error.name : `${words} (${code})`;
 }
+
+/** What codes mean that a reader may not know. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  EHOSTUNREACH: 'there is no route to it',
+  ENETUNREACH: 'there is no route to it',
+  ENOTFOUND: 'its name was not found in the DNS',
+  EAI_AGAIN: 'the DNS did not answer',
+  ETIMEDOUT: 'the connection timed out',
+  UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
+  UND_ERR_SOCKET: 'the connection was closed',
+};

@@ -4,9 +4,11 @@ import { COMMON_FLAGS } from '../../src/cli/command-line.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { candidatesFor } from '../../src/cli/completion/candidates.ts';
 import { SCRIPTS } from '../../src/cli/completion/scripts.ts';
+import { allKeys } from '../../src/config/keys.ts';
 import { runInProcess } from '../support/in-process.ts';
-import { startProduct } from '../support/product.ts';
+import { startProduct, workload } from '../support/product.ts';
 
+const valuesOf = (key: string) => allKeys().find(({ path }) => path === key)?.choices ?? [];
 const KEYS = ['taints.key', 'taints.effect', 'workers'];
 
 describe('completion', () => {
@@ -25,10 +27,23 @@ describe('completion', () => {
     ['explain --context k', [], 'contexts'],
     ['explain -f ', []],
     ['inspect ngi', []],
+    ['explain deployment/', [], 'deployments'],
+    ['explain -n shop sts/d', [], 'statefulsets'],
+    ['explain cronjob night', [], 'cronjobs'],
+    ['explain shop/we', [], 'pods'],
+    ['completion k', ['kubectl']],
+    ['report --to ar', ['arm', 'arm64']],
+    ['report --to amd64,s', ['amd64,s390x']],
+    ['check --on=pp', ['--on=ppc64', '--on=ppc64le']],
+    ['plan --taints.effect P', ['PreferNoSchedule']],
+    ['plan --taints.effect=P', ['--taints.effect=PreferNoSchedule']],
+    ['plan --taints.effect = P', ['PreferNoSchedule']],
+    ['plan --taints.effect =', ['NoSchedule', 'PreferNoSchedule']],
+    ['plan --workers 1', []],
   ];
   for (const [words, expected, live] of rows) {
     it(`of "${words}" is ${expected.join(', ') || 'nothing'}${live === undefined ? '' : `, and ${live}`}`, () => {
-      const found = candidatesFor(words.split(' '), COMMANDS, COMMON_FLAGS, KEYS);
+      const found = candidatesFor(words.split(' '), COMMANDS, COMMON_FLAGS, KEYS, valuesOf);
       expect([found.words, found.live]).to.deep.equal([expected, live]);
     });
   }
@@ -42,6 +57,11 @@ describe('completion', () => {
         (await runInProcess(['__complete', ...words])).stdout.split('\n').filter((line) => line !== '');
       expect(await complete('explain', ...kubeconfig, '-n', 'def')).to.deep.equal(['default']);
       expect(await complete('explain', ...kubeconfig, '-n', 'default', 'we')).to.deep.equal(['web-1']);
+      expect(await complete('explain', ...kubeconfig, 'default/we')).to.deep.equal(['default/web-1']);
+      await product.cluster.apply(workload('Deployment', 'shop', [product.image('app', ['amd64'])]));
+      expect(await complete('explain', ...kubeconfig, '-n', 'default', 'deploy/s')).to.deep.equal(['deploy/shop']);
+      expect(await complete('explain', ...kubeconfig, '-n', 'default', 'deploy', 's')).to.deep.equal(['shop']);
+      expect(await complete('plan', '--placement.mode', 'a')).to.deep.equal(['affinity']);
       expect(await complete('explain', '--kubeconfig', '/nowhere', '-n', 'def')).to.deep.equal([]);
     } finally {
       await product.stop();
@@ -52,11 +72,24 @@ describe('completion', () => {
     const { code, stdout } = await runInProcess(['completion', 'bash']);
     expect(code).to.equal(0);
     execFileSync('bash', ['-n'], { input: stdout });
-    expect(Object.keys(SCRIPTS)).to.deep.equal(['bash', 'zsh', 'fish']);
+    expect(Object.keys(SCRIPTS)).to.deep.equal(['bash', 'zsh', 'fish', 'kubectl']);
     const refused = await runInProcess(['completion', 'tcsh']);
     expect([refused.code, refused.stderr]).to.deep.equal([
       3,
-      'archaware-controller: completion: got "tcsh", expected one of bash, zsh, fish\n',
+      'archaware-controller: completion: got "tcsh", expected one of bash, zsh, fish, kubectl\n',
     ]);
+  });
+
+  it('is for the name by which the program was called, and answers kubectl in its own form', async () => {
+    const plugin = await runInProcess(['completion', 'bash'], { program: 'kubectl archaware' });
+    expect(plugin.stdout).to.match(/-F _kubectl_archaware_complete kubectl-archaware$/m);
+    expect((await runInProcess(['completion', 'kubectl'])).stdout).to.contain('$(kubectl-archaware __complete "$@"');
+    // Not every shell has functions with a hyphen.
+    const script = SCRIPTS.kubectl?.('stub') ?? '';
+    const answer = (found: string) =>
+      execFileSync('sh', ['-c', `stub() { printf '${found}'; }\n${script}`], { encoding: 'utf8' });
+    expect(answer('')).to.equal(':0\n');
+    expect(answer('deployment/')).to.equal('deployment/\n:6\n');
+    expect(answer('plan\\nprint')).to.equal('plan\nprint\n:4\n');
   });
 });

@@ -60,6 +60,26 @@ describe('the configuration commands read standard input', () => {
     });
   }
 
+  it('and say in JSON whether they are valid, with every problem', async () => {
+    const validate = async (input: string) => {
+      const { code, stdout } = await runInProcess(['config', 'validate', '-', '-o', 'json'], { input });
+      return [code, JSON.parse(stdout)];
+    };
+    const file = 'standard input';
+    expect(await validate('workers: 3\n')).to.deep.equal([0, { file, valid: true, problems: [] }]);
+    expect(await validate('workers: x\nlop: 1\n')).to.deep.equal([
+      3,
+      {
+        file,
+        valid: false,
+        problems: [
+          'workers: got "x", expected a whole number from 1 to 256 (standard input:1)',
+          'lop: unknown key; did you mean log? (standard input:2)',
+        ],
+      },
+    ]);
+  });
+
   it('and a file of comments is a configuration: everything keeps its default', async () => {
     expect((await runInProcess(['config', 'validate', '-'], { input: '# taints: {}\n' })).code).to.equal(0);
   });

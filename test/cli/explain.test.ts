@@ -290,6 +290,22 @@ describe('explain', () => {
       );
     });
 
+    it('gives a list of what stands in a directory or in several files, also of one workload', async () => {
+      await start();
+      const name = await file(workload('Deployment', 'a', [product.fixture('multi')]));
+      const empty = join(directory, 'service.yaml');
+      await writeFile(empty, JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } }));
+      for (const args of [
+        ['-f', directory],
+        ['-f', name, '-f', empty],
+      ]) {
+        const { stdout } = await product.command(['explain', ...args, '-o', 'json']);
+        expect(objects(JSON.parse(stdout)).map(({ pod }) => at(pod, 'name'))).to.deep.equal(['a']);
+      }
+      const one = await product.command(['explain', '-f', name, '-o', 'json']);
+      expect(at(JSON.parse(one.stdout), 'pod', 'name')).to.equal('a');
+    });
+
     it('refuses in one line a file without a pod or workload', async () => {
       await start();
       const service = JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name: 's' } });

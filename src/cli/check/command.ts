@@ -1,5 +1,6 @@
 import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
+import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
 import { LOOKUP_TIMEOUT, readLookupTimeout } from '../lookups/timeout.ts';
 import { withoutOperands } from '../operands.ts';
@@ -22,7 +23,13 @@ export const checkCommand: Command = {
       isRepeatable: true,
       text: 'Files or directories with workloads (YAML or JSON; - is standard input)',
     },
-    { name: 'on', value: 'ARCH,…', isRepeatable: true, text: 'Architectures on which every image must run; required' },
+    {
+      name: 'on',
+      value: 'ARCH,…',
+      isRepeatable: true,
+      choices: ARCHITECTURES,
+      text: 'Architectures on which every image must run; required',
+    },
     {
       name: 'namespace',
       letter: 'n',

@@ -1,19 +1,25 @@
 import { EXIT } from '../../app/context.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Command } from '../command.ts';
-import { PROGRAM } from '../program.ts';
+import { PLUGIN, PROGRAM } from '../program.ts';
 
 export const completionCommand: Command = {
   name: 'completion',
-  operands: 'bash | zsh | fish',
+  operands: 'bash | zsh | fish | kubectl',
+  description:
+    'kubectl: the script that kubectl itself runs for `kubectl archaware`; save it as kubectl_complete-archaware.',
   summary: 'Print a script that completes commands, flags and names in a shell',
   flags: [],
   examples: [
     ['completion bash > /etc/bash_completion.d/archaware-controller', 'Install it for every user of bash'],
     ['completion zsh > ~/.zfunc/_archaware-controller', 'Install it for zsh, where ~/.zfunc is in fpath'],
     ['completion fish > ~/.config/fish/completions/archaware-controller.fish', 'Install it for fish'],
+    [
+      'completion kubectl > ~/.local/bin/kubectl_complete-archaware',
+      'Install it for kubectl archaware; make it executable',
+    ],
   ],
-  operandChoices: ['bash', 'zsh', 'fish'],
+  operandChoices: ['bash', 'zsh', 'fish', 'kubectl'],
   async run({ operands, surroundings }) {
     const [shell = '', ...others] = operands;
     const { SCRIPTS } = await import('./scripts.ts');
@@ -23,7 +29,9 @@ export const completionCommand: Command = {
         `completion: got ${JSON.stringify(operands.join(' '))}, expected one of ${Object.keys(SCRIPTS).join(', ')}`,
       ]);
     }
-    surroundings.print(script(PROGRAM));
+    // The plug-in is called by the name of its file, there by kubectl and here by the shell.
+    const isPlugin = surroundings.program === PLUGIN || shell === 'kubectl';
+    surroundings.print(script(isPlugin ? PLUGIN.replace(' ', '-') : PROGRAM));
     return EXIT.done;
   },
 };

@@ -6,6 +6,7 @@ import { contextNames } from '../../kube/access.ts';
 import { readAll } from '../../kube/list.ts';
 import type { Command, Flag } from '../command.ts';
 import { ownContext } from '../context.ts';
+import { KINDS } from '../explain/target.ts';
 import { type Candidates, candidatesFor } from './candidates.ts';
 
 /** A shell waits for the names; without an answer by then it gets none. */
@@ -18,12 +19,17 @@ export async function complete(
   common: readonly Flag[],
   surroundings: Surroundings,
 ): Promise<void> {
-  const keys = allKeys().map(({ path }) => path);
-  const found = candidatesFor(words, commands, common, keys);
+  const keys = allKeys();
+  const paths = keys.map(({ path }) => path);
+  const valuesOf = (path: string) => keys.find((key) => key.path === path)?.choices ?? [];
+  const found = candidatesFor(words, commands, common, paths, valuesOf);
   const current = words.at(-1) ?? '';
   const live = await liveNames(found, surroundings).catch(() => []);
   // A name of the cluster is printed as it is: what is not a name of Kubernetes is left out, as a shell would run it.
-  const names = live.filter((name) => name.startsWith(current) && /^[\w.@:/-]+$/.test(name));
+  const names = live
+    .filter((name) => /^[\w.@:/-]+$/.test(name))
+    .map((name) => `${found.prefix}${name}`)
+    .filter((name) => name.startsWith(current));
   surroundings.print([...found.words, ...names].map((word) => `${word}\n`).join(''));
 }
 
@@ -45,8 +51,11 @@ async function liveNames(
   const context = await ownContext(words, { ...surroundings, environment: {}, signal });
   const { client, namespace: home, close } = await connect(context);
   try {
+    const group = KINDS.find(({ names }) => names[1] === live)?.path ?? '/api/v1';
     const path =
-      live === 'namespaces' ? '/api/v1/namespaces' : `/api/v1/namespaces/${encodeURIComponent(namespace ?? home)}/pods`;
+      live === 'namespaces'
+        ? '/api/v1/namespaces'
+        : `${group}/namespaces/${encodeURIComponent(namespace ?? home)}/${live}`;
     return await readAll(client, path, (object) => stringAt(objectAt(object, 'metadata'), 'name'), signal);
   } finally {
     await close();

@@ -11,6 +11,7 @@ validate   check FILE (- is standard input), or a directory of label rules
 convert    print the settings of another system as a configuration file of archaware`,
   operandChoices: ['print', 'schema', 'validate', 'convert'],
   listsKeys: true,
+  actionsWithoutKeys: ['schema', 'validate', 'convert'],
   flags: [
     { name: 'changed', text: 'print: only keys whose value is not the default' },
     {
@@ -31,7 +32,7 @@ convert    print the settings of another system as a configuration file of archa
     if (action === 'validate') {
       if (rest.length !== 1)
         throw new ConfigurationError(['config validate: expected one FILE, or a directory of label rules']);
-      return (await import('./config.ts')).validateConfig(rest[0] ?? '', invocation.surroundings);
+      return (await import('./config.ts')).validateConfig(rest[0] ?? '', invocation.output, invocation.surroundings);
     }
     const from = invocation.text('from');
     if (action === 'convert') {

@@ -7,6 +7,7 @@ import { jsonSchema } from '../../config/json-schema.ts';
 import { allKeys, valueAt } from '../../config/keys.ts';
 import { type Loaded, loadConfig, unknownKey } from '../../config/load.ts';
 import { ConfigurationError } from '../../config/problems.ts';
+import { inputName } from '../objects.ts';
 import { table, valueText } from '../output.ts';
 
 /**
@@ -52,10 +53,29 @@ export function printSchema({ output, print }: Pick<Context, 'output' | 'print'>
 
 /**
  * Checks a file (`-`: standard input), without environment variables and flags, and the label rules that it names, if they are on
- * this machine. Or checks a directory of label rules. Throws a ConfigurationError with every problem.
+ * this machine. Or checks a directory of label rules. Throws a ConfigurationError with every problem; in a machine-readable form the
+ * problems are printed too.
  */
-export async function validateConfig(name: string, { print, note, readInput }: Surroundings): Promise<number> {
-  let shownAs = name;
+export async function validateConfig(
+  name: string,
+  output: Context['output'],
+  surroundings: Surroundings,
+): Promise<number> {
+  const { print } = surroundings;
+  const file = inputName(name);
+  try {
+    await check(name, surroundings);
+  } catch (error) {
+    if (error instanceof ConfigurationError && output !== 'table') {
+      print(valueText({ file, valid: false, problems: error.problems }, output));
+    }
+    throw error;
+  }
+  print(output === 'table' ? `${file}: valid\n` : valueText({ file, valid: true, problems: [] }, output));
+  return EXIT.done;
+}
+
+async function check(name: string, { note, readInput }: Surroundings): Promise<void> {
   if (isDirectory(name)) {
     if (readdirSync(name).every((entry) => entry.startsWith('.'))) {
       throw new ConfigurationError([`${name} is empty, expected files with label rules`]);
@@ -63,17 +83,14 @@ export async function validateConfig(name: string, { print, note, readInput }: S
     await checkLabelRules(name, '');
   } else {
     const file = await readConfigOrInput(name, readInput);
-    shownAs = file.name;
-    if (file.isEmpty) throw new ConfigurationError([`${shownAs} is empty, expected a configuration`]);
-    if (file.note !== undefined) note(`${shownAs}: ${file.note}`);
+    if (file.isEmpty) throw new ConfigurationError([`${file.name} is empty, expected a configuration`]);
+    if (file.note !== undefined) note(`${file.name}: ${file.note}`);
     const loaded = loadConfig({ file, environment: {}, flags: {} });
     checkRoutes(loaded);
     const { directory } = loaded.config.nodeLabels;
     if (isDirectory(directory)) await checkLabelRules(directory, 'nodeLabels.directory: ');
     else if (directory !== '') note(`nodeLabels.directory: ${directory} does not exist here; not checked`);
   }
-  print(`${shownAs}: valid\n`);
-  return EXIT.done;
 }
 
 /**

@@ -26,7 +26,7 @@ import { readWorkload, WORKLOAD_KINDS, type Workload } from '../../placement/obj
 import { isAway } from '../context.ts';
 import { READER_HINT } from '../failure.ts';
 import { withPatience } from '../lookups/with-progress.ts';
-import { readObjects } from '../objects.ts';
+import { mayHoldSeveral, readObjects } from '../objects.ts';
 import { valueText } from '../output.ts';
 import { createProgress } from '../progress.ts';
 import { readController } from './controller.ts';
@@ -37,7 +37,7 @@ import { type ExplainTarget, KINDS } from './target.ts';
 
 /**
  * Prints what `run` would decide now, and why: for an object of the cluster, or for each object in files. Several explanations are
- * parted by an empty line, or are a list in a machine-readable form.
+ * parted by an empty line, or are a list in a machine-readable form; so is what was found in several files or a directory.
  */
 export async function explain(context: Context, target: ExplainTarget, lookupTimeoutMs: number): Promise<number> {
   const { config, signal, output, clock, print, note, readInput } = context;
@@ -75,9 +75,10 @@ export async function explain(context: Context, target: ExplainTarget, lookupTim
     const explanations = await Promise.all(workloads.map((each) => explainOne(world, each, given === undefined)));
     progress.end();
     const [only] = explanations;
+    const isOne = explanations.length === 1 && !(target.kind === 'files' && mayHoldSeveral(target.files));
     if (output === 'table') {
       print(explanations.map((each) => describeExplanation(each, context.columns)).join('\n'));
-    } else print(valueText(explanations.length === 1 ? only : explanations, output));
+    } else print(valueText(isOne ? only : explanations, output));
     return EXIT.done;
   } finally {
     progress.end();

@@ -1,5 +1,6 @@
 import { STANDARD_INPUT } from '../../config/file.ts';
 import { ConfigurationError } from '../../config/problems.ts';
+import { ARCHITECTURES } from '../../kit/platform.ts';
 import type { Command } from '../command.ts';
 import { ALL_NAMESPACES, INSTALLATION, SELECTOR } from '../flags.ts';
 import { LOOKUP_TIMEOUT } from '../lookups/timeout.ts';
@@ -21,6 +22,7 @@ export const reportCommand: Command = {
       name: 'to',
       value: 'ARCH,…',
       isRepeatable: true,
+      choices: ARCHITECTURES,
       text: 'Architectures to move to; default: those of the nodes and of the images, within architectures.schedulable',
     },
     { name: 'namespace', letter: 'n', value: 'NAME', text: 'Only this namespace; default: all namespaces' },

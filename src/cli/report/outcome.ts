@@ -1,7 +1,7 @@
 import { EXIT } from '../../app/context.ts';
 import { ConfigurationError } from '../../config/problems.ts';
 import type { Report } from '../../placement/readiness/report.ts';
-import { shortfalls } from '../../placement/readiness/threshold.ts';
+import { shortfalls } from '../../placement/readiness/tally.ts';
 import { inputName } from '../objects.ts';
 import type { ReportOptions } from './options.ts';
 

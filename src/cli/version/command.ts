@@ -2,16 +2,20 @@ import { EXIT } from '../../app/context.ts';
 import { VERSION } from '../../app/version.ts';
 import type { Command } from '../command.ts';
 import { withoutOperands } from '../operands.ts';
+import { valueText } from '../output.ts';
 
 export const versionCommand: Command = {
   name: 'version',
   operands: '',
   summary: 'Print the version',
   flags: [],
-  examples: [['version', 'Print the version of this program']],
-  async run({ operands, surroundings }) {
+  examples: [
+    ['version', 'Print the version of this program'],
+    ['version -o json', 'Print it for a program'],
+  ],
+  async run({ operands, output, surroundings }) {
     withoutOperands('version', operands);
-    surroundings.print(`${VERSION}\n`);
+    surroundings.print(output === 'table' ? `${VERSION}\n` : valueText({ version: VERSION }, output));
     return EXIT.done;
   },
 };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { notLookedUpText } from '../../../src/placement/readiness/not-looked-up.ts';
-import { shortfalls } from '../../../src/placement/readiness/threshold.ts';
+import { shortfalls } from '../../../src/placement/readiness/tally.ts';
 import { container, object, report } from './world.ts';
 
 function workload(name: string, images: readonly string[], replicas: number, given: Parameters<typeof object>[0] = {}) {

@@ -1,0 +1,47 @@
+import { expect } from 'chai';
+import { runInProcess } from '../support/in-process.ts';
+
+describe('help', () => {
+  for (const [asked, like] of [
+    [['help'], ['--help']],
+    [
+      ['help', 'plan'],
+      ['plan', '--help'],
+    ],
+    [
+      ['help', 'config'],
+      ['config', '--help'],
+    ],
+  ] as const) {
+    it(`of "${asked.join(' ')}" is that of "${like.join(' ')}"`, async () => {
+      const [found, expected] = await Promise.all([runInProcess(asked), runInProcess(like)]);
+      expect(found).to.deep.equal(expected);
+      expect(found.code).to.equal(0);
+    });
+  }
+
+  it('of an unknown command names the nearest one', async () => {
+    expect(await runInProcess(['help', 'explane'])).to.deep.equal({
+      code: 3,
+      stdout: '',
+      stderr: 'archaware-controller: unknown command "explane"; did you mean explain?\n',
+    });
+  });
+
+  it('of config lists the keys, and that of its actions only what they take', async () => {
+    expect((await runInProcess(['config', '--help'])).stdout).to.contain('--taints.nodeSelector');
+    for (const action of ['convert', 'validate', 'schema']) {
+      const { stdout } = await runInProcess(['config', action, '--help']);
+      expect(stdout).to.contain('--from');
+      expect(stdout).not.to.contain('--taints.nodeSelector');
+    }
+  });
+});
+
+describe('version', () => {
+  it('is a line, or a document for a program', async () => {
+    expect((await runInProcess(['version'])).stdout).to.equal('dev\n');
+    expect(JSON.parse((await runInProcess(['version', '-o', 'json'])).stdout)).to.deep.equal({ version: 'dev' });
+    expect((await runInProcess(['version', '-o', 'yaml'])).stdout).to.equal('version: dev\n');
+  });
+});
