@@ -28,7 +28,7 @@ export function gatedPodLog(log: Logger): (keys: readonly string[]) => void {
     else {
       log.warn(
         { count: keys.length, pods: keys.slice(0, EXAMPLES) },
-        'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them (docs/runbooks/gates.md)',
+        'pods hold the scheduling gate archaware.dev/architecture, and the loop for pods does not run: nothing releases them: add pods to loops, or run clean --stop (docs/runbooks/gates.md)',
       );
     }
   };

@@ -89,7 +89,15 @@ function ofLeader(facts: Facts): Problem[] {
       : lease.holder === ''
         ? `nobody holds the Lease ${facts.leaseName}`
         : `${lease.holder} has not renewed the Lease ${facts.leaseName} for ${Math.round(lease.ageMs / 1000)} s`;
-  return [{ problem: `no replica leads: ${why}`, do: 'docs/runbooks/no-leader.md' }];
+  const [namespace = ''] = facts.leaseName.split('/');
+  return [
+    {
+      problem: `no replica leads: ${why}`,
+      do:
+        `kubectl -n ${namespace} get deployment,pods shows whether replicas run, and their log why none leads; scale them up, or ` +
+        `kubectl -n ${namespace} rollout restart deployment -l ${APP_LABEL}=${DEPLOYMENT} (docs/runbooks/no-leader.md)`,
+    },
+  ];
 }
 
 function ofReplicas({ replicas, leaseName }: Facts): Problem[] {
@@ -132,7 +140,7 @@ function ofNodes(facts: Facts): Problem[] {
       : [
           {
             problem: `${nodesText(unmanaged.length)} with a taint of archaware that this configuration does not manage: ${few(unmanaged)}`,
-            do: 'docs/runbooks/unmanaged-taints.md',
+            do: 'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/runbooks/unmanaged-taints.md)',
           },
         ]),
   ];
