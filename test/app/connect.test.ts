@@ -27,6 +27,28 @@ describe('the connection to a cluster', () => {
     await cluster.stop();
   });
 
+  it('says at a terminal to whom it connects if that takes long', async () => {
+    cluster.faults.inject({ path: /\/version/, hang: true });
+    const interrupt = new AbortController();
+    const shown: string[] = [];
+    const failed = connect({
+      config: loadConfig({ environment: {}, flags: {} }).config,
+      kubeconfig: cluster.kubeconfig,
+      context: undefined,
+      clock: { ...clock, after: (_ms, action) => clock.after(0, action) },
+      signal: interrupt.signal,
+      status(line) {
+        shown.push(line);
+        interrupt.abort();
+      },
+    }).then(
+      () => 'connected',
+      () => 'interrupted',
+    );
+    expect(await failed).to.equal('interrupted');
+    expect(shown).to.deep.equal([`connecting to ${connection?.client.host} …`, '']);
+  });
+
   it('renews the Lease while every other connection hangs', async () => {
     if (connection === undefined) throw new Error('not connected');
     const { client, leaseClient } = connection;

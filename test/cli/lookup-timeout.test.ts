@@ -16,7 +16,7 @@ describe('a registry that fails for the moment', () => {
   const commands: readonly (readonly [words: readonly string[], knows: RegExp, doesNot: RegExp])[] = [
     [['inspect', 'IMAGE'], /linux\/arm64/, /error: /],
     [['check', '-f', '-', '--on', 'arm64'], /1 workload can run on arm64/, /could not be looked up/],
-    [['report', '--to', 'arm64'], /100 %/, /unknown/],
+    [['report', '--to', 'arm64'], /100 % of the replicas can run/, /1 image was not looked up/],
     [['explain', 'web-1', '-n', 'default'], /linux\/arm64/, /could not|rate-limited|unavailable/],
     [['plan'], /tolerate\s+arm64/, /Unknown images/],
   ];

@@ -143,6 +143,11 @@ describe('the client', () => {
     expect(refused).to.be.instanceOf(ConnectionError);
     expect(String(refused)).to.include('cannot reach the API server at 127.0.0.1:1: ECONNREFUSED; check that it runs');
     await gone.close();
+    const unknown = connect('http://nowhere.invalid');
+    expect(String(await failure(unknown.request('get', '/version')))).to.match(
+      /nowhere\.invalid: (?:its name was not found in the DNS|the DNS did not answer) \(E[A-Z_]+\); check that/,
+    );
+    await unknown.close();
     stop = async () => {};
   });
 

@@ -101,7 +101,9 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
       let last: ImageError | undefined;
       for (let failures = 0; ; failures += 1) {
         try {
-          return await (last === undefined ? ask(until) : again(ask, until, last));
+          const found = await (last === undefined ? ask(until) : again(ask, until, last));
+          if (last?.endpoint !== undefined) unreachable.delete(last.endpoint);
+          return found;
         } catch (error) {
           if (!(error instanceof ImageError) || error === last) throw error;
           const wait = waitAfter(error, failures);
@@ -129,11 +131,8 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
 
   const keyOf = (image: string, access: Access) => `${image} ${accessKey(access)}`;
 
-  async function resolve(image: string, access: Access, until: AbortSignal) {
-    const found = await patiently(image, until, (signal) => resolver.resolve(image, access, signal));
-    if (found.source !== undefined) unreachable.delete(found.source);
-    return found;
-  }
+  const resolve = (image: string, access: Access, until: AbortSignal) =>
+    patiently(image, until, (signal) => resolver.resolve(image, access, signal));
 
   return {
     ...resolver,
