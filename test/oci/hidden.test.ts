@@ -120,6 +120,20 @@ describe('a registry that hides what may not be read', () => {
     expect(asked()).to.deep.equal(['GET /v2/a/one nobody']);
   });
 
+  it('gets no credential because another host, to which its root redirects, asks for one', async () => {
+    for (const challenge of ['Basic realm="x"', `Bearer realm="http://${other.host}/token"`]) {
+      server.on('/v2/', reply(307, { location: `http://${other.host}/v2/` }));
+      other.on('*', reply(401, { 'www-authenticate': challenge }));
+      start(['right']);
+      expect(await failure('a/one')).to.include({ code: 'not-found' });
+      for (const { headers } of [server, other]) {
+        expect(headers.map(({ authorization }) => authorization)).to.deep.equal(headers.map(() => undefined));
+      }
+      expect(other.asked.filter((line) => line.includes('right'))).to.deep.equal([]);
+      harness.stop();
+    }
+  });
+
   it('gets no credential because another host, to which it redirects, hides something', async () => {
     other.on('*', reply(404));
     other.on('/v2/', reply(401, { 'www-authenticate': 'Basic realm="x"' }));

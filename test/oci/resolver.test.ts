@@ -154,6 +154,20 @@ describe('the resolver', () => {
       expect(platformNames((await resolve('good/app:v1')).platforms)).to.deep.equal(['linux/arm64']);
     });
 
+    it('with HEAD in a project where only one repository answers HEAD without a digest since another one had a digest', async () => {
+      const withoutDigest = reply(200, { 'content-type': INDEX }, JSON.stringify(indexOf('linux/amd64')));
+      for (const name of ['one', 'two']) server.on(`/v2/odd/${name}/manifests/v1`, withoutDigest);
+      for (const name of ['good', 'other']) {
+        server.put(`odd/${name}`, 'manifests', indexOf('linux/amd64'), { tag: 'v1' });
+      }
+      const all = ['odd/one:v1', 'odd/good:v1', 'odd/two:v1', 'odd/other:v1'];
+      for (const name of all) await resolve(name);
+      harness.advance(600_000);
+      asked();
+      for (const name of all) await resolve(name);
+      expect(asked().at(-1)).to.equal('HEAD /v2/odd/other/manifests/v1');
+    });
+
     for (const [what, answer] of [
       ['names no digest', reply(200)],
       ['names a bad digest', reply(200, { 'docker-content-digest': 'sha256:x' })],

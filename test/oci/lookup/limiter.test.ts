@@ -207,6 +207,20 @@ describe('the limiter', () => {
     });
   });
 
+  it('does not keep a project that has answered waiting behind those that have not', async () => {
+    const { ask, end, started, standings, tick } = startWorld({ unproven: { ...MANY, perHost: 9, perProject: 2 } });
+    const silent = several(7, (index) => `hub:silent${index}`);
+    for (const project of silent) standings.set(project, 'failing');
+    standings.set('hub:slow', 'failing');
+    for (const project of silent.slice(0, 6)) ask(`${project}/n`);
+    for (const name of ['hub:slow/one', 'hub:silent6/n', 'hub:slow/two', 'hub:slow/three']) ask(name);
+    await tick();
+    expect(started.at(-1)).to.equal('hub:slow/one');
+    standings.set('hub:slow', 'proven');
+    expect(await end('hub:slow/one')).to.deep.equal(['hub:slow/two', 'hub:slow/three']);
+    expect(await end('hub:slow/two')).to.deep.equal(['hub:silent6/n']);
+  });
+
   it('serves a lookup for several namespaces when the first of them has its turn', async () => {
     const { ask, end, started, tick } = startWorld({ perHost: 1 });
     for (const name of several(100, (index) => `hub/flood#${index}`)) ask(name);
