@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { createProgress } from '../../src/cli/progress.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import { startProduct } from '../support/product.ts';
 
 function surroundings(isTerminal: boolean) {
   const shown: string[] = [];
@@ -55,5 +56,19 @@ describe('the progress of long work', () => {
     progress.wait('r.example', 'waiting for r.example: 5 of 20');
     progress.end();
     expect(shown).to.deep.equal(['images [#####...............] 5/20', 'waiting for r.example: 5 of 20', '']);
+  });
+
+  it('of status says at a terminal whom it asks', async () => {
+    const product = await startProduct();
+    try {
+      const shown: string[] = [];
+      await product.command(['status'], { shown });
+      expect(shown.filter((line) => !line.startsWith('connecting'))).to.include.ordered.members([
+        'asking the cluster and the replicas …',
+        '',
+      ]);
+    } finally {
+      await product.stop();
+    }
   });
 });

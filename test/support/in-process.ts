@@ -13,6 +13,8 @@ export type InProcessOptions = {
   readonly environment?: Readonly<Record<string, string>>;
   /** What is typed. */
   readonly input?: string;
+  /** Gets what a terminal shows in its last line; without it standard error is no terminal. */
+  readonly shown?: string[];
   /** The answers at a terminal, in order; without them there is no terminal. */
   readonly answers?: readonly string[];
   /** The command line of the controller, as if this command ran inside its container. */
@@ -76,6 +78,7 @@ function surround(options: InProcessOptions, signal: AbortSignal = new AbortCont
     note(line) {
       output.stderr += `${line}\n`;
     },
+    status: options.shown && ((line) => void options.shown?.push(line)),
     readInput: async () => options.input ?? '',
     ask:
       options.answers === undefined
