@@ -259,7 +259,7 @@ describe('helm, on the real control plane, in this order', () => {
       await uninstalled(['--config', config, ...flags.slice(2)]);
       expect(await nodes()).to.deep.equal(nodesBefore);
       expect(await cameras()).to.deep.equal(before);
-      for (const one of await world.list('Pod', shop)) {
+      for (const one of (await world.list('Pod', shop)).filter((each) => !isGoing(each))) {
         expect(tolerations(one), nameOf(one)).to.deep.equal(nameOf(one).startsWith('camera-') ? ours('arm64') : []);
         expect(gates(one)).to.deep.equal([]);
       }
@@ -289,7 +289,7 @@ describe('helm, on the real control plane, in this order', () => {
   async function uninstalled(given: readonly string[]): Promise<void> {
     const uninstalling = helm.run(['uninstall', ...RELEASE, '--timeout', '3m']);
     const hook = await world.eventually('the pod of the hook', async () =>
-      (await world.list('Pod', 'archaware')).find((one) => isOfHook(one) && !isGoing(one)),
+      (await world.list('Pod', 'archaware')).find((one) => isOfHook(one) && at(one, 'status', 'phase') !== 'Succeeded'),
     );
     const [container] = listAt(hook, 'spec', 'containers');
     expect(at(container, 'command')).to.deep.equal(['node', 'dist/main.js']);
