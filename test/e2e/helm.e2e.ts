@@ -42,11 +42,13 @@ const VALUES = {
 };
 
 const COMMON = { nodeSelector: VALUES.nodeSelector, cleanBeforeUninstall: VALUES.cleanBeforeUninstall };
-/** Each way of installing that can follow another one. In the mode observe nothing may be written, and nothing can be left. */
+/**
+ * Each way of installing that can follow `both`, which leaves most and is uninstalled first. In the mode observe nothing may be
+ * written, and the chart refuses it where something is left.
+ */
 const LATER: Readonly<Record<string, object>> = {
   taints: { config: { placement: { mode: 'taints' } } },
   affinity: { config: { placement: { mode: 'affinity' } } },
-  both: { config: VALUES.config },
   'label rules alone': { config: { loops: ['labels'] }, nodeLabels: { shipped: true } },
   'taints of the provider': { config: { taints: { manage: false, key: 'kubernetes.io/arch' } } },
 };
