@@ -15,7 +15,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images: then none is looked up.',
+      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images, or 32 KiB of names of images: then none is looked up.',
     next: 'Correct what the note names. For an object with too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {

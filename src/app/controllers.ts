@@ -10,6 +10,7 @@ import { createUnmanagedTaints, type UnmanagedTaintsOptions } from '../controlle
 import type { PlacementState } from '../controllers/placement-state.ts';
 import { createPodController } from '../controllers/pod/controller.ts';
 import type { Clock } from '../kit/clock.ts';
+import { createTurns, inTurns } from '../kit/fairness/turns.ts';
 import { type Controller, createController, type Failure, type Reconciler, type Result } from '../kube/controller.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
@@ -21,7 +22,7 @@ import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
 
 /** The stores of the watches, and their listeners. */
-type WatchedStores = Pick<Watches, 'listeners' | 'witnesses'> & {
+type WatchedStores = Pick<Watches, 'listeners' | 'whole' | 'witnesses'> & {
   readonly [kind in 'pods' | 'nodes' | 'namespaces' | 'daemonSets']: Pick<Watches[kind], 'store'>;
 };
 
@@ -81,6 +82,19 @@ export function createLoops(options: LoopsOptions): Loops {
   const { watches, settings, clock, images, write, events, workers } = options;
   const [pods, nodes, daemonSets] = [watches.pods.store, watches.nodes.store, watches.daemonSets.store];
   const runs = (loop: string) => options.loops.includes(loop);
+  const turns = createTurns(clock);
+  /** The loops over many objects that go on in later turns. */
+  let spreading = 0;
+
+  /** Does `work` for every item: in this turn of the event loop as long as that is short, then in the next ones. */
+  function forEach<T>(items: Iterable<T>, work: (item: T) => void): void {
+    const rest = inTurns(turns, items, work);
+    if (rest === undefined) return;
+    spreading += 1;
+    void rest.finally(() => {
+      spreading -= 1;
+    });
+  }
 
   const { witnesses } = watches;
   let architectures = witnesses.architectures();
@@ -104,6 +118,7 @@ export function createLoops(options: LoopsOptions): Loops {
     pods,
     clusterArchitectures: () => architectures,
     isPaced: options.bootstrapMs !== undefined,
+    wholePod: watches.whole.pod,
     onTurn: (key) => podLoop.enqueue(key),
     onAlike: options.onAlike,
     onRefused: () => options.onRefused?.('pod'),
@@ -118,6 +133,8 @@ export function createLoops(options: LoopsOptions): Loops {
     daemonSets,
     clusterArchitectures: () => architectures,
     liveTaints: liveTaints.all,
+    wholeDaemonSet: watches.whole.daemonSet,
+    onTurn: (key) => daemonSetLoop.enqueue(key),
     serviceAccountSecrets: options.serviceAccountSecrets,
     onRefused: () => options.onRefused?.('daemonset'),
     onDecided(key) {
@@ -158,6 +175,7 @@ export function createLoops(options: LoopsOptions): Loops {
       workers: most,
       reconcile,
       clock,
+      turns,
       priorityOf: (key) => (urgent(key) ? 'urgent' : 'backlog'),
       onOutcome: (key, seconds, result) => options.onOutcome(name, key, seconds, result),
     });
@@ -185,8 +203,10 @@ export function createLoops(options: LoopsOptions): Loops {
         nodes,
         clusterArchitectures: () => architectures,
         daemonSets,
+        wholePod: watches.whole.pod,
       },
       (reconcile) => loop('wrong-node', reconcile, () => false, 1),
+      forEach,
     );
   const controllers = [
     ...(runs('pods') ? [podLoop, ...(wrongNodes ? [wrongNodes.controller] : [])] : []),
@@ -198,13 +218,17 @@ export function createLoops(options: LoopsOptions): Loops {
     // The images of the pods that have waited longest are looked up first.
     const gated = [...pods.values()].filter((pod) => pod.gated !== undefined);
     gated.sort((one, other) => one.createdAt - other.createdAt);
-    for (const { namespace, name } of gated) podLoop.enqueue(`${namespace}/${name}`);
-    for (const key of pods.keys()) podLoop.enqueue(key);
-    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+    forEach(gated, ({ namespace, name }) => podLoop.enqueue(`${namespace}/${name}`));
+    forEach(pods.keys(), podLoop.enqueue);
+    enqueueDaemonSets();
+  }
+
+  function enqueueDaemonSets(): void {
+    forEach(daemonSets.keys(), daemonSetLoop.enqueue);
   }
 
   function enqueueNodes(): void {
-    for (const name of nodes.keys()) nodeLoop.enqueue(name);
+    forEach(nodes.keys(), nodeLoop.enqueue);
   }
 
   /** Decides again what follows the cluster's architectures, if they have changed, and waits for the next change. */
@@ -215,11 +239,11 @@ export function createLoops(options: LoopsOptions): Loops {
     cancelWitness = dueInMs === undefined ? undefined : clock.after(dueInMs, checkArchitectures);
     if (now === architectures) return;
     architectures = now;
-    for (const key of pod.followers()) {
+    forEach(pod.followers(), (key) => {
       pod.invalidate(key);
       podLoop.enqueue(key);
-    }
-    for (const key of daemonSets.keys()) daemonSetLoop.enqueue(key);
+    });
+    enqueueDaemonSets();
   }
 
   function listen(): void {
@@ -248,17 +272,19 @@ export function createLoops(options: LoopsOptions): Loops {
       checkArchitectures();
       const isOther = (now && architectureOf(now)) !== (before && architectureOf(before));
       if (isOther || now?.managed !== before?.managed) wrongNodes?.nodeChanged(key, isOther);
-      if (appeared || went) for (const other of daemonSets.keys()) daemonSetLoop.enqueue(other);
+      if (appeared || went) enqueueDaemonSets();
     };
     watches.listeners.namespace = (change) => {
       if (!changesPlacement(change)) return;
       const prefix = `${change.key}/`;
-      for (const key of pods.keys()) {
-        if (!key.startsWith(prefix)) continue;
+      forEach(pods.keys(), (key) => {
+        if (!key.startsWith(prefix)) return;
         pod.invalidate(key);
         podLoop.enqueue(key);
-      }
-      for (const key of daemonSets.keys()) if (key.startsWith(prefix)) daemonSetLoop.enqueue(key);
+      });
+      forEach(daemonSets.keys(), (key) => {
+        if (key.startsWith(prefix)) daemonSetLoop.enqueue(key);
+      });
     };
   }
 
@@ -266,8 +292,8 @@ export function createLoops(options: LoopsOptions): Loops {
     podStates: pod.states,
     daemonSetStates: daemonSet.states,
     lookupEnded(canonical) {
-      for (const { key, inMs } of pod.lookupEnded(canonical)) podLoop.enqueueAfter(key, inMs);
-      for (const { key, inMs } of daemonSet.lookupEnded(canonical)) daemonSetLoop.enqueueAfter(key, inMs);
+      forEach(pod.lookupEnded(canonical), ({ key, inMs }) => podLoop.enqueueAfter(key, inMs));
+      forEach(daemonSet.lookupEnded(canonical), ({ key, inMs }) => daemonSetLoop.enqueueAfter(key, inMs));
       wrongNodes?.lookupEnded(canonical);
     },
     settingsChanged() {
@@ -277,7 +303,7 @@ export function createLoops(options: LoopsOptions): Loops {
     labelRulesChanged: enqueueNodes,
     onWrongNodes: () => wrongNodes?.count() ?? 0,
     contested: () => pod.contested() + daemonSet.contested() + node.contested(),
-    idle: () => controllers.every((controller) => controller.idle()),
+    idle: () => spreading === 0 && controllers.every((controller) => controller.idle()),
     queueDepths: () => Object.fromEntries(controllers.map(({ name, depth }) => [name, depth()])),
     async run(signal, kill) {
       listen();
@@ -300,6 +326,7 @@ export function createLoops(options: LoopsOptions): Loops {
       poolNodes?.end();
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
       pod.end();
+      daemonSet.end();
     },
   };
 }

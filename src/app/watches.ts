@@ -5,6 +5,7 @@ import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { find } from '../kube/read.ts';
 import { rememberDigests } from '../kube/watch/digests.ts';
+import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
 import type { Sections } from '../kube/watch/sections.ts';
 import type { WatchAttempt } from '../kube/watch/trouble.ts';
@@ -12,6 +13,15 @@ import { pathOf } from '../kube/writer.ts';
 import { type Namespace, readNamespace } from '../placement/eligibility.ts';
 import { isSameNode, type Node, readNode, readNodeSections } from '../placement/nodes/node.ts';
 import { type DaemonSet, readDaemonSet } from '../placement/objects/daemonset.ts';
+import {
+  boundedLabels,
+  isSamePod,
+  stubOfDaemonSet,
+  stubOfPod,
+  weightOfDaemonSet,
+  weightOfPod,
+  wholePod,
+} from '../placement/objects/large.ts';
 import { type Pod, readPod, readPodSections } from '../placement/objects/pod.ts';
 
 /** The watched objects of each kind, with listeners for changes, which may be replaced. */
@@ -23,6 +33,11 @@ export type Watches = {
   readonly listeners: Listeners;
   /** The cluster's architectures that count for objects which follow them. */
   readonly witnesses: Pick<Witnesses, 'architectures' | 'dueInMs'>;
+  /** Reads an object of which too little is kept; undefined if it is gone. Throws what the client throws. */
+  readonly whole: {
+    pod(kept: Pod, signal: AbortSignal): Promise<Pod | undefined>;
+    daemonSet(kept: DaemonSet, signal: AbortSignal): Promise<DaemonSet | undefined>;
+  };
   /** Returns the kinds whose first list is not complete. */
   notSynced(): string[];
   whenSynced(): Promise<void>;
@@ -57,6 +72,8 @@ export function createWatches(options: {
   readonly kinds: Watched;
   /** Default: everything. */
   readonly scope?: Scope;
+  /** Keeps whole objects, however large: for a command that ends soon, with more memory than a replica. */
+  readonly keepsAll?: boolean;
   readonly onRestart: (kind: string, reason: string) => void;
   /** Called when lists or watches of a kind fail: once for each kind of failure, until they work again. */
   readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
@@ -75,6 +92,7 @@ export function createWatches(options: {
     keyOf: (object: T) => string,
     onChange: (change: Change<T>) => void,
     readSections?: (sections: Sections) => T | undefined,
+    keeper?: Keeper<T>,
   ) =>
     createReflector({
       client,
@@ -83,6 +101,7 @@ export function createWatches(options: {
       read,
       readSections,
       keyOf,
+      keeper: options.keepsAll === true ? undefined : keeper,
       onChange,
       clock,
       onRestart: (reason) => onRestart(kind, reason),
@@ -103,6 +122,7 @@ export function createWatches(options: {
     namespaced,
     (change) => listeners.pod?.(change),
     (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),
+    createKeeper<Pod>({ weigh: weightOfPod, stub: stubOfPod, groupOf, sharesAll: isSamePod }),
   );
   const witnesses = createWitnesses(clock);
   const nodes: Reflector<Node> = reflect<Node>(
@@ -118,9 +138,19 @@ export function createWatches(options: {
       listeners.node?.(change);
     },
     rememberDigests(readNodeSections, ({ name }) => nodes.store.get(name)),
+    withBoundedLabels(),
   );
-  const namespaces = reflect('namespaces', namespacesPath(scope), readNamespace, named, (change) =>
-    listeners.namespace?.(change),
+  const onNamespace = (change: Change<Namespace>): void => {
+    listeners.namespace?.(change);
+  };
+  const namespaces = reflect(
+    'namespaces',
+    namespacesPath(scope),
+    readNamespace,
+    named,
+    onNamespace,
+    undefined,
+    withBoundedLabels(),
   );
   const daemonSets = reflect(
     'daemonsets',
@@ -128,6 +158,13 @@ export function createWatches(options: {
     readDaemonSet,
     namespaced,
     (change) => listeners.daemonSet?.(change),
+    undefined,
+    createKeeper<DaemonSet>({
+      weigh: weightOfDaemonSet,
+      stub: stubOfDaemonSet,
+      groupOf,
+      sharesAll: () => false,
+    }),
   );
   const all = { pods, nodes, namespaces, daemonsets: daemonSets } as const;
   const running = Object.entries(all).filter(([kind]) => [...kinds].some((wanted) => wanted === kind));
@@ -139,6 +176,18 @@ export function createWatches(options: {
     daemonSets,
     listeners,
     witnesses,
+    whole: {
+      async pod(kept, signal) {
+        const object = await find(client, pathOf({ ...kept, kind: 'Pod' }), signal);
+        const pod = object && readPod(object);
+        return pod?.uid === kept.uid ? wholePod(pod, digestOf) : undefined;
+      },
+      async daemonSet(kept, signal) {
+        const object = await find(client, pathOf({ ...kept, kind: 'DaemonSet' }), signal);
+        const daemonSet = object && readDaemonSet(object);
+        return daemonSet?.uid === kept.uid ? daemonSet : undefined;
+      },
+    },
     notSynced: () => running.flatMap(([kind, reflector]) => (reflector.synced() ? [] : kind)),
     health: () => running.map(([kind, reflector]) => ({ kind, ...reflector.health() })),
     async whenSynced() {
@@ -147,6 +196,21 @@ export function createWatches(options: {
     async run(signal) {
       await Promise.all(running.map(([, reflector]) => reflector.run(signal)));
     },
+  };
+}
+
+function groupOf({ namespace }: { readonly namespace: string }): string {
+  return namespace;
+}
+
+/** Nodes and namespaces are few, and no tenant writes them; of what a kubelet writes to its node, only labels have no limit. */
+function withBoundedLabels<T extends Pick<Namespace, 'labels'>>(): Keeper<T> {
+  return {
+    keep(_, object) {
+      const labels = boundedLabels(object.labels);
+      return labels === object.labels ? object : { ...object, labels };
+    },
+    forget() {},
   };
 }
 

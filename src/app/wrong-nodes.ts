@@ -20,18 +20,29 @@ export type WrongNodes = {
   settingsChanged(): void;
 };
 
-/** Creates the wrong-node controller. `loop`: creates the queue and its worker. */
-export function createWrongNodes(options: WrongNodeOptions, loop: (reconcile: Reconciler) => Controller): WrongNodes {
+/**
+ * Creates the wrong-node controller. `loop`: creates the queue and its worker. `forEach`: does something for each of many keys, in
+ * as many turns of the event loop as that takes.
+ */
+export function createWrongNodes(
+  options: WrongNodeOptions,
+  loop: (reconcile: Reconciler) => Controller,
+  forEach: (keys: Iterable<string>, work: (key: string) => void) => void,
+): WrongNodes {
   const wrongNode = createWrongNodeController(options);
   const controller = loop(wrongNode.reconcile);
   function look(keys: Iterable<string>): void {
-    for (const key of keys) if (wrongNode.suspects(key)) controller.enqueue(key);
+    forEach(keys, (key) => {
+      if (wrongNode.suspects(key)) controller.enqueue(key);
+    });
   }
   return {
     controller,
     begin: () => look(options.pods.keys()),
     count: wrongNode.count,
-    podChanged: (key) => look([key]),
+    podChanged(key) {
+      if (wrongNode.suspects(key)) controller.enqueue(key);
+    },
     daemonSetDecided: (key) => look(wrongNode.podsOf(key)),
     nodeChanged: (name, architectureChanged) =>
       look(architectureChanged ? wrongNode.podsOn(name) : wrongNode.found(name)),

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
 import { printable } from '../kit/printable.ts';
@@ -31,6 +32,16 @@ export type Announcer = {
 /** Events expire after an hour by default, so a problem that lasts is reported again before that. */
 const REPORT_AGAIN_MS = 30 * 60_000;
 
+/** How many problems of one object are remembered. */
+const MOST_REMEMBERED = 32;
+/** The longest problem that is remembered as it is: names of images make it long. */
+const LONGEST_REMEMBERED = 256;
+
+function idOf({ reason, note }: Occurrence): string {
+  const id = `${reason} ${note}`;
+  return id.length > LONGEST_REMEMBERED ? hash('sha256', id, 'base64') : id;
+}
+
 /** Creates an announcer over the recorder of Events. */
 export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Clock): Announcer {
   const reported = new Map<string, Map<string, { readonly at: number; readonly outlook: string }>>();
@@ -38,11 +49,13 @@ export function createAnnouncer(events: Pick<EventRecorder, 'emit'>, clock: Cloc
     report(key, occurrence, outlook = '') {
       const now = clock.monotonic();
       const notes = reported.get(key) ?? new Map<string, { readonly at: number; readonly outlook: string }>();
-      const id = `${occurrence.reason} ${occurrence.note}`;
+      const id = idOf(occurrence);
       const last = notes.get(id);
       const isSame = last !== undefined && (outlook === '' || outlook === last.outlook);
       if (isSame && now - last.at < REPORT_AGAIN_MS) return;
       if (!events.emit({ ...occurrence, note: withOutlook(occurrence.note, outlook) })) return;
+      const [first] = notes.keys();
+      if (last === undefined && notes.size >= MOST_REMEMBERED && first !== undefined) notes.delete(first);
       notes.set(id, { at: now, outlook });
       reported.set(key, notes);
     },

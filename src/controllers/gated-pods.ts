@@ -1,8 +1,8 @@
 import type { Clock } from '../kit/clock.ts';
-import { isObject, listAt, objectAt, stringAt } from '../kit/json.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
-import { listAll } from '../kube/list.ts';
+import { readAll } from '../kube/list.ts';
 import { ARCHITECTURE_GATE } from '../names.ts';
 
 export type GatedPodsOptions = {
@@ -65,15 +65,14 @@ async function watchGatedPods(options: GatedPodsOptions, signal: AbortSignal): P
   }
 }
 
+function gatedKey(pod: JsonObject): string | undefined {
+  const gates = listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? [];
+  if (!gates.some(({ name }) => name === ARCHITECTURE_GATE)) return undefined;
+  const metadata = objectAt(pod, 'metadata');
+  return `${stringAt(metadata, 'namespace')}/${stringAt(metadata, 'name')}`;
+}
+
 async function gatedPods(client: GatedPodsOptions['client'], signal: AbortSignal): Promise<string[]> {
-  const pods = await listAll(client, PENDING, signal);
-  const gated = pods.filter((pod) =>
-    (listAt(objectAt(pod, 'spec'), 'schedulingGates') ?? []).some(
-      (gate) => isObject(gate) && gate.name === ARCHITECTURE_GATE,
-    ),
-  );
-  return gated.map((pod) => {
-    const metadata = objectAt(pod, 'metadata');
-    return `${stringAt(metadata, 'namespace')}/${stringAt(metadata, 'name')}`;
-  });
+  // Only their names are kept: the pods may be large.
+  return await readAll(client, PENDING, gatedKey, signal);
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../kit/clock.ts';
 import type { Access } from '../oci/credentials/keyring.ts';
 import { parseReference } from '../oci/reference.ts';
@@ -5,6 +6,7 @@ import type { Resolver } from '../oci/resolver.ts';
 import type { ImageAnswer } from '../placement/images.ts';
 import type { PodImage } from '../placement/objects/image.ts';
 import { MOST_PULL_SECRETS } from '../placement/objects/pod.ts';
+import { NO_ROOM_AGAIN_MS } from './waiting.ts';
 
 /** A pull secret that cannot be used. The name may describe several (`x and all after it`). */
 export type SecretProblem = { readonly name: string; readonly reason: string };
@@ -32,7 +34,9 @@ export type ImageSource = {
 
 type Names = { readonly names: readonly string[]; readonly canonical: string; readonly registry: string };
 
-const MAX_NAMES = 20_000;
+/** The most bytes of the names that are remembered. The names of one image take its length several times. */
+const MOST_NAMES = 4 * 1024 * 1024;
+const ENTRY = 256;
 
 /** Creates an image source over a resolver. */
 export function createImageSource(
@@ -40,13 +44,15 @@ export function createImageSource(
   clock: Clock,
   secretProblem: (namespace: string, name: string) => string | undefined,
 ): ImageSource {
-  const names = new Map<string, Names>();
+  const names = new LRUCache<string, Names>({
+    maxSize: MOST_NAMES,
+    sizeCalculation: (_, image) => ENTRY + 4 * image.length,
+  });
 
   function read(image: string): Names {
     const known = names.get(image);
     if (known !== undefined) return known;
     const found = readNames(image);
-    if (names.size >= MAX_NAMES) names.clear();
     names.set(image, found);
     return found;
   }
@@ -64,13 +70,13 @@ export function createImageSource(
     const now = clock.steady();
     const known = resolver.known(image, access);
     // Knowledge may have expired, so a known image may be due for a lookup too.
-    if (known === undefined || known.isStale) resolver.request(image, access, mayStart);
+    const isAsked = known === undefined || known.isStale ? resolver.request(image, access, mayStart) : true;
     if (known !== undefined) {
       const { platforms, isIndex } = known;
       return isIndex === undefined ? { kind: 'known', platforms } : { kind: 'known', platforms, isIndex };
     }
     const failure = resolver.failure(image, access);
-    if (failure === undefined) return { kind: 'pending' };
+    if (failure === undefined) return isAsked ? { kind: 'pending' } : { kind: 'pending', retryInMs: NO_ROOM_AGAIN_MS };
     return {
       kind: 'failed',
       code: failure.error.code,

@@ -1,12 +1,17 @@
 import type { Clock } from '../kit/clock.ts';
+import { namespaceOf } from '../kit/fairness/fair-keys.ts';
+import { createLedger } from '../kit/fairness/ledger.ts';
 
 /** An object to reconcile again, in `inMs` milliseconds; 0: now. */
 export type Due = { readonly key: string; readonly inMs: number };
 
 /** The index of objects by the images that they wait for: the end of a lookup queues exactly these objects. */
 export type Waiting = {
-  /** Sets the images that an object waits for; an empty list removes the object. */
-  set(key: string, images: readonly string[]): void;
+  /**
+   * Sets the images that an object waits for; an empty list removes the object. False if there is no room for the names of its
+   * images: then nothing queues the object, and it must be looked at again after a while.
+   */
+  set(key: string, images: readonly string[]): boolean;
   /**
    * Returns the objects that wait for an image whose lookup has ended. Each decision examines all images of an object, so an
    * object that waits for many images is queued at the last answer, and at most once a second before that.
@@ -18,6 +23,15 @@ export type Waiting = {
 const FEW = 8;
 const MANY_MS = 1_000;
 
+/** The interval at which an object is looked at again for which there is no room in the index, in milliseconds. */
+export const NO_ROOM_AGAIN_MS = 10_000;
+
+/** The most bytes of the index: of one namespace, of all, and of each namespace although the others have taken all. */
+const LIMITS = { perGroup: 2 * 1024 * 1024, inAll: 12 * 1024 * 1024, always: 64 * 1024 } as const;
+/** Bytes of an entry of the index. Names of ordinary images are in memory anyway. */
+const ENTRY = 64;
+const ORDINARY = 128;
+
 /** An object that waits for many images. `left`: those that were not looked up yet. */
 type Many = { readonly images: readonly string[]; readonly left: Set<string>; readonly at: number };
 
@@ -28,30 +42,38 @@ type Entry = readonly string[] | Many;
 export function createWaiting({ monotonic }: Pick<Clock, 'monotonic'>): Waiting {
   const byImage = new Map<string, Set<string>>();
   const byKey = new Map<string, Entry>();
+  const ledger = createLedger(LIMITS);
 
   function dueIn(entry: Entry): number {
     if (!('left' in entry) || entry.left.size === 0) return 0;
     return Math.max(0, entry.at + MANY_MS - monotonic());
   }
 
+  function remove(key: string): void {
+    const before = byKey.get(key);
+    if (before === undefined) return;
+    ledger.free(key);
+    byKey.delete(key);
+    for (const image of 'left' in before ? before.images : before) {
+      const keys = byImage.get(image);
+      keys?.delete(key);
+      if (keys?.size === 0) byImage.delete(image);
+    }
+  }
+
   return {
     set(key, images) {
-      const before = byKey.get(key) ?? [];
-      for (const image of 'left' in before ? before.images : before) {
-        const keys = byImage.get(image);
-        keys?.delete(key);
-        if (keys?.size === 0) byImage.delete(image);
-      }
-      if (images.length === 0) {
-        byKey.delete(key);
-        return;
-      }
+      remove(key);
+      if (images.length === 0) return true;
+      const bytes = images.reduce((sum, { length }) => sum + ENTRY + Math.max(0, length - ORDINARY), 0);
+      if (!ledger.book(key, namespaceOf(key), bytes)) return false;
       byKey.set(key, images.length > FEW ? { images, left: new Set(images), at: monotonic() } : images);
       for (const image of images) {
         const keys = byImage.get(image) ?? new Set();
         keys.add(key);
         byImage.set(image, keys);
       }
+      return true;
     },
     lookupEnded(image) {
       const due: Due[] = [];

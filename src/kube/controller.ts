@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
+import type { Turns } from '../kit/fairness/turns.ts';
 import { ApiError, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 
@@ -27,6 +28,8 @@ export type ControllerOptions = {
   readonly reconcile: Reconciler;
   readonly priorityOf: (key: string) => Priority;
   readonly clock: Clock;
+  /** The turns of the event loop that this controller shares with other work; default: its own. */
+  readonly turns?: Turns;
   /** Called once after each run, with its length in seconds, and with the result or the error. */
   readonly onOutcome: (key: string, seconds: number, result: Result | Failure) => void;
 };
@@ -56,7 +59,7 @@ const LEASE_LOST_MS = 5_000;
 /** Creates a controller; keys may be added before it runs. */
 export function createController(options: ControllerOptions): Controller {
   const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
-  const queue: Workqueue = createWorkqueue(clock);
+  const queue: Workqueue = createWorkqueue(clock, options.turns);
 
   async function work(kill: AbortSignal): Promise<void> {
     for (let key = await queue.take(); key !== undefined; key = await queue.take()) {

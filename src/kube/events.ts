@@ -118,7 +118,7 @@ export function createEvents(options: EventOptions): EventRecorder {
         type,
         reason,
         action,
-        note: printable(note, NOTE_BYTES),
+        note,
         regarding,
       },
     });
@@ -188,7 +188,8 @@ export function createEvents(options: EventOptions): EventRecorder {
       const most = queue.size < MAX_QUEUED ? MAX_QUEUED_OF_NAMESPACE : ALWAYS_OF_NAMESPACE;
       if (queue.sizeOf(group) >= most) return drop();
       if (!countObject(occurrence.regarding)) return drop();
-      queue.add(group, occurrence);
+      // It may wait for a while, and strangers' texts make it long.
+      queue.add(group, { ...occurrence, note: printable(occurrence.note, NOTE_BYTES) });
       if (running < IN_FLIGHT) void drain();
       return true;
     },

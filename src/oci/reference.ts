@@ -1,4 +1,4 @@
-import { createLru } from '../kit/lru.ts';
+import { LRUCache } from 'lru-cache';
 import { printableAscii } from '../kit/printable.ts';
 import { isDigest } from './digest.ts';
 import { ImageError } from './errors.ts';
@@ -116,12 +116,20 @@ export function parseReference(text: string): Reference {
   };
 }
 
+/** The most bytes of the names that are remembered: enough for about 10,000 ordinary ones. */
+const MOST_READ = 8 * 1024 * 1024;
+/** Bytes of what was read from a name, without the name itself, whose parts are there several times. */
+const READ = 320;
+
 /**
- * Creates a {@link parseReference} that remembers this many names, and returns the error for an invalid name instead of
- * throwing it.
+ * Creates a {@link parseReference} that remembers names, and returns the error for an invalid name instead of throwing
+ * it.
  */
-export function createReferenceReader(maxEntries: number): (text: string) => Reference | ImageError {
-  const read = createLru<Reference | ImageError>(maxEntries);
+export function createReferenceReader(): (text: string) => Reference | ImageError {
+  const read = new LRUCache<string, Reference | ImageError>({
+    maxSize: MOST_READ,
+    sizeCalculation: (_, text) => READ + 5 * text.length,
+  });
   return (text) => {
     const known = read.get(text);
     if (known !== undefined) return known;

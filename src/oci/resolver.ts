@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { untilAborted } from '../kit/abort.ts';
+import { createTurns, inTurns } from '../kit/fairness/turns.ts';
 import type { ImageCache, ImageFacts, TagEntry } from './cache/cache.ts';
 import { createFailures, type Failure, type Failures, unexpected, unreadable } from './cache/failures.ts';
 import { createMemory } from './cache/freshness.ts';
@@ -77,9 +78,10 @@ export type Resolver = {
   failure(image: string, access: Access): Failure | undefined;
   /**
    * Asks for a lookup. Does nothing while one runs, while the image is known and fresh, and before `retryAt`.
-   * `mayStart` is called just before a lookup would begin, and may prevent it.
+   * `mayStart` is called just before a lookup would begin, and may prevent it. False if too many lookups wait already: then
+   * nothing is planned, and it must be asked for again.
    */
-  request(image: string, access: Access, mayStart?: () => boolean): void;
+  request(image: string, access: Access, mayStart?: () => boolean): boolean;
   /** Calls the listener at the end of each lookup with the image's canonical name (`canonicalName` of reference.ts). */
   onSettled(listener: (canonical: string) => void): void;
   /**
@@ -140,7 +142,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
   if (options.signal.aborted) end();
   else options.signal.addEventListener('abort', end, { once: true });
 
-  const parse = createReferenceReader(options.maxEntries);
+  const parse = createReferenceReader();
   const listeners: ((canonical: string) => void)[] = [];
   /** The number of calls of {@link Resolver.forgive}. */
   let generation = 0;
@@ -149,6 +151,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
   /** By what the registry is asked for: image and the credentials that are tried. */
   const lookups = new Map<string, Flight>();
   const starts = createStarts(STARTS);
+  const turns = createTurns({ monotonic: now });
 
   function canonicalOf(image: string): string {
     const parsed = parse(image);
@@ -291,8 +294,8 @@ export function createResolver(options: ResolverOptions): TagResolver {
     return reference instanceof ImageError || fresh(reference, access) === undefined;
   }
 
-  function request(image: string, access: Access, mayStart = () => true): void {
-    if (!isDue(image, access)) return;
+  function request(image: string, access: Access, mayStart = () => true): boolean {
+    if (!isDue(image, access)) return true;
     const key = keyOf(image, access);
     const reference = parse(image);
     const [host, project] =
@@ -300,8 +303,9 @@ export function createResolver(options: ResolverOptions): TagResolver {
     const line = { namespace: access.namespace, host, project };
     if (flights.has(key)) void fly(image, access);
     else if (!starts.has(line, key) && mayStart()) {
-      starts.add(line, key, () => (isDue(image, access) ? fly(image, access) : undefined));
+      return starts.add(line, key, () => (isDue(image, access) ? fly(image, access) : undefined));
     }
+    return true;
   }
 
   return {
@@ -340,11 +344,11 @@ export function createResolver(options: ResolverOptions): TagResolver {
     forgive() {
       generation += 1;
       lookup.forgive();
-      for (const key of failures.keys()) {
+      void inTurns(turns, failures.keys(), (key) => {
         failures.forgive(key);
         // A canonical name contains no space; an access key may contain anything.
         for (const listener of listeners) listener(key.split(' ', 1)[0] ?? key);
-      }
+      });
     },
   };
 }

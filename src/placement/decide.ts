@@ -87,6 +87,8 @@ type Evidence = {
   seen: ImageSet[];
   failed: (FailedImage & { sinceMs: number; retryInMs: number })[];
   pending: string[];
+  /** Milliseconds until an image must be asked for again that no lookup is planned for. */
+  askAgainInMs: number;
 };
 
 /**
@@ -136,7 +138,7 @@ export function isGuess(decision: Placement): boolean {
 }
 
 function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInput): Evidence {
-  const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [] };
+  const evidence: Evidence = { sets: [], seen: [], failed: [], pending: [], askAgainInMs: Number.POSITIVE_INFINITY };
   for (const image of template.images) {
     const said = narrowingOf(image, template, settings, namesOf(image.image), answerOf);
     const named = whatNames(image);
@@ -155,6 +157,7 @@ function gather({ template, settings, namesOf, answerOf, waitedMs }: DecisionInp
         break;
       case 'pending':
         evidence.pending.push(image.image);
+        evidence.askAgainInMs = Math.min(evidence.askAgainInMs, said.retryInMs ?? Number.POSITIVE_INFINITY);
         break;
       default:
         said satisfies never;
@@ -181,7 +184,7 @@ function withoutKnowing(evidence: Evidence, common: string[] | undefined, input:
   const os = osOf(evidence, input.template.os);
   const patience = patienceLeft(evidence, input);
   if (patience > 0) {
-    const soonest = Math.min(patience, ...evidence.failed.map(({ retryInMs }) => retryInMs));
+    const soonest = Math.min(patience, evidence.askAgainInMs, ...evidence.failed.map(({ retryInMs }) => retryInMs));
     const [againInMs, givesUpInMs] = [soonest, patience].map((ms) => (Number.isFinite(ms) ? ms : undefined));
     return { kind: 'wait', images: unknown, failed, againInMs, givesUpInMs };
   }

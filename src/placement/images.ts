@@ -2,7 +2,7 @@ import { matchesGlob } from '../kit/glob.ts';
 import { didYouMean, isWebAssembly, type Platform, readArchitecture } from '../kit/platform.ts';
 import { ARCHITECTURES_ANNOTATION } from '../names.ts';
 import type { PodImage } from './objects/image.ts';
-import { MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
+import { MOST_IMAGE_CHARACTERS, MOST_IMAGES, type PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
 /** The knowledge of an image at the moment of a decision. */
@@ -13,7 +13,11 @@ export type ImageAnswer =
       /** Absent if unknown. Only container images may leave it out, because the rules read it for image volumes alone. */
       readonly isIndex?: boolean;
     }
-  | { readonly kind: 'pending' }
+  | {
+      readonly kind: 'pending';
+      /** Milliseconds after which it must be asked for again, because too many lookups wait; absent: its end will be reported. */
+      readonly retryInMs?: number;
+    }
   | {
       readonly kind: 'failed';
       readonly code: string;
@@ -96,12 +100,12 @@ function isSingleManifest(answer: ImageAnswer): boolean {
   return answer.kind === 'failed' && answer.isSingleManifest === true;
 }
 
-/** The error code of the first image beyond the limit of {@link MOST_IMAGES}. */
+/** The error code of the first image beyond the limits of {@link MOST_IMAGES} and {@link MOST_IMAGE_CHARACTERS}. */
 export const TOO_MANY_IMAGES = 'too-many-images';
 
 function surplus({ image }: PodImage): Narrowing {
   const message =
-    `more than ${MOST_IMAGES} different images: ${image} and those after it are not looked up; ` +
+    `more than ${MOST_IMAGES} different images, or ${MOST_IMAGE_CHARACTERS / 1024} KiB of names: ${image} and those after it are not looked up; ` +
     `state the architectures in the annotation ${ARCHITECTURES_ANNOTATION}`;
   return {
     kind: 'failed',

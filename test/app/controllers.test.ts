@@ -30,6 +30,8 @@ function arrange(given: Partial<Settings> = {}) {
     watches: {
       listeners,
       witnesses,
+      // Nothing is too large here.
+      whole: { pod: async (kept) => kept, daemonSet: async (kept) => kept },
       pods: { store: pods },
       nodes: { store: nodes },
       namespaces: { store: namespaces },

@@ -58,7 +58,7 @@ function world(answers: readonly Answer[], limitMs: number, ownClock?: Clock) {
       retryAt: 0,
       attempts: 1,
     }),
-    request: () => {},
+    request: () => true,
     onSettled: () => {},
     resolve: next,
     pending: () => 0,

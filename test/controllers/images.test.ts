@@ -14,7 +14,7 @@ function blank(more: Partial<Resolver> = {}): Resolver {
     known: () => undefined,
     isStale: () => false,
     failure: () => undefined,
-    request: () => undefined,
+    request: () => true,
     onSettled: () => undefined,
     resolve: () => Promise.reject(new Error('nothing is resolved')),
     pending: () => 0,
@@ -29,7 +29,7 @@ describe('the pull secrets of a pod', () => {
 
   it('are passed to a lookup up to the limit', () => {
     const given: number[] = [];
-    const resolver = blank({ request: (_image, { pullSecrets }) => void given.push(pullSecrets.length) });
+    const resolver = blank({ request: (_image, { pullSecrets }) => given.push(pullSecrets.length) > 0 });
     const images = createImageSource(resolver, createHandClock(), () => undefined);
     for (const count of [0, 32, 33]) images.answer({ image: 'nginx', pullPolicy: '' }, 'default', names(count));
     expect(given).to.deep.equal([0, 32, 32]);
@@ -110,7 +110,10 @@ describe('the image source', () => {
         image === 'old'
           ? { platforms: [{ os: 'linux', architecture: 'amd64' }], isIndex: false, isStale: true }
           : undefined,
-      request: (image, _access, mayStart = () => true) => void (mayStart() && started.push(image)),
+      request: (image, _access, mayStart = () => true) => {
+        if (mayStart()) started.push(image);
+        return true;
+      },
     });
     const images = createImageSource(resolver, createHandClock(), () => undefined);
     for (const image of ['old', 'new']) {
@@ -152,6 +155,7 @@ describe('the image source', () => {
       request() {
         started = wall >= RETRY_AT;
         wall = RETRY_AT;
+        return true;
       },
       onSettled: () => undefined,
       resolve: () => Promise.reject(error),

@@ -495,7 +495,7 @@ describe('the decision for a pod with more images than the limit', () => {
     const decision = decide(of(0, {}, failed(10)));
     const [first, ...others] = decision.kind === 'wait' ? decision.failed : [];
     expect(first && unresolvableNote(first)).to.equal(
-      'more than 256 different images: i256 and those after it are not looked up; ' +
+      'more than 256 different images, or 32 KiB of names: i256 and those after it are not looked up; ' +
         'state the architectures in the annotation archaware.dev/architectures',
     );
     expect(others).to.have.lengthOf(256);

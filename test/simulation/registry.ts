@@ -66,9 +66,9 @@ export function createModelRegistry(world: World): ModelRegistry {
       const answerOf = (image: string) =>
         isFresh(image) || failures.get(image) !== undefined ? known.get(image)?.platforms : undefined;
 
-      function request(image: string, _access?: unknown, mayStart = () => true): void {
+      function request(image: string, _access?: unknown, mayStart = () => true): boolean {
         if (!mayStart() || asking.has(image) || isFresh(image) || (failures.get(image)?.retryAt ?? 0) > clock.steady())
-          return;
+          return true;
         asking.add(image);
         onAsked(image);
         world.add({
@@ -78,6 +78,7 @@ export function createModelRegistry(world: World): ModelRegistry {
             end(image, !registry.isUp ? fail('unavailable') : IMAGES[image]?.length ? undefined : fail('not-found')),
           lose: () => end(image, fail('timeout')),
         });
+        return true;
       }
 
       return {

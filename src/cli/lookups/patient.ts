@@ -140,7 +140,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
     tags: (image, access, until) => patiently(image, until, (signal) => resolver.tags(image, access, signal)),
     request(image, access, mayStart = () => true) {
       const key = keyOf(image, access);
-      if (asked.has(key) || signal.aborted || !mayStart()) return;
+      if (asked.has(key) || signal.aborted || !mayStart()) return true;
       asked.add(key);
       running.add(key);
       resolve(image, access, signal)
@@ -149,6 +149,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
           running.delete(key);
           if (!signal.aborted) for (const listener of listeners) listener(canonicalName(image));
         });
+      return true;
     },
     failure(image, access) {
       if (running.has(keyOf(image, access))) return undefined;

@@ -67,7 +67,15 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       recorded.set(JSON.stringify([kind, namespace, name]), change);
       return { kind: 'recorded' };
     };
-    const watches = createWatches({ client, clock, kinds: kindsFor(config), scope, onRestart: () => {}, refusedMs: 0 });
+    const watches = createWatches({
+      client,
+      clock,
+      kinds: kindsFor(config),
+      scope,
+      keepsAll: true,
+      onRestart: () => {},
+      refusedMs: 0,
+    });
     const progress = createProgress(context);
     const asking = resolverFor(config, clock, files, {
       pullSecrets: config.credentials.pullSecrets ? createPullSecretReader(client, clock) : async () => [],

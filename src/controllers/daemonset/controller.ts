@@ -25,10 +25,12 @@ import { announce, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
+import { keptDecision } from '../kept-decision.ts';
+import { createLargeTurns } from '../large-turns.ts';
 import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
-import { createWaiting, type Due } from '../waiting.ts';
+import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { partTaken, withoutRefused } from './refused-tolerations.ts';
 import { createRolloutTurn } from './rollout.ts';
 
@@ -46,6 +48,10 @@ export type DaemonSetControllerOptions = {
   readonly write: Writer;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
+  /** Reads a DaemonSet of which too little is kept; undefined if it is gone. */
+  readonly wholeDaemonSet: (kept: DaemonSet, signal: AbortSignal) => Promise<DaemonSet | undefined>;
+  /** Called when the turn of a large DaemonSet has come. It must then be reconciled. */
+  readonly onTurn: (key: string) => void;
   readonly onDecided: (key: string) => void;
   /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
@@ -66,11 +72,15 @@ export type DaemonSetController = {
   holdsTaints(key: string): boolean;
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */
   contested(): number;
+  /** Ends the turns of large DaemonSets when the term is over. */
+  end(): void;
 };
 
 /** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
 const TURN_AGAIN_MS = 15_000;
 const WAITS_FOR_TURN: Result = { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
+/** A large DaemonSet is read when its turn for that comes. */
+const WAITS_TO_BE_READ: Result = { outcome: 'waiting' };
 
 /** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/controller` owns its queue and its workers. */
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
@@ -84,19 +94,20 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const entries = createRefusedEntries(clock);
   const turn = createRolloutTurn(daemonSets, clock, (name) => isSystemNamespace(name, options.settings()));
   const answered = createAnswered(daemonSets, clock);
+  const larges = createLargeTurns(clock, true, options.onTurn);
 
   function forget(key: string): void {
     for (const memory of [states, firstSeen]) memory.delete(key);
     waiting.set(key, []);
-    for (const memory of [contention, announcer, refusals, answered]) memory.forget(key);
+    for (const memory of [contention, announcer, refusals, answered, larges]) memory.forget(key);
     options.onDecided(key);
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     let isInLine = false;
     try {
-      const result = await decideAndAct(key, signal);
-      isInLine = result === WAITS_FOR_TURN;
+      const result = await reconcileWhole(key, signal);
+      isInLine = result === WAITS_FOR_TURN || result === WAITS_TO_BE_READ;
       return result;
     } finally {
       // Whatever else happened, a DaemonSet that does not wait for its turn must not hold up those behind it.
@@ -104,8 +115,18 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     }
   }
 
-  async function decideAndAct(key: string, signal: AbortSignal): Promise<Result> {
-    const daemonSet = daemonSets.get(key);
+  async function reconcileWhole(key: string, signal: AbortSignal): Promise<Result> {
+    const kept = daemonSets.get(key);
+    if (kept?.isLarge !== true) return decideAndAct(key, kept, signal);
+    if (!larges.begin(key)) return WAITS_TO_BE_READ;
+    try {
+      return await decideAndAct(key, await options.wholeDaemonSet(kept, signal), signal);
+    } finally {
+      larges.end();
+    }
+  }
+
+  async function decideAndAct(key: string, daemonSet: DaemonSet | undefined, signal: AbortSignal): Promise<Result> {
     if (daemonSet === undefined) {
       forget(key);
       return { outcome: 'unchanged' };
@@ -181,12 +202,20 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     return decision.kind === 'place' ? overTemplate(decision, daemonSet.recorded, settings) : decision;
   }
 
-  function keep(key: string, daemonSet: DaemonSet, settings: Settings, decision: PlacementState['decision']): void {
+  /** Keeps a decision. False if there is no room to remember the images that it waits for. */
+  function keep(key: string, daemonSet: DaemonSet, settings: Settings, decision: PlacementState['decision']): boolean {
     const isKnown = decision.kind === 'skip' || imagesUnknown(decision).length === 0;
     const final = isKnown && !(decision.kind === 'place' && decision.followsCluster);
     const { uid } = daemonSet;
-    states.set(key, { uid, read: daemonSet.authored, settings, final, at: Math.floor(clock.monotonic()), decision });
-    waiting.set(key, decision.kind === 'skip' ? [] : imagesAwaited(decision).map(images.canonicalOf));
+    states.set(key, {
+      uid,
+      read: daemonSet.authored,
+      settings,
+      final,
+      at: Math.floor(clock.monotonic()),
+      decision: decision.kind === 'skip' ? decision : keptDecision(decision),
+    });
+    return waiting.set(key, decision.kind === 'skip' ? [] : imagesAwaited(decision).map(images.canonicalOf));
   }
 
   async function act(
@@ -197,8 +226,8 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     signal: AbortSignal,
   ): Promise<Result> {
     if (decision.kind === 'wait') {
-      keep(key, daemonSet, settings, decision);
-      return { outcome: 'waiting', againInMs: decision.againInMs };
+      const isReported = keep(key, daemonSet, settings, decision);
+      return { outcome: 'waiting', againInMs: isReported ? decision.againInMs : NO_ROOM_AGAIN_MS };
     }
     if (decision.kind === 'hold') {
       keep(key, daemonSet, settings, decision);
@@ -291,6 +320,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     nextToRoll: turn.next,
     holdsTaints: (key) => turn.waits(key) && daemonSets.get(key)?.rolledOut === true,
     contested: contention.count,
+    end: larges.stop,
   };
 }
 

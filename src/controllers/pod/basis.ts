@@ -34,10 +34,11 @@ export function hasTolerations(pod: Pick<Pod, 'tolerations'>, written: readonly 
 
 /** Returns the fields that a decision depends on, as text. The generation stands for the spec (from Kubernetes 1.33 on). */
 export function whatIsRead(pod: Pod, generation = pod.generation, isGated = pod.gated !== undefined): string {
-  const spec = generation ?? JSON.stringify([pod.images, pod.tolerations]);
+  const spec = generation ?? pod.large ?? JSON.stringify([pod.images, pod.tolerations]);
   // A pod that its DaemonSet no longer owns is a pod like any other.
   const place = pod.owner?.kind === 'DaemonSet' ? `daemon on ${pod.nodeName ?? ''}` : '';
-  const [statement, ignored] = [pod.statement ?? '', pod.labels[IGNORE_LABEL] ?? ''];
+  // Of a large pod, a digest stands for all labels and the statement.
+  const [statement, ignored] = [pod.large ?? pod.statement ?? '', pod.labels[IGNORE_LABEL] ?? ''];
   // Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts.
   return [spec, isGated, pod.phase, pod.deleting, place, statement, ignored].join('|');
 }

@@ -6,6 +6,7 @@ import type { Writer } from '../../kube/writer.ts';
 import { contradictionOf } from '../../placement/contradiction.ts';
 import type { Decision, Placement } from '../../placement/decide.ts';
 import { type Namespace, type SkipReason, skipPod } from '../../placement/eligibility.ts';
+import { isStub } from '../../placement/objects/large.ts';
 import { type Pod, podAfter } from '../../placement/objects/pod.ts';
 import { onlyObserves, type PlacementIntent, placingFor, placingText, usesAffinity } from '../../placement/placing.ts';
 import { settingsFor } from '../../placement/policy.ts';
@@ -14,10 +15,11 @@ import type { Settings } from '../../placement/settings.ts';
 import { announce, announceGate, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
+import { createLargeTurns } from '../large-turns.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
-import { createWaiting, type Due } from '../waiting.ts';
+import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { createBacklog } from './backlog.ts';
 import { type Expected, isFinal, isStillValid, type Reading, whatIsRead } from './basis.ts';
 import { decidePod } from './decision.ts';
@@ -41,7 +43,9 @@ export type PodControllerOptions = {
    * Whether images of bound pods are looked up slowly, because these pods run already. False for `plan`, which needs all answers.
    */
   readonly isPaced: boolean;
-  /** Called when a bound pod's turn for lookups has come. The pod must then be reconciled. */
+  /** Reads a pod of which too little is kept; undefined if it is gone. */
+  readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
+  /** Called when the turn of a bound pod for lookups, or of a large pod, has come. The pod must then be reconciled. */
   readonly onTurn: (key: string) => void;
   /** Called with the number of images that were not asked about, because an equal pod was just decided. */
   readonly onAlike?: ((images: number) => void) | undefined;
@@ -86,11 +90,12 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
   const release = createRelease({ refusals, entries: createRefusedEntries(clock), announcer });
   const backlog = createBacklog(clock, options.onTurn);
+  const larges = createLargeTurns(clock, options.isPaced, options.onTurn);
   const memo = createDecisionMemo(clock);
   const decisionParts = { ...options, backlog, memo, waitedMs: memory.waitedMs };
 
   function forget(key: string): void {
-    for (const each of [memory, announcer, outlooks, undone, release, backlog, answered]) each.forget(key);
+    for (const each of [memory, announcer, outlooks, undone, release, backlog, larges, answered]) each.forget(key);
     options.onDecided(key);
   }
 
@@ -98,8 +103,14 @@ export function createPodController(options: PodControllerOptions): PodControlle
   function readingOf(pod: Pod): { readonly namespace: Namespace; readonly reading: Reading } | undefined {
     const namespace = namespaces.get(pod.namespace);
     if (namespace === undefined) return undefined;
-    const settings = settingsFor(options.settings(), { namespace, labels: pod.labels });
+    const settings = settingsOf(pod, namespace);
     return { namespace, reading: { uid: pod.uid, read: whatIsRead(pod), settings } };
+  }
+
+  /** The labels of a stub are not there: the settings of the last decision count until something queues the pod. */
+  function settingsOf(pod: Pod, namespace: Namespace): Settings {
+    const before = isStub(pod) ? memory.states.get(`${pod.namespace}/${pod.name}`) : undefined;
+    return before?.settings ?? settingsFor(options.settings(), { namespace, labels: pod.labels });
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -108,6 +119,24 @@ export function createPodController(options: PodControllerOptions): PodControlle
       forget(key);
       return { outcome: 'unchanged' };
     }
+    if (pod.large !== undefined) return reconcileLarge(key, pod, signal);
+    larges.forget(key);
+    return reconcilePod(key, pod, signal);
+  }
+
+  /** Reads a pod that is too large to keep when its turn has come, decides about it, and forgets it. */
+  async function reconcileLarge(key: string, kept: Pod, signal: AbortSignal): Promise<Result> {
+    if (!larges.begin(key)) return { outcome: 'waiting' };
+    try {
+      const pod = await options.wholePod(kept, signal);
+      // The event of its end follows, or that of the other pod with its name.
+      return pod === undefined ? { outcome: 'unchanged' } : await reconcilePod(key, pod, signal);
+    } finally {
+      larges.end();
+    }
+  }
+
+  async function reconcilePod(key: string, pod: Pod, signal: AbortSignal): Promise<Result> {
     const found = readingOf(pod);
     // Every pod has a namespace, so the event of the namespace will follow and queue its pods.
     if (found === undefined) return { outcome: 'waiting' };
@@ -174,9 +203,9 @@ export function createPodController(options: PodControllerOptions): PodControlle
     decision: Decision,
     settings: Settings,
     wrote?: PlacementState['wrote'],
-  ): void {
-    memory.remember(key, pod, decision, settings, wrote);
+  ): boolean {
     if (isFinal(decision)) backlog.forget(key);
+    return memory.remember(key, pod, decision, settings, wrote);
   }
 
   function act(
@@ -188,9 +217,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
     signal: AbortSignal,
   ): Result | Promise<Result> {
     switch (decision.kind) {
-      case 'wait':
-        remember(key, pod, decision, settings);
-        return { outcome: 'waiting', againInMs: decision.againInMs };
+      case 'wait': {
+        const isReported = remember(key, pod, decision, settings);
+        return { outcome: 'waiting', againInMs: isReported ? decision.againInMs : NO_ROOM_AGAIN_MS };
+      }
       case 'hold':
         remember(key, pod, decision, settings);
         return held(pod, decision, settings, HELD_AGAIN_MS);
@@ -290,7 +320,10 @@ export function createPodController(options: PodControllerOptions): PodControlle
       memory.invalidate(key);
     },
     followers: memory.followers,
-    end: backlog.end,
+    end() {
+      backlog.end();
+      larges.stop();
+    },
     contested: undone.count,
   };
 }

@@ -7,6 +7,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import type { Settings } from '../../placement/settings.ts';
 import type { Answered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
+import { keptDecision } from '../kept-decision.ts';
 import { imagesAwaited, type PlacementState } from '../placement-state.ts';
 import type { Waiting } from '../waiting.ts';
 import {
@@ -25,8 +26,11 @@ export type PodMemory = {
   readonly states: ReadonlyMap<string, PlacementState>;
   /** Returns the milliseconds since the pod was first decided with these images. */
   waitedMs(key: string, pod: Pod): number;
-  /** Records a decision whose write, if it needed one, is done. `wrote`: the tolerations that the pod must have from now on. */
-  remember(key: string, pod: Pod, decision: Decision, settings: Settings, wrote?: PlacementState['wrote']): void;
+  /**
+   * Records a decision whose write, if it needed one, is done. `wrote`: the tolerations that the pod must have from now on. False
+   * if the ends of its lookups will not queue the pod, because there is no room to remember their names.
+   */
+  remember(key: string, pod: Pod, decision: Decision, settings: Settings, wrote?: PlacementState['wrote']): boolean;
   /** Records that the pod was skipped. */
   rememberSkipped(key: string, reading: Reading, reason: SkipReason): void;
   forget(key: string): void;
@@ -41,12 +45,12 @@ export type PodMemory = {
   followers(): readonly string[];
 };
 
-/** More than the templates of nearly every cluster. */
-const MOST_SHARED = 5_000;
+/** Bytes of what pods have in common: enough for the templates of nearly every cluster. */
+const MOST_SHARED = 4 * 1024 * 1024;
 
-/** Returns what is kept of a decision: the times to wait are over soon, and they make each decision unlike all others. */
-function lasting(decision: Decision): Decision {
-  return decision.kind === 'wait' ? { ...decision, againInMs: undefined, givesUpInMs: undefined } : decision;
+/** Returns what tells the images of a pod from others: of a large pod the list is not kept. */
+function imagesOf({ large, images }: Pod): Pod['images'] | string {
+  return large ?? images;
 }
 
 /** Creates an empty memory. It has an entry for every pod, so what equal pods have in common is kept once. */
@@ -59,12 +63,15 @@ export function createPodMemory(parts: {
 }): PodMemory {
   const { pods, images, answered, waiting, clock } = parts;
   const states = new Map<string, PlacementState>();
-  const firstSeen = new Map<string, { readonly uid: string; readonly images: Pod['images']; readonly at: number }>();
+  const firstSeen = new Map<
+    string,
+    { readonly uid: string; readonly images: Pod['images'] | string; readonly at: number }
+  >();
   /** The pods to look at when an architecture joins. */
   const following = new Set<string>();
   /** The writes under way. */
   const writing = new Map<string, Expected>();
-  const share = createShared(MOST_SHARED);
+  const share = createShared({ most: MOST_SHARED });
   const time = () => Math.floor(clock.monotonic());
 
   /** Forgets the written tolerations once the watch shows them: nothing can remove them any more, and this saves memory. */
@@ -76,7 +83,8 @@ export function createPodMemory(parts: {
   return {
     states,
     waitedMs(key, pod) {
-      const { uid, images: now } = pod;
+      const { uid } = pod;
+      const now = imagesOf(pod);
       const seen = firstSeen.get(key);
       // Pods share equal lists, so nearly always one look is enough.
       const isSame = seen?.uid === uid && (seen.images === now || JSON.stringify(seen.images) === JSON.stringify(now));
@@ -92,13 +100,13 @@ export function createPodMemory(parts: {
         settings,
         final,
         at: time(),
-        decision: share(lasting(decision)),
+        decision: share(keptDecision(decision)),
       };
       states.set(key, wrote.length === 0 ? state : { ...state, wrote });
       if (follows(state, pod)) following.add(key);
       else following.delete(key);
-      waiting.set(key, final ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
       if (final) firstSeen.delete(key);
+      return waiting.set(key, final ? [] : share(imagesAwaited(decision).map(images.canonicalOf)));
     },
     rememberSkipped(key, { uid, read, settings }, reason) {
       const decision = share({ kind: 'skip', reason } as const);

@@ -7,6 +7,7 @@ import { type Namespace, skipDaemonSet, skipPod } from '../../placement/eligibil
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
+import { isStub } from '../../placement/objects/large.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -39,6 +40,8 @@ export type WrongNodeOptions = {
   readonly clusterArchitectures: () => readonly string[];
   readonly images: Pick<ImageSource, 'answer' | 'isStale' | 'namesOf' | 'canonicalOf'>;
   readonly evictor: Evictor;
+  /** Reads a pod of which too little is kept; undefined if it is gone. */
+  readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
   /** Called once for each pod, reason and action. */
@@ -119,11 +122,14 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     const skipped = skipPod(pod, namespace, settings);
     if (skipped !== 'daemon-pod') return skipped !== undefined;
     const daemonSet = daemonSetOf(pod);
-    return daemonSet !== undefined && skipDaemonSet(daemonSet, namespace, settings) !== undefined;
+    if (daemonSet === undefined) return false;
+    // What its labels and its template say was not kept.
+    return daemonSet.isLarge === true || skipDaemonSet(daemonSet, namespace, settings) !== undefined;
   }
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const pod = pods.get(key);
+    const kept = pods.get(key);
+    const pod = kept?.broken !== undefined && isStub(kept) ? await options.wholePod(kept, signal) : kept;
     const node = nodes.get(pod?.nodeName ?? '');
     const architecture = node && nodeArchitecture(node);
     const namespace = namespaces.get(pod?.namespace ?? '');

@@ -63,6 +63,7 @@ function createLine(): Line {
   return { keys, inOrder: keys.values() };
 }
 
-function namespaceOf(key: string): string {
+/** Returns what is before the slash of a key; empty without one. */
+export function namespaceOf(key: string): string {
   return key.slice(0, Math.max(0, key.indexOf('/')));
 }

@@ -24,6 +24,8 @@ const LONGEST_HEAD = 16_384;
  */
 export function createItemReader({ onMetadata, onItem, textOf, title }: ItemReaderOptions): BodyReader {
   let rest: Buffer = Buffer.alloc(0);
+  /** What arrived after `rest`. It is joined only when an item ends in it: to join a large item at each piece copies it a hundred times. */
+  let more: Buffer[] = [];
   /** Where to go on with the search in `rest`. */
   let searched = 0;
   let state: 'head' | 'items' | 'whole' = 'head';
@@ -52,13 +54,31 @@ export function createItemReader({ onMetadata, onItem, textOf, title }: ItemRead
     searched = Math.max(0, rest.length - NEXT.length);
   }
 
+  /** Whether the end of an item may be in this piece, or in it and the end of the one before. */
+  function mayEndIn(piece: Buffer): boolean {
+    if (piece.includes(NEXT)) return true;
+    const before = (more.at(-1) ?? rest).subarray(-NEXT.length);
+    // Two short pieces may have three parts of it. That is rare.
+    if (before.length < NEXT.length || piece.length < NEXT.length) return true;
+    return Buffer.concat([before, piece.subarray(0, NEXT.length)]).includes(NEXT);
+  }
+
+  function join(): void {
+    if (more.length > 0) rest = Buffer.concat([rest, ...more]);
+    more = [];
+  }
+
   return {
     take(piece) {
-      rest = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+      const isWithin = state === 'whole' || (state === 'items' && rest.length > 0 && !mayEndIn(piece));
+      more.push(piece);
+      if (isWithin) return;
+      join();
       if (state === 'head') readHead();
       if (state === 'items') readItems();
     },
     end() {
+      join();
       if (state === 'items') {
         const last = rest.toString('utf8').trimEnd();
         const items = last.endsWith(']}') ? parseJson(`[${last.slice(0, -1)}`) : undefined;

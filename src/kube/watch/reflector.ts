@@ -1,9 +1,11 @@
 import { onAbort } from '../../kit/abort.ts';
 import { backoff, type Clock } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
+import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
 import { isObject, type JsonObject, objectAt, parseJson, stringAt } from '../../kit/json.ts';
 import type { ApiClient } from '../client.ts';
 import { ApiError, ConnectionError, isExpired, isFromTheFuture } from '../errors.ts';
+import type { Keeper } from './keeper.ts';
 import { splitLines } from './lines.ts';
 import { createLister } from './lister.ts';
 import { isModified, type Sections, sectionsOf, withoutManagedFields } from './sections.ts';
@@ -36,6 +38,8 @@ export type ReflectorOptions<T> = {
    */
   readonly readSections?: ((sections: Sections) => T | undefined) | undefined;
   readonly keyOf: (object: T) => string;
+  /** Decides how much of each object is kept; absent: all of it. */
+  readonly keeper?: Keeper<T> | undefined;
   readonly onChange: (change: Change<T>) => void;
   readonly clock: Clock;
   /** A watch ended before its time; the reason. */
@@ -114,7 +118,8 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     idleMs = IDLE_MS,
     refusedMs = REFUSED_MS,
   } = options;
-  const store = createStore<T>();
+  const store = createStore<T>(options.keeper);
+  const turns = createTurns(clock);
   const trouble = createTrouble(options);
   const lister = createLister({ client, path, query: part, keep });
   let synced = false;
@@ -130,9 +135,9 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
 
   async function list(signal: AbortSignal): Promise<void> {
     const { version, keys } = await lister.read(last, signal);
-    for (const key of [...store.keys()]) {
+    await inTurns(turns, store.keys(), (key) => {
       if (!keys.has(key)) drop(key);
-    }
+    });
     last = version;
   }
 
@@ -140,13 +145,13 @@ export function createReflector<T extends Stored>(options: ReflectorOptions<T>):
     return put(read(object, reset), reset);
   }
 
-  function put(now: T, reset = false): string {
-    const key = keyOf(now);
-    const stored = store.put(key, now, reset);
+  function put(object: T, reset = false): string {
+    const key = keyOf(object);
+    const stored = store.put(key, object, reset);
     if (stored === 'stale') return key;
     const { before } = stored;
-    if (before?.uid !== now.uid || before.resourceVersion !== now.resourceVersion) changes += 1;
-    onChange({ key, now, before, ...(reset ? { isReset: true } : {}) });
+    if (before?.uid !== object.uid || before.resourceVersion !== object.resourceVersion) changes += 1;
+    onChange({ key, ...stored, ...(reset ? { isReset: true } : {}) });
     return key;
   }
 

@@ -1,3 +1,5 @@
+import type { Keeper } from './keeper.ts';
+
 /** The fields that every stored object has, whatever else was left out. */
 export type Stored = { readonly uid: string; readonly resourceVersion: string };
 
@@ -8,16 +10,16 @@ export type Store<T> = {
   keys(): Iterable<string>;
   readonly size: number;
   /**
-   * Stores an object and returns what was there before. If a newer object of the same uid is there, that one stays and
-   * the result is `stale`: the answer to a write and the watch event about it arrive in any order. `reset`: the
+   * Stores an object, or less of it where it is too large. Returns what was stored and what was there before. If a newer
+   * object of the same uid is there, that one stays and the result is `stale`: the answer to a write and the watch event about it arrive in any order. `reset`: the
    * server's versions started over, so the object is stored whatever its version.
    */
-  put(key: string, object: T, reset?: boolean): { readonly before: T | undefined } | 'stale';
+  put(key: string, object: T, reset?: boolean): { readonly now: T; readonly before: T | undefined } | 'stale';
   delete(key: string): T | undefined;
 };
 
-/** Creates an empty store. */
-export function createStore<T extends Stored>(): Store<T> {
+/** Creates an empty store. Without a keeper it keeps whole objects. */
+export function createStore<T extends Stored>(keeper?: Keeper<T>): Store<T> {
   const objects = new Map<string, T>();
   return {
     get: (key) => objects.get(key),
@@ -36,12 +38,14 @@ export function createStore<T extends Stored>(): Store<T> {
       ) {
         return 'stale';
       }
-      objects.set(key, object);
-      return { before };
+      const now = keeper === undefined ? object : keeper.keep(key, object, before);
+      objects.set(key, now);
+      return { now, before };
     },
     delete(key) {
       const before = objects.get(key);
       objects.delete(key);
+      keeper?.forget(key);
       return before;
     },
   };

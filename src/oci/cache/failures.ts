@@ -38,31 +38,48 @@ export type Failures = {
   count(): number;
 };
 
+/** The most bytes of all failures. */
+const MOST_BYTES = 16 * 1024 * 1024;
+/** Bytes of a failure, without its texts: an error remembers where it was made. */
+const ENTRY = 512;
+
 const FIRST = 1000;
 const LONGEST = 300_000;
 
 /**
- * Creates the memory. If there are too many failures, it forgets the oldest one of the namespace that has the most. A
- * forgotten failure starts over, and so does the time after which `images.unresolvable` applies.
+ * Creates the memory. If there are too many failures, or their texts take too many bytes, it forgets the oldest one of the
+ * namespace that has the most. A forgotten failure starts over, and so does the time after which `images.unresolvable` applies.
  */
 export function createFailures({ maxEntries, now, random }: FailuresOptions): Failures {
   const failures = new Map<string, Failure & { readonly namespace: string }>();
-  /** The keys of each namespace, oldest first. */
-  const owned = new Map<string, Set<string>>();
+  /** The keys of each namespace, oldest first, and the bytes of their failures. */
+  const owned = new Map<string, { readonly keys: Set<string>; bytes: number }>();
+  let bytes = 0;
+
+  function bytesOf(key: string, { message }: ImageError): number {
+    return ENTRY + 2 * key.length + message.length;
+  }
 
   function forget(key: string): void {
-    const { namespace = '' } = failures.get(key) ?? {};
+    const failure = failures.get(key);
+    if (failure === undefined) return;
     failures.delete(key);
-    const keys = owned.get(namespace);
-    keys?.delete(key);
-    if (keys?.size === 0) owned.delete(namespace);
+    const freed = bytesOf(key, failure.error);
+    bytes -= freed;
+    const own = owned.get(failure.namespace);
+    if (own === undefined) return;
+    own.keys.delete(key);
+    own.bytes -= freed;
+    if (own.keys.size === 0) owned.delete(failure.namespace);
   }
 
   function makeRoom(): void {
-    if (failures.size <= maxEntries) return;
-    const most = [...owned.values()].reduce((one, other) => (other.size > one.size ? other : one));
-    const [oldest] = most;
-    if (oldest !== undefined) forget(oldest);
+    while (failures.size > maxEntries || bytes > MOST_BYTES) {
+      const most = [...owned.values()].reduce((one, other) => (other.bytes > one.bytes ? other : one));
+      const [oldest] = most.keys;
+      if (oldest === undefined) return;
+      forget(oldest);
+    }
   }
 
   return {
@@ -85,7 +102,11 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       };
       forget(key);
       failures.set(key, failure);
-      owned.set(namespace, (owned.get(namespace) ?? new Set()).add(key));
+      const own = owned.get(namespace) ?? { keys: new Set<string>(), bytes: 0 };
+      owned.set(namespace, own);
+      own.keys.add(key);
+      own.bytes += bytesOf(key, error);
+      bytes += bytesOf(key, error);
       makeRoom();
       return failure;
     },

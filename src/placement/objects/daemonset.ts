@@ -40,6 +40,8 @@ export type DaemonSet = {
   readonly observed: boolean;
   /** Whether the rollout is complete: by the status of the newest generation, every daemon pod is up to date and available. */
   readonly rolledOut: boolean;
+  /** Fields are not kept because it is too large (`large.ts`): it must be read before it is decided. Absent for nearly every one. */
+  readonly isLarge?: true;
 };
 
 /** The change to a template: its whole list of tolerations, and the annotation (undefined: none). */

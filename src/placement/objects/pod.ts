@@ -27,8 +27,8 @@ export type PodTemplate = {
   /** Whether `spec.runtimeClassName` names a RuntimeClass. */
   readonly hasRuntimeClass: boolean;
   /**
-   * Distinct images of `initContainers`, `containers` and image volumes, in this order: at most {@link MOST_IMAGES}, plus one that
-   * marks the limit if there are more.
+   * Distinct images of `initContainers`, `containers` and image volumes, in this order: at most {@link MOST_IMAGES} with
+   * {@link MOST_IMAGE_CHARACTERS}, plus one that marks the limit if there are more.
    */
   readonly images: readonly PodImage[];
   /** The tolerations as the API server sent them, with every field; undefined if the field is absent. */
@@ -75,6 +75,11 @@ export type Pod = PodTemplate & {
   readonly gated: Gated | undefined;
   /** What archaware wrote to the pod for its present images; undefined if nothing. */
   readonly written: Written | undefined;
+  /**
+   * A digest of the fields that are not kept because the pod is too large (`large.ts`); they are empty then, and the pod must be
+   * read before it is decided. Undefined for nearly every pod.
+   */
+  readonly large: string | undefined;
 };
 
 /**
@@ -116,6 +121,7 @@ export function readPod(object: JsonObject, before?: Pod): Pod {
     owner: share(readOwner(metadata)),
     gated: known === undefined ? readGated(spec) : known.gated,
     written: known === undefined ? readWritten(object) : known.written,
+    large: undefined,
   };
 }
 
@@ -160,15 +166,17 @@ function readGated(spec: JsonObject): Gated | undefined {
   return { gates, affinity: spec.affinity, nodeSelector: spec.nodeSelector };
 }
 
+/** Whether the fields of the pod that was read before are those of this one. Those of a pod that is too large are not there. */
 function isSameGeneration(metadata: JsonObject, before: Pod | undefined): before is Pod {
+  if (before?.large !== undefined) return false;
   return before?.generation !== undefined && metadata.uid === before.uid && metadata.generation === before.generation;
 }
 
 /** Pods of one workload are alike in all but their names. */
-const share = createShared(20_000);
+const share = createShared({ most: 4 * 1024 * 1024 });
 
 /** Many pods have the same namespace, node, service account or priority class. Apart, so that neither displaces the other. */
-const shareName = createShared(20_000);
+const shareName = createShared({ most: 1024 * 1024 });
 
 /** Reads the part of a pod or a template that archaware decides by, from its metadata and its spec. */
 export function readTemplate(metadata: JsonObject, spec: JsonObject): PodTemplate {
@@ -214,6 +222,11 @@ export function readPullSecrets(spec: JsonObject): string[] {
  * runs 110 pods by default, most of them with a handful of containers.
  */
 export const MOST_IMAGES = 256;
+/**
+ * How many characters the names of these images may have together: each of them is in memory several times while it is looked
+ * up. Enough for 256 images with a registry of a cloud and a digest in their names.
+ */
+export const MOST_IMAGE_CHARACTERS = 32 * 1024;
 /** No image can have a longer name. */
 const LONGEST_IMAGE = 800;
 /** No volume can have a longer name (a DNS label). */
@@ -221,6 +234,7 @@ const LONGEST_VOLUME = 63;
 
 function readImages(spec: JsonObject): PodImage[] {
   const images = new Map<string, PodImage>();
+  let characters = 0;
   for (const named of namedImages(spec)) {
     const image = cut(named.image ?? '', LONGEST_IMAGE + 1);
     const pullPolicy = named.pullPolicy ?? '';
@@ -228,7 +242,8 @@ function readImages(spec: JsonObject): PodImage[] {
     // A template may have an empty image until something fills it in; the API server rejects it in a pod.
     // An image that is there already is skipped: containers come first, and narrow at least as much as volumes do.
     if (!image || images.has(key)) continue;
-    const isSurplus = images.size === MOST_IMAGES;
+    characters += image.length;
+    const isSurplus = images.size === MOST_IMAGES || characters > MOST_IMAGE_CHARACTERS;
     const volume = named.volume === undefined ? {} : { volume: cut(named.volume, LONGEST_VOLUME) };
     images.set(key, { image, pullPolicy, ...volume, ...(isSurplus ? { isSurplus } : {}) });
     if (isSurplus) break;
@@ -295,5 +310,6 @@ export function podAfter(before: Pod, wanted: readonly Toleration[], answer: Jso
     owner: before.owner,
     gated: undefined,
     written: before.written,
+    large: before.large,
   };
 }

@@ -90,6 +90,8 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     },
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
+    wholeDaemonSet: async (kept) => kept,
+    onTurn() {},
     onDecided: (key) => decided.push(key),
   });
   /** Shows the DaemonSet in the watch as its author wrote it, rolled out on one node. */

@@ -46,6 +46,7 @@ describe('a pod with thousands of images', () => {
       clock,
       isPaced: true,
       onTurn() {},
+      wholePod: async () => undefined,
       onDecided() {},
     });
     const outcomes: string[] = [];
@@ -78,7 +79,9 @@ describe('a pod with thousands of images', () => {
     // The second one adds when the pod starts, which is known once every other lookup has ended.
     expect(notes).to.have.length(2);
     for (const note of notes) {
-      expect(note).to.match(/^more than 256 different images: i256 and those after it are not looked up/);
+      expect(note).to.match(
+        /^more than 256 different images, or 32 KiB of names: i256 and those after it are not looked up/,
+      );
     }
     expect(notes[1]).to.match(/; the pod starts by itself at \S+ UTC at the latest$/);
     await clock.advance(120_000);

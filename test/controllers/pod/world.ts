@@ -7,6 +7,7 @@ import { createStore } from '../../../src/kube/watch/store.ts';
 import type { WriteResult, WriteTarget } from '../../../src/kube/writer.ts';
 import { type Namespace, readNamespace } from '../../../src/placement/eligibility.ts';
 import type { ImageAnswer } from '../../../src/placement/images.ts';
+import { wholePod } from '../../../src/placement/objects/large.ts';
 import { type Pod, readPod } from '../../../src/placement/objects/pod.ts';
 import type { Settings } from '../../../src/placement/settings.ts';
 import { known, pending, settings } from '../../placement/objects.ts';
@@ -40,7 +41,10 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     /** What another webhook makes of the result of a write. */
     webhook: (object: JsonObject): JsonObject => object,
     secrets: [] as { name: string; reason: string }[],
+    /** What the store keeps of a pod. */
+    kept: (pod: Pod): Pod => pod,
   };
+  const read: string[] = [];
   const asked: string[] = [];
   const recalled: string[] = [];
   const writes: string[] = [];
@@ -84,6 +88,10 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
     isPaced,
+    async wholePod({ name }) {
+      read.push(name);
+      return wholePod(readPod(object), (text) => text);
+    },
     onTurn: (key) => turns.push(key),
     onDecided: (key) => decided.push(key),
     onPlaced: (seconds) => placed.push(seconds),
@@ -99,12 +107,27 @@ export function arrangePod(given: Partial<Settings> = {}, isPaced = true) {
       spec: { containers: [{ image }], ...spec },
       status: { phase },
     };
-    pods.put(KEY, readPod(object));
+    pods.put(KEY, world.kept(readPod(object)));
   }
   return {
-    ...{ clock, world, pods, namespaces, controller, asked, recalled, writes, decided, placed, events, turns, put },
+    ...{
+      clock,
+      world,
+      pods,
+      namespaces,
+      controller,
+      asked,
+      recalled,
+      writes,
+      decided,
+      placed,
+      events,
+      turns,
+      read,
+      put,
+    },
     /** Shows the result of the last write in the watch. */
-    show: () => pods.put(KEY, readPod(object)),
+    show: () => pods.put(KEY, world.kept(readPod(object))),
     now: () => readPod(object),
     run: async () => outcomeOf(await controller.reconcile(KEY, NEVER)),
   };

@@ -70,6 +70,7 @@ function arrange(given: Partial<Settings> = { onWrongNode: 'evict' }) {
     nodes,
     namespaces,
     daemonSets,
+    wholePod: async (kept) => kept,
     clock,
     settings: () => world.settings,
     clusterArchitectures: () => ['amd64', 'arm64'],

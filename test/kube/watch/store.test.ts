@@ -19,7 +19,7 @@ describe('the store', () => {
       store.put('k', before);
       const put = store.put('k', after);
       expect(store.get('k')).to.equal(kept === 'after' ? after : before);
-      expect(put).to.deep.equal(kept === 'after' ? { before } : 'stale');
+      expect(put).to.deep.equal(kept === 'after' ? { now: after, before } : 'stale');
     });
   }
 });

@@ -70,6 +70,7 @@ describe('reading a pod', () => {
       broken: undefined,
       owner: { kind: 'ReplicaSet', apiVersion: 'apps/v1', name: 'web', uid: 'u2' },
       gated: undefined,
+      large: undefined,
     });
   });
 
