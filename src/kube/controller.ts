@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import type { Turns } from '../kit/fairness/turns.ts';
+import { createTurns, type Turns } from '../kit/fairness/turns.ts';
 import { ApiError, LeaseLostError } from './errors.ts';
 import { createWorkqueue, type Priority, type Workqueue } from './workqueue.ts';
 
@@ -28,7 +28,7 @@ export type ControllerOptions = {
   readonly reconcile: Reconciler;
   readonly priorityOf: (key: string) => Priority;
   readonly clock: Clock;
-  /** The turns of the event loop that this controller shares with other work; default: its own. */
+  /** The turns of the event loop that its work shares with other work; default: its own. */
   readonly turns?: Turns;
   /** Called once after each run, with its length in seconds, and with the result or the error. */
   readonly onOutcome: (key: string, seconds: number, result: Result | Failure) => void;
@@ -59,10 +59,13 @@ const LEASE_LOST_MS = 5_000;
 /** Creates a controller; keys may be added before it runs. */
 export function createController(options: ControllerOptions): Controller {
   const { name, workers, reconcile, priorityOf, clock, onOutcome } = options;
-  const queue: Workqueue = createWorkqueue(clock, options.turns);
+  const queue: Workqueue = createWorkqueue(clock);
+  const turns = options.turns ?? createTurns(clock);
 
   async function work(kill: AbortSignal): Promise<void> {
     for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
+      // The workers take keys from each other in microtasks, so without this nothing else would happen until the queue is empty.
+      while (turns.isOver()) await turns.next();
       const started = clock.monotonic();
       let succeeded = false;
       try {

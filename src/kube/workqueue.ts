@@ -1,6 +1,5 @@
 import { backoff, type Clock } from '../kit/clock.ts';
 import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
-import { createTurns, type Turns } from '../kit/fairness/turns.ts';
 
 /** `urgent`: objects that wait to be scheduled. `backlog`: everything else; its turn comes when nothing is urgent. */
 export type Priority = 'urgent' | 'backlog';
@@ -30,11 +29,8 @@ export type Workqueue = {
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 60_000;
 
-/**
- * Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. However much is queued,
- * `take` waits for the next turn of the event loop when the present one has lasted long enough.
- */
-export function createWorkqueue(clock: Clock, turns: Turns = createTurns(clock)): Workqueue {
+/** Creates a queue with two priorities. Within one, namespaces take turns, each first come, first served. */
+export function createWorkqueue(clock: Clock): Workqueue {
   const queues: Record<Priority, FairKeys> = { urgent: createFairKeys(), backlog: createFairKeys() };
   const working = new Set<string>();
   const again = new Map<string, Priority>();
@@ -69,10 +65,6 @@ export function createWorkqueue(clock: Clock, turns: Turns = createTurns(clock))
 
   async function take(): Promise<string | undefined> {
     while (!closed) {
-      if (turns.isOver()) {
-        await turns.next();
-        continue;
-      }
       const key = queues.urgent.take() ?? queues.backlog.take();
       if (key !== undefined) {
         working.add(key);

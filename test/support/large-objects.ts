@@ -1,0 +1,53 @@
+import type { JsonObject } from '../../src/kit/json.ts';
+
+/** The parts of a pod, or of a template, that its author chooses. */
+export type Parts = {
+  readonly labels?: JsonObject;
+  readonly annotations?: JsonObject;
+  readonly spec?: JsonObject;
+  readonly status?: JsonObject;
+};
+
+const list = <T>(length: number, item: (index: number) => T): T[] => Array.from({ length }, (_, index) => item(index));
+
+/** What the API server accepts in one object, each as large as etcd takes it, or nearly. */
+export const FLOODS: readonly [name: string, parts: Parts][] = [
+  ['10,000 tolerations', { spec: { tolerations: list(10_000, (at) => ({ key: `k${at}`, operator: 'Exists' })) } }],
+  ['20,000 labels', { labels: Object.fromEntries(list(20_000, (at) => [`label-${at}`, `value-${at}`])) }],
+  [
+    '256 images with long names',
+    { spec: { containers: list(256, (at) => ({ name: `c${at}`, image: `r.example.com/${'x'.repeat(700)}${at}` })) } },
+  ],
+  ['1,000 pull secrets', { spec: { imagePullSecrets: list(1_000, (at) => ({ name: `${at}`.padEnd(253, 's') })) } }],
+  ['a statement of 200 KB', { annotations: { 'archaware.dev/architectures': 'amd64,'.repeat(33_000) } }],
+  [
+    'a record of 200 KB',
+    {
+      annotations: { 'archaware.dev/tolerations': JSON.stringify(list(2_000, (at) => ({ key: `k${at}`.padEnd(60) }))) },
+    },
+  ],
+  [
+    'the gate, and an affinity of 5,000 values',
+    {
+      spec: {
+        schedulingGates: [{ name: 'archaware.dev/architecture' }],
+        affinity: { nodeAffinity: { x: list(5_000, (at) => `value-${at}`) } },
+        nodeSelector: Object.fromEntries(list(5_000, (at) => [`label-${at}`, `value-${at}`])),
+      },
+    },
+  ],
+  [
+    '256 containers that are broken',
+    {
+      spec: { containers: list(256, (at) => ({ name: `c${at}`, image: `r.example.com/${'y'.repeat(700)}${at}` })) },
+      status: {
+        phase: 'Running',
+        containerStatuses: list(256, (at) => ({
+          name: `c${at}`,
+          imageID: `r.example.com/${'y'.repeat(700)}${at}@sha256:${'0'.repeat(64)}`,
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+        })),
+      },
+    },
+  ],
+];
