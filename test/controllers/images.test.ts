@@ -127,6 +127,12 @@ describe('the image source', () => {
     }
   });
 
+  it('says when to ask again for an image that no lookup is planned for, because too many wait', () => {
+    const images = createImageSource(blank({ request: () => false }), createHandClock(), () => undefined);
+    const answer = images.answer({ image: 'nginx', pullPolicy: '' }, 'default', []);
+    expect(answer).to.deep.equal({ kind: 'pending', retryInMs: 10_000 });
+  });
+
   const registries: [what: string, image: string, endpoint: string | undefined, registry: string][] = [
     ['that of the image', 'quay.io/team/app', undefined, 'quay.io'],
     ["Docker Hub's", 'nginx', undefined, 'docker.io'],

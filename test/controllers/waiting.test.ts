@@ -85,4 +85,34 @@ describe('the objects that wait for an image', () => {
     for (const image of ['i0', 'i1']) lookupEnded(image);
     expect(lookupEnded('i8')).to.deep.equal(['one', 'two']);
   });
+
+  const long = (count: number, of: string) =>
+    Array.from({ length: count }, (_, index) => `r.example.com/${'x'.repeat(700)}/${of}${index}`);
+
+  it('have room for a bounded number of bytes of one namespace, and others have theirs', () => {
+    const { waiting, lookupEnded } = create();
+    const set = (namespace: string) =>
+      Array.from({ length: 100 }, (_, index) =>
+        waiting.set(`${namespace}/${index}`, long(43, `${namespace}-${index}-`)),
+      );
+    const kept = set('flood').filter((isKept) => isKept).length;
+    expect(kept).to.be.within(50, 90);
+    expect(lookupEnded(long(1, 'flood-99-')[0] ?? '')).to.deep.equal([]);
+    expect(waiting.set('other/web', ['a'])).to.equal(true);
+    expect(lookupEnded('a')).to.deep.equal(['other/web']);
+  });
+
+  it('have room again when others are decided', () => {
+    const { waiting } = create();
+    for (let round = 0; round < 500; round += 1) {
+      expect(waiting.set(`flood/${round}`, long(43, `${round}-`))).to.equal(true);
+      waiting.set(`flood/${round}`, []);
+    }
+  });
+
+  it('have room for 10,000 ordinary ones of one namespace', () => {
+    const { waiting } = create();
+    const names = ['registry.example.com/team/app:v1.2.3', 'registry.example.com/team/sidecar:v1', 'nginx'];
+    for (let index = 0; index < 10_000; index += 1) expect(waiting.set(`shop/${index}`, names)).to.equal(true);
+  });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { systemClock } from '../../src/kit/clock.ts';
+import { createTurns } from '../../src/kit/fairness/turns.ts';
 import { createController, type Outcome, type Reconciler } from '../../src/kube/controller.ts';
 import { LeaseLostError } from '../../src/kube/errors.ts';
 
@@ -141,5 +142,40 @@ describe('a controller', () => {
     kill.abort();
     await ended;
     expect(outcomes).to.deep.equal([]);
+  });
+
+  it('gives the event loop a turn after 8 ms of work, however many keys and workers there are', async () => {
+    let [now, turn, planned] = [0, 0, [] as (() => void)[]];
+    const turns = createTurns({ monotonic: () => now }, (run) => void planned.push(run));
+    const work = new Map<number, number>();
+    const controller = createController({
+      name: 'pod',
+      workers: 16,
+      async reconcile() {
+        now += 3;
+        work.set(turn, (work.get(turn) ?? 0) + 3);
+        return { outcome: 'waiting' };
+      },
+      priorityOf: () => 'urgent',
+      clock: systemClock,
+      turns,
+      onOutcome: (key) => outcomes.push(key),
+    });
+    const running = controller.run(end.signal, kill.signal);
+    for (let key = 0; key < 200; key += 1) controller.enqueue(`${key}`);
+    while (!controller.idle()) {
+      await tick();
+      turn += 1;
+      const due = planned;
+      planned = [];
+      for (const run of due) {
+        run();
+        await Promise.resolve();
+      }
+    }
+    expect(outcomes).to.have.length(200);
+    expect(Math.max(...work.values())).to.be.at.most(12);
+    end.abort();
+    await running;
   });
 });

@@ -491,6 +491,11 @@ describe('the decision for a pod with more images than the limit', () => {
     ['as many as are asked about', input(asked(ARM)), 'place arm64 (images)'],
   ]);
 
+  it('asks again for an image that no lookup is planned for', () => {
+    const decision = decide(input({ a: pending, b: { kind: 'pending', retryInMs: 10_000 }, c: pending }));
+    expect(told(decision)).to.equal('wait a,b,c again in 10s');
+  });
+
   it('reports the limit first, and what to do', () => {
     const decision = decide(of(0, {}, failed(10)));
     const [first, ...others] = decision.kind === 'wait' ? decision.failed : [];

@@ -53,6 +53,25 @@ describe('the items of a list', () => {
     );
   });
 
+  it('are not copied again with each piece, however large they are', () => {
+    const large = { metadata: { name: 'a', annotations: { x: 'y'.repeat(1_000_000) } } };
+    const text = JSON.stringify({ kind: 'PodList', metadata: {}, items: [large, { metadata: { name: 'b' } }] });
+    const pieces = Array.from({ length: Math.ceil(text.length / 1_000) }, (_, at) => at * 1_000);
+    let copied = 0;
+    const concat = Buffer.concat;
+    Buffer.concat = (...args: Parameters<typeof concat>) => {
+      const joined = concat(...args);
+      copied += joined.length;
+      return joined;
+    };
+    try {
+      expect(read(text, pieces).items).to.have.length(2);
+    } finally {
+      Buffer.concat = concat;
+    }
+    expect(copied).to.be.below(3 * text.length);
+  });
+
   it('arrive before the list is complete', () => {
     const items: JsonObject[] = [];
     const reader = createItemReader({

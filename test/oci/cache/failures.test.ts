@@ -32,4 +32,13 @@ describe('remembered failures', () => {
     failures.add('c', error, 0, 'two');
     expect(failures.keys()).to.deep.equal(['b', 'c']);
   });
+
+  it('take a bounded number of bytes, of the namespace that has the longest names', () => {
+    const failures = create(1_000_000);
+    failures.add('bystander', error, 0, 'theirs');
+    for (let index = 0; index < 20_000; index += 1) failures.add(`${index}`.padEnd(1_500, 'x'), error, 0, 'flood');
+    expect(failures.keys().reduce((sum, key) => sum + key.length, 0)).to.be.below(16 * 1024 * 1024);
+    expect(failures.keys().length).to.be.above(4_000);
+    expect(failures.get('bystander')).not.to.equal(undefined);
+  });
 });

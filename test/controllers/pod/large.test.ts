@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import { stubOfPod } from '../../../src/placement/objects/large.ts';
+import { arrangePod } from './world.ts';
+
+const KEY = 'shop/web';
+
+/** A world whose store keeps only stubs of pods. */
+function arrangeLarge(given: Parameters<typeof arrangePod>[0] = {}) {
+  const all = arrangePod(given, false);
+  all.world.kept = (pod) => stubOfPod(pod, (text) => text);
+  return all;
+}
+
+describe('a pod that is too large to keep', () => {
+  it('is read when its turn comes, and gets its tolerations', async () => {
+    const { put, run, writes, read, now } = arrangeLarge();
+    put();
+    expect(await run()).to.include({ outcome: 'written' });
+    expect(read).to.deep.equal(['web']);
+    expect(writes).to.deep.equal(['tolerate shop/web']);
+    expect(now().tolerations).to.deep.equal([
+      { key: 'supported-arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' },
+    ]);
+  });
+
+  it('is not read again for an event that changes nothing that decides', async () => {
+    const { put, run, show, pods, controller, clock, read } = arrangeLarge();
+    put({ spec: { tolerations: [{ operator: 'Exists' }] } });
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    show();
+    await clock.advance(60_000);
+    const pod = pods.get(KEY);
+    expect(pod && controller.isUpToDate(KEY, pod)).to.equal(true);
+    expect(read).to.have.length(1);
+  });
+
+  it('is decided again if a label changes, although labels are not kept', async () => {
+    const { put, run, show, pods, controller, world } = arrangeLarge();
+    put({ spec: { tolerations: [{ operator: 'Exists' }] } });
+    await run();
+    const kept = world.kept;
+    world.kept = (pod) => kept({ ...pod, labels: { app: 'other' } });
+    show();
+    const pod = pods.get(KEY);
+    expect(pod && controller.isUpToDate(KEY, pod)).to.equal(false);
+  });
+
+  it('is decided by the policy that its labels choose', async () => {
+    const { world } = arrangePod();
+    const policy = {
+      name: 'only-amd64',
+      namespaces: undefined,
+      namespaceSelector: [],
+      podSelector: [{ key: 'team', operator: 'in' as const, values: ['a'] }],
+      settings: { ...world.settings, excludeNamespaces: ['*'] },
+    };
+    const { put, run, writes } = arrangeLarge({ policies: [policy] });
+    put({ metadata: { labels: { team: 'a' } } });
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    expect(writes).to.deep.equal([]);
+  });
+
+  it('waits while another large pod is read', async () => {
+    const { put, controller, pods, turns, clock } = arrangeLarge();
+    put();
+    const one = pods.get(KEY);
+    if (one === undefined) throw new Error('no pod');
+    pods.put('shop/other', { ...one, name: 'other', uid: 'u2' });
+    const signal = new AbortController().signal;
+    const first = controller.reconcile(KEY, signal);
+    expect((await controller.reconcile('shop/other', signal)).outcome).to.equal('waiting');
+    await first;
+    await clock.advance(1_000);
+    expect(turns).to.deep.equal(['shop/other']);
+  });
+});
