@@ -1,4 +1,11 @@
 import { createServer } from 'node:net';
+import {
+  type LargePod,
+  manyLabels,
+  manyImages as manyLongImages,
+  manyTolerations,
+  templateVersion,
+} from '../../test/support/large-objects.ts';
 import { expectSuccess, type Request } from '../cluster/client.ts';
 
 /** What one tenant does to delay the others. */
@@ -10,6 +17,8 @@ export type Flood = {
    * What is measured of the bystander: the time until its pod is served, or until the Event about its missing image.
    */
   readonly measures: 'pod' | 'event';
+  /** Whether its objects are large: then the controller has the memory of the manifests, and starts again when all are there. */
+  readonly isLarge?: boolean;
   /** Resolves when everything was sent. */
   readonly run: (world: FloodWorld) => Promise<void>;
 };
@@ -49,7 +58,46 @@ export const FLOODS: readonly Flood[] = [
   { name: `300 creates of 64 images with 300 pull secrets, refused by quota`, measures: 'pod', run: refusedSecrets },
   { name: '12 pods with 700 pull secrets', measures: 'event', run: (world) => pullSecrets(world, 12, 700) },
   { name: '500 pods of 20 missing images', measures: 'event', run: missingImages },
+  {
+    name: '240 pods of 10,000 tolerations',
+    isLarge: true,
+    measures: 'pod',
+    run: (world) => large(world, 240, manyTolerations),
+  },
+  { name: '70 pods of 20,000 labels', isLarge: true, measures: 'pod', run: (world) => large(world, 70, manyLabels) },
+  {
+    name: '300 pods of 256 long images',
+    isLarge: true,
+    measures: 'pod',
+    run: (world) => large(world, 300, manyLongImages),
+  },
+  { name: '4,000 versions of one template', isLarge: true, measures: 'pod', run: templateVersions },
 ];
+
+async function large({ request, namespace }: FloodWorld, count: number, of: LargePod): Promise<void> {
+  await eachOf(count, async (index) => {
+    const { labels, spec } = of(index);
+    const metadata = { name: `large-${index}`, namespace, labels };
+    const object = { apiVersion: 'v1', kind: 'Pod', metadata, spec };
+    expectSuccess(metadata.name, await request('POST', `/api/v1/namespaces/${namespace}/pods`, object));
+  });
+}
+
+async function templateVersions({ request, namespace }: FloodWorld): Promise<void> {
+  const path = `/apis/apps/v1/namespaces/${namespace}/daemonsets`;
+  const template = (index: number) => {
+    const { labels, spec } = templateVersion(index);
+    return { metadata: { labels }, spec };
+  };
+  const metadata = { name: 'bomb', labels: { 'archaware.dev/ignore': 'true' } };
+  const spec = { revisionHistoryLimit: 0, selector: { matchLabels: { app: 'bomb' } }, template: template(0) };
+  const object = { apiVersion: 'apps/v1', kind: 'DaemonSet', metadata, spec };
+  expectSuccess('the DaemonSet', await request('POST', path, object));
+  for (let index = 1; index <= 4_000; index += 1) {
+    const patch = [{ op: 'replace', path: '/spec/template', value: template(index) }];
+    await request('PATCH', `${path}/bomb`, patch);
+  }
+}
 
 async function manyImages({ request, namespace, registry }: FloodWorld): Promise<void> {
   await create(request, namespace, 'many', images(registry, 0, MANY_IMAGES));

@@ -6,8 +6,11 @@ import { createFairKeys } from '../kit/fairness/fair-keys.ts';
  * are, so one at a time is read and decided, namespaces take turns, and the work on them takes a fifth of the time at most.
  */
 export type LargeTurns = {
-  /** Whether the object may be read now; then call `end` when the work on it is over. Otherwise `onTurn` gets its key later. */
-  begin(key: string): boolean;
+  /**
+   * Whether the object may be read now; then call `end` when the work on it is over. Otherwise `onTurn` gets its key later.
+   * `isNew`: it was not decided yet. Every second turn is for such an object, because those that wait for images come again.
+   */
+  begin(key: string, isNew: boolean): boolean;
   end(): void;
   /** Call it when the object is gone, or is not large any more. */
   forget(key: string): void;
@@ -20,7 +23,8 @@ const OTHERS = 4;
 
 /** Creates the turns. `isPaced`: whether there are pauses. `onTurn` must reconcile the object. */
 export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: string) => void): LargeTurns {
-  const line = createFairKeys();
+  const [newOnes, others] = [createFairKeys(), createFairKeys()];
+  let wasNew = false;
   /** The key whose turn has come, until its work begins. */
   let granted: string | undefined;
   let state: 'free' | 'busy' | 'pausing' = 'free';
@@ -34,19 +38,21 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
   }
 
   function next(): void {
-    granted = line.take();
+    granted = wasNew ? (others.take() ?? newOnes.take()) : (newOnes.take() ?? others.take());
+    wasNew = !wasNew;
     state = granted === undefined ? 'free' : 'busy';
     if (granted !== undefined) onTurn(granted);
   }
 
   return {
-    begin(key) {
+    begin(key, isNew) {
       if (granted === key) {
         granted = undefined;
         return start();
       }
       if (state === 'free') return start();
-      line.add(key);
+      if (isNew) newOnes.add(key);
+      else if (!newOnes.has(key)) others.add(key);
       return false;
     },
     end() {
@@ -54,7 +60,7 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
       cancel = clock.after(isPaced ? OTHERS * (clock.monotonic() - began) : 0, next);
     },
     forget(key) {
-      line.delete(key);
+      for (const line of [newOnes, others]) line.delete(key);
       if (granted === key) next();
     },
     stop: () => cancel(),

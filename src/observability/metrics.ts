@@ -6,11 +6,11 @@ import { createRegistryLabels } from './registry-labels.ts';
 export type Observed = {
   readonly queueDepths: () => Readonly<Record<string, number>>;
   readonly nodes: () => Readonly<Record<string, number>>;
-  readonly pods: () => Readonly<Record<string, number>>;
-  readonly oldestWaitingPodSeconds: () => number;
+  readonly pods: () => Promise<Readonly<Record<string, number>>>;
+  readonly oldestWaitingPodSeconds: () => Promise<number>;
   readonly unresolvableImages: () => number;
   readonly leader: () => boolean;
-  readonly gatedPods: () => number;
+  readonly gatedPods: () => Promise<number>;
   /** Nodes that carry a taint of the controller, by architecture. */
   readonly taintedNodes: () => Readonly<Record<string, number>>;
   /** Taints of archaware on nodes that the current configuration does not manage. */
@@ -208,11 +208,11 @@ export function createMetrics(version: string, now: () => number) {
       unmanagedTaints.set(observed.unmanagedTaints());
       contestedObjects.set(observed.contestedObjects());
       wrongNodePodsNow.set(observed.wrongNodePods());
-      for (const [outcome, count] of Object.entries(observed.pods())) pods.set({ outcome }, count);
-      oldestWaiting.set(observed.oldestWaitingPodSeconds());
+      for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);
+      oldestWaiting.set(await observed.oldestWaitingPodSeconds());
       unresolvable.set(observed.unresolvableImages());
       leader.set(observed.leader() ? 1 : 0);
-      gatedPods.set(observed.gatedPods());
+      gatedPods.set(await observed.gatedPods());
       // A value of zero would raise an alarm.
       certificateExpiry.set(observed.certificateExpirySeconds() ?? Number.NaN);
       return { contentType: registry.contentType, text: await registry.metrics() };

@@ -12,37 +12,52 @@ function arrange(isPaced = true) {
 describe('the turns of large objects', () => {
   it('come one at a time, and namespaces take turns', async () => {
     const { clock, called, turns } = arrange(false);
-    expect(turns.begin('one/a')).to.equal(true);
-    for (const key of ['one/b', 'one/c', 'two/a', 'one/b']) expect(turns.begin(key)).to.equal(false);
+    expect(turns.begin('one/a', true)).to.equal(true);
+    for (const key of ['one/b', 'one/c', 'two/a', 'one/b']) expect(turns.begin(key, true)).to.equal(false);
     for (let count = 0; count < 3; count += 1) {
       turns.end();
       await clock.advance(1);
-      expect(turns.begin(called.at(-1) ?? '')).to.equal(true);
+      expect(turns.begin(called.at(-1) ?? '', true)).to.equal(true);
     }
     expect(called).to.deep.equal(['one/b', 'two/a', 'one/c']);
     turns.end();
     await clock.advance(1);
     expect(called).to.have.length(3);
-    expect(turns.begin('three/a')).to.equal(true);
+    expect(turns.begin('three/a', true)).to.equal(true);
   });
 
   it('leave four fifths of the time to others', async () => {
     const { clock, called, turns } = arrange();
-    turns.begin('one/a');
-    turns.begin('one/b');
+    turns.begin('one/a', true);
+    turns.begin('one/b', true);
     await clock.advance(50);
     turns.end();
     await clock.advance(199);
     expect(called).to.deep.equal([]);
-    expect(turns.begin('one/c')).to.equal(false);
+    expect(turns.begin('one/c', true)).to.equal(false);
     await clock.advance(1);
     expect(called).to.deep.equal(['one/b']);
   });
 
+  it('are, every second one, for an object that was not decided yet', async () => {
+    const { clock, called, turns } = arrange(false);
+    turns.begin('one/a', true);
+    for (const key of ['one/old1', 'one/old2', 'two/old']) turns.begin(key, false);
+    for (const key of ['one/new1', 'one/new2', 'one/new3', 'one/new4']) turns.begin(key, true);
+    for (let count = 0; count < 7; count += 1) {
+      turns.end();
+      await clock.advance(1);
+      turns.begin(called.at(-1) ?? '', false);
+    }
+    expect(called).to.deep.equal([
+      ...['one/new1', 'one/old1', 'one/new2', 'two/old', 'one/new3', 'one/old2', 'one/new4'],
+    ]);
+  });
+
   it('go on when the object whose turn has come is gone', async () => {
     const { clock, called, turns } = arrange();
-    turns.begin('one/a');
-    for (const key of ['one/b', 'one/c', 'one/d']) turns.begin(key);
+    turns.begin('one/a', true);
+    for (const key of ['one/b', 'one/c', 'one/d']) turns.begin(key, true);
     turns.forget('one/c');
     turns.end();
     await clock.advance(1_000);
@@ -53,8 +68,8 @@ describe('the turns of large objects', () => {
 
   it('end with the term', async () => {
     const { clock, called, turns } = arrange();
-    turns.begin('one/a');
-    turns.begin('one/b');
+    turns.begin('one/a', true);
+    turns.begin('one/b', true);
     turns.end();
     turns.stop();
     await clock.advance(1_000);

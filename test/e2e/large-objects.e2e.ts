@@ -17,7 +17,7 @@ const FLOODS: readonly [name: string, count: number, of: LargePod][] = [
   ['labels', 25, manyLabels],
   ['images', 60, manyImages],
 ];
-const VERSIONS = 400;
+const VERSIONS = 120;
 
 describe('objects of one tenant that are as large as the API server takes them', function () {
   this.timeout(240_000);

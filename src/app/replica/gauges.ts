@@ -1,4 +1,5 @@
 import type { PlacementState } from '../../controllers/placement-state.ts';
+import { createTurns, inTurns } from '../../kit/fairness/turns.ts';
 import { isArchitecture } from '../../kit/platform.ts';
 import type { Observed } from '../../observability/metrics.ts';
 import type { Resolver } from '../../oci/resolver.ts';
@@ -28,12 +29,16 @@ export function observeState(parts: {
   readonly gatedElsewhere: () => number;
 }): Observed {
   const { watches, resolver, loops, leader, now, certificateExpiry } = parts;
+  // Anybody who reaches the port may ask for the metrics, and a big cluster has 100,000 pods.
+  const turns = createTurns({ monotonic: now });
   return {
     leader,
     queueDepths: () => loops()?.queueDepths() ?? {},
-    gatedPods() {
+    async gatedPods() {
       let count = parts.gatedElsewhere();
-      for (const { gated } of watches.pods.store.values()) if (gated !== undefined) count++;
+      await inTurns(turns, watches.pods.store.values(), ({ gated }) => {
+        if (gated !== undefined) count++;
+      });
       return count;
     },
     certificateExpirySeconds() {
@@ -52,18 +57,18 @@ export function observeState(parts: {
     },
     contestedObjects: () => loops()?.contested() ?? 0,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
-    pods() {
+    async pods() {
       const counts: Record<PodOutcome, number> = { placed: 0, waiting: 0, held: 0, open: 0, ignored: 0 };
-      for (const state of loops()?.podStates.values() ?? []) counts[outcomeOf(state)]++;
+      await inTurns(turns, loops()?.podStates.values() ?? [], (state) => counts[outcomeOf(state)]++);
       return counts;
     },
-    oldestWaitingPodSeconds() {
-      let oldest = 0;
-      for (const [key, { decision }] of loops()?.podStates ?? []) {
+    async oldestWaitingPodSeconds() {
+      let oldest = Number.POSITIVE_INFINITY;
+      await inTurns(turns, loops()?.podStates ?? [], ([key, { decision }]) => {
         const pod = decision.kind === 'wait' ? watches.pods.store.get(key) : undefined;
-        if (pod !== undefined && pod.nodeName === undefined) oldest = Math.max(oldest, (now() - pod.createdAt) / 1000);
-      }
-      return oldest;
+        if (pod !== undefined && pod.nodeName === undefined) oldest = Math.min(oldest, pod.createdAt);
+      });
+      return Number.isFinite(oldest) ? Math.max(0, (now() - oldest) / 1000) : 0;
     },
   };
 }

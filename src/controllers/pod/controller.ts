@@ -126,7 +126,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
   /** Reads a pod that is too large to keep when its turn has come, decides about it, and forgets it. */
   async function reconcileLarge(key: string, kept: Pod, signal: AbortSignal): Promise<Result> {
-    if (!larges.begin(key)) return { outcome: 'waiting' };
+    if (!larges.begin(key, !memory.states.has(key))) return { outcome: 'waiting' };
     try {
       const pod = await options.wholePod(kept, signal);
       // The event of its end follows, or that of the other pod with its name.

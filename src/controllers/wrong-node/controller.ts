@@ -102,13 +102,14 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     const pulled = whatWasPulled(pod, settings, images.namesOf, answerOf);
     const awaited = (more: readonly string[] = []) =>
       waiting.set(key, [...pulled.pending, ...pulled.unknown, ...more].map(images.canonicalOf));
-    awaited();
-    if (pulled.pending.length > 0) return 'pending';
+    // Without room to remember what it waits for, it is looked at again after a while.
+    const pending = awaited() ? 'pending' : 'unknown';
+    if (pulled.pending.length > 0) return pending;
     if (failsByItself(pod, architecture, pulled)) return undefined;
     const isStale = (image: PodImage) => images.isStale(image, namespace, pullSecrets);
     const known = whatIsKnown(pod, settings, images.namesOf, answerOf, isStale);
-    awaited([...known.pending, ...known.unknown]);
-    if (known.pending.length > 0) return 'pending';
+    const isReported = awaited([...known.pending, ...known.unknown]);
+    if (known.pending.length > 0) return isReported ? 'pending' : 'unknown';
     const isUnknown = pulled.unknown.length + known.unknown.length > 0;
     return findWrongNode(pod, architecture, known, pulled) ?? (isUnknown ? 'unknown' : undefined);
   }

@@ -1,3 +1,5 @@
+import { isObject } from '../json.ts';
+
 /** Bytes, about as V8 takes them: of a text before its characters, of an object or a list, and of each of their entries. */
 const TEXT = 24;
 const OBJECT = 32;
@@ -9,7 +11,6 @@ const ENTRY = 24;
  */
 export function weightOf(value: unknown, most = Number.POSITIVE_INFINITY): number {
   if (typeof value === 'string') return TEXT + value.length;
-  if (typeof value !== 'object' || value === null) return 0;
   let sum = OBJECT;
   if (Array.isArray(value)) {
     for (const item of value) {
@@ -18,8 +19,9 @@ export function weightOf(value: unknown, most = Number.POSITIVE_INFINITY): numbe
     }
     return sum;
   }
-  for (const [field, item] of Object.entries(value)) {
-    sum += ENTRY + field.length + weightOf(item, most - sum);
+  if (!isObject(value)) return 0;
+  for (const field in value) {
+    sum += ENTRY + field.length + weightOf(value[field], most - sum);
     if (sum > most) return sum;
   }
   return sum;
