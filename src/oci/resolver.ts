@@ -17,6 +17,7 @@ import { placeOf } from './lookup/place.ts';
 import { createStarts, STARTS } from './lookup/starts.ts';
 import { listTags } from './lookup/tags.ts';
 import { createReferenceReader, type Reference } from './reference.ts';
+import { createWaitingRoom } from './waiting-room.ts';
 
 /** The result of a lookup. */
 export type Resolution = ImageFacts & {
@@ -151,6 +152,7 @@ export function createResolver(options: ResolverOptions): TagResolver {
   /** By what the registry is asked for: image and the credentials that are tried. */
   const lookups = new Map<string, Flight>();
   const starts = createStarts(STARTS);
+  const room = createWaitingRoom();
   const turns = createTurns({ monotonic: now });
 
   function canonicalOf(image: string): string {
@@ -302,8 +304,15 @@ export function createResolver(options: ResolverOptions): TagResolver {
       reference instanceof ImageError ? ['', ''] : [reference.registry, reference.repository.split('/', 1)[0] ?? ''];
     const line = { namespace: access.namespace, host, project };
     if (flights.has(key)) void fly(image, access);
-    else if (!starts.has(line, key) && mayStart()) {
-      return starts.add(line, key, () => (isDue(image, access) ? fly(image, access) : undefined));
+    else if (!starts.has(line, key)) {
+      if (!room.enter(access.namespace, key)) return false;
+      if (!mayStart()) room.leave(access.namespace, key);
+      else {
+        starts.add(line, key, () => {
+          room.leave(access.namespace, key);
+          return isDue(image, access) ? fly(image, access) : undefined;
+        });
+      }
     }
     return true;
   }

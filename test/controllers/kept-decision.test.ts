@@ -24,7 +24,7 @@ const place = {
 
 describe('what is kept of a decision', () => {
   const rows: [name: string, decision: Decision][] = [
-    ['that waits for 256 images', { kind: 'wait', images: many, failed, againInMs: 5 }],
+    ['that waits for 256 images', { kind: 'wait', images: many, failed, againInMs: 5, givesUpInMs: undefined }],
     ['without 256 images', { ...place, failed, unknown: many }],
     ['that released a pod of 256 images', { ...place, images: sets }],
     ['that holds a pod of 256 images', { kind: 'hold', reason: 'no-common-architecture', images: sets }],
@@ -46,7 +46,7 @@ describe('what is kept of a decision', () => {
     const [first] = failed;
     const decision: Decision = { ...place, unknown: ['app'], failed: first ? [{ ...first, image: 'app' }] : [] };
     expect(keptDecision(decision)).to.equal(decision);
-    expect(keptDecision({ kind: 'wait', images: ['app'], failed: [], againInMs: 5 })).to.deep.equal({
+    expect(keptDecision({ kind: 'wait', images: ['app'], failed: [], againInMs: 5, givesUpInMs: undefined })).to.deep.equal({
       kind: 'wait',
       images: ['app'],
       failed: [],

@@ -16,7 +16,8 @@ import { readPullSecrets } from '../../placement/objects/pod.ts';
  * again.
  */
 const KEPT_MS = 60_000;
-const MAX_ACCOUNTS = 10_000;
+/** The most bytes of the names of pull secrets that are remembered. */
+const MAX_ACCOUNT_BYTES = 4 * 1024 * 1024;
 
 /** The form of names of Secrets and service accounts, a DNS subdomain (RFC 1123). It contains nothing that changes a URL path. */
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
@@ -134,7 +135,9 @@ async function readSecret(
  * minute.
  */
 export function createServiceAccountReader(client: ApiClient, clock: Clock) {
-  const kept = createLru<{ names: readonly string[]; at: number }>(MAX_ACCOUNTS);
+  const kept = createLru<{ names: readonly string[]; at: number }>(MAX_ACCOUNT_BYTES, ({ names }, key) =>
+    names.reduce((sum, name) => sum + 32 + name.length, 128 + key.length),
+  );
   return async (namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]> => {
     const key = `${namespace}/${name}`;
     const known = kept.get(key);

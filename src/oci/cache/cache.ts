@@ -57,10 +57,26 @@ export type ImageCache = {
   onChange(listener: () => void): void;
 };
 
-/** @param maxEntries of each kind */
+/** The most bytes of the digests, and of the tags: a registry decides how long the lists of its images are. */
+const MOST_DIGESTS = 24 * 1024 * 1024;
+const MOST_TAGS = 12 * 1024 * 1024;
+
+function bytesOfFacts({ platforms, skipped }: ImageFacts, digest: string): number {
+  const ofSkipped = skipped.reduce((sum, entry) => sum + 64 + entry.reason.length + (entry.digest?.length ?? 0), 0);
+  return 128 + digest.length + 96 * platforms.length + ofSkipped;
+}
+
+/** The facts of a tag are those of its digest, or were. */
+function bytesOfTag({ etag = '', source, digest }: TagEntry, key: string): number {
+  return 192 + key.length + digest.length + etag.length + source.length;
+}
+
+/** @param maxEntries of each kind; fewer if they take too many bytes */
 export function createImageCache(maxEntries: number): ImageCache {
-  const digests = createLru<ImageFacts>(maxEntries);
-  const tags = createLru<TagEntry>(maxEntries);
+  const limited = <T extends object>(most: number, bytesOf: (value: T, key: string) => number) =>
+    createLru<T>(most, (value, key) => Math.max(Math.ceil(most / maxEntries), bytesOf(value, key)));
+  const digests = limited(MOST_DIGESTS, bytesOfFacts);
+  const tags = limited(MOST_TAGS, bytesOfTag);
   const listeners: (() => void)[] = [];
   // A canonical name contains no space.
   const key = (canonical: string, owner: CacheOwner): string => `${canonical} ${owner}`;

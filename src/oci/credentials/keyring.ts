@@ -78,9 +78,14 @@ export function accessKey({ namespace, pullSecrets }: Access): string {
   return pullSecrets.length === 0 ? '' : [namespace, ...pullSecrets].join('\n');
 }
 
+/** The most bytes of what is remembered of pull secrets: their authors choose how many logins are in one, and for which names. */
+const MOST_LEARNT = 8 * 1024 * 1024;
+
 export function createKeyring(options: KeyringOptions): Keyring {
   const secretKey = options.fingerprintKey ?? newFingerprintKey();
-  const learnt = createLru<readonly { pattern: string; fingerprint: string }[]>(options.maxEntries);
+  const learnt = createLru<readonly { pattern: string; fingerprint: string }[]>(MOST_LEARNT, (logins, key) =>
+    logins.reduce((sum, { pattern }) => sum + 128 + pattern.length, 128 + key.length),
+  );
   const fingerprint = ({ username, password, identityToken = '' }: Login): string =>
     createHmac('sha256', secretKey).update(`${username}\0${password}\0${identityToken}`).digest('base64url');
   const credential = (login: Login, shared: boolean) => ({ ...login, fingerprint: fingerprint(login), shared });

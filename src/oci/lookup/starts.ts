@@ -7,8 +7,8 @@ type Queue = { readonly project: string; running: number; readonly waiting: Map<
 /** The lookups of one namespace at one host. `ready`: the projects that may start one as soon as the host may. */
 type Line = { readonly host: string; running: number; readonly queues: Map<string, Queue>; readonly ready: Set<Queue> };
 
-/** `ready`: the hosts that may start a lookup as soon as their namespace may. `bytes`: of those that wait. */
-type Space = { running: number; bytes: number; readonly lines: Map<string, Line>; readonly ready: Set<Line> };
+/** `ready`: the hosts that may start a lookup as soon as their namespace may. */
+type Space = { running: number; readonly lines: Map<string, Line>; readonly ready: Set<Line> };
 
 /** Where a lookup waits. */
 export type Spot = { readonly namespace: string; readonly host: string; readonly project: string };
@@ -19,11 +19,8 @@ export type Spot = { readonly namespace: string; readonly host: string; readonly
  * of images.
  */
 export type Starts = {
-  /**
-   * Starts now, or when other lookups of the namespace have ended. False if there is no room for one more that waits; then it is
-   * not remembered. Must not be called for a key that already waits.
-   */
-  add(spot: Spot, key: string, start: Start): boolean;
+  /** Starts now, or when other lookups of the namespace have ended. Must not be called for a key that already waits. */
+  add(spot: Spot, key: string, start: Start): void;
   has(spot: Spot, key: string): boolean;
   /** The number of waiting keys. */
   readonly size: number;
@@ -42,25 +39,10 @@ export type StartsOptions = {
 /** For each namespace: enough to keep its turns at registries busy, in about 3 MB. */
 export const STARTS: StartsOptions = { perNamespace: 256, perHost: 64, perProject: 16 };
 
-/** The most bytes of the lookups that wait: of one namespace, of all, and of each namespace although the others have taken all. */
-const LIMITS = { perNamespace: 6 * 1024 * 1024, inAll: 24 * 1024 * 1024, always: 64 * 1024 } as const;
-
-/** Returns about how many bytes a waiting lookup takes: its key is there twice. */
-function bytesOf(key: string): number {
-  return 256 + 2 * key.length;
-}
-
 /** Creates the limit; nothing runs yet. */
 export function createStarts({ perNamespace, perHost, perProject }: StartsOptions): Starts {
   const spaces = new Map<string, Space>();
   let size = 0;
-  /** The bytes of all lookups that wait. */
-  let bytes = 0;
-
-  function book(space: Space, step: number): void {
-    space.bytes += step;
-    bytes += step;
-  }
 
   function advance(namespace: string, space: Space): void {
     for (const line of space.ready) {
@@ -74,7 +56,6 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
         const [key, start] = next;
         queue.waiting.delete(key);
         size -= 1;
-        book(space, -bytesOf(key));
         // What wants more goes to the end.
         line.ready.add(queue);
         space.ready.add(line);
@@ -111,10 +92,7 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
 
   return {
     add({ namespace, host, project }, key, start) {
-      const space: Space = spaces.get(namespace) ?? { running: 0, bytes: 0, lines: new Map(), ready: new Set() };
-      const ofNamespace = space.bytes + bytesOf(key);
-      if (ofNamespace > LIMITS.perNamespace) return false;
-      if (bytes + bytesOf(key) > LIMITS.inAll && ofNamespace > LIMITS.always) return false;
+      const space: Space = spaces.get(namespace) ?? { running: 0, lines: new Map(), ready: new Set() };
       spaces.set(namespace, space);
       const line: Line = space.lines.get(host) ?? { host, running: 0, queues: new Map(), ready: new Set() };
       space.lines.set(host, line);
@@ -123,10 +101,8 @@ export function createStarts({ perNamespace, perHost, perProject }: StartsOption
       queue.waiting.set(key, start);
       size += 1;
       line.ready.add(queue);
-      book(space, bytesOf(key));
       space.ready.add(line);
       advance(namespace, space);
-      return true;
     },
     has: ({ namespace, host, project }, key) =>
       spaces.get(namespace)?.lines.get(host)?.queues.get(project)?.waiting.has(key) === true,
