@@ -41,6 +41,8 @@ export type KnownPlatforms = Pick<ImageFacts, 'platforms' | 'isIndex'> & {
 export type ResolverOptions = KeyringOptions &
   RegistryOptions & {
     readonly cache: ImageCache;
+    /** The most failures that are remembered. */
+    readonly maxEntries: number;
     /** The failures of the resolver that this one replaces; default: none. */
     readonly failures?: Failures;
     /** Returns the endpoints of an image, in order; never empty. */

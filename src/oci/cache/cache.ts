@@ -74,7 +74,7 @@ function bytesOfTag({ etag = '', source, digest }: TagEntry, key: string): numbe
 /** @param maxEntries of each kind; fewer if they take too many bytes */
 export function createImageCache(maxEntries: number): ImageCache {
   const limited = <T extends object>(most: number, bytesOf: (value: T, key: string) => number) =>
-    createLru<T>(most, (value, key) => Math.max(Math.ceil(most / maxEntries), bytesOf(value, key)));
+    createLru<T>(most, (value, key) => Math.max(Math.floor(most / maxEntries), bytesOf(value, key)));
   const digests = limited(MOST_DIGESTS, bytesOfFacts);
   const tags = limited(MOST_TAGS, bytesOfTag);
   const listeners: (() => void)[] = [];

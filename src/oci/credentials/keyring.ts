@@ -32,7 +32,6 @@ export type KeyringOptions = {
   readonly onUnusableSecret?: (secret: UnusableSecret) => void;
   /** Returns the operator's logins that may match an image's name, in any order. `askers`: the namespaces for which it is asked. */
   readonly operator?: (name: string, signal: AbortSignal, askers: Askers) => Promise<readonly Login[]>;
-  readonly maxEntries: number;
   /** The key of an earlier keyring, so that the entries its fingerprints own stay known; default: a new key. */
   readonly fingerprintKey?: Buffer;
 };

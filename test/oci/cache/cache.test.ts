@@ -62,4 +62,30 @@ describe('the cache of images', () => {
     }
     expect(reported).to.deep.equal(['a new digest', "everybody's tag"]);
   });
+
+  it('takes a bounded number of bytes, however long the lists of its images are', () => {
+    const cache = createImageCache(50_000);
+    const skipped = Array.from({ length: 1_000 }, (_, at) => ({
+      digest: `sha256:${at}`.padEnd(71, '0'),
+      reason: 'attestation',
+    }));
+    for (let at = 0; at < 1_000; at += 1) {
+      cache.setDigest(`sha256:${at}`, { platforms: [], skipped, isIndex: true });
+      cache.setTag(`r.example.com/${'x'.repeat(700)}:${at}`, EVERYBODY, tag(`sha256:${at}`));
+    }
+    const kept = cache.sharedDigests(50_000);
+    expect(kept.length).to.be.within(50, 200);
+    expect(kept[0]?.[0]).to.equal('sha256:999');
+    expect(cache.sharedTags(50_000)).to.have.length(1_000);
+  });
+
+  it('has room for as many ordinary images as allowed', () => {
+    const cache = createImageCache(20_000);
+    const digest = (at: number) => `sha256:${String(at).padStart(64, '0')}`;
+    for (let at = 0; at < 20_000; at += 1) {
+      cache.setDigest(digest(at), found('amd64'));
+      cache.setTag(`registry.example.com/team/app:v${at}`, EVERYBODY, tag(digest(at)));
+    }
+    expect([cache.sharedDigests(50_000).length, cache.sharedTags(50_000).length]).to.deep.equal([20_000, 20_000]);
+  });
 });

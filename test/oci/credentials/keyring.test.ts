@@ -16,7 +16,6 @@ describe('the keyring', () => {
     let reads = 0;
     let finish = () => {};
     const keyring = createKeyring({
-      maxEntries: 10,
       async pullSecrets() {
         reads++;
         await new Promise<void>((resolve) => (finish = resolve));
@@ -36,7 +35,6 @@ describe('the keyring', () => {
   it('fails for a while if secrets cannot be read, and reads them again for the next lookup', async () => {
     let fails = true;
     const keyring = createKeyring({
-      maxEntries: 10,
       async pullSecrets() {
         if (fails) throw new Error('too many Secrets of namespace ns are read at once');
         return [secret];
