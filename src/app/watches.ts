@@ -3,7 +3,7 @@ import { createWitnesses, type Witnesses } from '../controllers/node/witnesses.t
 import type { Clock } from '../kit/clock.ts';
 import { type JsonObject, objectAt } from '../kit/json.ts';
 import type { ApiClient } from '../kube/client.ts';
-import { find } from '../kube/read.ts';
+import { find, findLarge } from '../kube/read.ts';
 import { rememberDigests } from '../kube/watch/digests.ts';
 import { createKeeper, digestOf, type Keeper } from '../kube/watch/keeper.ts';
 import { type Change, createReflector, type Reflector } from '../kube/watch/reflector.ts';
@@ -178,12 +178,12 @@ export function createWatches(options: {
     witnesses,
     whole: {
       async pod(kept, signal) {
-        const object = await find(client, pathOf({ ...kept, kind: 'Pod' }), signal);
+        const object = await findLarge(client, pathOf({ ...kept, kind: 'Pod' }), signal);
         const pod = object && readPod(object);
         return pod?.uid === kept.uid ? wholePod(pod, digestOf) : undefined;
       },
       async daemonSet(kept, signal) {
-        const object = await find(client, pathOf({ ...kept, kind: 'DaemonSet' }), signal);
+        const object = await findLarge(client, pathOf({ ...kept, kind: 'DaemonSet' }), signal);
         const daemonSet = object && readDaemonSet(object);
         return daemonSet?.uid === kept.uid ? daemonSet : undefined;
       },

@@ -1,6 +1,7 @@
-import { isObject, type JsonObject } from '../kit/json.ts';
+import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
 import type { ApiClient } from './client.ts';
 import { isGone } from './errors.ts';
+import { withoutManagedFields } from './watch/sections.ts';
 
 type Reader = Pick<ApiClient, 'request'>;
 
@@ -8,6 +9,23 @@ type Reader = Pick<ApiClient, 'request'>;
 export async function find(client: Reader, path: string, signal?: AbortSignal): Promise<JsonObject | undefined> {
   try {
     const object = await client.request('get', path, { signal });
+    return isObject(object) ? object : undefined;
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Does the same for an object that may be large: `managedFields`, which grow with it, are cut out before it is parsed, unless
+ * archaware is in them.
+ */
+export async function findLarge(client: Reader, path: string, signal: AbortSignal): Promise<JsonObject | undefined> {
+  const pieces: Buffer[] = [];
+  try {
+    const whole = await client.request('get', path, { signal, onPiece: (piece) => void pieces.push(piece) });
+    // A client that does not give pieces gives the whole object.
+    const object = whole ?? parseJson(withoutManagedFields(Buffer.concat(pieces)));
     return isObject(object) ? object : undefined;
   } catch (error) {
     if (isGone(error)) return undefined;
