@@ -117,7 +117,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
 
   async function reconcileWhole(key: string, signal: AbortSignal): Promise<Result> {
     const kept = daemonSets.get(key);
-    if (kept?.isLarge !== true) return decideAndAct(key, kept, signal);
+    if (kept?.isLarge !== true) {
+      larges.forget(key);
+      return decideAndAct(key, kept, signal);
+    }
     if (!larges.begin(key, !states.has(key))) return WAITS_TO_BE_READ;
     try {
       return await decideAndAct(key, await options.wholeDaemonSet(kept, signal), signal);

@@ -8,7 +8,7 @@ export type SharedOptions = {
 };
 
 /** Longer than the labels, the images and the tolerations of nearly every pod. */
-const LONGEST = 2_048;
+const LONGEST = 4_096;
 /** Bytes of an entry of a map. */
 const ENTRY = 64;
 
