@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Config } from '../config/schema.ts';
 import { createWitnesses, type Witnesses } from '../controllers/node/witnesses.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -179,11 +180,14 @@ export function createWatches(options: {
     whole: {
       async pod(kept, signal) {
         const object = await findLarge(client, pathOf({ ...kept, kind: 'Pod' }), signal);
+        // To parse it has taken a turn of the event loop, and to read and to decide takes another one.
+        await turn();
         const pod = object && readPod(object);
         return pod?.uid === kept.uid ? wholePod(pod, digestOf) : undefined;
       },
       async daemonSet(kept, signal) {
         const object = await findLarge(client, pathOf({ ...kept, kind: 'DaemonSet' }), signal);
+        await turn();
         const daemonSet = object && readDaemonSet(object);
         return daemonSet?.uid === kept.uid ? daemonSet : undefined;
       },
