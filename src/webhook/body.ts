@@ -22,7 +22,7 @@ export type BodySource = Readable & Pick<IncomingMessage, 'headers'>;
 
 /**
  * Reads the JSON object in a request's body and passes it to `use`. Throws a RequestError for any other body, and for one over the
- * limits. Large bodies are parsed and used one after the other, each in two turns of the event loop, so that small bodies are
+ * limits. Large bodies are parsed and used one after the other, each in its own turn of the event loop, so that small bodies are
  * handled in between.
  */
 export type BodyReader = <T>(request: BodySource, use: (body: JsonObject) => T) => Promise<T>;
@@ -92,7 +92,6 @@ export function createBodyReader({ size, total, large, time, ...structure }: Bod
       if (counted > large) await turn();
       const value = parseJson(textOf(chunks));
       if (!isObject(value)) throw new RequestError(400, 'the body is not a JSON object');
-      if (counted > large) await turn();
       return use(value);
     } finally {
       held -= counted;

@@ -50,6 +50,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
   const decided: string[] = [];
   const events: string[] = [];
   const accounts: string[] = [];
+  const turns: string[] = [];
   const objects = new Map<string, JsonObject>();
   let version = 1;
   namespaces.put('shop', readNamespace({ metadata: { name: 'shop' } }));
@@ -90,8 +91,8 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
     },
     events: { emit: ({ reason, note }) => events.push(`${reason}: ${note}`) > 0 },
     clock,
-    wholeDaemonSet: async (kept) => kept,
-    onTurn() {},
+    wholeDaemonSet: async ({ name }) => now(name),
+    onTurn: (key) => turns.push(key),
     onDecided: (key) => decided.push(key),
   });
   /** Shows the DaemonSet in the watch as its author wrote it, rolled out on one node. */
@@ -127,7 +128,7 @@ export function arrangeDaemonSets(given: Partial<Settings> = {}) {
   }
   const now = (name = 'agent') => readDaemonSet(objects.get(name) ?? {});
   return {
-    ...{ clock, world, daemonSets, namespaces, controller, asked, writes, decided, events, accounts, put, now },
+    ...{ clock, world, daemonSets, namespaces, controller, asked, writes, decided, events, accounts, turns, put, now },
     /** Shows the result of the last write in the watch; its rollout is over if `isOver`. */
     show(name = 'agent', isOver = true) {
       const object = objects.get(name) ?? {};
