@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, parseJson } from '../kit/json.ts';
-import type { ApiClient } from './client.ts';
-import { isGone } from './errors.ts';
+import type { ApiClient, BodyReader } from './client.ts';
+import { ConnectionError, isGone } from './errors.ts';
 import { withoutManagedFields } from './watch/sections.ts';
 
 type Reader = Pick<ApiClient, 'request'>;
@@ -21,12 +21,23 @@ export async function find(client: Reader, path: string, signal?: AbortSignal): 
  * archaware is in them.
  */
 export async function findLarge(client: Reader, path: string, signal: AbortSignal): Promise<JsonObject | undefined> {
-  const pieces: Buffer[] = [];
+  let object: JsonObject | undefined;
+  // Each attempt has pieces of its own: those of an answer that broke off are not part of the next one.
+  const reader = (): BodyReader => {
+    const pieces: Buffer[] = [];
+    return {
+      take: (piece) => void pieces.push(piece),
+      end() {
+        const parsed = parseJson(withoutManagedFields(Buffer.concat(pieces)));
+        if (!isObject(parsed)) throw new ConnectionError(`get ${path}: the answer is not complete`);
+        object = parsed;
+      },
+    };
+  };
   try {
-    const whole = await client.request('get', path, { signal, onPiece: (piece) => void pieces.push(piece) });
+    const whole = await client.request('get', path, { signal, reader });
     // A client that does not give pieces gives the whole object.
-    const object = whole ?? parseJson(withoutManagedFields(Buffer.concat(pieces)));
-    return isObject(object) ? object : undefined;
+    return isObject(whole) ? whole : object;
   } catch (error) {
     if (isGone(error)) return undefined;
     throw error;

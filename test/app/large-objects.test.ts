@@ -28,15 +28,17 @@ function clientOf(pods: readonly JsonObject[]): ApiClient {
   return {
     host: 'server.test',
     addresses: () => new Set(),
-    async request(verb, path, { onPiece } = {}) {
+    async request(verb, path, { reader } = {}) {
       const [, name] = /\/pods\/(.+)$/.exec(path) ?? [];
       const found = pods.find(({ metadata }) => JSON.stringify(metadata).startsWith(`{"name":"${name}"`));
       const answer =
         verb === 'get'
           ? { kind: 'Pod', ...found }
           : { kind: 'PodList', metadata: { resourceVersion: '1' }, items: pods };
-      onPiece?.(Buffer.from(JSON.stringify(answer)));
-      return onPiece === undefined ? answer : undefined;
+      if (reader === undefined) return answer;
+      const body = reader();
+      body.take(Buffer.from(JSON.stringify(answer)));
+      return body.end();
     },
     watch: (_, { signal }) =>
       new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),

@@ -46,7 +46,9 @@ describe('what is kept of a decision', () => {
     const [first] = failed;
     const decision: Decision = { ...place, unknown: ['app'], failed: first ? [{ ...first, image: 'app' }] : [] };
     expect(keptDecision(decision)).to.equal(decision);
-    expect(keptDecision({ kind: 'wait', images: ['app'], failed: [], againInMs: 5, givesUpInMs: undefined })).to.deep.equal({
+    expect(
+      keptDecision({ kind: 'wait', images: ['app'], failed: [], againInMs: 5, givesUpInMs: undefined }),
+    ).to.deep.equal({
       kind: 'wait',
       images: ['app'],
       failed: [],
