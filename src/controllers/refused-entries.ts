@@ -7,8 +7,8 @@ import type { WriteResult } from '../kube/writer.ts';
  * not take the others of its patch along, and is not sent again with every other object.
  */
 export type RefusedEntries = {
-  /** Returns the refusal of an entry that must not be tried yet, else undefined. `namespace`: empty for nodes. */
-  refusalOf(namespace: string, entry: string): ApiError | undefined;
+  /** Returns the milliseconds until an entry may be tried again; 0: now. `namespace`: empty for nodes. */
+  pauseMs(namespace: string, entry: string): number;
   /**
    * Finds out which entries of a refused write the API server takes, by a dry run of each, and remembers the others. Returns
    * undefined if it takes all or none, so that the refusal is not about single entries; then the same entries are not tried one by
@@ -39,40 +39,38 @@ const MOST = 2_000;
 
 /** Creates an empty memory. */
 export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEntries {
-  const refused = new Map<string, { readonly until: number; readonly pauseMs: number; readonly refusal: ApiError }>();
+  const refused = new Map<string, { readonly until: number; readonly pauseMs: number }>();
   const keyOf = (namespace: string, entry: string) => `${namespace} ${entry}`;
 
-  function remember(key: string, refusal: ApiError): void {
-    const known = refused.get(key);
-    const now = clock.monotonic();
+  const leftOf = (key: string) => Math.max(0, (refused.get(key)?.until ?? 0) - clock.monotonic());
+
+  function remember(key: string): void {
     // Several workers may have sent the entry at the same time.
-    if (known !== undefined && known.until > now) return;
+    if (leftOf(key) > 0) return;
+    const known = refused.get(key);
     const pauseMs = known === undefined ? PAUSE_MS : Math.min(LONGEST_PAUSE_MS, known.pauseMs * 2);
     refused.delete(key);
-    refused.set(key, { until: now + pauseMs, pauseMs, refusal });
+    refused.set(key, { until: clock.monotonic() + pauseMs, pauseMs });
     const [oldest] = refused.keys();
     if (refused.size > MOST && oldest !== undefined) refused.delete(oldest);
   }
 
   return {
-    refusalOf(namespace, entry) {
-      const known = refused.get(keyOf(namespace, entry));
-      return known !== undefined && known.until > clock.monotonic() ? known.refusal : undefined;
-    },
+    pauseMs: (namespace, entry) => leftOf(keyOf(namespace, entry)),
     async sift(namespace, entries, refusal, { hasOthers, dryRun }) {
       if (!refusesContent(refusal)) return undefined;
       const [only, ...others] = entries;
       if (only !== undefined && others.length === 0) {
         // Nothing is left to be written, but other objects need not send it, too.
         const key = keyOf(namespace, only);
-        if (hasOthers || refused.has(key)) remember(key, refusal);
+        if (hasOthers || refused.has(key)) remember(key);
         return undefined;
       }
       // With the same entries, each object would cost as many requests, and all of them for nothing.
       const together = keyOf(namespace, entries.join(' '));
-      if ((refused.get(together)?.until ?? 0) > clock.monotonic()) return undefined;
+      if (leftOf(together) > 0) return undefined;
       const taken = new Set<string>();
-      const left = new Map<string, ApiError>();
+      const left: string[] = [];
       for (const entry of entries) {
         try {
           const result = await dryRun(entry);
@@ -80,14 +78,14 @@ export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEn
           taken.add(entry);
         } catch (error) {
           if (!isRefusal(error) || !refusesContent(error)) throw error;
-          left.set(entry, error);
+          left.push(entry);
         }
       }
-      if (taken.size === 0 || left.size === 0) {
-        remember(together, refusal);
+      if (taken.size === 0 || left.length === 0) {
+        remember(together);
         return undefined;
       }
-      for (const [entry, error] of left) remember(keyOf(namespace, entry), error);
+      for (const entry of left) remember(keyOf(namespace, entry));
       return taken;
     },
     took(namespace, entries) {

@@ -243,13 +243,13 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       return { outcome: 'unchanged', againInMs };
     }
     const all = wantedTolerations(settings, decision.architectures);
-    const { wanted, refusal } = withoutRefused(entries, daemonSet, all);
+    const { wanted, againInMs: refusedMs } = withoutRefused(entries, daemonSet, all);
     const known = decision.unknown.length > 0 ? guessBasis(daemonSet) : basisOf(daemonSet, settings);
     // A template that lacks what was refused is not what its images call for. The next process must decide again.
-    const basis = refusal === undefined ? known : GUESSED;
+    const basis = refusedMs === undefined ? known : GUESSED;
     const change = decideTemplate(daemonSet, wanted, options.liveTaints(), basis);
     if (change.kind === 'unchanged') {
-      if (refusal !== undefined) throw refusal;
+      if (refusedMs !== undefined) return { outcome: 'waiting', againInMs: refusedMs };
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
@@ -272,7 +272,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
-    if (refusal !== undefined) throw refusal;
+    if (refusedMs !== undefined) return { outcome: 'waiting', againInMs: refusedMs };
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
       contention.wrote(key, intent);

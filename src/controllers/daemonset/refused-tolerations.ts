@@ -12,16 +12,19 @@ import { asOurs, lacking, type Toleration, tolerationText } from '../../placemen
 import { GUESSED } from '../../placement/standing.ts';
 import type { RefusedEntries } from '../refused-entries.ts';
 
-/** Leaves out the tolerations that the template lacks and that are known to be refused. `refusal`: that of the first one. */
+/**
+ * Leaves out the tolerations that the template lacks and that are known to be refused. `againInMs`: until one of them may be tried
+ * again; undefined: none was left out.
+ */
 export function withoutRefused(
   entries: RefusedEntries,
   daemonSet: DaemonSet,
   all: readonly Toleration[],
-): { readonly wanted: readonly Toleration[]; readonly refusal: ApiError | undefined } {
-  const refusalOf = (one: Toleration) => entries.refusalOf(daemonSet.namespace, tolerationText(one));
-  const refused = lackedBy(daemonSet, all).filter((one) => refusalOf(one) !== undefined);
-  const [first] = refused;
-  return { wanted: all.filter((one) => !refused.includes(one)), refusal: first && refusalOf(first) };
+): { readonly wanted: readonly Toleration[]; readonly againInMs: number | undefined } {
+  const pauseOf = (one: Toleration) => entries.pauseMs(daemonSet.namespace, tolerationText(one));
+  const refused = lackedBy(daemonSet, all).filter((one) => pauseOf(one) > 0);
+  const againInMs = refused.length === 0 ? undefined : Math.min(...refused.map(pauseOf));
+  return { wanted: all.filter((one) => !refused.includes(one)), againInMs };
 }
 
 /**

@@ -83,14 +83,15 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     }
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const entries = entriesOf(node, decision);
-    const known = entries.filter((entry) => refused.refusalOf('', entry) !== undefined);
-    const part =
-      known.length === 0 ? decision : partOf(node, decision, new Set(entries.filter((one) => !known.includes(one))));
-    const [refusal] = known.flatMap((entry) => refused.refusalOf('', entry) ?? []);
-    if (part === undefined && refusal !== undefined) throw refusal;
-    const written = await writeChange(key, node, part ?? decision, signal);
-    if (refusal !== undefined) throw refusal;
+    const pauses = entries.map((entry) => refused.pauseMs('', entry));
+    const rest = new Set(entries.filter((_, index) => pauses[index] === 0));
+    const isWhole = rest.size === entries.length;
+    const change = isWhole ? decision : partOf(node, decision, rest);
+    const later = { outcome: 'waiting', againInMs: Math.min(...pauses.filter((ms) => ms > 0)) } as const;
+    if (change === undefined) return later;
+    const written = await writeChange(key, node, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
+    if (!isWhole) return later;
     if (written.kind === 'gone') return { outcome: 'unchanged' };
     // The store is not updated here but by the event of this write: its listeners compare the node before and after.
     if (written.kind === 'written') contention.wrote(key, intent);

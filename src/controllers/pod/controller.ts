@@ -254,6 +254,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
       case 'gone':
         forget(key);
         return { outcome: 'unchanged' };
+      case 'refused':
+        return { outcome: 'waiting', againInMs: written.againInMs };
       case 'nothing':
       case 'recorded':
         remember(key, pod, decision, settings);

@@ -14,7 +14,9 @@ import type { RefusedEntries } from '../refused-entries.ts';
 export type WrittenPlacing =
   | Exclude<WriteResult, { kind: 'written' }>
   | (Extract<WriteResult, { kind: 'written' }> & { readonly placing: PlacementIntent | undefined })
-  | { readonly kind: 'nothing' };
+  | { readonly kind: 'nothing' }
+  /** A part of the intent is known to be refused; the rest was written, if there was any. */
+  | { readonly kind: 'refused'; readonly againInMs: number };
 
 /** Sends the patches of a pod. */
 export type SendRelease = {
@@ -23,7 +25,7 @@ export type SendRelease = {
     pod: Pod,
     placing: PlacementIntent | undefined,
     patch: readonly Operation[],
-  ): Promise<Exclude<WrittenPlacing, { kind: 'nothing' }>>;
+  ): Promise<Exclude<WrittenPlacing, { kind: 'nothing' | 'refused' }>>;
   /** Has the API server check a patch without storing anything. */
   check(pod: Pod, patch: readonly Operation[]): Promise<WriteResult>;
 };
@@ -77,12 +79,12 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
   /** The pods of which a part of the intent was refused permanently: how many parts, and why. */
   const lessened = new Map<string, { readonly uid: string; readonly by: number; readonly refusal: Error }>();
 
-  /** Returns the tolerations that a pod lacks, and of these the ones that are known to be refused, with the refusal of the first. */
+  /** Returns the tolerations that a pod lacks, and of these the ones that must not be tried yet. */
   function known(pod: Pod, placing: PlacementIntent | undefined) {
     const missing = lackedBy(pod, placing);
-    const refused = missing.filter((one) => entries.refusalOf(pod.namespace, tolerationText(one)) !== undefined);
-    const [first] = refused;
-    return { missing, refused, refusal: first && entries.refusalOf(pod.namespace, tolerationText(first)) };
+    const pauses = missing.map((one) => entries.pauseMs(pod.namespace, tolerationText(one)));
+    const refused = missing.filter((_, index) => (pauses[index] ?? 0) > 0);
+    return { missing, refused, againInMs: Math.min(...pauses.filter((ms) => ms > 0)) };
   }
 
   /** Returns the part of an intent that the API server takes after it has refused the whole; undefined if there is none. */
@@ -106,14 +108,14 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
     const less = before?.uid === pod.uid ? before : undefined;
     const by = Math.min(less?.by ?? 0, parts.length - 1);
     const part = parts[by];
-    const { missing, refused, refusal } = known(pod, part);
+    const { missing, refused, againInMs } = known(pod, part);
     // A gated pod whose tolerations are all refused goes on below: only its own refusals let it go with less.
     const isLeft = refused.length < missing.length;
-    if (part !== undefined && refusal !== undefined && (isLeft || pod.gated === undefined)) {
+    if (part !== undefined && refused.length > 0 && (isLeft || pod.gated === undefined)) {
       const texts = new Set(refused.map(tolerationText));
       const rest = without(part, (toleration) => texts.has(toleration));
-      if (isLeft) await sender.send(pod, rest, patchFor(pod, rest));
-      throw refusal;
+      const written = isLeft ? await sender.send(pod, rest, patchFor(pod, rest)) : undefined;
+      return written?.kind === 'conflict' || written?.kind === 'gone' ? written : { kind: 'refused', againInMs };
     }
     const patch = patchFor(pod, part);
     if (patch.length === 0) return { kind: 'nothing' };

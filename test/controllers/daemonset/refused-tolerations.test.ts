@@ -30,7 +30,7 @@ describe('a DaemonSet of whose tolerations the API server refuses one', () => {
     await run();
     show();
     const count = writes.length;
-    expect(await run()).to.equal('denied');
+    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
     expect(writes).to.have.length(count);
     await clock.advance(10 * SECOND);
     world.denies = undefined;

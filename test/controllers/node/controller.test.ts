@@ -251,7 +251,7 @@ describe('a node of whose entries the API server refuses one', () => {
     });
     show();
     // The label alone is not tried before the pause is over.
-    expect(await run()).to.equal(DENIED);
+    expect(await run()).to.deep.equal({ outcome: 'waiting', againInMs: 10 * SECOND });
     expect(writes).to.have.length(4);
     await clock.advance(10 * SECOND);
     world.denies = undefined;
