@@ -300,6 +300,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     try {
       const written = await write(target, daemonSetPatch(daemonSet, change), signal);
       rolls = written.kind === 'written';
+      if (written.kind === 'conflict') return written;
       refusals.forget(key);
       entries.took(namespace, wanted.map(tolerationText));
       return written;
