@@ -85,11 +85,12 @@ export function authenticate(options: TokenOptions): Link {
       response = await next(authorised(request, held));
     }
     if (held !== undefined || !isHiding(request, response)) return response;
-    if (isFrom(request, response)) {
-      await askRoot(request, next);
-      held = await hidden(request, key);
-    }
-    return held === undefined ? { ...response, isAnonymous: true } : next(authorised(request, held));
+    if (!isFrom(request, response)) return { ...response, isAnonymous: true };
+    await askRoot(request, next);
+    held = await hidden(request, key);
+    if (held !== undefined) return next(authorised(request, held));
+    // Another credential may be of the kind that the root asks for.
+    return roots.get(rootKeyOf(request))?.challenge === undefined ? { ...response, isAnonymous: true } : response;
   }
 
   /** Returns what the challenge of a root asks for, if the registry is known to hide what may not be read. */
@@ -112,7 +113,8 @@ export function authenticate(options: TokenOptions): Link {
       const root = await asked.join(key, request.signal, async (signal) => {
         const response = await next({ ...rest, signal, method: 'GET', url, headers: { accept: '*/*' } });
         const isItsOwn = response.status === 401 && isFrom(request, response);
-        return { until: options.now() + ROOT_KEPT, ...(isItsOwn ? { challenge: response } : {}) };
+        const isUsable = isItsOwn && (bearerOf(response) !== undefined || wantsBasic(response));
+        return { until: options.now() + ROOT_KEPT, ...(isUsable ? { challenge: response } : {}) };
       });
       roots.set(key, root);
     } catch (error) {
@@ -158,8 +160,7 @@ export function authenticate(options: TokenOptions): Link {
       }
     }
     const { credential } = request;
-    const challenges = parseChallenges(response.headers['www-authenticate']);
-    if (credential === undefined || !challenges.some(({ scheme }) => scheme === 'basic')) return undefined;
+    if (credential === undefined || !wantsBasic(response)) return undefined;
     // An identity token works only with a token service.
     if (credential.identityToken !== undefined && credential.password === '') return undefined;
     return basicAnswer(credential);
@@ -186,6 +187,10 @@ function basicAnswer(credential: Credential): Answer {
 function bearerOf(response: RegistryResponse): Challenge | undefined {
   const challenges = parseChallenges(response.headers['www-authenticate']);
   return challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm'));
+}
+
+function wantsBasic(response: RegistryResponse): boolean {
+  return parseChallenges(response.headers['www-authenticate']).some(({ scheme }) => scheme === 'basic');
 }
 
 function scopesOf(response: RegistryResponse): string[] {

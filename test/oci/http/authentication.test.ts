@@ -475,4 +475,30 @@ describe('token requests at once', () => {
     expect(await head).to.include({ status: 200 });
     expect(asked.filter(({ url }) => url.host === 'auth.example.com')).to.have.length(2);
   });
+
+  describe('that only the root of a registry gives', () => {
+    const hiding =
+      (root: string | undefined): Script =>
+      ({ url, headers }) => {
+        if (url.pathname === '/v2/')
+          return { status: 401, headers: root === undefined ? {} : { 'www-authenticate': root } };
+        return { status: headers.authorization === BASIC ? 200 : 404 };
+      };
+    const root = new URL('https://r.example.com/v2/');
+    const rows: [what: string, root: string | undefined, credential: Credential, status: number, isAnonymous?: true][] =
+      [
+        ['a password is sent where Basic is asked for', 'Basic realm="x"', CREDENTIAL, 200],
+        ['an identity token is not, but another credential may be', 'Basic realm="x"', IDENTITY, 404],
+        ['nothing is sent where nothing is asked for', undefined, CREDENTIAL, 404, true],
+        ['nothing is sent to a scheme that is not known', 'Negotiate', CREDENTIAL, 404, true],
+      ];
+    for (const [what, challenge, credential, status, isAnonymous] of rows) {
+      it(what, async () => {
+        const { ask, asked } = setup(hiding(challenge));
+        const response = await ask({ credential, root });
+        expect([response.status, response.isAnonymous]).to.deep.equal([status, isAnonymous]);
+        expect(asked[1]?.headers).to.not.have.property('authorization');
+      });
+    }
+  });
 });
