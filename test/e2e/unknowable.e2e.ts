@@ -246,9 +246,13 @@ describe('images that nothing is known of, on the real control plane', () => {
     }
 
     it('says in the Event that an image was not asked for, and why', async () => {
-      const { host } = registryOf('bad-gateway');
-      const note = await world.eventuallyTold('tenant-1', 'ImageUnresolvable', /was not looked up yet/);
-      expect(note).to.include(`${host} answers 502 for its project bad-gateway`);
+      const { host } = registryOf('limited');
+      const note = await world.eventuallyTold(
+        'tenant-9',
+        'ImageUnresolvable',
+        /was not looked up yet \(rate-limited\)/,
+      );
+      expect(note).to.include(`${host} has reached its limit of requests for its project limited`);
     });
 
     it('goes on to check the tags of another project with HEAD where one answers it without a digest', async () => {

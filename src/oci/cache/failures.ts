@@ -24,7 +24,7 @@ export type FailuresOptions = {
 export type Failures = {
   get(key: string): Failure | undefined;
   /**
-   * Adds a failure. `ttlMs`: the least time for which a failure is remembered that does not pass by itself.
+   * Adds a failure. If the image was not asked for, the failure of the last request for it is kept. `ttlMs`: the least time for which a failure is remembered that does not pass by itself.
    * `namespace`: the namespace for which the image was looked up.
    */
   add(key: string, error: ImageError, ttlMs: number, namespace: string): Failure;
@@ -93,9 +93,11 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       const requested =
         error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, FIRST) + FIRST * random();
       const wait = Math.max(requested ?? backoff, error.temporary ? 0 : ttlMs);
+      // What the registry answered about the image itself says more than what it answers about others.
+      const isKept = error.isUnasked && before !== undefined && !before.error.isUnasked;
       const failure = {
         namespace,
-        error,
+        error: isKept ? before.error : error,
         firstFailedAt: before?.firstFailedAt ?? now(),
         retryAt: now() + wait,
         attempts,

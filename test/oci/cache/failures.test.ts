@@ -21,6 +21,16 @@ describe('remembered failures', () => {
     expect(failures.keys()).to.have.length(100);
   });
 
+  it('keep what the registry answered about the image itself while it is not asked, and its next time', () => {
+    const failures = create(10);
+    const details = { code: 'unavailable', temporary: true, isUnasked: true } as const;
+    const unasked = new ImageError('it answers 502 for its project', { ...details, retryAfterMs: 30_000 });
+    expect(failures.add('never', unasked, 0, 'one').error).to.equal(unasked);
+    failures.add('asked', error, 0, 'one');
+    expect(failures.add('asked', unasked, 0, 'one')).to.include({ error, retryAt: 31_500, attempts: 2 });
+    expect(failures.add('never', error, 0, 'one').error).to.equal(error);
+  });
+
   it('are forgotten when they are removed, and start over', () => {
     const failures = create(2);
     failures.add('a', error, 0, 'one');
