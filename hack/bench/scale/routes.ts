@@ -14,7 +14,7 @@ export type Routes = (request: IncomingMessage, response: ServerResponse) => Pro
 const BOOKMARK_MS = 60_000;
 /** `/api/v1/…` or `/apis/GROUP/VERSION/…`: namespace, resource, name, subresource. */
 const PATH =
-  /^\/apis?(?:\/[^/]+){1,2}?\/(?:namespaces\/(?<namespace>[^/]+)\/)?(?<resource>pods|nodes|namespaces|daemonsets|leases|events|deployments)(?:\/(?<name>[^/]+))?(?:\/(?<sub>[^/]+))?$/;
+  /^\/apis?(?:\/[^/]+){1,2}?\/(?:namespaces\/(?<namespace>[^/]+)\/)?(?<resource>pods|nodes|namespaces|daemonsets|leases|events|deployments|replicasets)(?:\/(?<name>[^/]+))?(?:\/(?<sub>[^/]+))?$/;
 
 /** Creates the function that answers requests. */
 export function createRoutes(kinds: Kinds, counts: Counts): Routes {
@@ -125,7 +125,7 @@ async function watch(collection: Collection, query: URLSearchParams, response: S
   });
 }
 
-/** Leases are kept; Events are accepted; there are no other objects. */
+/** Leases are kept; Events are accepted; ReplicaSets are there to be read; there are no other objects. */
 function other(
   method: string,
   path: string,
@@ -149,6 +149,9 @@ function other(
     if (found !== undefined) return ok(found);
   }
   if (resource === 'deployments' && method === 'GET') return ok('{"metadata":{},"items":[]}');
+  const app = resource === 'replicasets' && method === 'GET' ? /^app-(\d+)-/.exec(name ?? '')?.[1] : undefined;
+  // The owner of pods, which wants no more than it has. `podOf` gives the same uid.
+  if (app !== undefined) return ok(`{"metadata":{"uid":"00000000-0000-4000-9000-000000${app}"},"spec":{"replicas":1}}`);
   throw new ApiError(404, 'NotFound', `${path} not found`, {});
 }
 
