@@ -305,7 +305,7 @@ describe('a real node, in this order', function () {
           return nodes.every((node) => taints(node).length === (mode === 'affinity' ? 0 : 1));
         });
         if (workloads.includes(`${mode}-one`)) return;
-        await world.namespace(ns);
+        if (workloads.length === 0) await world.namespace(ns);
         for (const [name, tag] of [
           ['one', `program-${own}`],
           ['other', `index-${other}`],
