@@ -18,8 +18,11 @@ export type Step =
   | { readonly do: 'calm' | 'bind' | 'crash' | 'stop' | 'compact' | 'break watches' | 'quiet' | 'clean' }
   /** Checks that the stores match the cluster, if all events have arrived. For scripts. */
   | { readonly do: 'check' }
-  | { readonly do: 'tick'; readonly ms: number }
-  | { readonly do: 'registry' | 'strip'; readonly is: boolean }
+  | { readonly do: 'tick' | 'pause'; readonly ms: number }
+  | { readonly do: 'registry' | 'strip' | 'ignore namespace'; readonly is: boolean }
+  /** Node n has this architecture from now on: it joins, or it was installed again. */
+  | { readonly do: 'node'; readonly node: number; readonly architecture: string }
+  | { readonly do: 'delete node'; readonly node: number }
   | {
       readonly do: 'pod' | 'replace pod';
       readonly pod: number;
@@ -29,18 +32,22 @@ export type Step =
   | { readonly do: 'delete pod'; readonly pod: number }
   | { readonly do: 'image'; readonly pod: number; readonly image: number }
   | { readonly do: 'set' | 'replace set'; readonly set: number; readonly image: number }
-  | { readonly do: 'delete set' | 'drop' | 'roll'; readonly set: number };
+  | { readonly do: 'delete set' | 'drop' | 'roll' | 'restart'; readonly set: number };
 
 /** A world and what happens in it. */
 export type History = {
   readonly mode: 'taints' | 'affinity' | 'both';
   readonly replicas: 1 | 2;
+  /** Default: so long that it is not lost while time moves on in one step. */
+  readonly leaseDuration?: '15s' | '300s';
   readonly steps: readonly Step[];
 };
 
 const MOST_TRIES = 3;
 const PODS = 3;
 const SETS = 2;
+/** The nodes that join and go. Two others are always there. */
+const NODES = 2;
 const NAMESPACE = 'shop';
 const IMAGE_NAMES = Object.keys(IMAGES);
 /** After this time every backoff is over and every failed lookup was retried. */
@@ -75,13 +82,30 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('set' as const, 'replace set' as const), set, image }) },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constantFrom('delete set' as const, 'drop' as const, 'roll' as const), set }),
+    arbitrary: fc.record({
+      do: fc.constantFrom('delete set' as const, 'drop' as const, 'roll' as const, 'restart' as const),
+      set,
+    }),
   },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('bind' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'stop' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('compact' as const, 'break watches' as const) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('registry' as const), is: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('strip' as const), is: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('ignore namespace' as const), is: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('node' as const),
+      node: fc.nat({ max: NODES - 1 }),
+      architecture: fc.constantFrom('amd64', 'arm64', 's390x'),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('delete node' as const), node: fc.nat({ max: NODES - 1 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('pause' as const), ms: fc.constantFrom(5_000, 20_000, 400_000) }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('quiet' as const, 'quiet' as const, 'clean' as const) }) },
 );
 
@@ -90,6 +114,7 @@ export function histories(length: number): fc.Arbitrary<History> {
   return fc.record({
     mode: fc.constantFrom('taints' as const, 'both' as const, 'affinity' as const),
     replicas: fc.constantFrom(1 as const, 2 as const),
+    leaseDuration: fc.constantFrom('300s' as const, '300s' as const, '15s' as const),
     steps: fc.array(step, { maxLength: length, size: 'max' }),
   });
 }
@@ -124,6 +149,7 @@ export async function play(history: History): Promise<Verdict> {
   if (stage.rules.broken() === undefined) {
     stage.registry.isUp = true;
     stage.strips = false;
+    if (stage.cleaner === undefined) await ignoreNamespace(stage, false);
     await settle(stage);
     if (stage.cleaner === undefined) stage.rules.check(alive(stage), true);
     else await finishCleaning(stage);
@@ -134,7 +160,7 @@ export async function play(history: History): Promise<Verdict> {
   return { broken: stage.rules.broken(), trace, states: trace.length };
 }
 
-async function setUp({ mode, replicas }: History): Promise<Stage> {
+async function setUp({ mode, replicas, leaseDuration = '300s' }: History): Promise<Stage> {
   const world = createWorld();
   const registry = createModelRegistry(world);
   let count = 0;
@@ -152,7 +178,7 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
   const flags = {
     'placement.mode': mode,
     ...(mode === 'taints' ? {} : { 'webhook.enabled': 'true' }),
-    'leaderElection.leaseDuration': '300s',
+    'leaderElection.leaseDuration': leaseDuration,
     'bootstrap.timeout': '2m',
   };
   const { config } = loadConfig({ file: undefined, environment: {}, flags });
@@ -180,13 +206,13 @@ async function setUp({ mode, replicas }: History): Promise<Stage> {
   };
   for (const name of [LEASE_NAMESPACE, NAMESPACE])
     await server.ask('POST', '/api/v1/namespaces', { metadata: { name } });
-  for (const architecture of ['amd64', 'arm64']) await addNode(server, architecture);
+  for (const architecture of ['amd64', 'arm64']) await addNode(server, `${architecture}-1`, architecture);
   for (let started = 0; started < replicas; started++) stage.start();
   return stage;
 }
 
-async function addNode(server: ModelServer, architecture: string): Promise<void> {
-  const metadata = { name: `${architecture}-1`, labels: { 'kubernetes.io/arch': architecture } };
+async function addNode(server: ModelServer, name: string, architecture: string): Promise<void> {
+  const metadata = { name, labels: { 'kubernetes.io/arch': architecture } };
   const status = { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] };
   await server.ask('POST', '/api/v1/nodes', {
     metadata,
@@ -236,6 +262,23 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       return;
     case 'strip':
       stage.strips = one.is;
+      return;
+    case 'ignore namespace':
+      return stage.cleaner === undefined ? ignoreNamespace(stage, one.is) : undefined;
+    case 'pause':
+      if (alive(stage)[0] !== undefined) world.pause(alive(stage)[0]?.name ?? '', one.ms);
+      return;
+    case 'node': {
+      const path = `/api/v1/nodes/n${one.node}`;
+      if (one.architecture === 's390x') stage.rules.joined();
+      const { status } = await server.ask('GET', path);
+      if (status === 404) return addNode(server, `n${one.node}`, one.architecture);
+      const nodeInfo = { architecture: one.architecture };
+      await server.ask('PATCH', `${path}/status`, { status: { nodeInfo } }, 'application/merge-patch+json');
+      return;
+    }
+    case 'delete node':
+      await server.ask('DELETE', `/api/v1/nodes/n${one.node}`);
       return;
     case 'compact':
       return server.compact();
@@ -289,6 +332,8 @@ async function perform(stage: Stage, one: Step): Promise<void> {
       return drop(stage, setPath(one.set));
     case 'roll':
       return roll(stage, one.set);
+    case 'restart':
+      return restart(stage, setPath(one.set));
     case 'bind':
       return bind(stage);
     default:
@@ -338,6 +383,25 @@ async function drop({ server, rules }: Stage, path: string): Promise<void> {
     'application/json-patch+json',
   );
   rules.changed(uidOf(found.body));
+}
+
+/** `kubectl rollout restart`: the template is decided again. */
+async function restart({ server, rules, world }: Stage, path: string): Promise<void> {
+  const annotations = { 'kubectl.kubernetes.io/restartedAt': String(world.now()) };
+  const body = { spec: { template: { metadata: { annotations } } } };
+  const { status, body: after } = await server.ask('PATCH', path, body, 'application/merge-patch+json');
+  if (status < 300) rules.changed(uidOf(after));
+}
+
+async function ignoreNamespace({ server, rules }: Stage, is: boolean): Promise<void> {
+  if (is) rules.ignored();
+  const labels = { 'archaware.dev/ignore': is ? 'true' : null };
+  await server.ask(
+    'PATCH',
+    `/api/v1/namespaces/${NAMESPACE}`,
+    { metadata: { labels } },
+    'application/merge-patch+json',
+  );
 }
 
 /** The DaemonSet controller: the status follows the template and the nodes. */

@@ -28,8 +28,15 @@ export type Rules = {
   checkClean(left: number): void;
   /** The first broken rule, as text. */
   broken(): string | undefined;
-  /** Records that the author changed an image of this object. */
+  /** Records that the author changed this object, so that it may be decided again. */
   changed(uid: string): void;
+  /**
+   * Records that the namespace of the pods was ignored at some time: its pods then lose their gate and get nothing, and are decided
+   * again afterwards.
+   */
+  ignored(): void;
+  /** Records that an architecture joined: what an earlier process placed may have been a guess, and is looked up again. */
+  joined(): void;
 };
 
 /** Creates the rules for one history. */
@@ -39,6 +46,8 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   const placed = new Map<string, string>();
   /** Pods that were placed with unknown images, or for images that have changed since. */
   const guessed = new Set<string>();
+  let wasIgnored = false;
+  let hasJoined = false;
 
   const knownWhenSent = new Map<string, ReadonlySet<string>>();
 
@@ -84,7 +93,7 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   }
 
   function released(by: string, after: JsonObject, truth: readonly string[] | undefined): void {
-    if (mode === 'taints' || truth === undefined) return;
+    if (mode === 'taints' || truth === undefined || wasIgnored) return;
     if (isKnownTo(by, after, object(after.spec)) && !equal(requiredOf(after), truth))
       fail(`${title(after)}: released without its node affinity`);
   }
@@ -120,14 +129,16 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
   }
 
   function onAsked(name: string, image: string): void {
-    const { watches, loops } = replica(name) ?? {};
-    if (watches === undefined || loops?.() === undefined) return;
+    const { watches, loops, lease } = replica(name) ?? {};
+    // A process that was stopped for long may ask before it notices that its term is over. It can write nothing.
+    if (watches === undefined || loops?.() === undefined || lease?.fresh() !== true) return;
     const wanting = [
       ...[...watches.pods.store.values()].map(({ uid, images }) => ({ uid, images })),
       ...[...watches.daemonSets.store.values()].map(({ uid, template }) => ({ uid, images: template.images })),
     ].filter(({ images }) => images.some((one) => one.image === image));
     const isPlaced = wanting.every(({ uid, images }) => placed.get(uid) === images.map((one) => one.image).join());
-    if (wanting.length > 0 && isPlaced) fail(`${name} asked for ${image}, whose pods are all placed`);
+    if (wanting.length > 0 && isPlaced && !wasIgnored && !hasJoined)
+      fail(`${name} asked for ${image}, whose pods are all placed`);
   }
 
   function check(replicas: readonly Replica[], isHealthy: boolean): void {
@@ -158,7 +169,8 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     for (const pod of server().all('v1', 'pods')) checkPod(pod, isContested);
     for (const daemonSet of server().all('apps/v1', 'daemonsets')) checkTemplate(daemonSet);
     for (const node of server().all('v1', 'nodes')) {
-      if (tainted(node) !== (mode !== 'affinity')) fail(`${title(node)}: its taint is not as the mode wants it`);
+      const wanted = mode === 'affinity' ? [] : [text(at(node, 'status', 'nodeInfo', 'architecture'))];
+      if (!equal(taintsOf(node), wanted)) fail(`${title(node)}: its taints are ${taintsOf(node)}, not ${wanted}`);
     }
   }
 
@@ -206,6 +218,12 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     check,
     checkClean,
     broken: () => broken,
+    ignored() {
+      wasIgnored = true;
+    },
+    joined() {
+      hasJoined = true;
+    },
     changed(uid) {
       placed.delete(uid);
       guessed.add(uid);
@@ -252,7 +270,12 @@ function requiredOf(pod: JsonObject): unknown {
 }
 
 function tainted(node: JsonObject): boolean {
-  return objects(at(node, 'spec', 'taints')).some(({ key }) => key === TAINT_KEY);
+  return taintsOf(node).length > 0;
+}
+
+/** Returns the values of archaware's taints on a node. */
+function taintsOf(node: JsonObject): string[] {
+  return objects(at(node, 'spec', 'taints')).flatMap(({ key, value }) => (key === TAINT_KEY ? text(value) : []));
 }
 
 function keyIn(item: JsonObject): string {

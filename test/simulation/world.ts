@@ -35,6 +35,8 @@ export type World = {
   /** Ends a process: nothing under way to it arrives any more, and its timers never fire. */
   kill(owner: string): void;
   isDead(owner: string): boolean;
+  /** Stops a process for some milliseconds, as SIGSTOP does: time goes on, nothing arrives, and its timers fire too late. */
+  pause(owner: string, ms: number): void;
   /** What happened, newest last. */
   readonly trace: readonly string[];
 };
@@ -53,6 +55,9 @@ export function createWorld(): World {
   let pending: Pending[] = [];
   const timers = new Set<Timer>();
   const dead = new Set<string>();
+  /** Until when each process is stopped. */
+  const paused = new Map<string, number>();
+  const isPaused = (owner: string) => (paused.get(owner) ?? 0) > now;
   const trace: string[] = [];
 
   const note = (text: string) => void trace.push(`${(now / 1000).toFixed(3)} ${text}`);
@@ -67,12 +72,15 @@ export function createWorld(): World {
   }
 
   async function calm(): Promise<void> {
-    for (let count = 0; pending.length > 0; count++) {
+    for (let count = 0; ; count++) {
       if (count > MOST_AT_ONCE) throw new Error(`does not come to rest: ${pending[0]?.what}`);
-      const [next] = pending;
-      if (next !== undefined) await happen(next);
+      const next = pending.find(({ owner }) => !isPaused(owner));
+      if (next === undefined) return;
+      await happen(next);
     }
   }
+
+  const dueAt = ({ owner, at }: Timer) => Math.max(at, paused.get(owner) ?? 0);
 
   function plan(owner: string, ms: number, fire: () => void): () => void {
     const timer: Timer = { owner, at: now + Math.max(0, ms), order: order++, fire };
@@ -87,7 +95,8 @@ export function createWorld(): World {
       if (!dead.has(action.owner.replace(SENT, ''))) pending.push(action);
     },
     async meet(number, fate) {
-      const action = pending[number % Math.max(1, pending.length)];
+      const ready = pending.filter(({ owner }) => !isPaused(owner));
+      const action = ready[number % Math.max(1, ready.length)];
       if (action === undefined) return;
       if (fate === 'run') return happen(action);
       const { lose, repeat, refuse } = action;
@@ -105,13 +114,13 @@ export function createWorld(): World {
         if (calmly) await calm();
         let next: Timer | undefined;
         for (const timer of timers) {
-          if (timer.at > until) continue;
-          if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order))
-            next = timer;
+          const at = dueAt(timer);
+          if (at > until) continue;
+          if (next === undefined || at < dueAt(next) || (at === dueAt(next) && timer.order < next.order)) next = timer;
         }
         if (next === undefined) break;
         timers.delete(next);
-        now = Math.max(now, next.at);
+        now = Math.max(now, dueAt(next));
         next.fire();
         await drained();
       }
@@ -138,6 +147,10 @@ export function createWorld(): World {
         }),
     }),
     isDead: (owner) => dead.has(owner),
+    pause(owner, ms) {
+      note(`${owner} is stopped for ${ms / 1000} s`);
+      paused.set(owner, now + ms);
+    },
     kill(owner) {
       dead.add(owner);
       pending = pending.filter((action) => action.owner !== owner);
