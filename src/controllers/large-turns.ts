@@ -3,7 +3,7 @@ import { createFairKeys } from '../kit/fairness/fair-keys.ts';
 
 /**
  * The turns of objects that are too large to keep (`placement/objects/large.ts`). Whoever may create objects decides how many there
- * are, so one at a time is read and decided, namespaces take turns, and the work on them takes a fifth of the time at most.
+ * are, so one at a time is read and decided, namespaces take turns, and there is a pause after each.
  */
 export type LargeTurns = {
   /**
@@ -18,8 +18,8 @@ export type LargeTurns = {
   stop(): void;
 };
 
-/** How long others work for each millisecond of work on a large object. */
-const OTHERS = 4;
+/** The pause in milliseconds. To read and to decide the largest object takes some 40 ms of CPU time. */
+const PAUSE_MS = 100;
 
 /** Creates the turns. `isPaced`: whether there are pauses. `onTurn` must reconcile the object. */
 export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: string) => void): LargeTurns {
@@ -28,12 +28,10 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
   /** The key whose turn has come, until its work begins. */
   let granted: string | undefined;
   let state: 'free' | 'busy' | 'pausing' = 'free';
-  let began = 0;
   let cancel = (): void => {};
 
   function start(): true {
     state = 'busy';
-    began = clock.monotonic();
     return true;
   }
 
@@ -57,7 +55,7 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
     },
     end() {
       state = 'pausing';
-      cancel = clock.after(isPaced ? OTHERS * (clock.monotonic() - began) : 0, next);
+      cancel = clock.after(isPaced ? PAUSE_MS : 0, next);
     },
     forget(key) {
       for (const line of [newOnes, others]) line.delete(key);
