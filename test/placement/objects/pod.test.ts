@@ -320,3 +320,20 @@ describe('malformed objects', () => {
     expect(read('x'.repeat(100_000)).map(({ length }) => length)).to.deep.equal([254]);
   });
 });
+
+describe('the names of the images of a pod', () => {
+  it('are kept up to 32 KiB, and one more marks the limit', () => {
+    const containers = Array.from({ length: 256 }, (_, at) => ({ image: `${at}/`.padEnd(700, 'x') }));
+    const { images } = readPod({ spec: { containers } });
+    expect(images).to.have.lengthOf(Math.floor((32 * 1024) / 700) + 1);
+    expect(images.map(({ isSurplus }) => isSurplus === true).indexOf(true)).to.equal(images.length - 1);
+  });
+
+  it('are all kept of 256 images of a cloud with their digests', () => {
+    const registry = '123456789012.dkr.ecr.eu-west-1.amazonaws.com';
+    const containers = Array.from({ length: 256 }, (_, at) => ({
+      image: `${registry}/a${at}@sha256:${'0'.repeat(64)}`,
+    }));
+    expect(readPod({ spec: { containers } }).images.filter(({ isSurplus }) => isSurplus)).to.deep.equal([]);
+  });
+});
