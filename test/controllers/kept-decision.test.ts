@@ -53,6 +53,7 @@ describe('what is kept of a decision', () => {
       images: ['app'],
       failed: [],
       againInMs: undefined,
+      givesUpInMs: undefined,
     });
   });
 });
