@@ -8,6 +8,7 @@ import { ConfigurationError } from '../config/problems.ts';
 import { KubeconfigError } from '../kube/access.ts';
 import { ApiError, ConnectionError } from '../kube/errors.ts';
 import type { Installation } from '../kube/installation/installations.ts';
+import { createRetryingClient, isTemporary } from '../kube/retry.ts';
 import { APP_LABEL, DEPLOYMENT } from '../names.ts';
 import { few } from '../placement/reasons.ts';
 
@@ -78,7 +79,13 @@ export async function clusterContext(
       `the installation's could not be read: ${why}; name it with --installation NAMESPACE, or its configuration with --config`,
       'unreadable',
     );
-  const { client, close } = await connect(own);
+  const { client: once, close } = await connect(own);
+  // A server to which no connection is made is not asked again: its message should come at once.
+  const client = createRetryingClient(once, {
+    clock: surroundings.clock,
+    signal: surroundings.signal,
+    may: (error) => isTemporary(error) && once.addresses().size > 0,
+  });
   try {
     const found = await findDeployed(client, words.installation, surroundings.signal);
     if (found.strangers.length > 0 && !options.mayBeSeveral) {

@@ -277,8 +277,7 @@ describe('clean', () => {
     const cut = new Set<string>();
     const heal = proxy.alter((method, path) => {
       const list = path.split('?')[0] ?? '';
-      // The configuration is looked for before clean begins.
-      const isOurs = /\/(nodes|pods|daemonsets|leases)$/.test(list);
+      const isOurs = /\/(nodes|pods|daemonsets|leases|deployments|clusterrolebindings)$/.test(list);
       if (method !== 'GET' || !path.includes('limit=') || !isOurs || cut.has(list)) return undefined;
       cut.add(list);
       return { cut: true };
@@ -292,6 +291,7 @@ describe('clean', () => {
         '/api/v1/nodes',
         '/api/v1/pods',
         '/apis/apps/v1/daemonsets',
+        '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
         `/api/v1/namespaces/${ns}/pods`,
       ]);
     } finally {
