@@ -129,7 +129,7 @@ describe('the commands', () => {
       expect(planned.code).to.equal(2);
       expect([...proxy.writes(), ...proxy.leaseWrites()]).to.deep.equal([]);
       const plan: unknown = JSON.parse(planned.stdout);
-      expect(plan).to.have.all.keys('changes', 'waiting', 'held', 'unresolved');
+      expect(plan).to.have.all.keys('changes', 'waiting', 'held', 'unresolved', 'workloads', 'ignored');
       const changes = listAt(plan, 'changes').map(written);
       expect(listAt(plan, 'held').map((entry) => at(entry, 'name'))).to.deep.equal(['held']);
       expect(listAt(plan, 'waiting').map((entry) => at(entry, 'name'))).to.deep.equal(['unknown']);
@@ -318,8 +318,13 @@ describe('the commands', () => {
   describe('run', () => {
     it('serves health, readiness and the metrics that the design lists', async () => {
       const ns = await world.namespace('observed');
-      await world.create(deployment(ns, 'app', { images: [world.image('multi')] }));
       const controller = await world.run();
+      // Without a taint the pod would be scheduled before it is placed.
+      await world.eventually(
+        'the nodes to be tainted',
+        async () => (await controller.metric('archaware_tainted_nodes', { architecture: 'arm64' })) >= 1,
+      );
+      await world.create(deployment(ns, 'app', { images: [world.image('multi')] }));
       await world.eventually(
         'a pod to be placed',
         async () => (await controller.metric('archaware_pod_placement_seconds_count')) >= 1,
