@@ -72,7 +72,7 @@ export function rbacPage(): Page {
     INTRODUCTION,
     table(['part', 'role', 'object', 'verbs', 'why'], rows),
     '## For people',
-    `\`${READER_ROLE}\` is what \`explain\`, \`plan\`, \`report\` and \`status\` read. It is bound to nobody; [security](../security.md) shows how to grant it.`,
+    `The ClusterRole \`${READER_ROLE}\` allows what \`explain\`, \`plan\`, \`report\` and \`status\` read. It is bound to nobody; [install](../install.md#people-who-may-read) shows how to grant it.`,
     table(['object', 'verbs', 'why'], forPeople),
     '## Which overlay has which parts',
     table(['overlay', 'parts'], parts),

@@ -18,5 +18,5 @@ export const SELECTOR: Flag = {
 export const INSTALLATION: Flag = {
   name: 'installation',
   value: 'NAMESPACE',
-  text: 'Namespace of archaware: to choose one of several installations, or if ClusterRoleBindings may not be read',
+  text: 'Namespace of archaware, if there are several installations, or if you may not list ClusterRoleBindings',
 };

@@ -11,9 +11,9 @@ export const completionCommand: Command = {
   summary: 'Print a script that completes commands, flags and names in a shell',
   flags: [],
   examples: [
-    ['completion bash > /etc/bash_completion.d/archaware-controller', 'Install it for every user of bash'],
+    ['completion bash > /etc/bash_completion.d/archaware', 'Install it for every user of bash'],
     ['completion zsh > ~/.zfunc/_archaware-controller', 'Install it for zsh, where ~/.zfunc is in fpath'],
-    ['completion fish > ~/.config/fish/completions/archaware-controller.fish', 'Install it for fish'],
+    ['completion fish | source', 'Load it into fish; to keep it, put this line into ~/.config/fish/config.fish'],
     [
       'completion kubectl > ~/.local/bin/kubectl_complete-archaware',
       'Install it for kubectl archaware; make it executable',

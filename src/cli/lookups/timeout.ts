@@ -6,7 +6,7 @@ import type { Flag, Invocation } from '../command.ts';
 export const LOOKUP_TIMEOUT: Flag = {
   name: 'lookup-timeout',
   value: 'DURATION',
-  text: 'How long to try lookups again that fail for the moment, in all; 0s asks once; default: 2m',
+  text: 'How long to retry lookups that fail for the moment, all together; 0s: no retry; default: 2m',
 };
 
 const DEFAULT = '2m';

@@ -11,7 +11,7 @@ export const planCommand: Command = {
   operands: '',
   summary: 'Show what run would write now',
   description:
-    'Prints how many workloads can run where, then the changes, one row for each workload. With -n or -l it reads and plans only those pods and DaemonSets, and no nodes.',
+    'Prints how many workloads can run where, which of them have a problem, and the changes, one row for each workload. With -n or -l it reads and plans only those pods and DaemonSets, and no nodes.',
   flags: [
     { ...NAMESPACE, text: 'Only this namespace; default: all' },
     ALL_NAMESPACES,
@@ -24,7 +24,7 @@ export const planCommand: Command = {
   examples: [
     ['plan', 'Show every change that run would make now'],
     ['plan -n shop --pods', 'Show the changes to each pod of a namespace'],
-    ['plan --wide', 'Show also what is behind each count'],
+    ['plan --wide', 'Also list every workload, with where it can run'],
     ['plan --config config.yaml', 'Show what a configuration would change'],
   ],
   async run(invocation) {

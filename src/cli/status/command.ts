@@ -7,7 +7,7 @@ export const statusCommand: Command = {
   operands: '',
   summary: 'Show whether the controller works, and what to do if not',
   description:
-    'Reads the cluster and the metrics of each replica, and writes nothing. A line that these credentials may not fill names the right that is missing.',
+    'Reads the cluster and the metrics of each replica, and writes nothing. If a right is missing, the line that needs it names the right.',
   flags: [{ ...NAMESPACE, text: 'Also test the webhook, with a dry run of a pod in this namespace' }, INSTALLATION],
   examples: [
     ['status', 'Show version, leader, nodes, pods and problems'],
