@@ -27,7 +27,7 @@ export class ClusterError extends Error {
 const LEAST_MINOR = 30;
 /** The connections for watches, Events and reads, in addition to those for the workers' writes. */
 const SPARE_CONNECTIONS = 12;
-/** A user at a terminal is told after this time for whom a command waits. */
+/** After this time, a command says at a terminal to which server it connects. */
 const SILENCE_MS = 1_500;
 /** Two, so that a Lease request that hangs does not block the next one. */
 const LEASE_CONNECTIONS = 2;

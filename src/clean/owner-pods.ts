@@ -23,7 +23,7 @@ export type OwnerQuery = {
 /** An owner and its pods at one moment. Pods that are being deleted or are finished do not count. */
 export type OwnerState = {
   readonly pods: OwnersPods;
-  /** How many pods it wants by its spec; undefined if nobody says so; a reason if no pod of it may be removed. */
+  /** How many pods it wants by its spec; undefined if the spec does not say it; a reason if none of its pods may be removed. */
   readonly wanted: number | undefined | { readonly reason: string };
 };
 

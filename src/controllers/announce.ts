@@ -34,7 +34,7 @@ const REPORT_AGAIN_MS = 30 * 60_000;
 
 /** How many problems of one object are remembered. */
 const MOST_REMEMBERED = 32;
-/** The longest problem that is remembered as it is: names of images make it long. */
+/** The longest problem that is remembered as text: names of images make it long. */
 const LONGEST_REMEMBERED = 256;
 
 function idOf({ reason, note }: Occurrence): string {

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { createFairKeys } from '../kit/fairness/fair-keys.ts';
 
 /**
- * The turns of objects that are too large to keep (`placement/objects/large.ts`). Whoever may create objects decides how many there
+ * The turns of objects that are too large to keep (`placement/objects/large.ts`). Authors of objects decide how many there
  * are, so one at a time is read and decided, namespaces take turns, and there is a pause after each.
  */
 export type LargeTurns = {

@@ -45,7 +45,7 @@ export function candidatesFor(
   });
   const last = before.at(-1) ?? '';
   const previous = flagOf(last, flags);
-  // Of a list, the word after the last comma is completed.
+  // In a list, only the word after the last comma is completed.
   const listed = current.slice(0, current.lastIndexOf(',') + 1);
   if (previous?.value !== undefined) return only(previous.choices ?? [], LIVE[previous.name], listed);
   if (keys.includes(last.slice(2)) && last.startsWith('--')) return only(valuesOf(last.slice(2)), undefined, listed);

@@ -98,7 +98,7 @@ function describeDecision(decision: ExplainedDecision, settings: Explanation['se
   ];
 }
 
-/** Returns what is said of a toleration that is missing: only a pod, or the template of a DaemonSet, gets it itself. */
+/** Returns who gets a missing toleration: a pod or the template of a DaemonSet itself, and for other workloads their pods. */
 function whoGets({ pod }: Explanation): string {
   if (pod.kind !== 'Pod' && pod.kind !== 'DaemonSet') return 'its pods get it';
   return pod.state === 'not-applied' ? 'archaware adds it' : 'lacks it';

@@ -25,7 +25,7 @@ export function createPlaces(most: number): Places {
         return await work();
       } finally {
         const [next] = queue.waiting;
-        // The place goes to the next one as it is.
+        // The work that waits takes over this place, so the count stays.
         if (next === undefined) queue.used -= 1;
         else {
           queue.waiting.delete(next);

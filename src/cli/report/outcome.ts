@@ -23,7 +23,7 @@ export function exitFor(made: Report, failUnder: number, note: (line: string) =>
   return short.length === 0 ? EXIT.done : EXIT.found;
 }
 
-/** Throws ConfigurationError if a report has no workload: that everything of nothing is ready would look like a success. */
+/** Throws ConfigurationError if a report has no workload: "100 %" of no workload would look like a success. */
 export function refuseNothing({ summary }: Report, { files, namespace, selectorText }: ReportOptions): void {
   if (summary.all.workloads > 0) return;
   const where = files.length > 0 ? `in ${files.map(inputName).join(', ')}` : 'in the cluster';

@@ -233,7 +233,7 @@ const WITHOUT_CONFIGURATION: WebhookFact = {
   why: `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so the API server calls no webhook`,
 };
 
-/** Reads whether the API server is told to call the webhook; true where the configuration has no webhook. */
+/** Reads whether the API server has a configuration to call the webhook; true where the configuration has no webhook. */
 async function readWebhookConfiguration({ config, signal }: Context, { client }: Connection): Promise<Read<boolean>> {
   if (!config.webhook.enabled) return { kind: 'read', value: true };
   const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;

@@ -44,7 +44,7 @@ function modeText(facts: Facts): string {
   return `unknown: ${known}${outside}; give its configuration with --config`;
 }
 
-/** Returns what stands where there is no problem: nothing is said about what could not be read. */
+/** Returns the line for no problems. It counts the lines that could not be read, because there may be problems in them. */
 function noneText(facts: Facts, lines: readonly (readonly [label: string, texts: readonly string[]])[]): string {
   const isUnread = ([label, [text = '']]: (typeof lines)[number]) =>
     // A webhook that was not tested could be read.

@@ -41,9 +41,9 @@ export function taintsOn(nodes: Iterable<Node>, { taints }: Pick<Settings, 'tain
 
 /**
  * Reads a pod without a node; undefined if it does not wait because of archaware. Since Kubernetes 1.36 the scheduler does not say
- * which taint keeps a pod away, so a pod counts if it tolerates none of archaware's taints and the scheduler mentions taints. Of a
- * pod that asks for an architecture only the taints of that architecture count: it may tolerate those of its images, and asks for
- * another.
+ * which taint keeps a pod away, so a pod counts if it tolerates none of archaware's taints and the scheduler mentions taints. If a
+ * pod asks for an architecture, only the taints of that architecture count: the pod may tolerate the architectures of its images,
+ * and ask for another one.
  */
 export function readWaiting(object: JsonObject, taints: readonly SeenTaint[], nowMs: number): WaitingPod | undefined {
   const pod = readPod(object);

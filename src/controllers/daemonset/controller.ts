@@ -67,7 +67,7 @@ export type DaemonSetController = {
   nextToRoll(): string | undefined;
   /**
    * Whether nodes must not be tainted before the DaemonSet has had its turn to roll. One that had not rolled out before does not
-   * count: its author alone can bring that about, and keep it up for ever.
+   * count: its author can keep it in that state for ever.
    */
   holdsTaints(key: string): boolean;
   /** Counts the DaemonSets whose tolerations another writer keeps removing. */

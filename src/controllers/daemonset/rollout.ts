@@ -30,8 +30,8 @@ function runsNowhere({ current, misscheduled }: DaemonSet): boolean {
 const TURN_MS = 5 * 60_000;
 /**
  * The time until the next DaemonSet rolls after one that had not rolled out before it was written. Nobody can say when such a
- * rollout is over, and its author alone can make it last, so it is not waited for. But with a dead node that is every DaemonSet
- * of the cluster, and they must not all roll in the same second.
+ * rollout ends, and its author can make it last for ever, so it is not waited for. But a dead node makes every DaemonSet of the
+ * cluster such a one, and they must not all roll in the same second.
  */
 const PAUSE_MS = 15_000;
 

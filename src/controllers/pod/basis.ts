@@ -37,7 +37,7 @@ export function whatIsRead(pod: Pod, generation = pod.generation, isGated = pod.
   const spec = generation ?? pod.large ?? JSON.stringify([pod.images, pod.tolerations]);
   // A pod that its DaemonSet no longer owns is a pod like any other.
   const place = pod.owner?.kind === 'DaemonSet' ? `daemon on ${pod.nodeName ?? ''}` : '';
-  // Of a large pod, a digest stands for all labels and the statement.
+  // A large pod has a digest in place of all labels and the statement.
   const [statement, ignored] = [pod.large ?? pod.statement ?? '', pod.labels[IGNORE_LABEL] ?? ''];
   // Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts.
   return [spec, isGated, pod.phase, pod.deleting, place, statement, ignored].join('|');

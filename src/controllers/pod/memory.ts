@@ -48,7 +48,7 @@ export type PodMemory = {
 /** Bytes of what pods have in common: enough for the templates of nearly every cluster. */
 const MOST_SHARED = 4 * 1024 * 1024;
 
-/** Returns what tells the images of a pod from others: of a large pod the list is not kept. */
+/** Returns a value that is equal only for equal images. The list of a large pod is not kept, so that is its digest. */
 function imagesOf({ large, images }: Pod): Pod['images'] | string {
   return large ?? images;
 }

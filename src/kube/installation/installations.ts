@@ -5,7 +5,7 @@ import { ApiError } from '../errors.ts';
 import { readAll } from '../list.ts';
 
 /**
- * An installation of archaware: what an administrator's hand made. Anybody who may write in a namespace can put archaware's label
+ * An installation of archaware, which only an administrator can make. Anybody who may write in a namespace can put archaware's label
  * on a Deployment or a Lease there; only an administrator can make a ClusterRoleBinding.
  */
 export type Installation = {

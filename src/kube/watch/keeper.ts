@@ -23,7 +23,7 @@ export type KeeperOptions<T> = {
 const LARGEST = 16 * 1024;
 /** An object that takes no more is always kept: what is above this counts. Nearly every pod takes less. */
 const SMALL = 4 * 1024;
-/** The most bytes of what counts: in one namespace, in all, and in each namespace although the others have taken all. */
+/** The most bytes that count: of one namespace, of all, and of each namespace even if the others have taken all. */
 const LIMITS = { perGroup: 2 * 1024 * 1024, inAll: 12 * 1024 * 1024, always: 64 * 1024 } as const;
 
 /** Returns a text of 44 characters that stands for a long one. */

@@ -2,8 +2,8 @@ import { createLru } from '../../kit/lru.ts';
 
 /**
  * Remembers for some time what was met at single repositories, and how far it has spread: a project counts as long as
- * it is remembered for two of its repositories, and what is wider as long as it is for two of its parts. So a part never
- * speaks for the whole.
+ * it is remembered for two of its repositories, and a host as long as it is for two of its projects. So one part alone
+ * never counts for the whole.
  */
 export type Spread = {
   /** Remembers it until this time. `path`: the keys of the repository and of all that is wider, the narrowest first. */

@@ -25,7 +25,7 @@ export type PodCleaning =
   /** The pod stays, because nothing may bring it back. */
   | { readonly kind: 'leave'; readonly reason: string };
 
-/** A DaemonSet as it is once its template was restored, and where its template lets pods start. */
+/** A DaemonSet after its template was restored, and the nodes on which that template lets pods start. */
 export type RestoredDaemonSet = { readonly daemonSet: DaemonSet; readonly demands: Demands };
 
 /** The cluster as far as the decision about a pod depends on it. */

@@ -6,8 +6,8 @@ export type Turn = {
   /** The uids of the pods to remove. */
   readonly pods: readonly string[];
   /**
-   * How many pods the owner wants by its spec; undefined if nobody says so, as for the pods of a Job: there is no wait for new
-   * ones.
+   * How many pods the owner wants by its spec; undefined if the spec does not say it, as for the pods of a Job: there is no wait
+   * for new ones.
    */
   readonly wanted: number | undefined;
   /** Whether this run has removed a pod whose successor was not ready when last seen. */
@@ -31,7 +31,7 @@ export function nextOfTurn({ pods, wanted, waits }: Turn, now: OwnersPods): Next
   const there = pods.filter((uid) => now.has(uid));
   const next = there.find((uid) => now.get(uid) === false) ?? there[0];
   if (wanted === undefined) return next === undefined ? { kind: 'over' } : { kind: 'remove', uid: next };
-  // Nothing comes back to an owner that was scaled to zero, and its controller removes what is left.
+  // An owner that was scaled to zero gets no new pods, and its controller removes those that are left.
   if (wanted === 0) return { kind: 'over' };
   const ready = [...now.values()].filter((isReady) => isReady).length;
   if (ready < wanted && waits) return { kind: 'wait', ready, wanted };

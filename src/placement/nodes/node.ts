@@ -94,7 +94,7 @@ export function nodeArchitecture(node: Pick<Node, 'reportedArchitecture'>): stri
 }
 
 /**
- * Whether a node may speak for its architecture as soon as it is seen: it is ready, or it has a taint with that architecture as its
+ * Whether a node can count for its architecture as soon as it is seen: it is ready, or it has a taint with that architecture as its
  * value. A kubelet can write its status, but no taint of its node. A name that Go does not have concerns only the node itself.
  */
 export function isWitness(node: Pick<Node, 'reportedArchitecture' | 'deleting' | 'ready' | 'taints'>): boolean {

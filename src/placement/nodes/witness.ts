@@ -2,8 +2,8 @@ import { isArchitecture } from '../../kit/platform.ts';
 import { isWitness, type Node, nodeArchitecture } from './node.ts';
 
 /**
- * What a node has said about its architecture since this process first saw it. A kubelet reports what it likes, and objects of
- * others follow the cluster's architectures. So a node speaks for one architecture only, the first that it reported, and only after
+ * What a node has reported about its architecture since this process first saw it. A kubelet can report any architecture, and objects
+ * of others follow the cluster's architectures. So a node counts for one architecture only, the first that it reported, and only after
  * it has been ready for a while.
  */
 export type Witness = {
@@ -11,7 +11,7 @@ export type Witness = {
   readonly architecture: string;
   /** Since when the node has been ready and has reported it, in milliseconds on the monotonic clock; undefined: it is not. */
   readonly since: number | undefined;
-  /** Whether the architecture counts. It does from then on, until the node is gone: a node that is away for a while comes back. */
+  /** Whether the architecture counts. Once it does, it counts until the Node object is deleted, also while the node is not ready. */
   readonly counts: boolean;
 };
 

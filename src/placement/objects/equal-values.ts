@@ -33,7 +33,7 @@ export function createShared({ most, longest = LONGEST }: SharedOptions): <T>(va
 
   return <T>(value: T): T => {
     if (value === undefined) return value;
-    // Of a huge value not even the JSON is made: it would be as long as the value.
+    // A huge value is not even written as JSON: the text would be as long as the value.
     if (hasMany(value)) return value;
     // The JSON of nothing else begins with this character.
     const key = typeof value === 'string' ? `=${value}` : JSON.stringify(value);

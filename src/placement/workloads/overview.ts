@@ -54,7 +54,7 @@ export type JudgedWorkload = WorkloadName & {
   readonly onWrongNode: boolean;
   /** It has a pod that has a node now, and would not get one again. */
   readonly pendingAtRestart: boolean;
-  /** It has a pod that waits now, and for which there is no node. */
+  /** It has a pod that waits now, and that no node can run. */
   readonly pendingNow: boolean;
   /** Why it is on a wrong node, Pending, or on no node; empty if it is none of these. */
   readonly why: string;
