@@ -27,7 +27,7 @@ describe('the connection to a cluster', () => {
     await cluster.stop();
   });
 
-  it('says at a terminal to whom it connects if that takes long', async () => {
+  it('says at a terminal to which server it connects if that takes long', async () => {
     cluster.faults.inject({ path: /\/version/, hang: true });
     const interrupt = new AbortController();
     const shown: string[] = [];

@@ -53,7 +53,7 @@ describe('the report of a problem of the webhook', () => {
     expect(notes).to.deep.equal(['problem 99', 'another']);
   });
 
-  it('waits no longer once the problem is solved, without a reason for an Event, and after the end', async () => {
+  it('stops waiting when the problem is solved, if there is no reason for an Event, and after the end', async () => {
     const solved = arrange();
     solved.report('expired');
     solved.report(undefined);

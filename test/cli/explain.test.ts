@@ -358,7 +358,7 @@ describe('explain', () => {
     expect(yaml.stdout).to.match(/^verdict:\n {2}state: runs\n[\s\S]*\npod:\n {2}kind: Pod\n/);
   });
 
-  it('looks at the Lease and the Deployment: where no controller is there, its logs are no advice', async () => {
+  it('looks at the Lease and the Deployment, and does not advise to read the log of a controller that is not there', async () => {
     await start();
     const image = product.image('app', ['arm64']);
     const controller = await product.run();
@@ -398,7 +398,7 @@ describe('explain', () => {
     await product.cluster.startApiServer();
   });
 
-  it('names the nearest object of the same kind, and takes a wrong kind for one', async () => {
+  it('names the nearest object of the same kind, and recognises a wrong kind', async () => {
     await start();
     await product.cluster.apply(workload('Deployment', 'ledger', [product.image('app', ['arm64'])]));
     const rows: [args: readonly string[], code: number, message: string][] = [

@@ -40,7 +40,7 @@ describe('a person with few rights', () => {
     });
   };
 
-  it('of one namespace gets an explanation without nodes, of an object and of a file, and is told what is missing', async () => {
+  it('of one namespace gets an explanation without nodes, of an object and of a file, and reads what is missing', async () => {
     // The rights of a namespace alone: a RoleBinding grants the namespaced part of the ClusterRole.
     await grant('developer', 'archaware-reader', false);
     const file = join(directory, 'web.yaml');

@@ -39,7 +39,7 @@ describe('the turns of large objects', () => {
     expect(called).to.deep.equal(['one/b']);
   });
 
-  it('are, every second one, for an object that was not decided yet', async () => {
+  it('come every second time to an object that was not decided yet', async () => {
     const { clock, called, turns } = arrange(false);
     turns.begin('one/a', true);
     for (const key of ['one/old1', 'one/old2', 'two/old']) turns.begin(key, false);

@@ -345,7 +345,7 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
       }
     });
 
-    it('is so beside an installation, whose configuration is used, and clean does its work and leaves the tenant alone', async () => {
+    it('is named and not used beside an installation either, and clean does its work and leaves the tenant alone', async () => {
       const template = deployment('archaware', 'archaware-controller', {
         ...{ images: [world.image('multi')], replicas: 0 },
         spec: { serviceAccountName: 'archaware-controller' },

@@ -111,7 +111,7 @@ describe('a pod that asks for other architectures than its images have', () => {
     );
   });
 
-  it('is kept in few bytes, however long its demand is', () => {
+  it('takes few bytes, however long its demand is', () => {
     const many = Array.from({ length: 10_000 }, (_, index) => `a${index}`);
     const asked = readAsked(required([is('kubernetes.io/arch', 'In', ...many)]));
     expect(asked?.architectures).to.deep.equal([]);

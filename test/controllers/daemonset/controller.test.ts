@@ -187,7 +187,7 @@ describe('the reconciliation of a DaemonSet', () => {
     }
   });
 
-  it('takes up the record of an earlier version by a write to metadata alone', async () => {
+  it('replaces the record of an earlier version by a write to metadata alone', async () => {
     const first = arrangeDaemonSets();
     first.put();
     await first.run();

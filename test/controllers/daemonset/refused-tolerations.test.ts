@@ -5,7 +5,7 @@ import { arrangeDaemonSets, shown } from './world.ts';
 
 const SECOND = 1_000;
 
-describe('a DaemonSet of whose tolerations the API server refuses one', () => {
+describe('a DaemonSet, if the API server refuses one of its tolerations,', () => {
   function arrange() {
     const given = arrangeDaemonSets();
     given.world.answers.app = known('linux/amd64,linux/arm64,linux/s390x');

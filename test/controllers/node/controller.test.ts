@@ -238,7 +238,7 @@ describe('the reconciliation of a node', () => {
   });
 });
 
-describe('a node of whose entries the API server refuses one', () => {
+describe('a node, if the API server refuses its taint or a label,', () => {
   it('gets its taint without the label', async () => {
     const { controller, world, writes, taints, show, clock } = arrange({}, RULES);
     world.denies = 'example.com/arm';

@@ -61,7 +61,7 @@ describe('the architectures that nodes are witnesses for', () => {
     expect(witnesses.architectures()).to.deep.equal(['arm64']);
   });
 
-  it('count a node that was ready for a minute, even if nobody asked before it was away', async () => {
+  it('count a node that was ready for a minute, even if nobody asked before it was not ready any more', async () => {
     const clock = createHandClock();
     const witnesses = createWitnesses(clock);
     const before = of('a', 'arm64');

@@ -90,7 +90,7 @@ describe('the release of a gated pod', () => {
   });
 });
 
-describe('a pod of whose tolerations the API server refuses one', () => {
+describe('a pod, if the API server refuses one of its tolerations,', () => {
   const denied = new ApiError(403, { message: 'admission webhook "a.b" denied the request: no s390x' }, 'patch');
   const NAMES = ['amd64', 'arm64', 's390x'];
   const wanted = NAMES.map((name) => toleration(`supported-arch=${name}:NoSchedule`));

@@ -81,14 +81,14 @@ describe('what is kept of a large pod', () => {
     expect([kept.images, kept.tolerations, kept.pullSecrets]).to.deep.equal([[], undefined, []]);
   });
 
-  it('tells by a digest whether something has changed that is not kept', () => {
+  it('has a digest that changes with everything that is not kept', () => {
     const kept = stubOfPod(given(), digest);
     expect(stubOfPod(given(), digest).large).to.equal(kept.large);
     expect(wholePod(given(), digest).large).to.equal(kept.large);
     expect(stubOfPod(given({ more: 'x' }), digest).large).not.to.equal(kept.large);
   });
 
-  it('is never taken for the pod when the next event comes', () => {
+  it('is never used as the whole pod when the next event comes', () => {
     const object = { metadata: { uid: 'u', generation: 1, labels }, spec: { containers: [{ image: 'app' }] } };
     const next = readPod(object, stubOfPod(readPod(object), digest));
     expect(next).to.deep.equal(readPod(object));
