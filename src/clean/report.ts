@@ -20,7 +20,7 @@ export function planRows(inventory: Inventory, how: string): Rows {
       : [
           [count('replace'), how],
           [count('rolls'), 'replaced by their DaemonSet'],
-          [count('keep'), 'keep (a new pod may not run where it starts; the tolerations do nothing)'],
+          [count('keep'), 'keep (a new pod might start where its images do not run; the tolerations do nothing)'],
           [count('leave'), 'left, because no controller would create them again (--all-pods)'],
         ];
   const shown = podRows.filter(([number], index) => index === 0 || number > 0);

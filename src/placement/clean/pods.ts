@@ -153,7 +153,7 @@ function cleanDaemonPod(
   const wrong = successor.architectures.join(' or ');
   return {
     kind: 'keep',
-    reason: `its DaemonSet also starts pods on nodes of ${wrong}, for which its images have no build, and may not get to it`,
+    reason: `its DaemonSet also starts pods on nodes of ${wrong}, for which its images have no build, so its rollout may stop before it replaces this pod`,
   };
 }
 

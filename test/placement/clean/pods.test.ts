@@ -110,7 +110,7 @@ const recorded = (required: readonly JsonObject[], tolerations: readonly JsonObj
 const DEDICATED = { key: 'dedicated', value: 'gpu', effect: 'NoSchedule' };
 const WRONG = 'keep: a new pod could start on a node of amd64, for which its images have no build';
 const WRONG_SET =
-  'keep: its DaemonSet also starts pods on nodes of amd64, for which its images have no build, and may not get to it';
+  'keep: its DaemonSet also starts pods on nodes of amd64, for which its images have no build, so its rollout may stop before it replaces this pod';
 const NOWHERE = 'keep: no node would fit a new pod';
 
 describe("what clean does about a pod with archaware's tolerations", () => {
