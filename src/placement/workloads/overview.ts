@@ -200,12 +200,13 @@ export function overviewLines(all: readonly JudgedWorkload[], images: number, wh
   ];
 }
 
-/** Returns the limited workloads by their architectures (`amd64, arm64`), the largest group first. */
+/** Returns the limited workloads by their architectures (`amd64 and arm64`), the largest group first. */
 function limitedSets(all: readonly JudgedWorkload[]): (readonly [set: string, workloads: JudgedWorkload[]])[] {
   const sets = new Map<string, JudgedWorkload[]>();
   for (const workload of all) {
     if (workload.reach !== 'limited') continue;
-    const set = (workload.architectures ?? []).join(', ');
+    // The line that lists the sets has commas between them.
+    const set = (workload.architectures ?? []).join(' and ');
     sets.set(set, [...(sets.get(set) ?? []), workload]);
   }
   return [...sets].sort(([one, first], [other, second]) => second.length - first.length || (one < other ? -1 : 1));

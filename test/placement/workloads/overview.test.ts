@@ -184,6 +184,16 @@ describe('the overview of workloads', () => {
     ]);
   });
 
+  it('says which architectures belong together where several sets are listed', () => {
+    const subjects = [subject(place(['amd64', 'arm64']), { name: 'a' }), subject(place(['s390x']), { name: 'b' })];
+    const [, sets] = overviewLines(
+      overviewOf(subjects, { ...CLUSTER, architectures: [...CLUSTER.architectures, 's390x'] }),
+      0,
+      '',
+    );
+    expect(sets).to.equal('  1 runs on amd64 and arm64 only, 1 on s390x only');
+  });
+
   const reasons: readonly (readonly [what: string, of: Subject, why: string])[] = [
     ['runs where it should', subject(place(['amd64']), { nodeArchitecture: 'amd64' }), ''],
     ['is on a wrong node', subject(place(['amd64']), { nodeArchitecture: 'arm64' }), 'its images run on amd64'],
