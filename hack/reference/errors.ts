@@ -46,9 +46,9 @@ const IMAGES: Readonly<Record<ImageErrorCode, { readonly meaning: string; readon
 };
 
 const EXITS: Readonly<Record<keyof typeof EXIT, string>> = {
-  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left.',
+  done: 'Done. `run`: ended by a signal. `clean`: nothing of archaware is left but tolerations on pods that it kept.',
   failed:
-    'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of archaware that wants replicas, was interrupted, or got the answer no.',
+    'Failed: the API server cannot be reached or refuses; `clean` found a live leader or a Deployment of archaware that wants replicas, was interrupted, or got the answer no; `status` could read nothing.',
   found:
     '`plan`: there are changes to make. `status`: there are problems. `inspect`: an image could not be looked up. `clean`: something is left. `check`: an image lacks an architecture, or could not be looked up. `report`: less is ready than `--fail-under` asks for.',
   usage:
@@ -64,7 +64,7 @@ export function errorsPage(): Page {
     '## Images',
     'These codes are in the Event `ImageUnresolvable`, in `inspect` and `explain`, and as `result` of the metric `archaware_image_resolutions_total`. How to configure each situation: [registries](../registries.md).',
     table(['code', 'what it says', 'what to do'], images),
-    'An object with more than 256 different images, or 32 KiB of their names, has `too-many-images` in its Event and in `explain`: none of its images is looked up ([registries](../registries.md#what-one-tenant-may-take)).',
+    'An object with more than 256 different images, or with more than 32 KiB of their names, has `too-many-images` in its Event and in `explain`: none of its images is looked up ([registries](../registries.md#what-one-tenant-may-take)).',
     '## Exit codes',
     table(['code', ''], exits),
     'A command that fails prints one line on standard error, with what to do next. A second signal ends a command at once, with 130 or 143.',

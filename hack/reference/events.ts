@@ -15,7 +15,7 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   ImageUnresolvable: {
     about: ['Pod', 'DaemonSet'],
     meaning:
-      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time. Or the object has more than 256 different images, or 32 KiB of names of images: then none is looked up.',
+      'An image could not be looked up; the note names image, registry and [error](errors.md#images). archaware tries again. For a pod that waits, the note says when it starts by itself at the latest (UTC), or that it waits until a lookup succeeds. At most 8 such images of one object have an Event at a time. The Event is also for an object with more than 256 different images, or more than 32 KiB of their names: none of them is looked up.',
     next: 'Correct what the note names. For an object with too many images, set the annotation `archaware.dev/architectures` on it. Meanwhile `images.unresolvable` decides, after `images.fallbackAfter`.',
   },
   NoCommonArchitecture: {
@@ -93,8 +93,8 @@ const REASONS: Readonly<Record<EventReason, Meaning>> = {
   NodeArchitectureChanged: {
     about: ['Node'],
     meaning:
-      'The kubelet reports another architecture than before for the same Node object. The taint of the node follows. No pod and no DaemonSet does: the new architecture does not count for them because of this node.',
-    next: 'If it is another machine under the same name, delete the Node object, so that it joins again. If not, look at the kubelet: it may be broken, or in the hands of somebody else ([troubleshooting](../troubleshooting.md#nodearchitecturechanged)).',
+      'The kubelet reports another architecture than before for the same Node object. The taint of the node follows. Pods and DaemonSets get no toleration for the new architecture because of this node.',
+    next: 'If it is another machine under the same name, delete the Node object, so that it joins again. If not, look at the kubelet: it may be broken, or an attacker may control it ([troubleshooting](../troubleshooting.md#nodearchitecturechanged)).',
   },
   WriteRefused: {
     about: ['Pod', 'Node', 'DaemonSet'],
