@@ -76,7 +76,7 @@ export async function clusterContext(
   };
   const unreadable = (why: string) =>
     byDefault(
-      `the installation's could not be read: ${why}; name it with --installation NAMESPACE, or its configuration with --config`,
+      `that of the installation could not be read: ${why}; give its namespace with --installation NAMESPACE, or its configuration with --config`,
       'unreadable',
     );
   const { client: once, close } = await connect(own);

@@ -136,7 +136,7 @@ describe("the cluster's own configuration", () => {
       const unnamed = await plan();
       expect(unnamed.stdout).to.match(/"key": "supported-arch"/);
       expect(unnamed.stderr).to.match(
-        /^configuration: defaults; the installation's could not be read: list .*clusterrolebindings: 403 .*--installation NAMESPACE/,
+        /^configuration: defaults; that of the installation could not be read: list .*clusterrolebindings: 403 .*--installation NAMESPACE/,
       );
       const named = await plan('--installation', 'archaware');
       expect(named.stdout).to.match(/"key": "example.com\/arch"/);
@@ -162,7 +162,7 @@ describe("the cluster's own configuration", () => {
       product.cluster.faults.inject({ path: /\/configmaps\/settings/, status: 403, times: 1 });
       const { stdout, stderr } = await plan();
       expect(stdout).to.match(/"key": "supported-arch"/);
-      expect(stderr).to.match(/^configuration: defaults; the installation's could not be read: .*403/m);
+      expect(stderr).to.match(/^configuration: defaults; that of the installation could not be read: .*403/m);
     });
 
     it('makes clean exit with 2 if it may not be read and no object records anything', async () => {

@@ -53,7 +53,7 @@ describe('a person with few rights', () => {
       expect(code, stderr).to.equal(0);
       expect(stdout).to.match(/its images run on arm64/);
       const [configuration = '', ...notes] = stderr.trim().split('\n');
-      expect(configuration).to.match(/^configuration: defaults; the installation's could not be read: /);
+      expect(configuration).to.match(/^configuration: defaults; that of the installation could not be read: /);
       expect(notes.join('\n')).to.match(
         /^without nodes, so without what they run .*403.*\(an administrator can grant you the ClusterRole archaware-reader: docs\/security\.md\)$/m,
       );

@@ -162,7 +162,7 @@ describe('status', () => {
     expect(line(finished, 'problems')).to.equal('none found; 9 lines could not be read');
     expect(line(finished, 'pools')).to.match(/^unknown: needs the right to list nodes/);
     expect(line(finished, 'webhook')).to.equal('unknown: the configuration is not known');
-    expect(finished.stderr).to.match(/^whether the controller works could not be found out$/m);
+    expect(finished.stderr).to.match(/^could not find out whether the controller works$/m);
   });
 
   it('says to give the configuration where the controller runs outside of the cluster, and judges no node without it', async () => {

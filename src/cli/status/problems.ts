@@ -192,7 +192,7 @@ function ofWebhook({ webhook, webhookConfiguration, replicas }: Facts): Problem[
             do:
               readValue(webhookConfiguration) === false
                 ? 'apply the manifest of the webhook again, or run helm upgrade (docs/admission.md)'
-                : 'docs/operating.md, "admission reviews stay at 0"',
+                : 'let the API server reach the port of the webhook (TCP 9443 by default), and check the certificate (docs/operating.md, "admission reviews stay at 0")',
           },
         ]
       : []),

@@ -20,6 +20,6 @@ export async function status(context: Context, testNamespace: string | undefined
   }
   if (problems.length > 0) return EXIT.found;
   if (!isBlind(facts)) return EXIT.done;
-  note('whether the controller works could not be found out');
+  note('could not find out whether the controller works');
   return EXIT.failed;
 }
