@@ -186,7 +186,7 @@ function noneText(installation: Installation | undefined): string {
     return `no ClusterRoleBinding labelled ${APP_LABEL}=${DEPLOYMENT} names a service account`;
   const { namespace, accounts } = installation;
   if (accounts === undefined) return `no Deployment labelled ${APP_LABEL}=${DEPLOYMENT} in namespace ${namespace}`;
-  return `no Deployment in namespace ${namespace} runs as ${[...accounts].join(' or ')}`;
+  return `no Deployment in namespace ${namespace} runs as the service account ${[...accounts].join(' or ')}`;
 }
 
 /** Returns the line about objects that look like archaware's and are no installation's. `names`: `Deployment shop/web`. */

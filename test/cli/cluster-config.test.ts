@@ -77,7 +77,7 @@ describe("the cluster's own configuration", () => {
     const without = await plan();
     expect(without.code).to.equal(2);
     expect(without.stderr).to.equal(
-      'configuration: defaults; no Deployment in namespace archaware runs as archaware-controller\n',
+      'configuration: defaults; no Deployment in namespace archaware runs as the service account archaware-controller\n',
     );
     const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
     const relabel = async (labels: object) => {

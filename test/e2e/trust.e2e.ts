@@ -339,7 +339,7 @@ describe('nothing is lost and nothing is made worse, on the real control plane',
       for (const [code, ...args] of READ) {
         await goesOn(
           code,
-          /^configuration: defaults; no Deployment in namespace archaware runs as archaware-controller$/m,
+          /^configuration: defaults; no Deployment in namespace archaware runs as the service account archaware-controller$/m,
           ...args,
         );
       }
