@@ -150,6 +150,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
       for (const each of [announcer, outlooks, undone, release, backlog]) each.forget(key);
     } else if (state !== undefined && isStillValid(state, pod, reading)) {
       const { decision } = state;
+      memory.confirm(key, pod);
       if (decision.kind !== 'hold' && !fitsNowhere(pod, decision, settings)) return { outcome: 'unchanged' };
       // Somebody may have pushed a better image under the same tag, so a pod that no node can run is decided again from time to time.
       const againInMs = HELD_AGAIN_MS - (clock.monotonic() - state.at);

@@ -37,6 +37,8 @@ export type PodMemory = {
   /** Remembers until {@link writeEnds} what the pod will look like after a write: its event often arrives before the answer. */
   writeBegins(key: string, after: Expected): void;
   writeEnds(key: string): void;
+  /** Forgets the written tolerations once the pod, as it was seen last, has them. */
+  confirm(key: string, pod: Pod): void;
   /** Whether the event of a pod needs no reconciliation: nothing that decides has changed, or it shows the write under way. */
   isUpToDate(key: string, now: Pod, reading: Reading): boolean;
   /** Makes the next reconciliation decide again, because something other than the pod has changed. */
@@ -74,9 +76,11 @@ export function createPodMemory(parts: {
   const share = createShared({ most: MOST_SHARED });
   const time = () => Math.floor(clock.monotonic());
 
-  /** Forgets the written tolerations once the watch shows them: nothing can remove them any more, and this saves memory. */
-  function confirm(key: string, { uid, read, settings, final, at, decision, wrote }: PlacementState, pod: Pod): void {
-    if (wrote === undefined || answered.behindMs(key, pod) > 0) return;
+  /** Nothing can remove the tolerations that the watch has shown. To forget them saves memory, and a stub never shows them. */
+  function confirm(key: string, pod: Pod): void {
+    const state = states.get(key);
+    if (state?.wrote === undefined || answered.behindMs(key, pod) > 0) return;
+    const { uid, read, settings, final, at, decision } = state;
     states.set(key, { uid, read, settings, final, at, decision });
   }
 
@@ -126,10 +130,11 @@ export function createPodMemory(parts: {
     writeEnds(key) {
       writing.delete(key);
     },
+    confirm,
     isUpToDate(key, now, reading) {
       const state = states.get(key);
       if (state !== undefined && isStillValid(state, now, reading)) {
-        confirm(key, state, now);
+        confirm(key, now);
         return true;
       }
       const expected = writing.get(key);

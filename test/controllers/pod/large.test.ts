@@ -74,3 +74,18 @@ describe('a pod that is too large to keep', () => {
     expect(turns).to.deep.equal(['shop/other']);
   });
 });
+
+describe('a large pod that archaware has written to', () => {
+  it('is read once more, and then not for an event that changes nothing that decides', async () => {
+    const { put, run, show, pods, controller, clock, read } = arrangeLarge();
+    put();
+    expect(await run()).to.include({ outcome: 'written' });
+    show();
+    await clock.advance(1_000);
+    expect(await run()).to.include({ outcome: 'unchanged' });
+    show();
+    const pod = pods.get(KEY);
+    expect(pod && controller.isUpToDate(KEY, pod)).to.equal(true);
+    expect(read).to.have.length(2);
+  });
+});
