@@ -34,6 +34,8 @@ import { createWaiting, type Due, NO_ROOM_AGAIN_MS } from '../waiting.ts';
 import { partTaken, withoutRefused } from './refused-tolerations.ts';
 import { createRolloutTurn } from './rollout.ts';
 
+type Change = Extract<TemplateDecision, { kind: 'set' }>;
+
 export type DaemonSetControllerOptions = {
   readonly daemonSets: Store<DaemonSet>;
   readonly namespaces: Store<Namespace>;
@@ -253,17 +255,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       keep(key, daemonSet, settings, decision);
       return { outcome: 'unchanged', againInMs };
     }
-    const intent = `${daemonSet.uid} ${change.recorded}`;
-    const { waitMs, began } = contention.check(key, intent);
-    if (began) {
-      announcer.report(key, {
-        regarding: regarding(daemonSet),
-        type: 'Warning',
-        reason: 'WriteContested',
-        action: 'Placing',
-        note: "another writer removed archaware's tolerations from the template three times in ten minutes: add them to the source of the template",
-      });
-    }
+    const waitMs = contestedMs(key, daemonSet, change);
     if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     if (change.rolls && !turn.take(key, daemonSet)) {
       keep(key, daemonSet, settings, decision);
@@ -272,10 +264,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     const written = await writeOrGiveBack(key, daemonSet, change, wanted, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
     if (written.kind === 'gone') return { outcome: 'unchanged' };
+    if (written.kind === 'written') contention.wrote(key, intentOf(daemonSet, change));
     if (refusedMs !== undefined) return { outcome: 'waiting', againInMs: refusedMs };
     keep(key, daemonSet, settings, decision);
     if (written.kind === 'written') {
-      contention.wrote(key, intent);
       const { resourceVersion } = readDaemonSet(written.object);
       if (resourceVersion === daemonSet.resourceVersion) return { outcome: 'conflict' };
       answered.set(key, { uid: daemonSet.uid, resourceVersion });
@@ -287,10 +279,25 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     };
   }
 
+  /** Returns the milliseconds to leave a DaemonSet alone because another writer keeps undoing this change; 0: write. */
+  function contestedMs(key: string, daemonSet: DaemonSet, change: Change): number {
+    const { waitMs, began } = contention.check(key, intentOf(daemonSet, change));
+    if (began) {
+      announcer.report(key, {
+        regarding: regarding(daemonSet),
+        type: 'Warning',
+        reason: 'WriteContested',
+        action: 'Placing',
+        note: "another writer removed archaware's tolerations from the template three times in ten minutes: add them to the source of the template",
+      });
+    }
+    return waitMs;
+  }
+
   async function writeOrGiveBack(
     key: string,
     daemonSet: DaemonSet,
-    change: Extract<TemplateDecision, { kind: 'set' }>,
+    change: Change,
     wanted: readonly Toleration[],
     signal: AbortSignal,
   ): Promise<WriteResult> {
@@ -310,7 +317,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       const part = await partTaken(entries, daemonSet, { wanted, liveTaints: options.liveTaints() }, error, (patch) =>
         write({ ...target, dryRun: true }, patch, signal),
       );
-      if (part !== undefined) rolls = (await write(target, daemonSetPatch(daemonSet, part), signal)).kind === 'written';
+      if (part !== undefined && contestedMs(key, daemonSet, part) === 0) {
+        rolls = (await write(target, daemonSetPatch(daemonSet, part), signal)).kind === 'written';
+        if (rolls) contention.wrote(key, intentOf(daemonSet, part));
+      }
       throw error;
     } finally {
       if (!rolls) turn.giveBack(key);
@@ -331,6 +341,10 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
 /** Returns the basis to record for a guess: that of the present record, if there is one, because a guess changes nothing there. */
 function guessBasis({ recorded }: DaemonSet): RecordBasis {
   return readRecord(recorded).basis ?? GUESSED;
+}
+
+function intentOf({ uid }: DaemonSet, { recorded }: Change): string {
+  return `${uid} ${recorded}`;
 }
 
 function regarding({ namespace, name, uid }: DaemonSet): Regarding {

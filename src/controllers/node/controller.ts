@@ -70,18 +70,6 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       default:
         return decision satisfies never;
     }
-    const intent = `${node.uid} ${decision.managed}`;
-    const { waitMs, began } = contention.check(key, intent);
-    if (began) {
-      announcer.report(key, {
-        regarding,
-        type: 'Warning',
-        reason: 'WriteContested',
-        action: 'Tainting',
-        note: `another writer undid the taint or labels of archaware (${decision.managed ?? 'their removal'}) three times in ten minutes`,
-      });
-    }
-    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const entries = entriesOf(node, decision);
     const pauses = entries.map((entry) => refused.pauseMs('', entry));
     const rest = new Set(entries.filter((_, index) => pauses[index] === 0));
@@ -89,13 +77,30 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
     const change = isWhole ? decision : partOf(node, decision, rest);
     const later = { outcome: 'waiting', againInMs: Math.min(...pauses.filter((ms) => ms > 0)) } as const;
     if (change === undefined) return later;
+    const waitMs = contestedMs(key, node, change);
+    if (waitMs > 0) return { outcome: 'conflict', againInMs: waitMs };
     const written = await writeChange(key, node, change, signal);
     if (written.kind === 'conflict') return { outcome: 'conflict' };
+    // The store is not updated here but by the event of this write: its listeners compare the node before and after.
+    if (written.kind === 'written') contention.wrote(key, intentOf(node, change));
     if (!isWhole) return later;
     if (written.kind === 'gone') return { outcome: 'unchanged' };
-    // The store is not updated here but by the event of this write: its listeners compare the node before and after.
-    if (written.kind === 'written') contention.wrote(key, intent);
     return { outcome: 'written', detail: managedText(readManaged(decision.managed)) };
+  }
+
+  /** Returns the milliseconds to leave a node alone because another writer keeps undoing this change; 0: write. */
+  function contestedMs(key: string, node: Node, change: NodeChange): number {
+    const { waitMs, began } = contention.check(key, intentOf(node, change));
+    if (began) {
+      announcer.report(key, {
+        regarding: regardingNode(node),
+        type: 'Warning',
+        reason: 'WriteContested',
+        action: 'Tainting',
+        note: `another writer undid the taint or labels of archaware (${change.managed ?? 'their removal'}) three times in ten minutes`,
+      });
+    }
+    return waitMs;
   }
 
   /** Writes a change. If the API server refuses a part of it, the rest is written before the refusal is thrown. */
@@ -127,7 +132,10 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
         },
       });
       const part = taken && partOf(node, change, taken);
-      if (part !== undefined) await send(part, false);
+      if (part !== undefined && contestedMs(key, node, part) === 0) {
+        const written = await send(part, false);
+        if (written.kind === 'written') contention.wrote(key, intentOf(node, part));
+      }
       throw error;
     }
   }
@@ -151,6 +159,10 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   }
 
   return { reconcile, contested: contention.count };
+}
+
+function intentOf({ uid }: Node, { managed }: NodeChange): string {
+  return `${uid} ${managed}`;
 }
 
 function regardingNode({ name, uid }: Node): Regarding {

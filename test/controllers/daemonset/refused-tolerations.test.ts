@@ -61,3 +61,22 @@ describe('a DaemonSet, if the API server refuses one of its tolerations,', () =>
     expect(shown(now())).to.match(/^riscv64/);
   });
 });
+
+describe('a DaemonSet of whose tolerations one is refused, while another writer removes the others', () => {
+  it('is left alone after three writes, with an Event', async () => {
+    const { put, run, events, controller, writes, clock, world } = arrangeDaemonSets();
+    world.answers.app = known('linux/amd64,linux/arm64,linux/s390x');
+    world.denies = '"s390x"';
+    put();
+    await run().catch(() => undefined);
+    const count = writes.length;
+    for (let time = 0; time < 60; time++) {
+      put();
+      await run().catch(() => undefined);
+      await clock.advance(5 * SECOND);
+    }
+    expect(writes.slice(count).filter((each) => !each.startsWith('check'))).to.have.length.below(12);
+    expect(events.filter((event) => event.startsWith('WriteContested'))).to.have.length(1);
+    expect(controller.contested()).to.equal(1);
+  });
+});

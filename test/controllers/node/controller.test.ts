@@ -266,4 +266,18 @@ describe('a node, if the API server refuses its taint or a label,', () => {
     expect(taints()).to.equal(undefined);
     expect(objectAt(objectAt(world.object ?? {}, 'metadata'), 'labels')['example.com/arm']).to.equal('true');
   });
+
+  it('is left alone after another writer has undone three writes of the rest', async () => {
+    const { put, run, world, writes, events, clock } = arrange({}, RULES);
+    world.denies = 'example.com/arm';
+    await run().catch(() => undefined);
+    const count = writes.length;
+    for (let time = 0; time < 60; time++) {
+      put();
+      await run().catch(() => undefined);
+      await clock.advance(5 * SECOND);
+    }
+    expect(writes.slice(count).filter((each) => !each.startsWith('check'))).to.have.length.below(12);
+    expect(events.filter((event) => event.startsWith('WriteContested'))).to.have.length(1);
+  });
 });
