@@ -98,4 +98,30 @@ export const FLOODS: readonly [name: string, parts: Parts][] = [
       },
     },
   ],
+  [
+    'a broken container whose image has a name of 400 KB',
+    {
+      spec: { containers: [{ name: 'c', image: 'x'.repeat(400_000) }] },
+      status: {
+        phase: 'Pending',
+        containerStatuses: [{ name: 'c', state: { waiting: { reason: 'InvalidImageName' } } }],
+      },
+    },
+  ],
+  [
+    'an affinity to an OS with a name of 400 KB',
+    {
+      spec: {
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['x'.repeat(400_000)] }] },
+              ],
+            },
+          },
+        },
+      },
+    },
+  ],
 ];

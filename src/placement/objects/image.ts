@@ -1,3 +1,5 @@
+import { cut } from '../../kit/cut.ts';
+
 /** An image of a container or an image volume. The same image with two pull policies counts as two. */
 export type PodImage = {
   readonly image: string;
@@ -7,3 +9,11 @@ export type PodImage = {
   /** Marks the first image beyond the limit. Neither this image nor any after it is looked up. */
   readonly isSurplus?: true;
 };
+
+/** No image can have a longer name. */
+const LONGEST_IMAGE = 800;
+
+/** Returns the name of an image as it is kept. One that is too long is cut to one character more than allowed: it stays invalid. */
+export function imageName(name: string): string {
+  return cut(name, LONGEST_IMAGE + 1);
+}

@@ -61,7 +61,7 @@ export function stubOfPod(pod: Pod, digest: Digest): Pod {
     ...pod,
     ...stubOfTemplate(pod),
     owner: pod.owner && stubOfOwner(pod.owner),
-    broken: pod.broken?.slice(0, MOST_BROKEN),
+    broken: pod.broken && stubOfBroken(pod.broken),
     // Whether there is a gate decides about the order of the work.
     gated: pod.gated && { gates: [], affinity: undefined, nodeSelector: undefined },
     written: undefined,
@@ -90,6 +90,11 @@ export function stubOfDaemonSet(daemonSet: DaemonSet): DaemonSet {
     template: { ...template, ...stubOfTemplate(template) },
     isLarge: true,
   };
+}
+
+/** A list that is kept whole stays the same one, so that an event which changes nothing in it shows no change. */
+function stubOfBroken(broken: NonNullable<Pod['broken']>): Pod['broken'] {
+  return broken.length <= MOST_BROKEN ? broken : broken.slice(0, MOST_BROKEN);
 }
 
 function stubOfTemplate({ labels }: PodTemplate) {

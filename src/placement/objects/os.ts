@@ -1,3 +1,4 @@
+import { cut } from '../../kit/cut.ts';
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { OS_LABEL } from '../../names.ts';
 
@@ -9,6 +10,9 @@ export function readOs(spec: JsonObject): string {
   const selected = stringAt(objectAt(spec, 'nodeSelector'), OS_LABEL);
   return stringAt(objectAt(spec, 'os'), 'name') || selected || osOfTerms(spec) || 'linux';
 }
+
+/** The longest value of a label. Older API servers accept longer values in an affinity, which fit no node. */
+const LONGEST_OS = 63;
 
 /** Terms are alternatives, so an OS is certain only if every term names it. */
 function osOfTerms(spec: JsonObject): string | undefined {
@@ -25,7 +29,7 @@ function osOfTerm(term: JsonObject): string | undefined {
     const { key, operator, values } = expression;
     if (key !== OS_LABEL || operator !== 'In' || !Array.isArray(values) || values.length !== 1) continue;
     const [value]: unknown[] = values;
-    if (typeof value === 'string' && value !== '') return value;
+    if (typeof value === 'string' && value !== '') return cut(value, LONGEST_OS);
   }
   return undefined;
 }

@@ -13,7 +13,7 @@ import { ARCHITECTURE_GATE, ARCHITECTURES_ANNOTATION, MIRROR_ANNOTATION } from '
 import { type Asked, readAsked } from '../asked.ts';
 import { lacking, type Toleration } from '../patch/tolerations.ts';
 import { createShared } from './equal-values.ts';
-import type { PodImage } from './image.ts';
+import { imageName, type PodImage } from './image.ts';
 import { readOs } from './os.ts';
 import { type BrokenContainer, mayBeBroken, readBroken } from './start-error.ts';
 import { readWritten, type Written } from './written.ts';
@@ -227,8 +227,6 @@ export const MOST_IMAGES = 256;
  * up. Enough for 256 images with a registry of a cloud and a digest in their names.
  */
 export const MOST_IMAGE_CHARACTERS = 32 * 1024;
-/** No image can have a longer name. */
-const LONGEST_IMAGE = 800;
 /** No volume can have a longer name (a DNS label). */
 const LONGEST_VOLUME = 63;
 
@@ -236,7 +234,7 @@ function readImages(spec: JsonObject): PodImage[] {
   const images = new Map<string, PodImage>();
   let characters = 0;
   for (const named of namedImages(spec)) {
-    const image = cut(named.image ?? '', LONGEST_IMAGE + 1);
+    const image = imageName(named.image ?? '');
     const pullPolicy = named.pullPolicy ?? '';
     const key = `${pullPolicy} ${image}`;
     // A template may have an empty image until something fills it in; the API server rejects it in a pod.

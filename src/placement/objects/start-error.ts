@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, listAt, stringAt } from '../../kit/json.ts';
-import type { PodImage } from './image.ts';
+import { imageName, type PodImage } from './image.ts';
 
 /**
  * Why a container does not run, by its status.
@@ -20,7 +20,7 @@ export type ContainerTrouble = 'exec-format-error' | 'no-match-for-platform' | '
 /** A container that waits for its next start, or ended with an error. */
 export type BrokenContainer = {
   readonly name: string;
-  /** The image in the pod's spec; empty if the spec has no such container. */
+  /** The image in the pod's spec, as {@link imageName} returns it; empty if the spec has no such container. */
   readonly image: string;
   readonly trouble: ContainerTrouble;
   /** The image that was pulled, as `repository@digest`; undefined if the status has no digest of a manifest. */
@@ -90,7 +90,7 @@ function brokenIn(
     if (shown === undefined || !isObject(status)) continue;
     const name = stringAt(status, 'name') ?? '';
     const container = containers.find((each) => each.name === name);
-    const image = (container && stringAt(container, 'image')) ?? '';
+    const image = imageName((container && stringAt(container, 'image')) ?? '');
     const last = before?.find((each) => each.name === name && each.image === image);
     const trouble = last !== undefined && isBackingOff(status) ? last.trouble : shown;
     // An image with the pull policy Never was put onto the node by hand, so no registry is asked about it.

@@ -88,6 +88,17 @@ describe('what is kept of a large pod', () => {
     expect(stubOfPod(given({ more: 'x' }), digest).large).not.to.equal(kept.large);
   });
 
+  it('has the same list of broken containers after an event that changes nothing in it', () => {
+    const object = {
+      metadata: { uid: 'u', generation: 1, labels },
+      spec: { containers: [{ name: 'c', image: 'app' }] },
+      status: { containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CrashLoopBackOff' } } }] },
+    };
+    const kept = stubOfPod(readPod(object), digest);
+    expect(kept.broken).to.have.length(1);
+    expect(stubOfPod(readPod(object, kept), digest).broken).to.equal(kept.broken);
+  });
+
   it('is never used as the whole pod when the next event comes', () => {
     const object = { metadata: { uid: 'u', generation: 1, labels }, spec: { containers: [{ image: 'app' }] } };
     const next = readPod(object, stubOfPod(readPod(object), digest));
