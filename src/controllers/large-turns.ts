@@ -1,5 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { createFairKeys } from '../kit/fairness/fair-keys.ts';
+import type { Result } from '../kube/controller.ts';
 
 /**
  * The turns of objects that are too large to keep (`placement/objects/large.ts`). Authors of objects decide how many there
@@ -17,6 +18,9 @@ export type LargeTurns = {
   /** Ends the turns. */
   stop(): void;
 };
+
+/** The result of an object whose turn has not come. */
+export const WAITS_FOR_LARGE_TURN: Result = { outcome: 'waiting', isPostponed: true };
 
 /** The pause in milliseconds. To read and to decide the largest object takes some 40 ms of CPU time. */
 const PAUSE_MS = 100;

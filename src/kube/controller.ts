@@ -8,12 +8,14 @@ export type Outcome = 'written' | 'unchanged' | 'waiting' | 'held' | 'conflict';
 
 /**
  * `againInMs`: reconcile the key again after this time, even if nothing has changed by then. `detail`: what was written, or why the
- * object is held, in a few words for the log.
+ * object is held, in a few words for the log. `isPostponed`: nothing was tried, so that the pauses between failures stay as long as
+ * they are.
  */
 export type Result = {
   readonly outcome: Outcome;
   readonly againInMs?: number | undefined;
   readonly detail?: string | undefined;
+  readonly isPostponed?: true;
 };
 
 /**
@@ -70,8 +72,8 @@ export function createController(options: ControllerOptions): Controller {
       let succeeded = false;
       try {
         const result = await reconcile(key, kill);
-        const { outcome, againInMs } = result;
-        succeeded = outcome !== 'conflict';
+        const { outcome, againInMs, isPostponed } = result;
+        succeeded = outcome !== 'conflict' && isPostponed !== true;
         onOutcome(key, (clock.monotonic() - started) / 1000, result);
         if (outcome === 'conflict' && againInMs === undefined) queue.retry(key, priorityOf(key));
         else if (againInMs !== undefined) queue.addAfter(key, priorityOf(key), againInMs);

@@ -1,5 +1,7 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createLargeTurns } from '../../src/controllers/large-turns.ts';
+import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../../src/controllers/large-turns.ts';
+import { createController } from '../../src/kube/controller.ts';
 import { createHandClock } from './hand-clock.ts';
 
 function arrange(isPaced = true) {
@@ -74,5 +76,40 @@ describe('the turns of large objects', () => {
     turns.stop();
     await clock.advance(1_000);
     expect(called).to.deep.equal([]);
+  });
+});
+
+describe('large objects whose writes fail again and again', () => {
+  it('are tried less and less often, as small ones are, although each waits for its turn in between', async () => {
+    const clock = createHandClock();
+    let tries = 0;
+    const controller = createController({
+      name: 'pod',
+      workers: 2,
+      clock,
+      priorityOf: () => 'urgent',
+      onOutcome() {},
+      async reconcile(key) {
+        if (!turns.begin(key, true)) return WAITS_FOR_LARGE_TURN;
+        try {
+          tries += 1;
+          await Promise.resolve();
+          throw new Error('etcdserver: request is too large');
+        } finally {
+          turns.end();
+        }
+      },
+    });
+    const turns = createLargeTurns(clock, true, controller.enqueue);
+    for (let index = 0; index < 10; index += 1) controller.enqueue(`one/${index}`);
+    const end = new AbortController();
+    const ended = controller.run(end.signal, end.signal);
+    for (let step = 0; step < 1_200; step += 1) {
+      await clock.advance(50);
+      await turn();
+    }
+    end.abort();
+    await ended;
+    expect(tries).to.be.within(50, 150);
   });
 });

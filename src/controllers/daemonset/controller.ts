@@ -26,7 +26,7 @@ import { createAnswered } from '../answered.ts';
 import { createContention } from '../contention.ts';
 import type { ImageSource } from '../images.ts';
 import { keptDecision } from '../kept-decision.ts';
-import { createLargeTurns } from '../large-turns.ts';
+import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
 import { HELD_AGAIN_MS, imagesAwaited, imagesUnknown, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
@@ -81,8 +81,6 @@ export type DaemonSetController = {
 /** How often a DaemonSet checks whether its turn has come. A change of any DaemonSet leads to a check of the next one too. */
 const TURN_AGAIN_MS = 15_000;
 const WAITS_FOR_TURN: Result = { outcome: 'waiting', againInMs: TURN_AGAIN_MS };
-/** A large DaemonSet is read when its turn for that comes. */
-const WAITS_TO_BE_READ: Result = { outcome: 'waiting' };
 
 /** Creates the DaemonSet controller. Keys are `namespace/name`. `kube/controller` owns its queue and its workers. */
 export function createDaemonSetController(options: DaemonSetControllerOptions): DaemonSetController {
@@ -109,7 +107,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
     let isInLine = false;
     try {
       const result = await reconcileWhole(key, signal);
-      isInLine = result === WAITS_FOR_TURN || result === WAITS_TO_BE_READ;
+      isInLine = result === WAITS_FOR_TURN || result === WAITS_FOR_LARGE_TURN;
       return result;
     } finally {
       // Whatever else happened, a DaemonSet that does not wait for its turn must not hold up those behind it.
@@ -123,7 +121,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       larges.forget(key);
       return decideAndAct(key, kept, signal);
     }
-    if (!larges.begin(key, !states.has(key))) return WAITS_TO_BE_READ;
+    if (!larges.begin(key, !states.has(key))) return WAITS_FOR_LARGE_TURN;
     try {
       return await decideAndAct(key, await options.wholeDaemonSet(kept, signal), signal);
     } finally {

@@ -15,7 +15,7 @@ import type { Settings } from '../../placement/settings.ts';
 import { announce, announceGate, announcePreferred, announceSecrets, createAnnouncer } from '../announce.ts';
 import { createAnswered } from '../answered.ts';
 import type { ImageSource } from '../images.ts';
-import { createLargeTurns } from '../large-turns.ts';
+import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS, type PlacementState } from '../placement-state.ts';
 import { createRefusals } from '../refusals.ts';
 import { createRefusedEntries } from '../refused-entries.ts';
@@ -126,7 +126,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
   /** Reads a pod that is too large to keep when its turn has come, decides about it, and forgets it. */
   async function reconcileLarge(key: string, kept: Pod, signal: AbortSignal): Promise<Result> {
-    if (!larges.begin(key, !memory.states.has(key))) return { outcome: 'waiting' };
+    if (!larges.begin(key, !memory.states.has(key))) return WAITS_FOR_LARGE_TURN;
     try {
       const pod = await options.wholePod(kept, signal);
       // The event of its end follows, or that of the other pod with its name.

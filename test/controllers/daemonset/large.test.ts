@@ -25,7 +25,7 @@ describe('a DaemonSet that is too large to keep', () => {
   it('waits while another one is read, and is due again after that', async () => {
     const { run, turns, clock } = arrangeLarge();
     const first = run();
-    expect(await run(OTHER)).to.deep.equal({ outcome: 'waiting' });
+    expect(await run(OTHER)).to.deep.equal({ outcome: 'waiting', isPostponed: true });
     await first;
     await clock.advance(1_000);
     expect(turns).to.deep.equal([OTHER]);

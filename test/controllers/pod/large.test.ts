@@ -68,7 +68,7 @@ describe('a pod that is too large to keep', () => {
     pods.put('shop/other', { ...one, name: 'other', uid: 'u2' });
     const signal = new AbortController().signal;
     const first = controller.reconcile(KEY, signal);
-    expect((await controller.reconcile('shop/other', signal)).outcome).to.equal('waiting');
+    expect(await controller.reconcile('shop/other', signal)).to.deep.equal({ outcome: 'waiting', isPostponed: true });
     await first;
     await clock.advance(1_000);
     expect(turns).to.deep.equal(['shop/other']);
