@@ -327,6 +327,7 @@ export function createLoops(options: LoopsOptions): Loops {
       for (const kind of ['pod', 'node', 'namespace', 'daemonSet'] as const) watches.listeners[kind] = undefined;
       pod.end();
       daemonSet.end();
+      wrongNodes?.end();
     },
   };
 }

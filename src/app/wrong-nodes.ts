@@ -18,6 +18,8 @@ export type WrongNodes = {
   nodeChanged(name: string, architectureChanged: boolean): void;
   lookupEnded(canonical: string): void;
   settingsChanged(): void;
+  /** Ends the turns of large pods when the term is over. */
+  end(): void;
 };
 
 /**
@@ -25,12 +27,12 @@ export type WrongNodes = {
  * as many turns of the event loop as that takes.
  */
 export function createWrongNodes(
-  options: WrongNodeOptions,
+  options: Omit<WrongNodeOptions, 'onTurn'>,
   loop: (reconcile: Reconciler) => Controller,
   forEach: (keys: Iterable<string>, work: (key: string) => void) => void,
 ): WrongNodes {
-  const wrongNode = createWrongNodeController(options);
-  const controller = loop(wrongNode.reconcile);
+  const wrongNode = createWrongNodeController({ ...options, onTurn: (key) => controller.enqueue(key) });
+  const controller: Controller = loop(wrongNode.reconcile);
   function look(keys: Iterable<string>): void {
     forEach(keys, (key) => {
       if (wrongNode.suspects(key)) controller.enqueue(key);
@@ -52,5 +54,6 @@ export function createWrongNodes(
       }
     },
     settingsChanged: () => look(wrongNode.found()),
+    end: wrongNode.end,
   };
 }

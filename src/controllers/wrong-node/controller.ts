@@ -23,6 +23,7 @@ import {
 } from '../../placement/wrong-node/verdict.ts';
 import { createAnnouncer } from '../announce.ts';
 import type { ImageSource } from '../images.ts';
+import { createLargeTurns, WAITS_FOR_LARGE_TURN } from '../large-turns.ts';
 import { HELD_AGAIN_MS, OPEN_AGAIN_MS } from '../placement-state.ts';
 import { createWaiting, type Due } from '../waiting.ts';
 import { createBrokenPods } from './broken-pods.ts';
@@ -42,6 +43,8 @@ export type WrongNodeOptions = {
   readonly evictor: Evictor;
   /** Reads a pod of which too little is kept; undefined if it is gone. */
   readonly wholePod: (kept: Pod, signal: AbortSignal) => Promise<Pod | undefined>;
+  /** Called when the turn of a large pod has come. It must then be reconciled. */
+  readonly onTurn: (key: string) => void;
   readonly events: Pick<EventRecorder, 'emit'>;
   readonly clock: Clock;
   /** Called once for each pod, reason and action. */
@@ -68,6 +71,8 @@ export type WrongNodeController = {
   podsOf(daemonSet: string): readonly string[];
   /** Returns the pods to reconcile again, and when, after the lookup of an image (its canonical name) has ended. */
   lookupEnded(image: string): readonly Due[];
+  /** Ends the turns of large pods when the term is over. */
+  end(): void;
 };
 
 /** A pod on a wrong node: what the metric has counted for it, and how often its eviction was blocked. */
@@ -84,6 +89,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
   const waiting = createWaiting(clock);
   const found = new Map<string, Found>();
   const broken = createBrokenPods();
+  const larges = createLargeTurns(clock, true, options.onTurn);
 
   function forget(key: string): void {
     waiting.set(key, []);
@@ -130,7 +136,19 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
 
   async function reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const kept = pods.get(key);
-    const pod = kept?.broken !== undefined && isStub(kept) ? await options.wholePod(kept, signal) : kept;
+    if (kept?.broken === undefined || !isStub(kept)) {
+      larges.forget(key);
+      return judge(key, kept, signal);
+    }
+    if (!larges.begin(key, !found.has(key))) return WAITS_FOR_LARGE_TURN;
+    try {
+      return await judge(key, await options.wholePod(kept, signal), signal);
+    } finally {
+      larges.end();
+    }
+  }
+
+  async function judge(key: string, pod: Pod | undefined, signal: AbortSignal): Promise<Result> {
     const node = nodes.get(pod?.nodeName ?? '');
     const architecture = node && nodeArchitecture(node);
     const namespace = namespaces.get(pod?.namespace ?? '');
@@ -254,5 +272,6 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
         return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
       }),
     lookupEnded: waiting.lookupEnded,
+    end: larges.stop,
   };
 }
