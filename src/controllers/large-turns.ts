@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { createFairKeys } from '../kit/fairness/fair-keys.ts';
+import { createFairKeys, type FairKeys } from '../kit/fairness/fair-keys.ts';
 import type { Result } from '../kube/controller.ts';
 
 /**
@@ -7,17 +7,21 @@ import type { Result } from '../kube/controller.ts';
  * are, so one at a time is read and decided, namespaces take turns, and there is a pause after each.
  */
 export type LargeTurns = {
-  /**
-   * Whether the object may be read now; then call `end` when the work on it is over. Otherwise `onTurn` gets its key later.
-   * `isNew`: it was not decided yet. Every second turn is for such an object, because those that wait for images come again.
-   */
-  begin(key: string, isNew: boolean): boolean;
+  /** Whether the object may be read now; then call `end` when the work on it is over. Otherwise `onTurn` gets its key later. */
+  begin(key: string, line: LargeLine): boolean;
   end(): void;
   /** Call it when the object is gone, or is not large any more. */
   forget(key: string): void;
   /** Ends the turns. */
   stop(): void;
 };
+
+/**
+ * The lines, which take turns. `new`: objects that were not decided yet. `again`: those that were; the ones that wait for images come
+ * again and again. `bound`: pods that run already. A namespace may have thousands of these, and those that wait to be scheduled must
+ * not wait behind them.
+ */
+export type LargeLine = 'new' | 'again' | 'bound';
 
 /** The result of an object whose turn has not come. */
 export const WAITS_FOR_LARGE_TURN: Result = { outcome: 'waiting', isPostponed: true };
@@ -27,8 +31,13 @@ const PAUSE_MS = 100;
 
 /** Creates the turns. `isPaced`: whether there are pauses. `onTurn` must reconcile the object. */
 export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: string) => void): LargeTurns {
-  const [newOnes, others] = [createFairKeys(), createFairKeys()];
-  let wasNew = false;
+  const lines: Readonly<Record<LargeLine, FairKeys>> = {
+    new: createFairKeys(),
+    again: createFairKeys(),
+    bound: createFairKeys(),
+  };
+  /** The lines in the order of their turns. */
+  let order = Object.values(lines);
   /** The key whose turn has come, until its work begins. */
   let granted: string | undefined;
   let state: 'free' | 'busy' | 'pausing' = 'free';
@@ -40,21 +49,21 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
   }
 
   function next(): void {
-    granted = wasNew ? (others.take() ?? newOnes.take()) : (newOnes.take() ?? others.take());
-    wasNew = !wasNew;
+    const line = order.find(({ size }) => size > 0);
+    granted = line?.take();
+    order = [...order.filter((each) => each !== line), ...order.filter((each) => each === line)];
     state = granted === undefined ? 'free' : 'busy';
     if (granted !== undefined) onTurn(granted);
   }
 
   return {
-    begin(key, isNew) {
+    begin(key, line) {
       if (granted === key) {
         granted = undefined;
         return start();
       }
       if (state === 'free') return start();
-      if (isNew) newOnes.add(key);
-      else if (!newOnes.has(key)) others.add(key);
+      if (!order.some((each) => each.has(key))) lines[line].add(key);
       return false;
     },
     end() {
@@ -62,7 +71,7 @@ export function createLargeTurns(clock: Clock, isPaced: boolean, onTurn: (key: s
       cancel = clock.after(isPaced ? PAUSE_MS : 0, next);
     },
     forget(key) {
-      for (const line of [newOnes, others]) line.delete(key);
+      for (const line of order) line.delete(key);
       if (granted === key) next();
     },
     stop: () => cancel(),

@@ -14,52 +14,68 @@ function arrange(isPaced = true) {
 describe('the turns of large objects', () => {
   it('come one at a time, and namespaces take turns', async () => {
     const { clock, called, turns } = arrange(false);
-    expect(turns.begin('one/a', true)).to.equal(true);
-    for (const key of ['one/b', 'one/c', 'two/a', 'one/b']) expect(turns.begin(key, true)).to.equal(false);
+    expect(turns.begin('one/a', 'new')).to.equal(true);
+    for (const key of ['one/b', 'one/c', 'two/a', 'one/b']) expect(turns.begin(key, 'new')).to.equal(false);
     for (let count = 0; count < 3; count += 1) {
       turns.end();
       await clock.advance(1);
-      expect(turns.begin(called.at(-1) ?? '', true)).to.equal(true);
+      expect(turns.begin(called.at(-1) ?? '', 'new')).to.equal(true);
     }
     expect(called).to.deep.equal(['one/b', 'two/a', 'one/c']);
     turns.end();
     await clock.advance(1);
     expect(called).to.have.length(3);
-    expect(turns.begin('three/a', true)).to.equal(true);
+    expect(turns.begin('three/a', 'new')).to.equal(true);
   });
 
   it('leave a pause to others after each', async () => {
     const { clock, called, turns } = arrange();
-    turns.begin('one/a', true);
-    turns.begin('one/b', true);
+    turns.begin('one/a', 'new');
+    turns.begin('one/b', 'new');
     await clock.advance(50);
     turns.end();
     await clock.advance(99);
     expect(called).to.deep.equal([]);
-    expect(turns.begin('one/c', true)).to.equal(false);
+    expect(turns.begin('one/c', 'new')).to.equal(false);
     await clock.advance(1);
     expect(called).to.deep.equal(['one/b']);
   });
 
   it('come every second time to an object that was not decided yet', async () => {
     const { clock, called, turns } = arrange(false);
-    turns.begin('one/a', true);
-    for (const key of ['one/old1', 'one/old2', 'two/old']) turns.begin(key, false);
-    for (const key of ['one/new1', 'one/new2', 'one/new3', 'one/new4']) turns.begin(key, true);
+    turns.begin('one/a', 'new');
+    for (const key of ['one/old1', 'one/old2', 'two/old']) turns.begin(key, 'again');
+    for (const key of ['one/new1', 'one/new2', 'one/new3', 'one/new4']) turns.begin(key, 'new');
     for (let count = 0; count < 7; count += 1) {
       turns.end();
       await clock.advance(1);
-      turns.begin(called.at(-1) ?? '', false);
+      turns.begin(called.at(-1) ?? '', 'again');
     }
     expect(called).to.deep.equal([
       ...['one/new1', 'one/old1', 'one/new2', 'two/old', 'one/new3', 'one/old2', 'one/new4'],
     ]);
   });
 
+  it('are, every third one, for a pod that runs already', async () => {
+    const { clock, called, turns } = arrange(false);
+    turns.begin('one/a', 'new');
+    for (let index = 0; index < 100; index += 1) turns.begin(`one/bound${index}`, 'bound');
+    for (const key of ['one/new1', 'one/new2']) turns.begin(key, 'new');
+    for (const key of ['one/old1', 'one/old2']) turns.begin(key, 'again');
+    for (let count = 0; count < 7; count += 1) {
+      turns.end();
+      await clock.advance(1);
+      turns.begin(called.at(-1) ?? '', 'again');
+    }
+    expect(called).to.deep.equal([
+      ...['one/new1', 'one/old1', 'one/bound0', 'one/new2', 'one/old2', 'one/bound1', 'one/bound2'],
+    ]);
+  });
+
   it('go on when the object whose turn has come is gone', async () => {
     const { clock, called, turns } = arrange();
-    turns.begin('one/a', true);
-    for (const key of ['one/b', 'one/c', 'one/d']) turns.begin(key, true);
+    turns.begin('one/a', 'new');
+    for (const key of ['one/b', 'one/c', 'one/d']) turns.begin(key, 'new');
     turns.forget('one/c');
     turns.end();
     await clock.advance(1_000);
@@ -70,8 +86,8 @@ describe('the turns of large objects', () => {
 
   it('end with the term', async () => {
     const { clock, called, turns } = arrange();
-    turns.begin('one/a', true);
-    turns.begin('one/b', true);
+    turns.begin('one/a', 'new');
+    turns.begin('one/b', 'new');
     turns.end();
     turns.stop();
     await clock.advance(1_000);
@@ -90,7 +106,7 @@ describe('large objects whose writes fail again and again', () => {
       priorityOf: () => 'urgent',
       onOutcome() {},
       async reconcile(key) {
-        if (!turns.begin(key, true)) return WAITS_FOR_LARGE_TURN;
+        if (!turns.begin(key, 'new')) return WAITS_FOR_LARGE_TURN;
         try {
           tries += 1;
           await Promise.resolve();

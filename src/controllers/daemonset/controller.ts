@@ -121,7 +121,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       larges.forget(key);
       return decideAndAct(key, kept, signal);
     }
-    if (!larges.begin(key, !states.has(key))) return WAITS_FOR_LARGE_TURN;
+    if (!larges.begin(key, states.has(key) ? 'again' : 'new')) return WAITS_FOR_LARGE_TURN;
     try {
       return await decideAndAct(key, await options.wholeDaemonSet(kept, signal), signal);
     } finally {

@@ -126,7 +126,8 @@ export function createPodController(options: PodControllerOptions): PodControlle
 
   /** Reads a pod that is too large to keep when its turn has come, decides about it, and forgets it. */
   async function reconcileLarge(key: string, kept: Pod, signal: AbortSignal): Promise<Result> {
-    if (!larges.begin(key, !memory.states.has(key))) return WAITS_FOR_LARGE_TURN;
+    const line = kept.nodeName !== undefined ? 'bound' : memory.states.has(key) ? 'again' : 'new';
+    if (!larges.begin(key, line)) return WAITS_FOR_LARGE_TURN;
     try {
       const pod = await options.wholePod(kept, signal);
       // The event of its end follows, or that of the other pod with its name.

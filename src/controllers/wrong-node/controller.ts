@@ -140,7 +140,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
       larges.forget(key);
       return judge(key, kept, signal);
     }
-    if (!larges.begin(key, !found.has(key))) return WAITS_FOR_LARGE_TURN;
+    if (!larges.begin(key, found.has(key) ? 'again' : 'new')) return WAITS_FOR_LARGE_TURN;
     try {
       return await judge(key, await options.wholePod(kept, signal), signal);
     } finally {

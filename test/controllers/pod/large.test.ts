@@ -60,6 +60,26 @@ describe('a pod that is too large to keep', () => {
     expect(writes).to.deep.equal([]);
   });
 
+  it('does not wait behind large pods that run already', async () => {
+    const { put, controller, pods, turns, clock } = arrangeLarge();
+    put();
+    const one = pods.get(KEY);
+    if (one === undefined) throw new Error('no pod');
+    const signal = new AbortController().signal;
+    const first = controller.reconcile(KEY, signal);
+    for (const [name, nodeName] of [
+      ['bound1', 'n1'],
+      ['bound2', 'n1'],
+      ['pending', undefined],
+    ] as const) {
+      pods.put(`shop/${name}`, { ...one, name, uid: name, nodeName });
+      await controller.reconcile(`shop/${name}`, signal);
+    }
+    await first;
+    await clock.advance(1_000);
+    expect(turns).to.deep.equal(['shop/pending']);
+  });
+
   it('waits while another large pod is read', async () => {
     const { put, controller, pods, turns, clock } = arrangeLarge();
     put();
