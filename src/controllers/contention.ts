@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { Clock } from '../kit/clock.ts';
 
 /** Notices when another writer keeps undoing archaware's writes, and stops writing before the two overload the cluster. */
@@ -15,7 +16,14 @@ const WINDOW_MS = 10 * 60_000;
 const UNDONE = 3;
 const CAP_MS = 24 * 60 * 60_000;
 
+/** The longest intent that is remembered as it is: the names of images in the record of a template make it long. */
+const LONGEST_REMEMBERED = 256;
+
 type Record = { intent: string; writes: number[]; blockedUntil: number; blocks: number };
+
+function idOf(intent: string): string {
+  return intent.length > LONGEST_REMEMBERED ? hash('sha256', intent, 'base64') : intent;
+}
 
 /** Creates an empty memory, by object. */
 export function createContention(clock: Clock): Contention {
@@ -24,7 +32,7 @@ export function createContention(clock: Clock): Contention {
     check(key, intent) {
       const record = records.get(key);
       const now = clock.monotonic();
-      if (record === undefined || record.intent !== intent) return { waitMs: 0, began: false };
+      if (record === undefined || record.intent !== idOf(intent)) return { waitMs: 0, began: false };
       if (record.blockedUntil > now) return { waitMs: record.blockedUntil - now, began: false };
       const quietMs = now - (record.writes.at(-1) ?? now);
       if (quietMs > WINDOW_MS * 2 ** record.blocks) record.blocks = 0;
@@ -41,9 +49,9 @@ export function createContention(clock: Clock): Contention {
     },
     wrote(key, intent) {
       const record = records.get(key);
-      const now = clock.monotonic();
-      if (record?.intent === intent) record.writes.push(now);
-      else records.set(key, { intent, writes: [now], blockedUntil: 0, blocks: 0 });
+      const [now, id] = [clock.monotonic(), idOf(intent)];
+      if (record?.intent === id) record.writes.push(now);
+      else records.set(key, { intent: id, writes: [now], blockedUntil: 0, blocks: 0 });
     },
     forget: (key) => void records.delete(key),
     count() {

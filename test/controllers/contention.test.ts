@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { createContention } from '../../src/controllers/contention.ts';
 import { createHandClock } from './hand-clock.ts';
@@ -104,6 +106,18 @@ describe('a write that another writer undoes', () => {
     untilRefused(write);
     contention.forget('node');
     expect(write()).to.deep.equal(NOTHING);
+  });
+
+  it('takes little memory, however long it is: the record of a template names all its images', () => {
+    const { write } = quarrel();
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let index = 0; index < 1_000; index += 1) write(`shop/${index}`, Buffer.alloc(32_000, `${index} `).toString());
+    collect();
+    expect(process.memoryUsage().heapUsed - before).to.be.below(4_000_000);
+    expect(write('shop/7', 'another')).to.deep.equal(NOTHING);
   });
 
   it('counts only writes that were sent', () => {
