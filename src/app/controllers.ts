@@ -16,7 +16,7 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Writer } from '../kube/writer.ts';
 import type { LabelRules } from '../placement/nodes/label-rules.ts';
 import { type Node, nodeArchitecture, taintKinds } from '../placement/nodes/node.ts';
-import { waitsToBeReady } from '../placement/nodes/witness.ts';
+import { runsOnlyBeforeTaint, waitsToBeReady } from '../placement/nodes/witness.ts';
 import type { Settings } from '../placement/settings.ts';
 import type { Watches } from './watches.ts';
 import { createWrongNodes, type WrongNodeParts } from './wrong-nodes.ts';
@@ -150,12 +150,19 @@ export function createLoops(options: LoopsOptions): Loops {
   const bootstrapped = (name: string) => {
     if (options.bootstrapMs === undefined) return true;
     const node = nodes.get(name);
-    if (node !== undefined && waitsToBeReady(node, architectures, isFollowed())) return false;
+    if (node !== undefined && waitsToBeReady(node, architectures, isNeeded)) return false;
     return bootstrap.over() || !existing.has(name);
   };
-  /** Whether a DaemonSet follows the cluster's architectures. */
-  const isFollowed = () =>
-    [...daemonSet.states.values()].some(({ decision }) => decision.kind === 'place' && decision.followsCluster);
+  /** Whether a DaemonSet that follows the cluster's architectures runs on a node that is not ready only before it has the taint. */
+  function isNeeded(architecture: string): boolean {
+    const { key, effect } = settings().taints;
+    return [...daemonSet.states].some(([name, { decision }]) => {
+      if (decision.kind !== 'place' || !decision.followsCluster) return false;
+      const { template, isLarge } = daemonSets.get(name) ?? {};
+      // The tolerations of a large one are not kept.
+      return isLarge === true || runsOnlyBeforeTaint(template?.tolerations ?? [], { key, effect, value: architecture });
+    });
+  }
   // The settings of taints cannot change before a restart, so they are read once.
   const taints = runs('nodes') ? settings().taints : undefined;
   const node = createNodeController({

@@ -69,11 +69,11 @@ function arrange(given: Partial<Settings> = {}) {
   let running: Promise<void> = Promise.resolve();
   return {
     ...{ writes, clock, listeners },
-    node(architecture: string) {
+    node(architecture: string, isReady = true) {
       const name = `${architecture}-1`;
       const now = readNode({
         metadata: metadata({ name, creationTimestamp: '1970-01-01T00:00:00Z' }),
-        status: { nodeInfo: { architecture }, ...READY },
+        status: { nodeInfo: { architecture }, ...(isReady ? READY : {}) },
       });
       const before = nodes.get(name);
       nodes.put(name, now);
@@ -97,10 +97,12 @@ function arrange(given: Partial<Settings> = {}) {
       pods.put(key, now);
       listeners.pod?.({ key, now, before, ...(isReset ? { isReset } : {}) });
     },
-    daemonSet(name: string, annotations: JsonObject) {
+    daemonSet(name: string, annotations: JsonObject, tolerations: readonly JsonObject[] = []) {
       const now = readDaemonSet({
         metadata: metadata({ namespace: 'shop', name }),
-        spec: { template: { metadata: { annotations }, spec: { containers: [{ name: 'c', image: 'app' }] } } },
+        spec: {
+          template: { metadata: { annotations }, spec: { containers: [{ name: 'c', image: 'app' }], tolerations } },
+        },
         status: { observedGeneration: 1 },
       });
       const key = `shop/${name}`;
@@ -136,6 +138,29 @@ function arrange(given: Partial<Settings> = {}) {
 describe('the loops of a term', () => {
   let world: ReturnType<typeof arrange>;
   afterEach(() => world.stop());
+
+  for (const [what, tolerations, isTainted] of [
+    ['at once if the DaemonSets that follow the cluster start there only when it is ready', [], true],
+    [
+      'not before it is ready if one of them starts there before',
+      [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
+      false,
+    ],
+  ] as const) {
+    it(`taint a new kind of node ${what}`, async () => {
+      world = arrange();
+      world.namespace('shop');
+      world.node('amd64');
+      world.daemonSet('agent', ALL, tolerations);
+      world.begin();
+      await world.until('Node amd64-1: amd64,amd64');
+      world.node('arm64', false);
+      await world.idle();
+      expect(world.writes.includes('Node arm64-1: arm64,arm64')).to.equal(isTainted);
+      world.node('arm64');
+      await world.until('Node arm64-1: arm64,arm64');
+    });
+  }
 
   it('decide pods and DaemonSets again that follow the cluster, when an architecture joins', async () => {
     world = arrange();

@@ -246,10 +246,13 @@ describe('run, while nodes join', () => {
     expect(taintsOf(await product.get('/api/v1/nodes/s390x-1'))).to.deep.equal(['s390x']);
   });
 
-  it('taints a new kind of node that is not ready only when it is, if a DaemonSet follows the cluster', async () => {
+  it('taints a new kind of node that is not ready only when it is, if its network may come from a DaemonSet', async () => {
     await product.cluster.apply(
       workload('DaemonSet', 'network', [], {
-        template: { containers: [{ name: 'a', image: 'local.example.com/network:1', imagePullPolicy: 'Never' }] },
+        template: {
+          containers: [{ name: 'a', image: 'local.example.com/network:1', imagePullPolicy: 'Never' }],
+          tolerations: [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
+        },
       }),
     );
     await product.run();

@@ -1,4 +1,6 @@
+import type { JsonObject } from '../../kit/json.ts';
 import { isArchitecture } from '../../kit/platform.ts';
+import { type Taint, tolerates } from '../patch/tolerations.ts';
 import { isWitness, type Node, nodeArchitecture } from './node.ts';
 
 /**
@@ -39,14 +41,30 @@ export function countsAt({ since, counts }: Witness): number | undefined {
 }
 
 /**
- * Whether a node must not get its taint yet. `counting`: the architectures that count. `isFollowed`: whether a DaemonSet follows
- * them. A node is often not ready because its network comes from such a DaemonSet, which tolerates the taint only after the node has
- * been ready for a while. Until then Kubernetes' own taint keeps other pods away.
+ * Whether a node must not get its taint yet. `counting`: the architectures that count. `isNeeded`: whether a DaemonSet that follows
+ * them {@link runsOnlyBeforeTaint}. A node is often not ready because its network comes from such a DaemonSet, which tolerates the
+ * taint only after the node has been ready for a while. Until then Kubernetes' own taint keeps other pods away.
  */
-export function waitsToBeReady(node: Node, counting: readonly string[], isFollowed: boolean): boolean {
+export function waitsToBeReady(
+  node: Node,
+  counting: readonly string[],
+  isNeeded: (architecture: string) => boolean,
+): boolean {
   const architecture = nodeArchitecture(node);
-  if (node.ready || !isFollowed || architecture === undefined || !isArchitecture(architecture)) return false;
-  return !counting.includes(architecture);
+  if (node.ready || architecture === undefined || !isArchitecture(architecture)) return false;
+  return !counting.includes(architecture) && isNeeded(architecture);
+}
+
+const NOT_READY: Taint = { key: 'node.kubernetes.io/not-ready', value: '', effect: 'NoSchedule' };
+
+/**
+ * Whether pods with these tolerations start on a node that is not ready, but not on one with archaware's taint. Kubernetes adds no
+ * toleration of `not-ready:NoSchedule` to daemon pods, so any other pod starts only once the node is ready, and gains nothing if the
+ * taint waits.
+ */
+export function runsOnlyBeforeTaint(tolerations: readonly JsonObject[], taint: Taint): boolean {
+  const tolerated = (one: Taint) => tolerations.some((toleration) => tolerates(toleration, one));
+  return tolerated(NOT_READY) && !tolerated(taint);
 }
 
 /** Returns the Event's text if a node reports another architecture than before, else undefined. */

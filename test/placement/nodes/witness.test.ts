@@ -1,13 +1,15 @@
 import { expect } from 'chai';
+import type { JsonObject } from '../../../src/kit/json.ts';
 import { architecturesOf, reportedBy } from '../../../src/placement/nodes/node.ts';
 import {
   architectureChangeNote,
   countsAt,
+  runsOnlyBeforeTaint,
   type Witness,
   waitsToBeReady,
   witnessOf,
 } from '../../../src/placement/nodes/witness.ts';
-import { node, taint } from '../objects.ts';
+import { node, taint, toleration } from '../objects.ts';
 
 /** What is seen of a node after so many seconds. */
 type Sight = readonly [seconds: number, seen: Parameters<typeof node>[0]];
@@ -180,19 +182,38 @@ describe('a node that is not ready', () => {
     given: string,
     node: Parameters<typeof node>[0],
     counting: string[],
-    isFollowed: boolean,
+    isNeeded: boolean,
     waits: boolean,
   ][] = [
-    ['no DaemonSet follows the cluster', { ready: false }, [], false, false],
+    ['no DaemonSet needs it', { ready: false }, [], false, false],
     ['a DaemonSet does, and its architecture does not count', { ready: false }, ['amd64'], true, true],
     ['a DaemonSet does, and its architecture counts', { ready: false }, ['arm64'], true, false],
     ['Go does not have its architecture', { ready: false, architecture: 'evil-1' }, [], true, false],
     ['it reported no architecture', { ready: false, architecture: '' }, [], true, false],
     ['it is ready after all', {}, [], true, false],
   ];
-  for (const [given, what, counting, isFollowed, waits] of rows) {
+  for (const [given, what, counting, isNeeded, waits] of rows) {
     it(`${waits ? 'waits for its taint' : 'gets its taint'} if ${given}`, () => {
-      expect(waitsToBeReady(node(what), counting, isFollowed)).to.equal(waits);
+      expect(waitsToBeReady(node(what), counting, () => isNeeded)).to.equal(waits);
+    });
+  }
+});
+
+describe('daemon pods', () => {
+  const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoSchedule' };
+  const rows: [tolerations: JsonObject[], runs: boolean][] = [
+    [[], false],
+    [[{ ...notReady, effect: 'NoExecute' }], false],
+    [[notReady], true],
+    [[notReady, toleration('supported-arch=amd64:NoSchedule')], true],
+    [[notReady, toleration('supported-arch=arm64:NoSchedule')], false],
+    [[{ operator: 'Exists' }], false],
+    [[{ operator: 'Exists', effect: 'NoSchedule' }], false],
+  ];
+  for (const [tolerations, runs] of rows) {
+    it(`${runs ? 'need' : 'do not need'} a node without the taint before it is ready: ${JSON.stringify(tolerations)}`, () => {
+      const ours = { key: 'supported-arch', value: 'arm64', effect: 'NoSchedule' };
+      expect(runsOnlyBeforeTaint(tolerations, ours)).to.equal(runs);
     });
   }
 });
