@@ -15,6 +15,10 @@ type Answer = Resolution | 'hang' | Partial<ImageErrorDetails>;
 const SOON: Answer = { code: 'unavailable', temporary: true };
 const LIMITED = (seconds: number): Answer => ({ code: 'rate-limited', temporary: true, retryAfterMs: seconds * 1_000 });
 const AWAY: Answer = { code: 'unavailable', temporary: true, isUnanswered: true };
+const SILENT: Answer = { code: 'timeout', temporary: true, isUnanswered: true };
+const BUSY = (seconds: number): Answer => ({ code: 'unavailable', temporary: true, retryAfterMs: seconds * 1_000 });
+/** Nothing is asked, because of what was answered before. */
+const UNASKED: Answer = { code: 'rate-limited', temporary: true, retryAfterMs: 3_000, isUnasked: true };
 const MISSING: Answer = { code: 'not-found', temporary: false };
 
 /** A world in which waiting takes no time: who waits moves the clock. */
@@ -103,6 +107,22 @@ describe('lookups of commands', () => {
       120,
       [0, 1, 3, 7, 15, 30],
       'known',
+    ],
+    ['do not ask a registry again that has been silent until its time-out', [SILENT, FOUND], 120, [0], 'timeout'],
+    ['ask a registry again that was silent once but answers', [BUSY(1), SILENT, FOUND], 120, [0, 1.2, 3.2], 'known'],
+    [
+      'wait on for a registry that says after a broken connection when to come back',
+      [AWAY, BUSY(4), BUSY(4), BUSY(4), FOUND],
+      120,
+      [0, 1, 5.2, 9.4, 13.6],
+      'known',
+    ],
+    [
+      'give up a registry that cannot be reached, whatever an earlier answer says about its limit',
+      [AWAY, UNASKED, UNASKED, UNASKED, UNASKED],
+      120,
+      [0, 1, 4.2, 7.4],
+      'rate-limited',
     ],
     ['end with the limit where a later try hangs', [LIMITED(1), 'hang'], 20, [0, 1.2], 'rate-limited'],
   ];

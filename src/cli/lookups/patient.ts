@@ -57,6 +57,8 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
   let endsAt: number | undefined;
   /** When a registry was first found unreachable, by host[:port]. */
   const unreachable = new Map<string, number>();
+  /** Registries that have answered once. One that stays silent for a moment is asked again. */
+  const answering = new Set<string>();
   const counts = { done: 0, total: 0 };
   /** What `request` has asked for, by image and access; and what of it has not ended. */
   const asked = new Set<string>();
@@ -65,8 +67,9 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
 
   /** Returns how long to wait before the next try; undefined if there is none. */
   function waitAfter(error: ImageError, failures: number): number | undefined {
-    if (!error.temporary || limitMs === 0) return undefined;
     const now = clock.steady();
+    const givenUp = givenUpAt(error, now);
+    if (!error.temporary || limitMs === 0) return undefined;
     if (endsAt === undefined) {
       endsAt = now + limitMs;
       onAbort(
@@ -78,15 +81,22 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
       error.retryAfterMs === undefined
         ? backoff(failures, FIRST, LONGEST, clock.random)
         : Math.max(error.retryAfterMs, LEAST) + SPREAD * clock.random();
-    return now + wait < Math.min(endsAt, givenUpAt(error, now)) ? wait : undefined;
+    return now + wait < Math.min(endsAt, givenUp) ? wait : undefined;
   }
 
-  /** Returns when the registry of a failure is given up. Such a failure without a wait comes from the registry itself. */
-  function givenUpAt({ endpoint = '', isUnanswered, retryAfterMs, code }: ImageError, now: number): number {
+  /** Returns when the registry of a failure is given up. */
+  function givenUpAt({ endpoint = '', isUnanswered, isUnasked, code }: ImageError, now: number): number {
     if (isUnanswered) {
-      if (!unreachable.has(endpoint)) unreachable.set(endpoint, now);
-    } else if (retryAfterMs === undefined || code === 'rate-limited') unreachable.delete(endpoint);
+      // Its silence has lasted that long already.
+      const began = code === 'timeout' && !answering.has(endpoint) ? now - UNREACHABLE : now;
+      if (!unreachable.has(endpoint)) unreachable.set(endpoint, began);
+    } else if (!isUnasked) answered(endpoint);
     return (unreachable.get(endpoint) ?? Number.POSITIVE_INFINITY) + UNREACHABLE;
+  }
+
+  function answered(registry: string): void {
+    unreachable.delete(registry);
+    answering.add(registry);
   }
 
   async function patiently<T>(
@@ -102,7 +112,7 @@ export function createPatientResolver(resolver: TagResolver, options: PatienceOp
       for (let failures = 0; ; failures += 1) {
         try {
           const found = await (last === undefined ? ask(until) : again(ask, until, last));
-          if (last?.endpoint !== undefined) unreachable.delete(last.endpoint);
+          answered(last?.endpoint ?? host);
           return found;
         } catch (error) {
           if (!(error instanceof ImageError) || error === last) throw error;
