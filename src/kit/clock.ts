@@ -19,14 +19,21 @@ export type Clock = {
   random(): number;
 };
 
+/** The longest time of a timer, some 25 days. A longer one would end at once. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+function timerMs(ms: number): number {
+  return Math.min(Math.max(0, ms), LONGEST_MS);
+}
+
 /** The clock of the machine. */
 export const systemClock: Clock = {
   monotonic: () => performance.now(),
   wall: () => Date.now(),
   steady: () => performance.timeOrigin + performance.now(),
-  delay: (ms, signal) => wait(Math.max(0, ms), undefined, { signal }).catch(() => undefined),
+  delay: (ms, signal) => wait(timerMs(ms), undefined, { signal }).catch(() => undefined),
   after(ms, action) {
-    const timer = setTimeout(action, Math.max(0, ms));
+    const timer = setTimeout(action, timerMs(ms));
     return () => clearTimeout(timer);
   },
   random: () => Math.random(),

@@ -15,3 +15,19 @@ describe('the steady clock', () => {
     }
   });
 });
+
+describe('a time that is longer than a timer can be', () => {
+  const MONTHS = 2_400 * 3_600_000;
+
+  it('does not end at once', async () => {
+    const end = new AbortController();
+    const ended: string[] = [];
+    const cancel = systemClock.after(MONTHS, () => ended.push('after'));
+    const delay = systemClock.delay(MONTHS, end.signal).then(() => ended.push('delay'));
+    await systemClock.delay(20, end.signal);
+    expect(ended).to.deep.equal([]);
+    cancel();
+    end.abort();
+    await delay;
+  });
+});
