@@ -18,7 +18,10 @@ export type OwnDeployment = Pick<FoundDeployment, 'namespace' | 'name' | 'wanted
 export type OwnControllers = {
   readonly deployments: readonly OwnDeployment[];
   readonly leases: readonly FoundLease[];
-  /** The namespaces in which archaware's own objects may be: the configured one first, and those of the installations. */
+  /**
+   * The namespaces in which archaware's own objects may be: the configured one, and those of the installations. That of
+   * the Lease, where the Secret is too, is the first if it is one of them.
+   */
   readonly namespaces: readonly string[];
   /** What carries archaware's label or the name of its Lease elsewhere, as `Deployment shop/web`. It stops nothing. */
   readonly strangers: readonly string[];
@@ -57,7 +60,8 @@ export async function findControllers({
       installations.map((each) => deploymentsOf(client, each, readDeployment, signal)),
     );
     const configured = lease.stated || installations.length === 0 ? [lease.namespace] : [];
-    const namespaces = [...new Set([...configured, ...installations.map(({ namespace }) => namespace)])];
+    const all = [...configured, ...installations.map(({ namespace }) => namespace)];
+    const namespaces = [...new Set(all.includes(lease.namespace) ? [lease.namespace, ...all] : all)];
     const queries = [LABELLED, byName(lease.name)];
     const lists = namespaces.flatMap((namespace) =>
       queries.map((query) => listLeases(client, namespace, query, signal)),

@@ -94,6 +94,16 @@ describe('the Leases that hold clean back', () => {
     });
   }
 
+  it("begin with archaware's own namespace, in which alone its account may look for the Secret of the webhook", async () => {
+    const more = { ...binding, metadata: { name: 'more', labels: LABELS } };
+    const subjects = ['archaware', 'other'].map((namespace) => ({ kind: 'ServiceAccount', namespace, name: 'arch' }));
+    await cluster.apply(JSON.stringify({ ...more, subjects }));
+    expect((await find('tools', false)).namespaces).to.deep.equal(['tools', 'archaware', 'other']);
+    expect((await find('tools', false, 'other')).namespaces).to.deep.equal(['tools', 'archaware', 'other']);
+    expect((await find('tools', true)).namespaces).to.deep.equal(['tools', 'archaware', 'other']);
+    await cluster.request('DELETE', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/more');
+  });
+
   it('are that of the default namespace where there is no installation', async () => {
     await cluster.request('DELETE', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/tools');
     expect((await find('archaware', false)).leases).to.deep.equal(['archaware/lease']);
