@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { startTestRegistry } from '../simulator/registry/registry.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { type Product, startProduct, workload } from '../support/product.ts';
 
@@ -66,6 +67,21 @@ describe('a registry that fails for the moment', () => {
       ]);
     });
   }
+
+  it('is given up after 10 s if its token service cannot be reached from here', async () => {
+    const tokens = await startTestRegistry();
+    await tokens.stop();
+    const registry = await startTestRegistry({ auth: 'bearer', realm: `http://${tokens.host}/token` });
+    const insecure = ['--registries.insecure', `${registry.host},${tokens.host}`];
+    const began = product.clock.monotonic();
+    const { code, stdout } = await runInProcess(['inspect', `${registry.host}/web:1`, ...insecure], {
+      clock: product.clock,
+    });
+    await registry.stop();
+    expect(code).to.equal(2);
+    expect(stdout).to.contain('could not be reached');
+    expect(product.clock.monotonic() - began).to.be.below(40_000);
+  });
 
   it('does not make a ready cluster look unready: every image of a registry with a limit is waited for', async () => {
     const images = Array.from({ length: 40 }, (_, index) => product.image(`many/i${index}`, ['amd64', 'arm64']));

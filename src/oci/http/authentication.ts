@@ -170,8 +170,8 @@ export function authenticate(options: TokenOptions): Link {
 /** Returns the failure of a token service that does not answer as one that another credential may not meet. */
 function ofLogin(error: unknown): unknown {
   if (!(error instanceof ImageError) || !['unavailable', 'timeout'].includes(error.code)) return error;
-  const { code, temporary, retryAfterMs, endpoint, unreachable, status } = error;
-  const details = { code, temporary, retryAfterMs, endpoint, unreachable, status };
+  const { code, temporary, retryAfterMs, endpoint, unreachable, status, isUnanswered } = error;
+  const details = { code, temporary, retryAfterMs, endpoint, unreachable, status, isUnanswered };
   return new ImageError(error.message, { ...details, byCredential: true, cause: error });
 }
 
