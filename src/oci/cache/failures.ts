@@ -107,8 +107,9 @@ export function createFailures({ maxEntries, now, random }: FailuresOptions): Fa
       const own = owned.get(namespace) ?? { keys: new Set<string>(), bytes: 0 };
       owned.set(namespace, own);
       own.keys.add(key);
-      own.bytes += bytesOf(key, error);
-      bytes += bytesOf(key, error);
+      const taken = bytesOf(key, failure.error);
+      own.bytes += taken;
+      bytes += taken;
       makeRoom();
       return failure;
     },

@@ -31,6 +31,18 @@ describe('remembered failures', () => {
     expect(failures.add('never', error, 0, 'one').error).to.equal(error);
   });
 
+  it('take no more bytes however often an image is not asked for', () => {
+    const failures = create(100);
+    const message = `it answers 502 for its project ${'x'.repeat(100_000)}`;
+    const unasked = new ImageError(message, { code: 'unavailable', temporary: true, isUnasked: true });
+    failures.add('asked', error, 0, 'one');
+    for (let round = 0; round < 1_000; round += 1) {
+      time += 1_000;
+      failures.add('asked', unasked, 0, 'one');
+    }
+    expect(failures.get('asked')).to.include({ error, firstFailedAt: 1_000, attempts: 1_001 });
+  });
+
   it('are forgotten when they are removed, and start over', () => {
     const failures = create(2);
     failures.add('a', error, 0, 'one');
