@@ -68,6 +68,17 @@ describe('the watches beside objects of one tenant that are as large as the API 
     expect(gone).to.equal(undefined);
   });
 
+  it('keep a few KB of each large DaemonSet', async () => {
+    const client = clientOf(FLOODS.map((pod) => ({ ...pod, spec: { template: { metadata: pod.metadata, ...pod } } })));
+    const watches = createWatches({ client, clock: systemClock, kinds: new Set(['daemonsets']), onRestart() {} });
+    void watches.run(end.signal);
+    await watches.whenSynced();
+    const kept = [...watches.daemonSets.store.values()];
+    expect(kept).to.have.length(60);
+    expect(kept.filter(({ isLarge }) => isLarge)).to.have.length(60);
+    expect(JSON.stringify(kept).length).to.be.below(60_000);
+  });
+
   it('keep all of them for a command', async () => {
     const client = clientOf(FLOODS.slice(0, 3));
     const kinds = new Set(['pods'] as const);

@@ -50,3 +50,39 @@ describe('the watch of pods', () => {
     await running;
   });
 });
+
+describe('the watch of nodes', () => {
+  const node = (name: string, architecture: string) => ({
+    metadata: { name, uid: name, resourceVersion: '2' },
+    status: { nodeInfo: { architecture }, conditions: [{ type: 'Ready', status: 'True' }] },
+  });
+
+  it('counts the architectures of the first list at once, and that of a later node a minute after it joined', async () => {
+    const end = new AbortController();
+    const clock = createSetClock();
+    const client: ApiClient = {
+      host: 'api.test',
+      addresses: () => new Set(),
+      request: async () => ({ metadata: { resourceVersion: '1' }, items: [node('old', 'amd64')] }),
+      async watch(_path, { signal, onOpen, onPiece }) {
+        onOpen();
+        onPiece(Buffer.from(`${JSON.stringify({ type: 'ADDED', object: node('new', 'arm64') })}\n`));
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      },
+      close: async () => undefined,
+    };
+    const watches = createWatches({ client, clock, kinds: new Set(['nodes']), onRestart: () => undefined });
+    const joined = new Promise<void>((resolve) => {
+      watches.listeners.node = ({ key }) => {
+        if (key === 'new') resolve();
+      };
+    });
+    const running = watches.run(end.signal);
+    await joined;
+    expect(watches.witnesses.architectures()).to.deep.equal(['amd64']);
+    clock.now.monotonic = 60_000;
+    expect(watches.witnesses.architectures()).to.deep.equal(['amd64', 'arm64']);
+    end.abort();
+    await running;
+  });
+});
