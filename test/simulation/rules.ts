@@ -133,10 +133,15 @@ export function createRules({ mode, server, replica }: RulesOptions): Rules {
     // A process that was stopped for long may ask before it notices that its term is over. It can write nothing.
     if (watches === undefined || loops?.() === undefined || lease?.fresh() !== true) return;
     const wanting = [
-      ...[...watches.pods.store.values()].map(({ uid, images }) => ({ uid, images })),
-      ...[...watches.daemonSets.store.values()].map(({ uid, template }) => ({ uid, images: template.images })),
+      ...[...watches.pods.store.values()].map(({ uid, images, asked }) => ({ uid, images, asked })),
+      ...[...watches.daemonSets.store.values()].map(({ uid, template }) => ({ ...template, uid, asked: undefined })),
     ].filter(({ images }) => images.some((one) => one.image === image));
-    const isPlaced = wanting.every(({ uid, images }) => placed.get(uid) === images.map((one) => one.image).join());
+    const isPlaced = wanting.every(({ uid, images, asked }) => {
+      const names = images.map((one) => one.image);
+      // A pod whose affinity is that of an earlier image fits no node, so its images are looked at again.
+      const fits = asked === undefined || (setOf(names) ?? []).some((name) => asked.architectures.includes(name));
+      return fits && placed.get(uid) === names.join();
+    });
     if (wanting.length > 0 && isPlaced && !wasIgnored && !hasJoined)
       fail(`${name} asked for ${image}, whose pods are all placed`);
   }
