@@ -64,6 +64,21 @@ describe('run with the webhook', () => {
     expect(product.lookUps('app')).to.equal(1);
   });
 
+  it('lets no new pod follow an architecture that a node has just begun to report', async () => {
+    await run('--bootstrap.timeout', '1s');
+    await product.eventuallyTainted();
+    await product.cluster.createNode({ name: 'riscv64-1', architecture: 'riscv64' });
+    // Then every replica has seen the node.
+    await product.eventually('its taint', async () =>
+      objects(at(await product.get('/api/v1/nodes/riscv64-1'), 'spec', 'taints')).some(
+        ({ key }) => key === 'supported-arch',
+      ),
+    );
+    const metadata = { annotations: { 'archaware.dev/architectures': 'all' } };
+    await product.cluster.createPod({ name: 'all', metadata });
+    expect(tolerated((await pod('all')).spec)).to.deep.equal(['amd64', 'arm64']);
+  });
+
   it('is ready once it has seen a leader: from its first review on it gates what is not known', async () => {
     product.registry.inject({ kind: 'hang' });
     const [port = 0] = await freePorts(1);
