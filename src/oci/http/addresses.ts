@@ -16,6 +16,8 @@ type Cidr = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 /** The first match wins. Metadata services that lie within private or public ranges therefore come first. */
 const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
   ['reserved', ['100.100.100.200', '168.63.129.16', '192.0.0.192', 'fd00:ec2::/32', 'fd20:ce::254']],
+  // Of Oracle Cloud and Scaleway. Teredo (RFC 4380) leads to an IPv4 address that is not readable as it stands.
+  ['reserved', ['fd00:c1::a9fe:a9fe', 'fd00:42::42', '2001::/32']],
   ['reserved', ['0.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '240.0.0.0/4', '::', 'fe80::/10', 'ff00::/8']],
   ['loopback', ['127.0.0.0/8', '::1']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15']],
@@ -28,6 +30,9 @@ const KINDS: readonly (readonly [AddressKind, readonly string[]])[] = [
 const EMBEDDED: readonly (readonly [string, number])[] = [
   ['::ffff:0:0/96', 12],
   ['64:ff9b::/96', 12],
+  // A network's own NAT64 prefix (RFC 8215), of which the usual length is 96, and SIIT (RFC 2765).
+  ['64:ff9b:1::/48', 12],
+  ['::ffff:0:0:0/96', 12],
   ['2002::/16', 2],
   ['::/96', 12],
 ];
@@ -48,6 +53,8 @@ export function parseCidr(text: string): Cidr {
 }
 
 const TABLE = KINDS.map(([kind, texts]) => [kind, texts.map(parseCidr)] as const);
+/** The first two rows. */
+const METADATA = TABLE.slice(0, 2).flatMap(([, cidrs]) => cidrs);
 const WRAPPERS = EMBEDDED.map(([text, offset]) => [parseCidr(text), offset] as const);
 
 function within(address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Cidr): boolean {
@@ -104,7 +111,7 @@ export function createAddressJudge(rules: AddressRules): AddressJudge {
   const kindOf = (address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind =>
     TABLE.find(([, cidrs]) => cidrs.some((cidr) => within(address, cidr)))?.[0] ?? 'public';
   const isMetadata = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
-    (TABLE[0]?.[1] ?? []).some((cidr) => within(address, cidr)) || address.toString().startsWith('169.254.');
+    METADATA.some((cidr) => within(address, cidr)) || address.toString().startsWith('169.254.');
 
   return {
     forbidden(text, policy) {

@@ -41,6 +41,12 @@ describe('an address', () => {
     ['192.0.0.192', false, false, false],
     ['fd00:ec2::254', false, false, false],
     ['fd20:ce::254', false, false, false],
+    ['fd00:c1::a9fe:a9fe', false, false, false],
+    ['fd00:42::42', false, false, false],
+    ['64:ff9b:1::a9fe:a9fe', false, false, false],
+    ['64:ff9b:1::808:808', true, true, true],
+    ['::ffff:0:a9fe:a9fe', false, false, false],
+    ['2001:0:a9fe:a9fe::1', false, false, false],
     ['127.1', false, false, false],
     ['', false, false, false],
   ];
@@ -76,7 +82,15 @@ describe('an address', () => {
     expect(own.forbiddenName('x.api.test', 'registry')).to.equal(undefined);
   });
 
-  for (const address of ['100.100.100.200', '168.63.129.16', '192.0.0.192', '169.254.169.254', 'fd00:ec2::254']) {
+  const metadata = [
+    '100.100.100.200',
+    '168.63.129.16',
+    '192.0.0.192',
+    '169.254.169.254',
+    'fd00:ec2::254',
+    'fd00:42::42',
+  ];
+  for (const address of metadata) {
     it(`of a metadata service stays forbidden if the operator allows its range: ${address}`, () => {
       const allowing = createAddressJudge({ allow: ['0.0.0.0/0', '::/0'] });
       for (const policy of ['configured', 'registry', 'public'] as const) {
