@@ -35,8 +35,9 @@ export function valuesSchema(): Schema {
       withoutTaints: flag,
       image: group({
         // Empty by default; the template says what to do then.
-        repository: text,
-        tag: text,
+        // As image references have them; a line break would end the YAML's line.
+        repository: { type: 'string', pattern: '^[\\w./:@\\[\\]-]*$' },
+        tag: { type: 'string', pattern: '^(\\w[\\w.-]{0,127})?$' },
         digest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
         pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
         pullSecrets: list,

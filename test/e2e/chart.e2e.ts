@@ -38,6 +38,8 @@ const LOOPS = ['nodes', 'pods', 'daemonsets', 'labels'];
 
 const REFUSED: readonly (readonly [what: string, values: unknown, said: RegExp])[] = [
   ['an effect that there is not', { config: { taints: { effect: 'NoExecute' } } }, /\/config\/taints\/effect/],
+  ['a tag with a line break', { image: { repository: 'r.example.com/a', tag: '1\nx: y' } }, /\/image\/tag/],
+  ['a repository with a space', { image: { repository: 'r.example.com/a b' } }, /\/image\/repository/],
   ['an unknown key', { config: { taint: {} } }, /\/config': .*'taint'/],
   ['an unknown key in a group', { config: { images: { cache: { ttl: '1m' } } } }, /\/config\/images\/cache': .*'ttl'/],
   ['a text for a number', { config: { workers: 'many' } }, /\/config\/workers/],
