@@ -25,7 +25,8 @@ type WithoutAdvice = Omit<Explanation, 'advice' | 'verdict'>;
 export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: ExplainEvidence): string[] {
   const { state } = explained.pod;
   if (state === 'finished' || state === 'deleting') return [];
-  const images = [...adviseUnresolved(input, explained), ...adviseHeld(input, explained, evidence)];
+  // As long as the known images have nothing in common, an answer about another one changes nothing.
+  const images = [...adviseHeld(input, explained, evidence), ...adviseUnresolved(input, explained)];
   if (state === 'bound') return [...images, ...adviseBound(input, explained, evidence)];
   const os = missingOs(input);
   // Another build of an image would help nothing as long as no node has its operating system.
@@ -151,7 +152,10 @@ function adviseHeld(
   if (narrowed.length === 0) {
     return [`add an architecture of architectures.schedulable to the annotation ${ARCHITECTURES_ANNOTATION}`];
   }
-  const common = intersect(setsOf(narrowed).map(({ architectures }) => architectures)) ?? [];
+  const sets = setsOf(narrowed).map(({ architectures }) => architectures);
+  const common = intersect(sets) ?? [];
+  // Without a cluster, what the images run on is all that is known.
+  const targets = clusterArchitectures.length > 0 ? clusterArchitectures : [...new Set(sets.flat())].sort();
   const beyond =
     common.length > 0 ? [`add ${common.join(' or ')}, on which all images run, to architectures.schedulable`] : [];
   const seen = narrowed.flatMap(({ image, said }) =>
@@ -160,7 +164,7 @@ function adviseHeld(
   const wasm = webAssemblyAmong(seen);
   const classes =
     wasm.length === 0 ? [] : [`set runtimeClassName to a RuntimeClass that runs WebAssembly (${few(wasm)})`];
-  return alternatives([...classes, ...beyond, ...waysTo(clusterArchitectures, input, narrowed, settings.schedulable)]);
+  return alternatives([...classes, ...beyond, ...waysTo(targets, input, narrowed, settings.schedulable)]);
 }
 
 function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {

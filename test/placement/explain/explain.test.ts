@@ -356,6 +356,16 @@ describe('the advice', () => {
       ['push a linux/amd64 build of b', 'or push a linux/arm64 build of a'],
     ],
     [
+      'nothing in common, without a cluster, beside an image that is not known',
+      { images: { a: 'linux/amd64', b: 'linux/arm64', c: '!not-found' }, kind: 'Deployment', nodes: [] },
+      [
+        'push a linux/amd64 build of b',
+        'or push a linux/arm64 build of a',
+        /^push c, or correct its name/,
+        /^or state its architectures/,
+      ],
+    ],
+    [
       'images that one build brings together',
       { images: { a: BOTH, b: 'linux/amd64', c: 'linux/arm64', d: 'linux/arm64' } },
       ['push a linux/arm64 build of b'],
