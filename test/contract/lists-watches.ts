@@ -123,7 +123,8 @@ export function describeWatches(context: () => Context): void {
   it('sends bookmarks that carry only a version, if there is a newer one', async () => {
     const { client } = context();
     const version = await now(MAPS);
-    const query = 'watch=1&allowWatchBookmarks=true&timeoutSeconds=5';
+    // The bookmark comes two seconds before the end, and the object has to be there by then.
+    const query = 'watch=1&allowWatchBookmarks=true&timeoutSeconds=9';
     const events = client.watch(`${MAPS}?${query}&resourceVersion=${version}`);
     const first = next(events, () => true);
     const elsewhere = '/api/v1/namespaces/default/configmaps';
