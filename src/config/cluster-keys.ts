@@ -86,7 +86,7 @@ export const CLUSTER_KEYS: Readonly<Record<PathsOf<Config>, ClusterUse>> = {
 const ROUTES: readonly string[] = ['registries.insecure', 'registries.mirrors'];
 
 /** Layers of which only what a command may take is left, and the keys that were left out. */
-export type TakenLayers = { readonly layers: Layers; readonly leftOut: readonly string[] };
+type TakenLayers = { readonly layers: Layers; readonly leftOut: readonly string[] };
 
 /**
  * Removes from a configuration that comes from the cluster every key that a command on another machine does not take. Unknown keys

@@ -6,7 +6,7 @@ import type { Result } from '../kube/controller.ts';
  * The turns of objects that are too large to keep (`placement/objects/large.ts`). Authors of objects decide how many there
  * are, so one at a time is read and decided, namespaces take turns, and there is a pause after each.
  */
-export type LargeTurns = {
+type LargeTurns = {
   /** Whether the object may be read now; then call `end` when the work on it is over. Otherwise `onTurn` gets its key later. */
   begin(key: string, line: LargeLine): boolean;
   end(): void;
@@ -21,7 +21,7 @@ export type LargeTurns = {
  * again and again. `bound`: pods that run already. A namespace may have thousands of these, and those that wait to be scheduled must
  * not wait behind them.
  */
-export type LargeLine = 'new' | 'again' | 'bound';
+type LargeLine = 'new' | 'again' | 'bound';
 
 /** The result of an object whose turn has not come. */
 export const WAITS_FOR_LARGE_TURN: Result = { outcome: 'waiting', isPostponed: true };

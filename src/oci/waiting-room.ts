@@ -4,7 +4,7 @@ import { createLedger } from '../kit/fairness/ledger.ts';
  * The room for lookups that wait for their start, in bytes. The pods of one tenant may name any number of images, with long names;
  * a lookup that has no room is asked for again by the pods that wait for it.
  */
-export type WaitingRoom = {
+type WaitingRoom = {
   /** Whether there is room for one more lookup of a namespace; if so, it is taken until `leave`. */
   enter(namespace: string, key: string): boolean;
   leave(namespace: string, key: string): void;

@@ -5,7 +5,7 @@ import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../names.ts';
 import { type Demands, meetsLabel, readDemands, requirementText } from './fit.ts';
 
 /** The architectures that a pod's node selector and affinity ask for. */
-export type ArchitectureDemand = {
+type ArchitectureDemand = {
   /** The architectures that the pod names and that all its demands together allow. */
   readonly named: readonly string[];
   readonly allows: (architecture: string) => boolean;

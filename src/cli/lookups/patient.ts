@@ -18,7 +18,7 @@ export type Waiting = {
   readonly total: number;
 };
 
-export type PatienceOptions = {
+type PatienceOptions = {
   readonly clock: Clock;
   /** Milliseconds from the first failure that may pass; after it nothing is tried again. 0: every image is asked for once. */
   readonly limitMs: number;

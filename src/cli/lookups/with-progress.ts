@@ -17,7 +17,7 @@ export function withPatience(
 }
 
 /** `waiting for registry.example.com (rate-limited, again in 10 s): 120 of 200 images looked up`. */
-export function waitingText({ registry, code, againInMs, done, total }: Waiting): string {
+function waitingText({ registry, code, againInMs, done, total }: Waiting): string {
   const again = `again in ${Math.max(1, Math.round(againInMs / 1_000))} s`;
   return `waiting for ${printable(registry, 200)} (${code}, ${again}): ${done} of ${total} images looked up`;
 }

@@ -6,7 +6,7 @@ import { startsAtLatestText, WAITS_FOR_LOOKUP } from '../../placement/reasons.ts
 import type { Settings } from '../../placement/settings.ts';
 
 /** Says how long pods wait for their images. */
-export type Outlooks = {
+type Outlooks = {
   /**
    * Returns the time at which a pod starts without an answer about its images, as text for its Events, or that it waits until a
    * lookup succeeds. Empty if the pod does not wait, has a node already, or if that is not known yet.

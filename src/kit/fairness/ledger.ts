@@ -1,4 +1,4 @@
-export type LedgerOptions = {
+type LedgerOptions = {
   /** The most bytes of one group. */
   readonly perGroup: number;
   /** The most bytes of all groups together. */

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 
 /**
  * Turns of the event loop. While a loop over many items runs, no timer fires and no socket is read: the Lease is not renewed, and
- * nobody is answered. Whoever works on many items asks {@link isOver} between two of them.
+ * nobody is answered. A loop over many items asks {@link isOver} between two of them.
  */
 export type Turns = {
   /** Whether this turn has lasted long enough. The first call in a turn begins to count. */

@@ -18,7 +18,7 @@ export type Installation = {
 };
 
 /** The result of the search. `unreadable`: these credentials may not list ClusterRoleBindings; `error` is the refusal. */
-export type FoundInstallations =
+type FoundInstallations =
   | { readonly kind: 'found'; readonly installations: readonly Installation[] }
   | { readonly kind: 'unreadable'; readonly error: ApiError };
 

@@ -9,7 +9,7 @@ export type Keeper<T> = {
   forget(key: string): void;
 };
 
-export type KeeperOptions<T> = {
+type KeeperOptions<T> = {
   /** Returns about how many bytes an object takes. May stop at `most`. */
   readonly weigh: (object: T, most: number) => number;
   /** Returns what is kept of an object that is too large. `digest`: {@link digestOf}. */

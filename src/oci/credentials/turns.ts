@@ -70,7 +70,7 @@ export function createProgramTurns(most = MOST_PROGRAMS): ProgramTurns {
 }
 
 /** Runs a program once for all that ask the same at the same time. It gets its turn as soon as one of their namespaces does. */
-export type SharedRuns<T> = (
+type SharedRuns<T> = (
   key: string,
   askers: Askers,
   signal: AbortSignal,

@@ -5,7 +5,7 @@ import { createLru } from '../../kit/lru.ts';
  * it is remembered for two of its repositories, and a host as long as it is for two of its projects. So one part alone
  * never counts for the whole.
  */
-export type Spread = {
+type Spread = {
   /** Remembers it until this time. `path`: the keys of the repository and of all that is wider, the narrowest first. */
   add(path: readonly string[], until: number): void;
   /** Returns the time until which it is remembered for a repository, or for any part of something wider; else 0. */

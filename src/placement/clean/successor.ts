@@ -8,7 +8,7 @@ import { writersOf } from '../objects/written.ts';
 import type { Settings } from '../settings.ts';
 
 /** A node as a new pod will find it once `clean` has removed archaware's taint and labels. */
-export type LaterNode = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'> & { readonly architecture: string };
+type LaterNode = Pick<Node, 'name' | 'labels' | 'taints' | 'unschedulable'> & { readonly architecture: string };
 
 /**
  * Returns the nodes as they are after `clean`. What comes and goes by itself does not count: a cordon, and Kubernetes' own taints. A
@@ -31,7 +31,7 @@ export function laterNodes(nodes: readonly Node[], settings: Settings['taints'])
 }
 
 /** Where the pod that follows an evicted one may start. */
-export type Successor =
+type Successor =
   /** Only on nodes that run its images. */
   | { readonly kind: 'right' }
   /** Also on nodes of these architectures, which do not run its images. */

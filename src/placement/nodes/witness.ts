@@ -18,7 +18,7 @@ export type Witness = {
 };
 
 /** How long a node must have been ready. A cluster that follows every node that joins would follow a broken one, too. */
-export const WITNESS_MS = 60_000;
+const WITNESS_MS = 60_000;
 
 /**
  * Returns what is known of a node after it was seen at this time; undefined before it reported an architecture, and while it is

@@ -5,7 +5,7 @@ import type { DaemonSet } from './daemonset.ts';
 import type { Owner, Pod, PodTemplate } from './pod.ts';
 
 /*
- * Whoever may create a pod decides how large it is, up to what etcd takes (1.5 MB), and every replica keeps every pod. So of a pod
+ * The author of a pod decides how large it is, up to what etcd takes (1.5 MB), and every replica keeps every pod. So of a pod
  * or a DaemonSet that is too large nothing is kept but what its queue needs; the rest is read again when its turn comes.
  */
 
