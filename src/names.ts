@@ -44,6 +44,11 @@ export const KARPENTER_INITIALIZED = 'karpenter.sh/initialized';
 
 /** `fieldManager` of every write and `reportingController` of every Event. */
 export const FIELD_MANAGER = 'archaware-controller';
+/**
+ * `fieldManager` of the dry runs that try whether archaware's tolerations in DaemonSets are protected. The protection lets writes of
+ * {@link FIELD_MANAGER} pass, so the dry runs need another name.
+ */
+export const PROBE_FIELD_MANAGER = 'archaware-probe';
 /** The namespace of the manifests, and of the Lease when the controller runs outside a cluster. */
 export const DEFAULT_NAMESPACE = 'archaware';
 /** The name of the mutating admission objects that `clean` removes first. */

@@ -8,8 +8,17 @@ import { waitFor } from './wait.ts';
 /** Where `build.sh` puts the binaries. */
 export const binaries = (): string => process.env.ARCHAWARE_BIN ?? join(homedir(), '.cache', 'archaware', 'bin');
 
-/** The minor version of the older Kubernetes that the control plane should have; undefined: that of build.sh. */
+/** The minor version of the older Kubernetes that the control plane should have (`1.36`); undefined: that of build.sh. */
 export const olderKubernetes = (): string | undefined => process.env.ARCHAWARE_KUBERNETES || undefined;
+
+/** The first minor version of Kubernetes 1 that serves MutatingAdmissionPolicies. */
+const FIRST_WITH_MUTATING_POLICIES = 36;
+
+/** Whether the control plane serves MutatingAdmissionPolicies, which the single manifest and the overlay `taints` need. */
+export function hasMutatingPolicies(): boolean {
+  const minor = olderKubernetes()?.split('.')[1];
+  return minor === undefined || Number(minor) >= FIRST_WITH_MUTATING_POLICIES;
+}
 
 export interface ComponentOptions {
   /** The name of the binary and of its log. */

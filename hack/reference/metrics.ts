@@ -14,6 +14,7 @@ const LABELS: Readonly<Record<string, string>> = {
   controller: '`pod`, `daemonset`, `node`, `wrong-node`',
   kind: 'of the objects that are watched',
   method: 'of HTTP',
+  net: "`daemonsets` (updates that drop archaware's tolerations from a DaemonSet are corrected, by the policy `archaware-keep` or by the webhook)",
   node_version: 'of Node.js',
   outcome:
     'of pods `placed`, `waiting`, `held`, `open` (placed without knowing), `ignored`; of reviews `patched`, `gated`, `unchanged`, `rejected`, `error`',
@@ -57,6 +58,7 @@ export async function metricsPage(): Promise<Page> {
     gatedPods: async () => 0,
     taintedNodes: () => ({ '': 0 }),
     unmanagedTaints: () => 0,
+    safetyNets: () => ({ '': true }),
     contestedObjects: () => 0,
     wrongNodePods: () => 0,
     certificateExpirySeconds: () => undefined,

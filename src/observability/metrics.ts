@@ -15,6 +15,8 @@ export type Observed = {
   readonly taintedNodes: () => Readonly<Record<string, number>>;
   /** Taints of archaware on nodes that the current configuration does not manage. */
   readonly unmanagedTaints: () => number;
+  /** Whether each safety net held when the leader last tried it; undefined: not known. */
+  readonly safetyNets: () => Readonly<Record<string, boolean | undefined>>;
   /** Objects that the controller leaves alone for a while because another writer keeps reverting its changes. */
   readonly contestedObjects: () => number;
   /** Pods that are now on a node that cannot run them. */
@@ -121,6 +123,11 @@ export function createMetrics(version: string, now: () => number) {
     'Nodes of a pool that joined without the taint of archaware.',
     ['pool'],
   );
+  const safetyNetHolds = gauge(
+    'safety_net_holds',
+    '1 if the safety net held when the leader last tried it, 0 if not, NaN if that is not known.',
+    ['net'],
+  );
   const contestedObjects = gauge(
     'contested_objects',
     'Objects that archaware does not write for a while, because another writer keeps undoing its writes.',
@@ -206,6 +213,10 @@ export function createMetrics(version: string, now: () => number) {
         taintedNodes.set({ architecture }, count);
       }
       unmanagedTaints.set(observed.unmanagedTaints());
+      for (const [net, holds] of Object.entries(observed.safetyNets())) {
+        // A value of zero would raise an alarm.
+        safetyNetHolds.set({ net }, holds === undefined ? Number.NaN : Number(holds));
+      }
       contestedObjects.set(observed.contestedObjects());
       wrongNodePodsNow.set(observed.wrongNodePods());
       for (const [outcome, count] of Object.entries(await observed.pods())) pods.set({ outcome }, count);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type Client, expectSuccess } from '../../hack/cluster/client.ts';
 import { at } from '../../hack/cluster/json.ts';
-import { olderKubernetes } from '../../hack/cluster/spawn.ts';
+import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { manifestOf130 } from '../support/manifest.ts';
 import { type Attempt, add, connectAsAccount } from './support/account.ts';
 import {
@@ -44,7 +44,8 @@ const FORMS: readonly Form[] = [
     form: 'by form, as the manifest for 1.30 has them',
     options: {
       manifest: await manifestOf130(),
-      cluster: olderKubernetes() ? {} : { apiServerArgs: ['--emulated-version=1.33'] },
+      // The oldest version that 1.37 can emulate; it has no MutatingAdmissionPolicies.
+      cluster: hasMutatingPolicies() ? { apiServerArgs: ['--emulated-version=1.34'] } : {},
     },
     allowed: [...NODES_ALLOWED_BY_FORM, ...NODES_ALLOWED_WITHOUT_DOMAINS],
     refused: [],

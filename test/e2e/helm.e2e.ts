@@ -9,7 +9,7 @@ import { expect } from 'chai';
 import { stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
-import { olderKubernetes } from '../../hack/cluster/spawn.ts';
+import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm, objectsIn } from './support/helm.ts';
 import { isGoing, nameOf, ours, runs, taints, tolerations, uidOf } from './support/objects.ts';
@@ -30,7 +30,7 @@ const KINDS = [
   ...['serviceaccounts', 'configmaps', 'secrets', 'services', 'deployments', 'jobs', 'poddisruptionbudgets'],
   ...['roles', 'rolebindings', 'clusterroles', 'clusterrolebindings', 'mutatingwebhookconfigurations'],
   ...['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
-  ...(olderKubernetes() ? [] : ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']),
+  ...(hasMutatingPolicies() ? ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'] : []),
 ];
 
 /** Everything at once. No node has such a name: kwok would run the replacement of archaware's pods, and end the Job at once. */
@@ -55,11 +55,9 @@ const LATER: Readonly<Record<string, object>> = {
 /** What kubectl apply does not delete when the mode changes. */
 const LEFT_BEHIND = [
   WEBHOOKS,
-  ...(olderKubernetes()
-    ? []
-    : ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies'].map(
-        (kind) => `/apis/admissionregistration.k8s.io/v1/${kind}/archaware-keep`,
-      )),
+  ...(hasMutatingPolicies() ? ['mutatingadmissionpolicybindings', 'mutatingadmissionpolicies'] : []).map(
+    (kind) => `/apis/admissionregistration.k8s.io/v1/${kind}/archaware-keep`,
+  ),
 ];
 
 /** The account is there before the chart: its token is requested first. helm takes over what is marked as its own. */
@@ -137,7 +135,7 @@ describe('helm, on the real control plane, in this order', () => {
     expect(notes).not.to.include('WARNING');
     const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/archaware-keep';
     const { status } = await world.cluster.request('GET', policy);
-    expect(status, 'found out whether the server knows the kind').to.equal(olderKubernetes() ? 404 : 200);
+    expect(status, 'found out whether the server knows the kind').to.equal(hasMutatingPolicies() ? 200 : 404);
   });
 
   it('runs with the rights and the configuration of the chart', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { at } from '../../hack/cluster/json.ts';
-import { olderKubernetes } from '../../hack/cluster/spawn.ts';
+import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { runBundle } from '../support/controller-process.ts';
 import type { RunningController } from '../support/running.ts';
 import { arrangeHelm, CHART_PATH, type Helm, needsHelm } from './support/helm.ts';
@@ -172,7 +172,7 @@ describe('placement.mode: observe, on the real control plane, in this order', ()
   });
 
   it('switches to taints', async function () {
-    if (olderKubernetes()) this.skip();
+    if (!hasMutatingPolicies()) this.skip();
     await world.stopControllers();
     const after = await buildOverlay('taints');
     await world.cluster.apply(after.manifest);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { at, listAt } from '../../hack/cluster/json.ts';
-import { olderKubernetes } from '../../hack/cluster/spawn.ts';
+import { hasMutatingPolicies } from '../../hack/cluster/spawn.ts';
 import { singleManifests } from '../../hack/manifests/single.ts';
 import type { RunningController } from '../support/running.ts';
 import { nameOf, ours, runs, taints, tolerations } from './support/objects.ts';
@@ -67,13 +67,13 @@ const OVERLAYS: readonly [name: string, promised: Promised, rights: readonly Rig
   ['labels', { labels: true }, ['patch nodes', 'list pods', 'patch pods', 'create pods/eviction', ...SETS, ...CLEANS]],
 ];
 /** Its policy for DaemonSets is of a kind that 1.36 brought. */
-const served = OVERLAYS.filter(([name]) => name !== 'taints' || !olderKubernetes());
+const served = OVERLAYS.filter(([name]) => name !== 'taints' || hasMutatingPolicies());
 
 /** Of the cluster as a whole, those that the overlays have. */
 const KINDS = [
   ...['clusterroles', 'clusterrolebindings', 'mutatingwebhookconfigurations', 'namespaces'],
   ...['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
-  ...(olderKubernetes() ? [] : ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']),
+  ...(hasMutatingPolicies() ? ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'] : []),
 ];
 
 describe('the single manifests', () => {

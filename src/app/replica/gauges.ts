@@ -27,6 +27,7 @@ export function observeState(parts: {
   readonly managesNodes: boolean;
   /** Counts the gated pods that were found without a watch on pods. */
   readonly gatedElsewhere: () => number;
+  readonly keepsDaemonSets: () => boolean | undefined;
 }): Observed {
   const { watches, resolver, loops, leader, now, certificateExpiry } = parts;
   // Anybody who reaches the port may ask for the metrics, and a big cluster has 100,000 pods.
@@ -55,6 +56,7 @@ export function observeState(parts: {
       }
       return count;
     },
+    safetyNets: () => ({ daemonsets: parts.keepsDaemonSets() }),
     contestedObjects: () => loops()?.contested() ?? 0,
     wrongNodePods: () => loops()?.onWrongNodes() ?? 0,
     async pods() {

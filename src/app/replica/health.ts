@@ -37,6 +37,7 @@ export async function serveState(base: Base, parts: HealthParts): Promise<void> 
     settings,
     managesNodes: loops.includes('nodes'),
     gatedElsewhere: terms.gatedElsewhere,
+    keepsDaemonSets: terms.keepsDaemonSets,
   });
   try {
     const { port } = await serveHealth(

@@ -1,10 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { createGatedPods } from '../../controllers/gated-pods.ts';
 import type { ImageSource } from '../../controllers/images.ts';
+import { createKeepWatch } from '../../controllers/keep-probe.ts';
 import { milliseconds } from '../../kit/duration.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { createEvictor } from '../../kube/eviction.ts';
 import { createWriter } from '../../kube/writer.ts';
+import { keepProbes } from '../../placement/patch/keep-probe.ts';
 import type { Settings } from '../../placement/settings.ts';
 import { createLoops, type Loops } from '../controllers.ts';
 import { createServiceAccountReader } from '../registries/pull-secrets.ts';
@@ -12,7 +14,7 @@ import { createNodeFetcher, type Watches } from '../watches.ts';
 import type { Base } from './base.ts';
 import type { Leadership } from './leadership.ts';
 import { outcomeLog } from './outcome-log.ts';
-import { gatedPodLog, unmanagedTaintLog } from './term-log.ts';
+import { gatedPodLog, keepLog, unmanagedTaintLog } from './term-log.ts';
 
 /** The terms of leadership of this replica. */
 export type Terms = {
@@ -20,6 +22,8 @@ export type Terms = {
   current(): Loops | undefined;
   /** Counts the gated pods that were found without a watch on pods. */
   gatedElsewhere(): number;
+  /** Whether updates that drop archaware's tolerations from a DaemonSet are corrected; undefined: not known. */
+  keepsDaemonSets(): boolean | undefined;
   /** Runs a term until the Lease is lost or SIGTERM arrives, then waits for the writes under way. */
   run(lost: AbortSignal, onBegin: () => void): Promise<void>;
 };
@@ -34,6 +38,8 @@ export type TermParts = {
 
 /** Milliseconds after the bootstrap. The decision that ended it, and its write, are over by then. */
 const CALM_MS = 500;
+/** Milliseconds after the start of a term. The first probe does not wait for longer, however many DaemonSets still have to roll. */
+const PROBE_AT_LATEST_MS = 5 * 60_000;
 
 /** Creates the terms; none runs yet. */
 export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
@@ -48,7 +54,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
     if (!signal.aborted) context.keepHeapSmall();
   }
 
-  const createTerm = () =>
+  const createTerm = (onBootstrapped: () => void) =>
     createLoops({
       ...shared,
       settings,
@@ -69,6 +75,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       onJoinedUntainted: metrics.nodeJoinedUntainted,
       onBootstrapped(undecided) {
         void collectSoon();
+        onBootstrapped();
         if (!loops.includes('nodes') || !settings().taints.manage) return;
         log.info({ stillWaiting: undecided }, 'bootstrap over: nodes are tainted from now on');
       },
@@ -81,13 +88,32 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
     onError: (err) => log.warn({ err }, 'pods with the scheduling gate could not be listed'),
   });
 
+  const { daemonSets, namespaces } = parts.watches;
+  const keep = createKeepWatch({
+    client,
+    clock,
+    probes: () => keepProbes(daemonSets.store.values(), namespaces.store.get, settings()),
+    onNews: keepLog(log),
+  });
+
+  /** Tries the protection of DaemonSets once the bootstrap is over, so that it does not slow down the start. */
+  async function watchKeep(bootstrapped: AbortSignal, over: AbortSignal): Promise<void> {
+    // In the mode observe nothing is written, so nothing has to be protected.
+    if (observes || !loops.includes('daemonsets')) return;
+    await clock.delay(PROBE_AT_LATEST_MS, AbortSignal.any([bootstrapped, over]));
+    await keep.watch(over);
+  }
+
   return {
     current: () => current,
     gatedElsewhere: gated.count,
+    keepsDaemonSets: keep.holds,
     async run(lost, onBegin) {
       const over = AbortSignal.any([lost, ending.writes]);
       if (!loops.includes('pods')) void gated.watch(AbortSignal.any([signal, over]));
-      current = createTerm();
+      const bootstrapped = new AbortController();
+      current = createTerm(() => bootstrapped.abort());
+      void watchKeep(bootstrapped.signal, AbortSignal.any([signal, over]));
       log.info({ identity }, 'leading');
       if (observes) log.info('placement.mode observe: nothing is written but Events and the Lease');
       onBegin();

@@ -7,11 +7,17 @@ export const statusCommand: Command = {
   operands: '',
   summary: 'Show whether the controller works, and what to do if not',
   description:
-    'Reads the cluster and the metrics of each replica, and writes nothing. If a right is missing, the line that needs it names the right.',
-  flags: [{ ...NAMESPACE, text: 'Also test the webhook, with a dry run of a pod in this namespace' }, INSTALLATION],
+    'Reads the cluster and the metrics of each replica, tries the webhook and the guard of DaemonSets with dry runs, and writes nothing. If a right is missing, the line that needs it names the right.',
+  flags: [
+    {
+      ...NAMESPACE,
+      text: 'Test the webhook with a dry run of a pod in this namespace, and not in one that status chooses',
+    },
+    INSTALLATION,
+  ],
   examples: [
     ['status', 'Show version, leader, nodes, pods and problems'],
-    ['status -n shop', 'Also test whether the API server reaches the webhook'],
+    ['status -n shop', 'Test in the namespace shop whether the API server reaches the webhook'],
     ['status -o json', 'Print the same for a program'],
   ],
   async run(invocation) {

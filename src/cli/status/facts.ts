@@ -1,4 +1,5 @@
 import type { Context } from '../../app/context.ts';
+import type { KeepVerdict } from '../../controllers/keep-probe.ts';
 import type { FoundDeployment } from '../../kube/installation/deployments.ts';
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import type { Settings } from '../../placement/settings.ts';
@@ -65,6 +66,8 @@ export type Facts = {
   readonly waiting: Read<Waiting>;
   readonly pools: Read<readonly PoolFact[]>;
   readonly webhook: WebhookFact;
+  /** Whether updates that drop archaware's tolerations from DaemonSets are corrected, as a dry run found out. */
+  readonly guard: Read<KeepVerdict>;
   /** Whether the MutatingWebhookConfiguration is there; true where the configuration has no webhook. */
   readonly webhookConfiguration: Read<boolean>;
 };

@@ -3,36 +3,24 @@ import type { Context } from '../../app/context.ts';
 import { readNodePools } from '../../app/node-pools.ts';
 import { VERSION } from '../../app/version.ts';
 import { loopsThatRun, toSettings } from '../../config/settings.ts';
-import { isObject, type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { deploymentsOf, readDeployment } from '../../kube/installation/deployments.ts';
 import { findInstallations, type Installation, LABELLED } from '../../kube/installation/installations.ts';
 import { type FoundLease, getLease } from '../../kube/installation/leases.ts';
 import { readAll } from '../../kube/list.ts';
-import { find } from '../../kube/read.ts';
-import { FIELD_MANAGER, WEBHOOK_CONFIGURATION } from '../../names.ts';
-import { readNamespace, skipTemplate } from '../../placement/eligibility.ts';
-import { onlySchedulable } from '../../placement/images.ts';
+import { FIELD_MANAGER } from '../../names.ts';
 import { countNodes, nodesWithoutTaint } from '../../placement/nodes/counts.ts';
-import { architecturesOf, type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
+import { type Node, readNode, taintKind } from '../../placement/nodes/node.ts';
 import { nodePoolProblems } from '../../placement/nodes/node-pools.ts';
 import { joinedUntainted, POOL_PAGE, poolOf } from '../../placement/nodes/pools.ts';
 import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints.ts';
-import { settingsFor } from '../../placement/policy.ts';
-import { skipNote } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import {
-  type Facts,
-  type LeaseFact,
-  type PoolFact,
-  type Read,
-  type Replica,
-  readValue,
-  type WebhookFact,
-} from './facts.ts';
+import { type Facts, type LeaseFact, type PoolFact, type Read, type Replica, readValue } from './facts.ts';
+import { tryGuard } from './guard.ts';
 import { type ReplicaMetrics, readReplicaMetrics } from './metrics-text.ts';
+import { tried } from './tried.ts';
 import { newestNote, oldestOf, readWaiting, taintsOn, type Waiting } from './waiting.ts';
-import { judgeAnswer, judgeRefusal, testPod } from './webhook-test.ts';
+import { lookAtWebhook } from './webhook.ts';
 
 /** A replica that does not send its metrics within this time is shown without them. */
 const METRICS_MS = 5_000;
@@ -40,7 +28,7 @@ const UNSCHEDULED = `fieldSelector=${encodeURIComponent('spec.nodeName=')}`;
 
 /**
  * Reads everything that `status` shows. A part that these credentials may not read is left out, with the missing right.
- * `testNamespace`: where the webhook is tested; undefined: it is not.
+ * `testNamespace`: where the webhook is tested; undefined: in a namespace that is chosen here.
  */
 export async function gatherFacts(context: Context, testNamespace: string | undefined): Promise<Facts> {
   const { config, clock, signal, note, origin } = context;
@@ -64,11 +52,11 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
     ]);
     const present = nodes.kind === 'read' ? nodes.value : [];
     const managesNodes = loopsThatRun(config).includes('nodes');
-    const [waiting, pools, webhook, webhookConfiguration] = await Promise.all([
+    const [waiting, pools, { webhook, webhookConfiguration }, guard] = await Promise.all([
       tried('list pods', () => readWaitingPods(context, connection, present, settings)),
       readPools(connection, nodes, settings, note, signal),
-      testWebhook(context, connection, { namespace: testNamespace, own: namespace, nodes: present, settings }),
-      readWebhookConfiguration(context, connection),
+      lookAtWebhook(context, client, { namespace: testNamespace, own: namespace, nodes: present, settings }),
+      tried('list daemonsets.apps and namespaces', () => tryGuard(client, settings, signal)),
     ]);
     return {
       commandVersion: VERSION,
@@ -87,21 +75,12 @@ export async function gatherFacts(context: Context, testNamespace: string | unde
       })),
       waiting,
       pools,
-      webhook: webhookConfiguration.kind === 'read' && !webhookConfiguration.value ? WITHOUT_CONFIGURATION : webhook,
+      webhook,
       webhookConfiguration,
+      guard,
     };
   } finally {
     await connection.close();
-  }
-}
-
-/** Reads something. A refusal of the API server becomes the reason why it was not read; `right` names what is missing. */
-async function tried<T>(right: string, read: () => Promise<T>): Promise<Read<T>> {
-  try {
-    return { kind: 'read', value: await read() };
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { kind: 'unread', why: error.status === 403 ? `needs the right to ${right}` : error.message };
   }
 }
 
@@ -226,51 +205,4 @@ async function readPools(
     lacking.set(`${pool.kind} ${pool.name}`, { ...pool, problem: 'taint-missing', severity: 'warning', note: text });
   }
   return { kind: 'read', value: [...stated, ...lacking.values()] };
-}
-
-const WITHOUT_CONFIGURATION: WebhookFact = {
-  state: 'not-reached',
-  why: `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so the API server calls no webhook`,
-};
-
-/** Reads whether the API server has a configuration to call the webhook; true where the configuration has no webhook. */
-async function readWebhookConfiguration({ config, signal }: Context, { client }: Connection): Promise<Read<boolean>> {
-  if (!config.webhook.enabled) return { kind: 'read', value: true };
-  const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
-  return tried(
-    `get mutatingwebhookconfigurations.admissionregistration.k8s.io ${WEBHOOK_CONFIGURATION}`,
-    async () => (await find(client, path, signal)) !== undefined,
-  );
-}
-
-/** Lets the API server create a pod as a dry run, to see whether the webhook changes it. */
-async function testWebhook(
-  { config, signal }: Context,
-  { client }: Connection,
-  test: { namespace: string | undefined; own: string; nodes: readonly Node[]; settings: Settings },
-): Promise<WebhookFact> {
-  if (!config.webhook.enabled) return { state: 'off', why: '' };
-  const name = test.namespace;
-  if (name === undefined) return { state: 'unknown', why: '-n NAMESPACE tests it there with a dry run of a pod' };
-  if (name === test.own) return { state: 'unknown', why: `pods of ${name} are not reviewed; give another namespace` };
-  const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
-  try {
-    const namespace = { ...readNamespace((await find(client, path, signal)) ?? {}), name };
-    const settings = settingsFor(test.settings, { namespace, labels: {} });
-    const skipped = skipTemplate({ labels: {} }, namespace, settings);
-    if (skipped !== undefined) return { state: 'unknown', why: `pods of ${name} are left alone: ${skipNote(skipped)}` };
-    const [architecture] = [
-      ...onlySchedulable(architecturesOf(test.nodes), settings),
-      ...settings.schedulable,
-      'amd64',
-    ];
-    const pod = await client.request('create', `${path}/pods?dryRun=All`, {
-      signal,
-      body: testPod(architecture ?? 'amd64'),
-    });
-    return judgeAnswer(isObject(pod) ? pod : {}, name);
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return judgeRefusal(error, name);
-  }
 }

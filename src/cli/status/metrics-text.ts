@@ -11,6 +11,8 @@ export type ReplicaMetrics = {
   readonly configurationInUse: boolean | undefined;
   readonly wrongNodePods: number;
   readonly contestedObjects: number;
+  /** Whether archaware's tolerations in DaemonSets are protected, as the replica has tried; undefined: it does not know. */
+  readonly keepsDaemonSets: boolean | undefined;
   readonly unresolvableImages: number;
   /** Undefined without a certificate. */
   readonly certificateExpirySeconds: number | undefined;
@@ -49,6 +51,7 @@ export function readReplicaMetrics(text: string): ReplicaMetrics | undefined {
   if (leader === undefined) return undefined;
   const pods = (samples.get('archaware_pods') ?? []).map(({ labels, value }) => [labels.outcome ?? '', value] as const);
   const reloaded = firstOf('config_reload_success');
+  const keeps = (samples.get('archaware_safety_net_holds') ?? []).find(({ labels }) => labels.net === 'daemonsets');
   const expiry = firstOf('certificate_expiry_seconds');
   return {
     version: samples.get('archaware_build_info')?.[0]?.labels.version,
@@ -57,6 +60,7 @@ export function readReplicaMetrics(text: string): ReplicaMetrics | undefined {
     configurationInUse: reloaded === undefined ? undefined : reloaded === 1,
     wrongNodePods: firstOf('wrong_node_pods') ?? 0,
     contestedObjects: firstOf('contested_objects') ?? 0,
+    keepsDaemonSets: keeps === undefined || Number.isNaN(keeps.value) ? undefined : keeps.value === 1,
     unresolvableImages: firstOf('unresolvable_images') ?? 0,
     certificateExpirySeconds: expiry === undefined || Number.isNaN(expiry) ? undefined : expiry,
   };

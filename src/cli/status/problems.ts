@@ -20,6 +20,7 @@ export function problemsOf(facts: Facts): Problem[] {
     ...ofLeader(facts),
     ...ofReplicas(facts),
     ...ofNodes(facts),
+    ...ofGuard(facts),
     ...ofPods(facts),
     ...ofWebhook(facts),
     ...ofPools(facts),
@@ -143,6 +144,23 @@ function ofNodes(facts: Facts): Problem[] {
             do: 'let the loop for nodes run again (loops, withoutTaints), or remove them with clean --stop (docs/runbooks/unmanaged-taints.md)',
           },
         ]),
+  ];
+}
+
+function ofGuard({ guard, replicas }: Facts): Problem[] {
+  const verdict = readValue(guard);
+  // The leader may have tried what these credentials may not try.
+  const isKnown = verdict !== undefined && verdict.kind !== 'unknown';
+  const isBroken = isKnown
+    ? verdict.kind === 'broken'
+    : metricsOf(replicas).some(({ leads, keepsDaemonSets }) => leads && keepsDaemonSets === false);
+  if (!isBroken) return [];
+  const tried = verdict?.kind === 'broken' ? `a dry run with ${verdict.example}` : 'a dry run of the leader';
+  return [
+    {
+      problem: `an update that drops archaware's tolerations from a DaemonSet is not corrected, by ${tried}: helm upgrade or a GitOps tool can so remove all of its pods from tainted nodes`,
+      do: 'apply the manifests again, or run helm upgrade, so that the policy archaware-keep or the webhook corrects it (docs/runbooks/daemonsets-unprotected.md)',
+    },
   ];
 }
 

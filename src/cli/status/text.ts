@@ -1,6 +1,7 @@
 import type { NodeCount } from '../../placement/nodes/counts.ts';
 import { table } from '../output.ts';
 import { type Facts, hasLeader, isGuess, metricsOf, type Read } from './facts.ts';
+import { guardText } from './guard.ts';
 import { isMissing, type Problem } from './problems.ts';
 
 /** The order in which outcomes of pods are shown. */
@@ -27,6 +28,7 @@ export function statusText(facts: Facts, problems: readonly Problem[], columns?:
     ['pending', pendingTexts(facts)],
     ['reload', [reloadText(facts)]],
     ['webhook', [webhookText(facts)]],
+    ['guard', [shown(facts.guard, guardText)]],
     ['pools', poolTexts(facts)],
   ];
   const found = problems.map(({ problem, do: advice }) => `${problem}. Do: ${advice}`);

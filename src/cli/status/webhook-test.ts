@@ -1,7 +1,35 @@
-import { type JsonObject, objectAt, stringAt } from '../../kit/json.ts';
+import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import type { ApiError } from '../../kube/errors.ts';
 import { ARCHITECTURES_ANNOTATION, MANAGED_ANNOTATION } from '../../names.ts';
+import { isSystemNamespace, type Namespace, skipTemplate } from '../../placement/eligibility.ts';
+import { settingsFor } from '../../placement/policy.ts';
+import type { Settings } from '../../placement/settings.ts';
 import type { WebhookFact } from './facts.ts';
+
+/**
+ * Returns the namespace in which the webhook is tested if the user names none: `default`, or the first other one by name whose pods
+ * are reviewed. Not a system namespace, so that a test never meets what guards those. Undefined: there is none.
+ */
+export function namespaceToTest(
+  namespaces: readonly Pick<Namespace, 'name' | 'labels'>[],
+  own: string,
+  settings: Settings,
+): string | undefined {
+  const reviewed = namespaces.filter((namespace) => {
+    const { name } = namespace;
+    if (name === own || isSystemNamespace(name, settings)) return false;
+    const labels = {};
+    return skipTemplate({ labels }, namespace, settingsFor(settings, { namespace, labels })) === undefined;
+  });
+  const names = reviewed.map(({ name }) => name).sort();
+  return names.includes('default') ? 'default' : names[0];
+}
+
+/** Whether the API server calls the webhook for new pods. `configuration`: a MutatingWebhookConfiguration. */
+export function reviewsPods(configuration: JsonObject): boolean {
+  const rules = (listAt(configuration, 'webhooks') ?? []).flatMap((hook) => listAt(hook, 'rules') ?? []);
+  return rules.some(({ resources }) => Array.isArray(resources) && resources.includes('pods'));
+}
 
 /**
  * Returns a pod that the webhook changes although it knows nothing of the image: the annotation states the architecture, so that

@@ -10,6 +10,7 @@ const FORBIDDEN = { kind: 'unread', why: 'needs the right to do it' } as const;
 const metrics = (more: Partial<ReplicaMetrics> = {}): ReplicaMetrics => ({
   ...{ version: '1.2.3', leads: true, pods: { placed: 4, held: 1 }, configurationInUse: true },
   ...{ wrongNodePods: 0, contestedObjects: 0, unresolvableImages: 0, certificateExpirySeconds: undefined },
+  keepsDaemonSets: undefined,
   ...more,
 });
 const replica = (more: Partial<ReplicaMetrics> = {}): Replica => ({
@@ -50,8 +51,10 @@ const facts = (more: Partial<Facts> = {}): Facts => ({
   pools: read([]),
   webhook: { state: 'off', why: '' },
   webhookConfiguration: read(true),
+  guard: read({ kind: 'holds' }),
   ...more,
 });
+const BROKEN = read({ kind: 'broken', example: 'shop/agent' } as const);
 const nothing = {
   deployments: read([]),
   replicas: read([]),
@@ -60,7 +63,7 @@ const nothing = {
 
 const unread = {
   ...{ deployments: FORBIDDEN, replicas: FORBIDDEN, lease: FORBIDDEN },
-  ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN },
+  ...{ nodes: FORBIDDEN, waiting: FORBIDDEN, pools: FORBIDDEN, guard: FORBIDDEN },
 } as const;
 
 describe('the lines of status', () => {
@@ -103,6 +106,22 @@ describe('the lines of status', () => {
       /^reload +refused on 1 of 2 replicas$/m,
     ],
     ['the webhook', { webhook: { state: 'not-reached', why: 'why' } }, /^webhook +not reached: why$/m],
+    ['a guard that holds', {}, /^guard +updates that drop archaware's tolerations from DaemonSets are corrected$/m],
+    [
+      'a guard that does not hold',
+      { guard: BROKEN },
+      /^guard +broken: an update of shop\/agent that drops archaware's tolerations came back without them \(dry run\)$/m,
+    ],
+    [
+      'nothing to guard',
+      { guard: read({ kind: 'nothing' }) },
+      /^guard +nothing to guard: no DaemonSet has tolerations/m,
+    ],
+    [
+      'a guard that could not be tried',
+      { guard: read({ kind: 'unknown', why: 'needs the right to do it' }) },
+      /^guard +unknown: needs the right to do it\n(.*\n)*problems +none found; 1 line could not be read$/m,
+    ],
     ['no problems', {}, /^problems +none$/m],
     [
       'no problems where three lines could not be read',
@@ -112,12 +131,12 @@ describe('the lines of status', () => {
     [
       'no problems where nothing could be read',
       { ...unread, origin: 'unreadable' },
-      /^webhook +unknown: .*\npools +unknown: needs the right to do it\nproblems +none found; 9 lines could not be read$/m,
+      /^webhook +unknown: .*\nguard +unknown: needs the right to do it\npools +unknown: needs the right to do it\nproblems +none found; 10 lines could not be read$/m,
     ],
     [
       'a webhook whose configuration may not be read',
       { webhook: { state: 'unknown', why: 'not tested' }, webhookConfiguration: FORBIDDEN },
-      /^webhook +unknown: needs the right to do it\npools .*\nproblems +none found; 1 line could not be read$/m,
+      /^webhook +unknown: needs the right to do it\nguard .*\npools .*\nproblems +none found; 1 line could not be read$/m,
     ],
     ['a webhook that was not tested', { webhook: { state: 'unknown', why: 'not tested' } }, /^problems +none$/m],
     [
@@ -199,6 +218,23 @@ describe('the problems of status', () => {
       'taints are stranded',
       { nodes: nodes({ unmanaged: ['n1', 'n2'] }) },
       [/^2 nodes with a taint of archaware that this configuration/],
+    ],
+    [
+      'the guard of DaemonSets does not hold',
+      { guard: BROKEN },
+      [
+        /^an update that drops archaware's tolerations from a DaemonSet is not corrected, by a dry run with shop\/agent: /,
+      ],
+    ],
+    [
+      'only the leader may try the guard, and it does not hold',
+      { guard: FORBIDDEN, replicas: read([replica({ keepsDaemonSets: false })]) },
+      [/is not corrected, by a dry run of the leader: /],
+    ],
+    [
+      'the guard holds now, but not when the leader tried it',
+      { replicas: read([replica({ keepsDaemonSets: false })]) },
+      [],
     ],
     ['a pod waits, not for long', { waiting: waits(9 * 60_000) }, []],
     ['a pod waits for long', { waiting: waits(11 * 60_000) }, [/^pod shop\/web-1 has waited for 11 minutes$/]],

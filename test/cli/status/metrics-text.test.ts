@@ -29,6 +29,8 @@ describe('the metrics of a replica', () => {
       'archaware_pods{outcome="placed"} 7',
       'archaware_config_reload_success 0',
       'archaware_certificate_expiry_seconds Nan',
+      'archaware_safety_net_holds{net="other"} 1',
+      'archaware_safety_net_holds{net="daemonsets"} 0',
     ];
     expect(readReplicaMetrics(text.join('\n'))).to.deep.equal({
       version: '1.2.3',
@@ -37,8 +39,15 @@ describe('the metrics of a replica', () => {
       configurationInUse: false,
       wrongNodePods: 0,
       contestedObjects: 0,
+      keepsDaemonSets: false,
       unresolvableImages: 0,
       certificateExpirySeconds: undefined,
     });
+  });
+
+  it('do not say whether DaemonSets are guarded before the replica has tried', () => {
+    const read = (value: string) =>
+      readReplicaMetrics(`archaware_leader 1\narchaware_safety_net_holds{net="daemonsets"} ${value}`);
+    expect(['1', '0', 'Nan'].map((value) => read(value)?.keepsDaemonSets)).to.deep.equal([true, false, undefined]);
   });
 });

@@ -4,7 +4,7 @@ import { at, listAt } from '../../../hack/cluster/json.ts';
 import type { NodeOptions } from '../../../hack/cluster/nodes.ts';
 import { type Registry, startRegistry } from '../../../hack/cluster/registry.ts';
 import type { RegistryOptions } from '../../../hack/cluster/registry-config.ts';
-import { olderKubernetes } from '../../../hack/cluster/spawn.ts';
+import { hasMutatingPolicies } from '../../../hack/cluster/spawn.ts';
 import { TESTIMG_REPOSITORY } from '../../../testimg/fixtures.ts';
 import { pushFixtures } from '../../../testimg/push.ts';
 import { type Finished, type ProcessOptions, runBundle, startController } from '../../support/controller-process.ts';
@@ -129,7 +129,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 }
 
 /** The single manifest for the Kubernetes that runs. */
-const manifestOf = (guard?: Guard) => (olderKubernetes() ? manifestOf130(guard) : manifestWithoutDeployment(guard));
+const manifestOf = (guard?: Guard) => (hasMutatingPolicies() ? manifestWithoutDeployment(guard) : manifestOf130(guard));
 
 async function fill(registry: Registry): Promise<string[]> {
   const { host, account, url } = registry;

@@ -1,0 +1,39 @@
+import { type KeepVerdict, tryKeep } from '../../controllers/keep-probe.ts';
+import type { ApiClient } from '../../kube/client.ts';
+import { readAll } from '../../kube/list.ts';
+import { readNamespace } from '../../placement/eligibility.ts';
+import { readDaemonSet } from '../../placement/objects/daemonset.ts';
+import { keepProbes } from '../../placement/patch/keep-probe.ts';
+import { onlyObserves, usesTaints } from '../../placement/placing.ts';
+import type { Settings } from '../../placement/settings.ts';
+
+/** Tries by dry runs whether archaware's tolerations in DaemonSets are protected. Throws what the client throws for a list. */
+export async function tryGuard(client: ApiClient, settings: Settings, signal: AbortSignal): Promise<KeepVerdict> {
+  if (onlyObserves(settings) || !usesTaints(settings)) return { kind: 'nothing' };
+  const [daemonSets, namespaces] = await Promise.all([
+    readAll(client, '/apis/apps/v1/daemonsets', readDaemonSet, signal),
+    readAll(client, '/api/v1/namespaces', readNamespace, signal),
+  ]);
+  const byName = new Map(namespaces.map((namespace) => [namespace.name, namespace]));
+  return tryKeep(
+    client,
+    keepProbes(daemonSets, (name) => byName.get(name), settings),
+    signal,
+  );
+}
+
+/** The line `guard` for a verdict. */
+export function guardText(verdict: KeepVerdict): string {
+  switch (verdict.kind) {
+    case 'holds':
+      return "updates that drop archaware's tolerations from DaemonSets are corrected";
+    case 'broken':
+      return `broken: an update of ${verdict.example} that drops archaware's tolerations came back without them (dry run)`;
+    case 'unknown':
+      return `unknown: ${verdict.why}`;
+    case 'nothing':
+      return 'nothing to guard: no DaemonSet has tolerations of archaware';
+    default:
+      return verdict satisfies never;
+  }
+}

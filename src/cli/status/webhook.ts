@@ -1,0 +1,108 @@
+import type { Context } from '../../app/context.ts';
+import { isObject } from '../../kit/json.ts';
+import type { ApiClient } from '../../kube/client.ts';
+import { ApiError } from '../../kube/errors.ts';
+import { readAll } from '../../kube/list.ts';
+import { find } from '../../kube/read.ts';
+import { WEBHOOK_CONFIGURATION } from '../../names.ts';
+import { readNamespace, skipTemplate } from '../../placement/eligibility.ts';
+import { onlySchedulable } from '../../placement/images.ts';
+import { architecturesOf, type Node } from '../../placement/nodes/node.ts';
+import { settingsFor } from '../../placement/policy.ts';
+import { skipNote } from '../../placement/reasons.ts';
+import type { Settings } from '../../placement/settings.ts';
+import type { Facts, Read, WebhookFact } from './facts.ts';
+import { tried } from './tried.ts';
+import { judgeAnswer, judgeRefusal, namespaceToTest, reviewsPods, testPod } from './webhook-test.ts';
+
+const NAMESPACES = '/api/v1/namespaces';
+
+type Test = {
+  /** The namespace of `-n`; undefined: one is chosen. */
+  readonly namespace: string | undefined;
+  /** The namespace of the installation, whose pods are not reviewed. */
+  readonly own: string;
+  readonly nodes: readonly Node[];
+  readonly settings: Settings;
+};
+
+/** Whether the API server calls the webhook for pods; undefined: it has no configuration to call it. */
+type Hooks = { readonly reviewsPods: boolean } | undefined;
+
+const WITHOUT_CONFIGURATION: WebhookFact = {
+  state: 'not-reached',
+  why: `there is no MutatingWebhookConfiguration ${WEBHOOK_CONFIGURATION}, so the API server calls no webhook`,
+};
+
+/** Reads the configuration of the webhook, and lets the API server create a pod as a dry run, to see whether the webhook changes it. */
+export async function lookAtWebhook(
+  { config, signal }: Context,
+  client: ApiClient,
+  test: Test,
+): Promise<Pick<Facts, 'webhook' | 'webhookConfiguration'>> {
+  if (!config.webhook.enabled) {
+    return { webhook: { state: 'off', why: '' }, webhookConfiguration: { kind: 'read', value: true } };
+  }
+  const hooks = await readHooks(client, signal);
+  if (hooks.kind === 'unread')
+    return { webhook: await testWhereAsked(client, test, signal), webhookConfiguration: hooks };
+  const webhook =
+    hooks.value === undefined ? WITHOUT_CONFIGURATION : await testCalled(client, test, hooks.value, signal);
+  return { webhook, webhookConfiguration: { kind: 'read', value: hooks.value !== undefined } };
+}
+
+function readHooks(client: ApiClient, signal: AbortSignal): Promise<Read<Hooks>> {
+  const path = `/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/${WEBHOOK_CONFIGURATION}`;
+  const right = `get mutatingwebhookconfigurations.admissionregistration.k8s.io ${WEBHOOK_CONFIGURATION}`;
+  return tried(right, async () => {
+    const found = await find(client, path, signal);
+    return found && { reviewsPods: reviewsPods(found) };
+  });
+}
+
+/** Tests the webhook in the namespace of `-n`. Without one, a pod that comes back unchanged would say nothing. */
+async function testWhereAsked(client: ApiClient, test: Test, signal: AbortSignal): Promise<WebhookFact> {
+  const { namespace } = test;
+  if (namespace !== undefined) return testIn(client, namespace, test, signal);
+  return { state: 'unknown', why: '-n NAMESPACE tests it there with a dry run of a pod' };
+}
+
+async function testCalled(
+  client: ApiClient,
+  test: Test,
+  hooks: NonNullable<Hooks>,
+  signal: AbortSignal,
+): Promise<WebhookFact> {
+  if (!hooks.reviewsPods) {
+    return { state: 'unknown', why: 'it is called for DaemonSets only; the line guard says whether that works' };
+  }
+  if (test.namespace !== undefined) return testIn(client, test.namespace, test, signal);
+  const namespaces = await tried('list namespaces', () => readAll(client, NAMESPACES, readNamespace, signal));
+  if (namespaces.kind === 'unread') return { state: 'unknown', why: namespaces.why };
+  const chosen = namespaceToTest(namespaces.value, test.own, test.settings);
+  if (chosen !== undefined) return testIn(client, chosen, test, signal);
+  return { state: 'unknown', why: 'no namespace was found whose pods are reviewed; -n NAMESPACE tests it there' };
+}
+
+async function testIn(
+  client: ApiClient,
+  name: string,
+  { own, nodes, settings }: Test,
+  signal: AbortSignal,
+): Promise<WebhookFact> {
+  if (name === own) return { state: 'unknown', why: `pods of ${name} are not reviewed; give another namespace` };
+  const path = `${NAMESPACES}/${encodeURIComponent(name)}`;
+  try {
+    const namespace = { ...readNamespace((await find(client, path, signal)) ?? {}), name };
+    const applied = settingsFor(settings, { namespace, labels: {} });
+    const skipped = skipTemplate({ labels: {} }, namespace, applied);
+    if (skipped !== undefined) return { state: 'unknown', why: `pods of ${name} are left alone: ${skipNote(skipped)}` };
+    const [architecture = 'amd64'] = [...onlySchedulable(architecturesOf(nodes), applied), ...applied.schedulable];
+    const body = testPod(architecture);
+    const pod = await client.request('create', `${path}/pods?dryRun=All`, { signal, body });
+    return judgeAnswer(isObject(pod) ? pod : {}, name);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return judgeRefusal(error, name);
+  }
+}
