@@ -78,6 +78,8 @@ const HOUR_MS = 60 * 60_000;
 const AGAIN_MS = 60_000;
 /** So many probes in a row must fail: while the replicas of a webhook are replaced, one may reach none of them. */
 const FAILURES = 2;
+/** The pause between these. */
+const CONFIRM_MS = 10_000;
 
 /** What is known after the probes so far. */
 type Known = { readonly holds: boolean | undefined; readonly failures: number; readonly why: string };
@@ -102,6 +104,11 @@ function after(known: Known, verdict: KeepVerdict): Known {
   }
 }
 
+function pauseMs({ failures }: Known, { kind }: KeepVerdict): number {
+  if (kind === 'holds') return HOUR_MS;
+  return kind === 'broken' && failures < FAILURES ? CONFIRM_MS : AGAIN_MS;
+}
+
 /** Creates the watch for one term of leadership after the other. */
 export function createKeepWatch({ client, clock, probes, onNews }: KeepWatchOptions): KeepWatch {
   let known = NOTHING_KNOWN;
@@ -115,7 +122,7 @@ export function createKeepWatch({ client, clock, probes, onNews }: KeepWatchOpti
         known = after(before, verdict);
         const isTurned = known.holds !== before.holds && (known.holds === false || before.holds === false);
         if (isTurned || (known.why !== before.why && known.why !== '')) onNews(verdict);
-        await clock.delay(verdict.kind === 'holds' ? HOUR_MS : AGAIN_MS, signal);
+        await clock.delay(pauseMs(known, verdict), signal);
       }
       known = NOTHING_KNOWN;
     },

@@ -11,6 +11,7 @@ import {
   NODES_ALLOWED_WITHOUT_DOMAINS,
   NODES_REFUSED,
 } from './support/guard-node-rows.ts';
+import { describeKeep, policyNames, probeAsAccount, typeWarnings } from './support/guard-policies.ts';
 import * as rows from './support/guard-rows.ts';
 import { WAYS, WAYS_NS } from './support/guard-way-rows.ts';
 import { WEBHOOK, WEBHOOK_ALLOWED, WEBHOOK_CLIENTS, WEBHOOK_REFUSED } from './support/guard-webhook-rows.ts';
@@ -128,6 +129,24 @@ for (const { form, options, ...nodes } of FORMS) {
         });
       });
     }
+
+    /** The manifest for 1.30 has the webhook in the place of this policy. */
+    const hasKeep = options.manifest === undefined && hasMutatingPolicies();
+    it('are all tried here, and the API server finds nothing wrong with their expressions', async () => {
+      const guards = [...KINDS.map(([kind]) => kind), 'secrets'].map((kind) => `archaware-guard-${kind}`);
+      expect(await policyNames(world)).to.have.members([...guards, ...(hasKeep ? ['archaware-keep'] : [])]);
+      expect(await typeWarnings(world)).to.deep.equal([]);
+    });
+
+    it('let it try by a dry run whether its tolerations in DaemonSets are protected', async () => {
+      const { status, message, tolerations: left } = await probeAsAccount(world, account, rows.NS, 'agent');
+      expect(message).to.equal('');
+      expect(status).to.equal(200);
+      const isBack = left.filter((text) => text === 'supported-arch=amd64:NoSchedule').length === 1;
+      expect(isBack, left.join()).to.equal(hasKeep);
+    });
+
+    if (hasKeep && form !== FORMS.at(-1)?.form) describeKeep(() => world);
 
     for (const { title, kind, path, make, steps } of WAYS) {
       it(`does not let it, in several requests, ${title}`, async () => {

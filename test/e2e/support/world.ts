@@ -231,6 +231,7 @@ function worldOf(cluster: Cluster, registry: Registry, tags: readonly string[], 
       const requests = (await cluster.auditedRequests()).slice(from);
       return requests
         .filter(({ verb, path }) => !['get', 'list', 'watch'].includes(verb) && !/\/(leases|events)/.test(path))
+        .filter(({ path }) => !path.includes('fieldManager=archaware-probe'))
         .map(({ verb, path, status }) => `${verb} ${path} ${status}`);
     },
     stopControllers,
