@@ -41,7 +41,7 @@ describe('the alerts', () => {
   }
 
   it('are rules that Prometheus takes', async () => {
-    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/5 rules found/);
+    expect(await promtool(['check', 'rules', '--lint-fatal', 'alerts.yaml'])).to.match(/6 rules found/);
   });
 
   it('fire when they should, and only then', async () => {
@@ -86,6 +86,7 @@ describe('the alerts', () => {
         'archaware_oldest_waiting_pod_seconds',
         'archaware_gated_pods',
         'archaware_unmanaged_taints',
+        'archaware_safety_net_holds',
         'archaware_nodes_joined_untainted_total',
       ]);
       const sampled = new Set(metrics.split('\n').map((line) => /^[a-z_]+/.exec(line)?.[0]));

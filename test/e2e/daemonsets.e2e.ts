@@ -1,6 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
+import { parseAllDocuments, stringify } from 'yaml';
 import { at, listAt } from '../../hack/cluster/json.ts';
 import { readRecorded } from '../../src/placement/objects/daemonset.ts';
+import { runBundle } from '../support/controller-process.ts';
+import { manifestWithoutDeployment } from '../support/manifest.ts';
 import type { RunningController } from '../support/running.ts';
 import { annotation, ours, runs, scheduledOn, taints, tolerations, uidOf } from './support/objects.ts';
 import { freshImage, pushAgain } from './support/placed.ts';
@@ -8,6 +12,7 @@ import { daemonSet, pod } from './support/workloads.ts';
 import { pathOf, startWorld, type World } from './support/world.ts';
 
 const RECORDED = 'archaware.dev/tolerations';
+const RUNBOOK = new URL('../../docs/runbooks/daemonsets-unprotected.md', import.meta.url);
 const NODES = ['amd64-1', 'amd64-2', 'arm64-1', 's390x-1'];
 /** The tolerations that the annotation says are archaware's. */
 const recorded = (found: unknown) => readRecorded(String(annotation(found, RECORDED)));
@@ -284,6 +289,92 @@ describe('DaemonSets on the real control plane', () => {
     expect(await world.writesSince(from)).to.deep.equal([]);
   });
 
+  describe('tries whether updates that drop its tolerations are corrected', () => {
+    const guard = async () => {
+      const flags = ['--kubeconfig', world.cluster.kubeconfig, '-o', 'json'];
+      const { code, stdout, stderr } = await runBundle(['status', ...flags]);
+      const found = listAt(JSON.parse(stdout), 'problems').map((problem) => String(at(problem, 'problem')));
+      return { code, stderr, problems: found.filter((text) => text.includes('is not corrected')) };
+    };
+    const eventuallyHolds = (value: number) =>
+      world.eventually(`archaware_safety_net_holds to be ${value}`, async () => {
+        return (await controller.metric('archaware_safety_net_holds', { net: 'daemonsets' })) === value;
+      });
+    const warnings = () => controller.logs().filter((line) => line.includes('would be stored'));
+    const requests = async (from: number) =>
+      (await world.cluster.auditedRequests()).slice(from).filter(({ path }) => path.includes('/daemonsets/'));
+
+    it('after the first pass, and says nothing where they are', async () => {
+      await world.stopControllers();
+      const namespace = await world.namespace('tried-late');
+      await world.create(daemonSet(namespace, 'late', { images: [world.image('nested')] }));
+      const from = await world.requestCount();
+      controller = await world.run();
+      await eventuallyHolds(1);
+      expect(warnings()).to.deep.equal([]);
+      const managers = (await requests(from)).map(({ path }) => /fieldManager=([a-z-]+)/.exec(path)?.[1]);
+      expect(managers).to.include('archaware-controller');
+      expect(managers.indexOf('archaware-probe')).to.be.above(managers.lastIndexOf('archaware-controller'));
+      const { stderr, problems } = await guard();
+      expect(problems, stderr).to.deep.equal([]);
+      expect(stderr).not.to.include('guard:');
+    });
+
+    it('and names what is wrong where the policy fails, which its failure policy hides', async () => {
+      await world.stopControllers();
+      await world.cluster.apply(await failingKeep());
+      await world.eventually('the policy to correct nothing', async () => {
+        const path = `${pathOf('DaemonSet', 'tried-late', 'late')}?dryRun=All`;
+        const drop = [{ op: 'remove', path: '/spec/template/spec/tolerations' }];
+        const { body } = await world.cluster.request('PATCH', path, drop);
+        return tolerations(at(body, 'spec', 'template')).length === 0;
+      });
+      const before = await template('tried-late', 'late');
+      controller = await world.run();
+      await eventuallyHolds(0);
+      expect(warnings()).to.have.length(1);
+      const { code, problems } = await guard();
+      expect([code, problems.length]).to.deep.equal([2, 1]);
+      expect(await template('tried-late', 'late')).to.deep.equal(before);
+    });
+
+    it('and with the failure policy of the runbook, such an update is refused, and others are not', async () => {
+      const [, command = ''] =
+        /^(kubectl patch mutatingadmissionpolicy .*)$/m.exec(await readFile(RUNBOOK, 'utf8')) ?? [];
+      const [, patch = ''] = /-p '(.*)'$/.exec(command) ?? [];
+      const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/archaware-keep';
+      expect((await world.cluster.request('PATCH', policy, Object(JSON.parse(patch)))).status).to.equal(200);
+      const answer = (patch: object) =>
+        world.cluster.request('PATCH', `${pathOf('DaemonSet', 'tried-late', 'late')}?dryRun=All`, patch);
+      const drop = [{ op: 'remove', path: '/spec/template/spec/tolerations' }];
+      const refusal = await world.eventually('the update to be refused', async () => {
+        const { status, body } = await answer(drop);
+        return status >= 400 && String(at(body, 'message'));
+      });
+      expect(refusal).to.include('archaware-keep');
+      expect((await answer({ metadata: { labels: { changed: 'yes' } } })).status).to.equal(200);
+      // The leader does not take the refusal for a verdict.
+      expect(await controller.metric('archaware_safety_net_holds', { net: 'daemonsets' })).to.equal(0);
+    });
+
+    it('with the rights of the person, and names the one that is missing', async () => {
+      const account = await world.cluster.serviceAccountKubeconfig('tried-late', 'default');
+      const binding = {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRoleBinding',
+        metadata: { name: 'reads' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'archaware-reader' },
+        subjects: [{ kind: 'ServiceAccount', namespace: 'tried-late', name: 'default' }],
+      };
+      await world.cluster.apply(JSON.stringify(binding));
+      const line = await world.eventually('the rights to be known', async () => {
+        const { stderr } = await runBundle(['status', '--kubeconfig', account, '-o', 'json']);
+        return /^guard: .*patch.*$/m.exec(stderr)?.[0];
+      });
+      expect(line).to.match(/^guard: needs the right to patch daemonsets\.apps in namespace \S+$/);
+    });
+  });
+
   const setImage = (namespace: string, name: string, tag: string) =>
     world.patch('DaemonSet', namespace, name, [
       { op: 'replace', path: '/spec/template/spec/containers/0/image', value: world.image(tag) },
@@ -310,6 +401,18 @@ describe('DaemonSets on the real control plane', () => {
     };
   }
 });
+
+/** The policy as it was before 1.37: since then no part of the object may stand in a patch. */
+async function failingKeep(): Promise<string> {
+  const [policy] = parseAllDocuments(await manifestWithoutDeployment())
+    .map((document): unknown => document.toJS())
+    .filter((object) => at(object, 'kind') === 'MutatingAdmissionPolicy');
+  const patch =
+    'JSONPatch{op: "add", path: "/spec/template/spec/tolerations", value: dyn(object.spec.template.spec).?tolerations.orValue([]) + variables.lost}';
+  const expression = `variables.lost.size() == 0 ? [] : [${patch}]`;
+  const mutations = [{ patchType: 'JSONPatch', jsonPatch: { expression } }];
+  return stringify({ ...Object(policy), spec: { ...Object(at(policy, 'spec')), mutations } });
+}
 
 function isRolledOut(found: unknown): boolean {
   const status = (field: string) => Number(at(found, 'status', field) ?? 0);

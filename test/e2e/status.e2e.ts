@@ -72,6 +72,12 @@ describe('status, on the real control plane', () => {
     const reached = await status(world.cluster.kubeconfig, '-n', ns);
     expect(at(reached.result, 'webhook', 'state'), reached.stdout).to.equal('reached');
     expect(await world.list('Pod', ns)).to.deep.equal([]);
+    const chosen = await status(world.cluster.kubeconfig);
+    expect(at(chosen.result, 'webhook')).to.deep.equal({
+      state: 'reached',
+      why: 'a pod in default, created as a dry run, came back changed',
+    });
+    expect(await world.list('Pod', 'default')).to.deep.equal([]);
     await world.stopControllers();
     const { code, result, stdout } = await status(world.cluster.kubeconfig, '-n', ns);
     expect(at(result, 'webhook', 'state'), stdout).to.equal('not-reached');

@@ -103,7 +103,7 @@ export function createModelServer({ world, onSent, onApplied, strips }: ServerOp
     },
     faults: createFaults(),
     adminUser: 'admin',
-    gitVersion: 'v1.36.3',
+    gitVersion: 'v1.37.2',
     addToken() {},
   });
   const response = new ServerResponse(new IncomingMessage(new Socket()));

@@ -24,7 +24,7 @@ import { createWebhooks } from './webhooks/webhooks.ts';
 export interface EmbeddedOptions {
   /** YAML applied at start: the roles of service accounts above all. */
   readonly manifest?: string;
-  /** Default v1.36.3. */
+  /** Default v1.37.2. */
   readonly gitVersion?: string;
   /** The admission plug-in DefaultTolerationSeconds; without it a pod may have no tolerations at all. Default true. */
   readonly defaultTolerations?: boolean;
@@ -88,7 +88,7 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const store = createStore(options.historyLimit ?? 20_000);
   const faults = createFaults();
   const holdTermination = () => faults.holdTermination;
-  const { defaultTolerations = true, daemonSetGuard = true, gitVersion = 'v1.36.3' } = options;
+  const { defaultTolerations = true, daemonSetGuard = true, gitVersion = 'v1.37.2' } = options;
   const webhooks = createWebhooks(store);
   const api = createApi(store, { defaultTolerations, daemonSetGuard, webhooks, holdTermination });
   const world: World = { store, api, pods: indexPods(store) };

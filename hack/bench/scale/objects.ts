@@ -207,7 +207,7 @@ export function nodeText(architecture: string, isTainted: boolean): string {
         kernelVersion: '6.12.0',
         osImage: 'Debian GNU/Linux 13 (trixie)',
         containerRuntimeVersion: 'containerd://2.1.0',
-        kubeletVersion: 'v1.36.3',
+        kubeletVersion: 'v1.37.2',
       },
       images: Array.from({ length: 50 }, (_, index) => ({
         names: [

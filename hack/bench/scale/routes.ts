@@ -135,7 +135,7 @@ function other(
   leases: Map<string, string>,
 ): [status: number, body: Buffer] {
   const ok = (answer: string, status = 200): [number, Buffer] => [status, Buffer.from(answer)];
-  if (path === '/version') return ok('{"major":"1","minor":"36","gitVersion":"v1.36.3"}');
+  if (path === '/version') return ok('{"major":"1","minor":"37","gitVersion":"v1.37.2"}');
   if (resource === 'events' && method === 'POST') return ok(body, 201);
   if (resource === 'leases') {
     const key = name ?? stringAt(objectAt(objectOf(body), 'metadata'), 'name') ?? '';

@@ -71,7 +71,7 @@ const CORRECTED: readonly Row[] = [
     ['dedicated=gpu:NoSchedule', ...OURS],
     RECORD,
   ],
-  ['drops one of them', [replace(list, [own('arm64')])], [OURS[1] ?? '', OURS[0] ?? ''], RECORD],
+  ['drops one of them', [replace(list, [own('arm64')])], OURS, RECORD],
   ['drops them together with a new image', [remove(list), image], OURS, RECORD],
 ];
 const LET_THROUGH: readonly Row[] = [
