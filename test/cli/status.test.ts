@@ -64,12 +64,12 @@ describe('status', () => {
       .find((each) => each.startsWith(`${label} `))
       ?.replace(/^\S+ +/, '');
 
-  it('shows ten lines, and nothing wrong, with exit code 0', async () => {
+  it('shows eleven lines, and nothing wrong, with exit code 0', async () => {
     await install();
     await product.cluster.createPod({ name: 'web', images: [product.image('app', ['amd64', 'arm64'])] });
     await product.eventuallyTolerates('web', 'amd64', 'arm64');
     const finished = await status();
-    expect([finished.code, finished.stdout.trim().split('\n').length], finished.stdout).to.deep.equal([0, 10]);
+    expect([finished.code, finished.stdout.trim().split('\n').length], finished.stdout).to.deep.equal([0, 11]);
     expect(line(finished, 'version')).to.match(
       /^dev; 1 of 1 replicas ready \(Deployment archaware\/archaware-controller\)$/,
     );
@@ -159,7 +159,7 @@ describe('status', () => {
     const kubeconfig = await product.cluster.serviceAccountKubeconfig('default', 'nobody');
     const finished = await runInProcess(['status', '--kubeconfig', kubeconfig], { clock: product.clock });
     expect(finished.code).to.equal(1);
-    expect(line(finished, 'problems')).to.equal('none found; 9 lines could not be read');
+    expect(line(finished, 'problems')).to.equal('none found; 10 lines could not be read');
     expect(line(finished, 'pools')).to.match(/^unknown: needs the right to list nodes/);
     expect(line(finished, 'webhook')).to.equal('unknown: the configuration is not known');
     expect(finished.stderr).to.match(/^could not find out whether the controller works$/m);
@@ -207,7 +207,10 @@ describe('status', () => {
       await product.eventually('the API server to trust it', async () =>
         objects((await product.get(CONFIGURATION)).webhooks).every((each) => at(each, 'clientConfig', 'caBundle')),
       );
-      expect(await webhook()).to.deep.include({ state: 'unknown' });
+      expect(await webhook()).to.deep.equal({
+        state: 'reached',
+        why: 'a pod in default, created as a dry run, came back changed',
+      });
       expect(await webhook('-n', 'default')).to.deep.include({ state: 'reached' });
       expect(await webhook('-n', 'archaware')).to.deep.include({ state: 'unknown' });
       expect(await product.list(PODS)).to.deep.equal([]);
@@ -221,6 +224,26 @@ describe('status', () => {
       expect(code).to.equal(2);
       expect(at(result, 'webhook')).to.deep.equal({ state: 'not-reached', why });
       expect(problems).to.include(why);
+    });
+
+    it('does not test it with a pod where it is called for DaemonSets only', async () => {
+      const path = '/webhooks';
+      const { webhooks } = await product.get(CONFIGURATION);
+      const value = objects(webhooks).filter(({ name }) => name === 'daemonsets.archaware.dev');
+      expect(value).to.have.length(1);
+      await product.cluster.request('PATCH', CONFIGURATION, [{ op: 'replace', path, value }]);
+      expect(await webhook()).to.deep.equal({
+        state: 'unknown',
+        why: 'it is called for DaemonSets only; the line guard says whether that works',
+      });
+    });
+
+    it('needs no namespace where only default is left alone', async () => {
+      const labels = { 'archaware.dev/ignore': 'true' };
+      await product.cluster.request('PATCH', '/api/v1/namespaces/default', { metadata: { labels } });
+      await product.cluster.request('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } });
+      const { why } = await webhook();
+      expect(why).to.match(/^a pod in shop, created as a dry run, came back unchanged/);
     });
 
     it('says which right the test needs', async () => {

@@ -332,7 +332,7 @@ describe('DaemonSets on the real control plane', () => {
       const before = await template('tried-late', 'late');
       controller = await world.run();
       await eventuallyHolds(0);
-      expect(warnings()).to.have.length(1);
+      await world.eventually('the warning', async () => warnings().length === 1);
       const { code, problems } = await guard();
       expect([code, problems.length]).to.deep.equal([2, 1]);
       expect(await template('tried-late', 'late')).to.deep.equal(before);
