@@ -17,7 +17,7 @@ const ORIGINS: Readonly<Record<Facts['origin'], string>> = {
   unreadable: "by the defaults, because the controller's configuration could not be read",
 };
 
-/** Returns the status as ten lines, more if pods are pending or something is wrong. `columns`: the width of the terminal. */
+/** Returns the status as eleven lines, more if pods are pending or something is wrong. `columns`: the width of the terminal. */
 export function statusText(facts: Facts, problems: readonly Problem[], columns?: number): string {
   const lines: readonly (readonly [label: string, texts: readonly string[]])[] = [
     ['version', [versionText(facts)]],
