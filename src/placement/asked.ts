@@ -62,3 +62,14 @@ export function readAsked(spec: JsonObject): Asked | undefined {
   if (asked === undefined) return undefined;
   return { text: cut(asked.text, LONGEST_TEXT), architectures: ARCHITECTURES.filter(asked.allows) };
 }
+
+/** Removes the node affinity that archaware wrote to a pod: its author did not ask for it, and a new pod gets another one. */
+export function withoutOurs(demands: Demands): Demands {
+  const terms = (demands.terms ?? [])
+    .map(({ expressions, fields }) => ({
+      expressions: expressions.filter(({ key, operator }) => key !== ARCHITECTURE_LABEL || operator !== 'In'),
+      fields,
+    }))
+    .filter(({ expressions, fields }) => expressions.length + fields.length > 0);
+  return { ...demands, terms: terms.length > 0 ? terms : undefined };
+}

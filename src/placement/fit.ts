@@ -41,6 +41,15 @@ export type Obstacle =
 
 const UNSCHEDULABLE: Taint = { key: 'node.kubernetes.io/unschedulable', value: '', effect: 'NoSchedule' };
 
+/** Taints that come and go, and say nothing about which pods a node is meant for. */
+const PASSING =
+  /^(?:node\.kubernetes\.io\/|node\.cloudprovider\.kubernetes\.io\/|karpenter\.sh\/|ToBeDeletedByClusterAutoscaler$)/;
+
+/** Whether a taint comes and goes by itself: of the node's state, or of an autoscaler that removes it. */
+export function isPassing(taint: JsonObject): boolean {
+  return PASSING.test(stringAt(taint, 'key') ?? '');
+}
+
 /** Reads a pod's or a template's `spec`. Never throws. */
 export function readDemands(spec: JsonObject): Demands {
   const required = objectAt(objectAt(spec, 'affinity'), 'nodeAffinity').requiredDuringSchedulingIgnoredDuringExecution;

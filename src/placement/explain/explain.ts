@@ -12,6 +12,7 @@ import { placingFor } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
 import { decisionNote, imageText, skipNote, staleUnder } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
+import { explainSpread, spreadFindingFor } from '../spread/explained.ts';
 import { overPlaced, standingArchitectures } from '../standing.ts';
 import { findWrongNode, type WrongNodeFinding, whatIsKnown, whatWasPulled } from '../wrong-node/verdict.ts';
 import { advise, isIn } from './advice.ts';
@@ -78,6 +79,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     wrongNode: wrongNodeOf(input, outcome, asking(0)),
     demands,
     isLate: placing?.affinity !== undefined && isTooLate(input, placing.affinity),
+    spread: spreadFindingFor(input, outcome, { authored: now, placed: demands }, settings),
     obstacles: nodes.map(({ left }) => left),
   };
   const explanation = {
@@ -97,6 +99,7 @@ export function explainPlacement(input: ExplainInput, findings: Findings): Expla
     ],
     ...(intent === undefined ? {} : { affinity: explainAffinity(workload, intent) }),
     nodes: nodes.map(({ shown }) => shown),
+    ...explainSpread(evidence.spread),
   };
   const blocked = whyBlocked(explanation, evidence);
   const complete = { ...explanation, decision: blocked === undefined ? decided : { ...decided, blocked } };

@@ -1,7 +1,10 @@
 import { type JsonObject, listAt, objectAt, stringAt } from '../../kit/json.ts';
 import { type Namespace, type SkipReason, skipDaemonSet, skipPod, skipTemplate } from '../eligibility.ts';
 import { type Demands, readDemands } from '../fit.ts';
+import { wantedReplicas } from '../readiness/replicas.ts';
 import type { Settings } from '../settings.ts';
+import { type HardSpread, readHardSpread } from '../spread/constraint.ts';
+import { rollsAhead } from '../spread/pod.ts';
 import { type DaemonSet, readDaemonSet } from './daemonset.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import { writersOf } from './written.ts';
@@ -23,6 +26,12 @@ export type Workload = {
   readonly spec: JsonObject;
   /** Names of the scheduling gates. */
   readonly gates: readonly string[];
+  /** The topology spread constraints of its pods that the scheduler enforces. */
+  readonly spread: readonly HardSpread[];
+  /** How many pods it wants at the moment; undefined for a Job that has finished. */
+  readonly replicas: number | undefined;
+  /** Whether a rollout waits for a new pod before it stops an old one. */
+  readonly rollsAhead: boolean;
   /** The scheduler's last message about a pod that it could not place. */
   readonly scheduler: string | undefined;
 };
@@ -50,13 +59,15 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   const holder = path.reduce(objectAt, object);
   const spec = objectAt(holder, 'spec');
   const demands = readDemands(spec);
+  const template = readTemplate(objectAt(holder, 'metadata'), spec);
+  const replicas = wantedReplicas(kind, object);
   const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   return {
     kind,
     namespace: stringAt(metadata, 'namespace') ?? '',
     name: stringAt(metadata, 'name') || stringAt(metadata, 'generateName') || '',
-    template: readTemplate(objectAt(holder, 'metadata'), spec),
+    template,
     pod: kind === 'Pod' ? readPod(object) : undefined,
     daemonSet: kind === 'DaemonSet' ? readDaemonSet(object) : undefined,
     demands:
@@ -66,6 +77,9 @@ export function readWorkload(object: JsonObject): Workload | undefined {
     namesNode: kind !== 'Pod' || writersOf(object, 'f:nodeName').length > 0,
     spec,
     gates: (listAt(spec, 'schedulingGates') ?? []).flatMap((gate) => stringAt(gate, 'name') ?? []),
+    spread: readHardSpread(spec, template.labels),
+    replicas,
+    rollsAhead: rollsAhead(kind, objectAt(object, 'spec'), replicas ?? 0),
     scheduler: unscheduled === undefined ? undefined : stringAt(unscheduled, 'message') || undefined,
   };
 }

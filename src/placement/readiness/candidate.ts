@@ -1,14 +1,15 @@
 import { type JsonObject, listAt, objectAt, stringAt, stringsAt } from '../../kit/json.ts';
-import { ARCHITECTURE_LABEL } from '../../names.ts';
-import type { Demands } from '../fit.ts';
+import { withoutOurs } from '../asked.ts';
 import type { PodImage } from '../objects/image.ts';
 import { type Owner, readOwner } from '../objects/pod.ts';
 import { readWorkload, type Workload } from '../objects/workload.ts';
-import { wantedReplicas } from './replicas.ts';
 import { type Requests, requestsOf } from './requests.ts';
 
 /** An object that creates pods, or a pod, reduced to what the report needs: the object itself may be dropped. */
-export type Candidate = Pick<Workload, 'kind' | 'namespace' | 'name' | 'template' | 'pod' | 'daemonSet' | 'demands'> & {
+export type Candidate = Pick<
+  Workload,
+  'kind' | 'namespace' | 'name' | 'template' | 'pod' | 'daemonSet' | 'demands' | 'spread' | 'rollsAhead'
+> & {
   readonly uid: string;
   readonly owner: Owner | undefined;
   readonly labels: Readonly<Record<string, string>>;
@@ -25,9 +26,8 @@ export type ImageUser = { readonly name: string; readonly image: string; readonl
 /** Reads a candidate; undefined for an object of another kind, and for pods and Jobs that have finished or are being deleted. */
 export function readCandidate(object: JsonObject): Candidate | undefined {
   const workload = readWorkload(object);
-  const replicas = workload && wantedReplicas(workload.kind, object);
-  if (workload === undefined || replicas === undefined) return undefined;
-  const { spec, kind, namespace, name, template, pod, daemonSet, demands, namesNode } = workload;
+  if (workload?.replicas === undefined) return undefined;
+  const { spec, kind, namespace, name, template, pod, daemonSet, demands, namesNode, replicas } = workload;
   const metadata = objectAt(object, 'metadata');
   if (stringAt(metadata, 'deletionTimestamp') !== undefined) return undefined;
   // A mirror pod shows a file on its node; it cannot go anywhere else.
@@ -43,6 +43,8 @@ export function readCandidate(object: JsonObject): Candidate | undefined {
     pod,
     daemonSet,
     demands: pod?.written?.architectures === undefined ? authored : withoutOurs(authored),
+    spread: workload.spread,
+    rollsAhead: workload.rollsAhead,
     uid: stringAt(metadata, 'uid') ?? '',
     owner: readOwner(metadata),
     labels: Object.keys(own).length > 0 ? own : template.labels,
@@ -73,15 +75,4 @@ function usersIn(spec: JsonObject): ImageUser[] {
       pullPolicy: stringAt(objectAt(volume, 'image'), 'pullPolicy') ?? '',
     })),
   ];
-}
-
-/** Removes the node affinity that archaware wrote to a pod: its author did not ask for it, and a new pod gets another one. */
-function withoutOurs(demands: Demands): Demands {
-  const terms = (demands.terms ?? [])
-    .map(({ expressions, fields }) => ({
-      expressions: expressions.filter(({ key, operator }) => key !== ARCHITECTURE_LABEL || operator !== 'In'),
-      fields,
-    }))
-    .filter(({ expressions, fields }) => expressions.length + fields.length > 0);
-  return { ...demands, terms: terms.length > 0 ? terms : undefined };
 }

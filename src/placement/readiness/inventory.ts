@@ -127,8 +127,8 @@ function anyNode(candidate: Candidate): Candidate {
 }
 
 /** Returns a text that is the same for pods that get the same verdicts and request the same. */
-function likenessOf({ template, demands, requests, users }: Candidate): string {
+function likenessOf({ template, demands, requests, users, spread }: Candidate): string {
   const { statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName } = template;
   const parts = [statement, os, hasRuntimeClass, images, pullSecrets, serviceAccountName, priorityClassName];
-  return JSON.stringify([...parts, template.labels, demands, requests, users]);
+  return JSON.stringify([...parts, template.labels, demands, requests, users, spread]);
 }

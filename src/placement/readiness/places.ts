@@ -1,8 +1,8 @@
-import { type JsonObject, stringAt } from '../../kit/json.ts';
+import type { JsonObject } from '../../kit/json.ts';
 import { ARCHITECTURE_LABEL, OLD_ARCHITECTURE_LABEL } from '../../names.ts';
 import { architectureAsked } from '../asked.ts';
 import { unmetBy } from '../explain/unmet.ts';
-import { type Demands, type Obstacle, obstaclesTo, type SchedulableNode } from '../fit.ts';
+import { type Demands, isPassing, type Obstacle, obstaclesTo, type SchedulableNode } from '../fit.ts';
 import { nodeArchitecture } from '../nodes/node.ts';
 import { usesTaints } from '../placing.ts';
 import type { Settings } from '../settings.ts';
@@ -20,10 +20,6 @@ const OF_MACHINE: readonly string[] = [
   'node.kubernetes.io/instance-type',
   'beta.kubernetes.io/instance-type',
 ];
-
-/** Taints that come and go, and say nothing about which pods a node is meant for. */
-const PASSING =
-  /^(?:node\.kubernetes\.io\/|node\.cloudprovider\.kubernetes\.io\/|karpenter\.sh\/|ToBeDeletedByClusterAutoscaler$)/;
 
 /**
  * Creates the function that says what pins a pod. It goes by the nodes of the target, as `placement/fit` does, without what
@@ -66,10 +62,6 @@ function placesFor(target: string, nodes: readonly SchedulableNode[], settings: 
 function labelsOfCopy(labels: Place['labels'], target: string): Place['labels'] {
   const kept = Object.entries(labels).filter(([key]) => !OF_MACHINE.includes(key));
   return { ...Object.fromEntries(kept), [ARCHITECTURE_LABEL]: target, [OLD_ARCHITECTURE_LABEL]: target };
-}
-
-function isPassing(taint: JsonObject): boolean {
-  return PASSING.test(stringAt(taint, 'key') ?? '');
 }
 
 /** Whether archaware lets pods tolerate the taint. In the mode `affinity` it gives no tolerations. */
