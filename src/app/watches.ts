@@ -75,6 +75,8 @@ export function createWatches(options: {
   readonly scope?: Scope;
   /** Keeps whole objects, however large: for a command that ends soon, with more memory than a replica. */
   readonly keepsAll?: boolean;
+  /** Called with each pod that is read as a whole, for a command that needs more of it than the replicas keep. */
+  readonly onPod?: (object: JsonObject, pod: Pod) => void;
   readonly onRestart: (kind: string, reason: string) => void;
   /** Called when lists or watches of a kind fail: once for each kind of failure, until they work again. */
   readonly onTrouble?: (kind: string, attempt: WatchAttempt, reason: string) => void;
@@ -119,7 +121,11 @@ export function createWatches(options: {
   const pods: Reflector<Pod> = reflect<Pod>(
     'pods',
     namespacedPath('/api/v1', 'pods', scope),
-    (pod, isReset) => readPod(pod, isReset ? undefined : lastRead(objectAt(pod, 'metadata'))),
+    (object, isReset) => {
+      const pod = readPod(object, isReset ? undefined : lastRead(objectAt(object, 'metadata')));
+      options.onPod?.(object, pod);
+      return pod;
+    },
     namespaced,
     (change) => listeners.pod?.(change),
     (sections) => readPodSections(sections, pods.store.get(namespaced(sections))),

@@ -14,7 +14,7 @@ import { withPatience } from '../lookups/with-progress.ts';
 import { inputName, readObjects } from '../objects.ts';
 import { createProgress } from '../progress.ts';
 import { gatherFiles } from '../report/gather.ts';
-import { renderCheck } from './render.ts';
+import { checkNotes, renderCheck } from './render.ts';
 
 /** What `check` was asked. */
 export type CheckOptions = {
@@ -68,6 +68,7 @@ export async function check(
     );
     const notKnown = notLookedUpText(countNotLookedUp(failed));
     if (notKnown !== undefined) note(notKnown);
+    if (form === 'table') for (const line of checkNotes(result)) note(line);
     print(renderCheck(result, on, form));
     return result.missing.length > 0 ? EXIT.found : EXIT.done;
   } finally {

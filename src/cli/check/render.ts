@@ -22,7 +22,7 @@ function lacksText({ image, code: failure, architectures, text }: Missing): stri
     : `no ${architectures.join(', ')}: ${text}`;
 }
 
-function markdown({ objects, missing }: Check, on: readonly string[]): string {
+function markdown({ objects, missing, notes = [] }: Check, on: readonly string[]): string {
   const title = `### Architectures: ${on.join(', ')}\n`;
   if (missing.length === 0) return `${title}\n✅ ${countOf(objects.length)} can run on all of them.\n`;
   const rows = missing.map((each) => [
@@ -32,7 +32,13 @@ function markdown({ objects, missing }: Check, on: readonly string[]): string {
     each.architectures.join(', '),
     code(each.text),
   ]);
-  return `${title}\n${markdownTable(['', 'object', 'image', 'missing', 'why'], rows)}`;
+  const remarks = notes.map((each) => `\n⚠️ ${code(`${nameOf(each)}: ${each.text}`)}\n`).join('');
+  return `${title}\n${markdownTable(['', 'object', 'image', 'missing', 'why'], rows)}${remarks}`;
+}
+
+/** Returns the notes as lines for standard error, where the form of output is not a document. */
+export function checkNotes({ notes = [] }: Check): string[] {
+  return notes.map((each) => printable(`${nameOf(each)}: ${each.text}`, 4_000));
 }
 
 function nameOf({ kind, namespace, name }: Pick<Missing, 'kind' | 'namespace' | 'name'>): string {

@@ -25,12 +25,13 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
-import { byName, overviewLines, overviewOf, type Subject } from '../../placement/workloads/overview.ts';
+import { byName, overviewLines, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
 import { withPatience } from '../lookups/with-progress.ts';
 import { valueText } from '../output.ts';
 import { createProgress } from '../progress.ts';
 import type { Named, Plan, Seen } from './shape.ts';
+import { createSpreadReader, judgeSpread, type SpreadReader, spreadSurroundings } from './spread.ts';
 import { planText, unknownCount } from './text.ts';
 
 /** What `plan` looks at and how it prints it. */
@@ -67,12 +68,14 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       recorded.set(JSON.stringify([kind, namespace, name]), change);
       return { kind: 'recorded' };
     };
+    const spreads = createSpreadReader();
     const watches = createWatches({
       client,
       clock,
       kinds: kindsFor(config),
       scope,
       keepsAll: true,
+      onPod: spreads.read,
       onRestart: () => {},
       refusedMs: 0,
     });
@@ -125,7 +128,11 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
       ? await poolProblems(client, settings, note, signal)
       : { pools: [], areRead: true };
     const absent = absentNotes(config, watches.nodes.store.values());
-    const workloads = overviewOf(subjectsOf(watches, loops), surroundingsOf(watches, settings));
+    const workloads = await judgeSpread(
+      () => subjectsOf(watches, loops, spreads),
+      { ...surroundingsOf(watches, settings), spread: spreadSurroundings(watches, settings) },
+      { client, signal },
+    );
     if (output === 'table') {
       const result: Plan = { changes, ...summary, workloads, pools };
       const seen = seenIn(watches, headings, settings);
@@ -201,7 +208,7 @@ function reportNodes(
 }
 
 /** Returns the pods and the templates of DaemonSets with the decisions about them. A daemon pod follows its template. */
-function* subjectsOf(watches: Watches, loops: Loops): Generator<Subject> {
+function* subjectsOf(watches: Watches, loops: Loops, spreads: SpreadReader): Generator<Subject> {
   for (const [key, state] of loops.podStates) {
     const pod = watches.pods.store.get(key);
     if (pod === undefined) continue;
@@ -217,6 +224,7 @@ function* subjectsOf(watches: Watches, loops: Loops): Generator<Subject> {
       bound: pod.nodeName !== undefined,
       nodeArchitecture: node && nodeArchitecture(node),
       asked: pod.asked,
+      spread: spreads.of(pod, decision, settings, watches.namespaces.store.get(pod.namespace)?.preferred),
     };
   }
   for (const [key, { decision, settings }] of loops.daemonSetStates) {

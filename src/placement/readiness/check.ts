@@ -1,5 +1,6 @@
 import { type ImageAnswer, intersect, onlySchedulable, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
+import { spreadWithoutNodes } from '../spread/readiness.ts';
 import { type Assessment, assess, type Circumstances } from './assess.ts';
 import type { Candidate } from './candidate.ts';
 import type { Unit } from './inventory.ts';
@@ -32,10 +33,21 @@ export type Missing = {
 };
 
 /** The output of `check`. */
-export type Check = { readonly objects: readonly CheckedObject[]; readonly missing: readonly Missing[] };
+export type Check = {
+  readonly objects: readonly CheckedObject[];
+  readonly missing: readonly Missing[];
+  /** What is not missing, but worth knowing; absent if there is nothing. */
+  readonly notes?: readonly CheckNote[];
+};
+
+/** What a taint of archaware would do to an object. */
+export type CheckNote = Pick<Missing, 'kind' | 'namespace' | 'name' | 'text'>;
 
 /** The reasons that count. What pins an object to nodes is its author's choice. */
 const COUNTED: ReadonlySet<Reason['kind']> = new Set(['image', 'lookup', 'statement', 'schedulable']);
+
+/** Which nodes there are is not known, and an object lacks nothing because of them. */
+const LEAVING_OUT = { pinsOf: () => [], spreadOf: () => [] };
 
 /** Checks objects by the same decisions as `run`. An object that archaware leaves alone is checked by its images all the same. */
 export function checkObjects(
@@ -45,7 +57,12 @@ export function checkObjects(
   answerOf: (image: PodImage, candidate: Candidate) => ImageAnswer,
 ): Check {
   const found = units.flatMap(({ parts }) => parts.map((part) => checkOne(part, on, circumstances, answerOf)));
-  return { objects: found.map(({ object }) => object), missing: found.flatMap(({ missing }) => missing) };
+  const notes = found.flatMap((each) => each.notes);
+  return {
+    objects: found.map(({ object }) => object),
+    missing: found.flatMap(({ missing }) => missing),
+    ...(notes.length > 0 ? { notes } : {}),
+  };
 }
 
 function checkOne(
@@ -53,7 +70,7 @@ function checkOne(
   on: readonly string[],
   circumstances: Circumstances,
   answerOf: (image: PodImage, candidate: Candidate) => ImageAnswer,
-): { object: CheckedObject; missing: Missing[] } {
+): { object: CheckedObject; missing: Missing[]; notes: CheckNote[] } {
   const assessment = assess(candidate, circumstances, (image) => answerOf(image, candidate));
   const named = {
     kind: candidate.kind,
@@ -62,7 +79,7 @@ function checkOne(
   };
   const byText = new Map<string, Missing>();
   for (const architecture of on) {
-    for (const reason of verdictOf(candidate, assessment, architecture, () => []).reasons) {
+    for (const reason of verdictOf(candidate, assessment, architecture, LEAVING_OUT).reasons) {
       if (!COUNTED.has(reason.kind)) continue;
       const before = byText.get(reason.text)?.architectures ?? [];
       byText.set(reason.text, {
@@ -75,7 +92,10 @@ function checkOne(
   }
   const images = candidate.template.images.map(({ image }) => image);
   const object = { ...named, images: [...new Set(images)], architectures: commonOf(assessment, candidate, on) };
-  return { object, missing: [...byText.values()] };
+  const elsewhere = on.filter((architecture) => !object.architectures.includes(architecture));
+  const spread = spreadWithoutNodes(candidate, assessment, elsewhere);
+  const notes = spread === undefined ? [] : [{ ...named, text: spread }];
+  return { object, missing: [...byText.values()], notes };
 }
 
 function causeOf(reason: Reason): Pick<Missing, 'image' | 'containers' | 'code'> {

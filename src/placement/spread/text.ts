@@ -37,7 +37,7 @@ const CURES: Readonly<Record<SpreadCure, string>> = {
 
 /**
  * Returns what may happen beside nodes that are not known: `its topology spread over kubernetes.io/hostname (DoNotSchedule) also
- * counts nodes whose taint keeps it off: beside arm64 nodes, some of its pods may stay Pending`. `elsewhere`: the architectures
+ * counts nodes that it cannot use: beside arm64 nodes, some of its pods may stay Pending`. `elsewhere`: the architectures
  * that it does not run on.
  */
 export function conditionText(constraint: HardSpread, elsewhere: readonly string[]): string {
@@ -46,7 +46,7 @@ export function conditionText(constraint: HardSpread, elsewhere: readonly string
     constraint.topologyKey === HOSTNAME
       ? `beside ${where} nodes`
       : `where a ${domainWord(constraint)} has only ${where} nodes`;
-  return `${overText(constraint)} also counts nodes whose taint keeps it off: ${beside}, some of its pods may stay Pending`;
+  return `${overText(constraint)} also counts nodes that it cannot use: ${beside}, some of its pods may stay Pending`;
 }
 
 const HOSTNAME = 'kubernetes.io/hostname';

@@ -8,6 +8,8 @@ import { lacking } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../placing.ts';
 import { decisionNote, skipNote, withinText } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
+import type { SpreadPod } from '../spread/limit.ts';
+import { type Crowd, createCrowd, type SpreadSurroundings } from './crowd.ts';
 import type { WorkloadName } from './owner.ts';
 
 /** A pod, or the template of a DaemonSet, with the decision about it. */
@@ -22,6 +24,8 @@ export type Subject = {
   readonly nodeArchitecture: string | undefined;
   /** The architectures that the pod itself asks for; undefined: any. */
   readonly asked: Asked | undefined;
+  /** The pod with its hard topology spread constraints; absent if it has none. */
+  readonly spread?: SpreadPod | undefined;
 };
 
 /** What is true of the cluster for every subject. */
@@ -30,6 +34,8 @@ export type Surroundings = {
   readonly architectures: readonly string[];
   /** Whether every node gets the taint, so that no pod can run without a toleration. */
   readonly allTainted: boolean;
+  /** Says what topology spread constraints keep off; absent if that is not asked. */
+  readonly spread?: SpreadSurroundings | undefined;
 };
 
 /** Where the pods of a workload can run. A workload is in exactly one of these groups. */
@@ -63,6 +69,7 @@ export type JudgedWorkload = WorkloadName & {
 /** Judges workloads by the decisions about their pods, sorted by kind, namespace and name. Ending or finished objects do not count. */
 export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundings): JudgedWorkload[] {
   const found = new Map<string, { group: Group; workload: JudgedWorkload }>();
+  const crowds = new Map<string, Crowd>();
   for (const subject of subjects) {
     const group = groupOf(subject, surroundings.architectures);
     if (group === undefined) continue;
@@ -83,8 +90,32 @@ export function overviewOf(subjects: Iterable<Subject>, surroundings: Surroundin
       why: before?.workload.why || reason,
     };
     found.set(key, { group: says, workload });
+    if (surroundings.spread !== undefined && subject.spread !== undefined && !onlyObserves(subject.settings)) {
+      const crowd = crowds.get(key) ?? createCrowd(subject.workload);
+      crowds.set(key, crowd);
+      crowd.add(subject.spread, subject.bound);
+    }
   }
-  return [...found.values()].map(({ workload }) => workload).sort(byName);
+  return [...found]
+    .map(([key, { workload }]) => withSpread(workload, crowds.get(key), surroundings.spread))
+    .sort(byName);
+}
+
+/** Adds what a topology spread constraint keeps off: pods that wait now, or that would after the next restart of all of them. */
+function withSpread(
+  workload: JudgedWorkload,
+  crowd: Crowd | undefined,
+  surroundings: SpreadSurroundings | undefined,
+): JudgedWorkload {
+  const judged = surroundings && crowd?.judge(surroundings);
+  if (judged === undefined) return workload;
+  const { finding, bound, waiting } = judged;
+  return {
+    ...workload,
+    pendingAtRestart: workload.pendingAtRestart || bound > 0,
+    pendingNow: workload.pendingNow || waiting > 0,
+    why: workload.why || `${finding.text}; ${finding.cure}`,
+  };
 }
 
 /** Compares two objects by kind, namespace and name. */

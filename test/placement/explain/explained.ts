@@ -15,6 +15,8 @@ export type Given = {
   readonly applied?: boolean;
   readonly isTemplate?: boolean;
   readonly spec?: JsonObject;
+  /** Of an object that creates pods. */
+  readonly replicas?: number;
   readonly metadata?: JsonObject;
   readonly status?: JsonObject;
   readonly settings?: Partial<Settings>;
@@ -44,7 +46,7 @@ export function inputOf(given: Given): ExplainInput {
   const workload = readWorkload({
     kind,
     metadata: { name: 'p', namespace: namespace.name, ...metadata },
-    spec: kind === 'Pod' ? spec : { template: { metadata, spec } },
+    spec: kind === 'Pod' ? spec : { template: { metadata, spec }, replicas: given.replicas },
     status,
   });
   if (workload === undefined) throw new Error(`there is no ${kind}`);
