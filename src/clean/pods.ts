@@ -4,6 +4,7 @@ import { pathOf } from '../kube/writer.ts';
 import { whyNotBroughtBack } from '../placement/clean/pods.ts';
 import { nextOfTurn } from '../placement/clean/turns.ts';
 import { readDaemonSet } from '../placement/objects/daemonset.ts';
+import { isDaemonSet } from '../placement/objects/kinds.ts';
 import { readPod } from '../placement/objects/pod.ts';
 import type { CarryingPod } from './inventory.ts';
 import type { Ledger } from './ledger.ts';
@@ -260,7 +261,7 @@ function groupsOf(pods: readonly CarryingPod[]): Group[] {
 }
 
 function groupOf({ namespace, name, owner, templateHash }: CarryingPod, key: string): Group {
-  const saysWanted = owner?.kind === 'DaemonSet' || whyNotBroughtBack(owner) === undefined;
+  const saysWanted = isDaemonSet(owner) || whyNotBroughtBack(owner) === undefined;
   return {
     key,
     namespace,

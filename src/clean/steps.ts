@@ -2,6 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import { cleanNode } from '../placement/nodes/decide.ts';
 import { readManaged } from '../placement/nodes/managed.ts';
 import type { Node } from '../placement/nodes/node.ts';
+import { isDaemonSet } from '../placement/objects/kinds.ts';
 import { type OwnControllers, wantedOnes, wantText } from './controllers.ts';
 import { type CarryingPod, type Inventory, type LookOptions, takeInventory } from './inventory.ts';
 import type { Item, Ledger, Row } from './ledger.ts';
@@ -144,10 +145,7 @@ async function replace(options: CleanOptions, found: readonly CarryingPod[], how
 /** A DaemonSet whose template could not be restored would give a new pod the same tolerations. */
 function unlessStuck(pod: CarryingPod, ledger: Ledger): CarryingPod {
   const { namespace, owner } = pod;
-  if (
-    owner?.kind !== 'DaemonSet' ||
-    !ledger.remains('daemonSets', { kind: 'DaemonSet', namespace, name: owner.name })
-  ) {
+  if (!isDaemonSet(owner) || !ledger.remains('daemonSets', { kind: 'DaemonSet', namespace, name: owner.name })) {
     return pod;
   }
   return { ...pod, cleaning: { kind: 'leave', reason: 'its DaemonSet still has tolerations of archaware' } };

@@ -8,6 +8,7 @@ import { contradictionOf } from '../placement/contradiction.ts';
 import type { Decision, FailedImage } from '../placement/decide.ts';
 import type { Namespace } from '../placement/eligibility.ts';
 import { readStatement } from '../placement/images.ts';
+import { isDaemonSet } from '../placement/objects/kinds.ts';
 import type { Pod, PodTemplate } from '../placement/objects/pod.ts';
 import { onlyObserves, type PlacementIntent } from '../placement/placing.ts';
 import { preferredProblems, readPreferred } from '../placement/preference.ts';
@@ -152,7 +153,7 @@ export function announce(
  * its template, and a change of the template by its author is what makes the controller decide it again.
  */
 function renewAdvice({ namespace }: Regarding, owner: Pod['owner']): string {
-  if (owner?.kind !== 'DaemonSet') return 'delete the pod';
+  if (!isDaemonSet(owner)) return 'delete the pod';
   const restart = `kubectl -n ${namespace} rollout restart daemonset/${owner.name}`;
   return (
     `they come from the template of DaemonSet ${owner.name}; run ${restart}: the controller then decides the template again ` +

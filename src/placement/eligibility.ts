@@ -3,6 +3,7 @@ import { type JsonObject, objectAt, stringAt, stringsAt } from '../kit/json.ts';
 import { matchesSelector } from '../kit/selector.ts';
 import { IGNORE_LABEL, PREFERRED } from '../names.ts';
 import type { DaemonSet } from './objects/daemonset.ts';
+import { isDaemonSet } from './objects/kinds.ts';
 import type { Pod, PodTemplate } from './objects/pod.ts';
 import type { Settings } from './settings.ts';
 
@@ -56,6 +57,7 @@ export const SYSTEM_WAIT_MS = 2_000;
 
 /**
  * Returns why a pod is skipped, or undefined. A bound daemon pod is skipped because its DaemonSet's template is decided instead.
+ * That of another API group's DaemonSet is not, because archaware does not serve its template.
  */
 export function skipPod(
   pod: Pod,
@@ -65,7 +67,7 @@ export function skipPod(
   if (pod.deleting) return 'deleting';
   if (pod.phase === 'Succeeded' || pod.phase === 'Failed') return 'terminal';
   if (pod.mirror) return 'mirror';
-  if (pod.owner?.kind === 'DaemonSet') {
+  if (isDaemonSet(pod.owner)) {
     if (settings.daemonSets === 'ignore') return 'daemonsets-ignored';
     if (pod.nodeName !== undefined) return 'daemon-pod';
   }

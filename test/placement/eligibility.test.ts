@@ -20,6 +20,7 @@ type Row = [
 
 const IGNORE = { 'archaware.dev/ignore': 'true' };
 const DAEMON = { ownerReferences: [{ kind: 'DaemonSet', controller: true }] };
+const ofGroup = (apiVersion: string) => ({ ownerReferences: [{ apiVersion, kind: 'DaemonSet', controller: true }] });
 const DELETED = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 
 describe('a pod', () => {
@@ -39,6 +40,17 @@ describe('a pod', () => {
     ],
     ['of a DaemonSet that is bound', { metadata: DAEMON, spec: { nodeName: 'n' } }, 'daemon-pod'],
     ['of a DaemonSet that is not', { metadata: DAEMON }, undefined],
+    [
+      'of a DaemonSet of Kubernetes, by its API group',
+      { metadata: ofGroup('apps/v1'), spec: { nodeName: 'n' } },
+      'daemon-pod',
+    ],
+    ["of OpenKruise's DaemonSet", { metadata: ofGroup('apps.kruise.io/v1alpha1'), spec: { nodeName: 'n' } }, undefined],
+    [
+      "of OpenKruise's DaemonSet, where DaemonSets are ignored",
+      { metadata: ofGroup('apps.kruise.io/v1alpha1'), settings: { daemonSets: 'ignore' } },
+      undefined,
+    ],
     [
       'that a DaemonSet owns but does not control',
       { metadata: { ownerReferences: [{ kind: 'DaemonSet' }] }, spec: { nodeName: 'n' } },

@@ -25,6 +25,7 @@ import { nodesWithUnmanagedTaints } from '../../placement/nodes/unmanaged-taints
 import { onlyObserves } from '../../placement/placing.ts';
 import { withinText } from '../../placement/reasons.ts';
 import type { Settings } from '../../placement/settings.ts';
+import { otherDaemonSetNote, untoleratingDaemonSets } from '../../placement/workloads/other-daemon-sets.ts';
 import { byName, overviewLines, type Subject } from '../../placement/workloads/overview.ts';
 import { workloadOf } from '../../placement/workloads/owner.ts';
 import { withPatience } from '../lookups/with-progress.ts';
@@ -145,6 +146,7 @@ export async function plan(context: Context, options: PlanOptions): Promise<numb
     const isShown = output === 'table' && context.columns !== undefined;
     for (const line of isShown ? [] : absent) note(line);
     reportLeftAlone(summary.ignored, isWide, note);
+    reportOtherDaemonSets(watches, loops, isWide, note);
     for (const pool of pools) note(`${pool.severity}: NodePool ${pool.name} ${pool.note}`);
     if (isWhole) reportNodes({ config, settings, watches, loops, areRead }, note);
     return changes.length > 0 && !onlyObserves(settings) ? EXIT.found : EXIT.done;
@@ -298,6 +300,19 @@ function summarise(
 function heldText({ mode, schedulable, policy }: Settings): string {
   const by = policy === undefined ? '' : `, by policy ${policy}`;
   return `${onlyObserves({ mode }) ? 'Would be held in another mode' : 'Held'}: their images have no architecture in common${withinText(schedulable)}${by}.`;
+}
+
+/** Notes the DaemonSets of other API groups, such as OpenKruise's, whose templates archaware does not write. */
+function reportOtherDaemonSets(watches: Watches, loops: Loops, isWide: boolean, note: (line: string) => void): void {
+  const decided = [...loops.podStates].flatMap(([key, { decision, settings }]) => {
+    const pod = watches.pods.store.get(key);
+    return pod === undefined || onlyObserves(settings) ? [] : { pod, decision, settings };
+  });
+  const lacking = untoleratingDaemonSets(decided);
+  const shown = isWide ? lacking : lacking.slice(0, 5);
+  for (const each of shown) note(otherDaemonSetNote(each));
+  const more = lacking.length - shown.length;
+  if (more > 0) note(`${more} more of such DaemonSets (--wide)`);
 }
 
 function reportLeftAlone(ignored: Plan['ignored'], isWide: boolean, note: (line: string) => void): void {

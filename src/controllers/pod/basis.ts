@@ -1,5 +1,6 @@
 import { IGNORE_LABEL } from '../../names.ts';
 import type { Decision } from '../../placement/decide.ts';
+import { isDaemonSet } from '../../placement/objects/kinds.ts';
 import type { Pod } from '../../placement/objects/pod.ts';
 import { lacking, type Toleration } from '../../placement/patch/tolerations.ts';
 import { decideAlike } from '../../placement/policy.ts';
@@ -36,7 +37,7 @@ export function hasTolerations(pod: Pick<Pod, 'tolerations'>, written: readonly 
 export function whatIsRead(pod: Pod, generation = pod.generation, isGated = pod.gated !== undefined): string {
   const spec = generation ?? pod.large ?? JSON.stringify([pod.images, pod.tolerations]);
   // A pod that its DaemonSet no longer owns is a pod like any other.
-  const place = pod.owner?.kind === 'DaemonSet' ? `daemon on ${pod.nodeName ?? ''}` : '';
+  const place = isDaemonSet(pod.owner) ? `daemon on ${pod.nodeName ?? ''}` : '';
   // A large pod has a digest in place of all labels and the statement.
   const [statement, ignored] = [pod.large ?? pod.statement ?? '', pod.labels[IGNORE_LABEL] ?? ''];
   // Joined and not concatenated, because it is kept: V8 keeps a concatenated text as a tree of its parts.

@@ -7,6 +7,7 @@ import { type Namespace, skipDaemonSet, skipPod } from '../../placement/eligibil
 import { type Node, nodeArchitecture } from '../../placement/nodes/node.ts';
 import type { DaemonSet } from '../../placement/objects/daemonset.ts';
 import type { PodImage } from '../../placement/objects/image.ts';
+import { isDaemonSet } from '../../placement/objects/kinds.ts';
 import { isStub } from '../../placement/objects/large.ts';
 import { type Pod, readPod } from '../../placement/objects/pod.ts';
 import { settingsFor } from '../../placement/policy.ts';
@@ -121,7 +122,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
   }
 
   const daemonSetOf = ({ owner, namespace }: Pod): DaemonSet | undefined => {
-    const daemonSet = owner?.kind === 'DaemonSet' ? daemonSets.get(`${namespace}/${owner.name}`) : undefined;
+    const daemonSet = isDaemonSet(owner) ? daemonSets.get(`${namespace}/${owner.name}`) : undefined;
     return daemonSet?.uid === owner?.uid ? daemonSet : undefined;
   };
 
@@ -269,7 +270,7 @@ export function createWrongNodeController(options: WrongNodeOptions): WrongNodeC
     podsOf: (daemonSet) =>
       [...broken.keys()].filter((key) => {
         const pod = pods.get(key);
-        return pod?.owner?.kind === 'DaemonSet' && `${pod.namespace}/${pod.owner.name}` === daemonSet;
+        return isDaemonSet(pod?.owner) && `${pod?.namespace}/${pod?.owner?.name}` === daemonSet;
       }),
     lookupEnded: waiting.lookupEnded,
     end: larges.stop,

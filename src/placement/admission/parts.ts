@@ -24,7 +24,9 @@ function metadataOf(metadata: JsonObject): JsonObject {
   const parts = chosen(metadata, METADATA);
   const { ownerReferences: owners } = metadata;
   if (Array.isArray(owners)) {
-    parts.ownerReferences = owners.filter(isObject).map(({ kind, controller }) => ({ kind, controller }));
+    parts.ownerReferences = owners
+      .filter(isObject)
+      .map(({ apiVersion, kind, controller }) => ({ apiVersion, kind, controller }));
   }
   return parts;
 }

@@ -3,6 +3,7 @@ import { difference, type Operation } from '../../kit/json-patch.ts';
 import { ARCHITECTURE_GATE } from '../../names.ts';
 import { type DecisionInput, decide } from '../decide.ts';
 import { isSystemNamespace, type Namespace, skipPod } from '../eligibility.ts';
+import { isForOneNode } from '../objects/kinds.ts';
 import { type Pod, readPod } from '../objects/pod.ts';
 import { withAffinity } from '../patch/affinity.ts';
 import { lacking } from '../patch/tolerations.ts';
@@ -56,10 +57,10 @@ export function admitPod(input: AdmissionInput): AdmissionDecision {
   const isHeldBack = mayBeHeldBack(pod, wished, namespace.name, ownNamespace, settings);
   switch (decision.kind) {
     case 'place': {
-      const isOfDaemonSet = pod.owner?.kind === 'DaemonSet';
+      const isPinned = isForOneNode(pod.owner, objectAt(object, 'spec'));
       const placing = placingFor(decision, pod, namespace, settings);
-      // The DaemonSet controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
-      const given = isOfDaemonSet ? { ...placing, affinity: undefined } : placing;
+      // Its controller has chosen the node. If affinity required another one, the pod would stay Pending forever.
+      const given = isPinned ? { ...placing, affinity: undefined } : placing;
       return patched(object, wished, placed(wished, given, namespace.name, seal));
     }
     case 'hold':
@@ -87,7 +88,7 @@ function mayBeHeldBack(
 ): boolean {
   const selector = objectAt(objectAt(object, 'spec'), 'nodeSelector');
   return (
-    pod.owner?.kind !== 'DaemonSet' &&
+    !isForOneNode(pod.owner, objectAt(object, 'spec')) &&
     namespace !== ownNamespace &&
     !isSystemNamespace(namespace, settings) &&
     !CONTROL_PLANE.some((key) => Object.hasOwn(selector, key))

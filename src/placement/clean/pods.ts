@@ -3,6 +3,7 @@ import { isArchitectureName } from '../../kit/platform.ts';
 import { readPodManaged } from '../admission/record.ts';
 import type { Demands } from '../fit.ts';
 import { type DaemonSet, decideTemplate, type TemplateDecision } from '../objects/daemonset.ts';
+import { isDaemonSet, isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import { type Owner, type Pod, readPod } from '../objects/pod.ts';
 import { wroteTolerations } from '../objects/written.ts';
 import { asOurs, isSameToleration, type Toleration, tolerates } from '../patch/tolerations.ts';
@@ -39,12 +40,8 @@ export type CleanedCluster = {
   readonly fitting: Fitting;
 };
 
-/** The owners that create a pod again and say how many they want, and their API groups. */
-const BROUGHT_BACK: Readonly<Record<string, string>> = {
-  ReplicaSet: 'apps/v1',
-  StatefulSet: 'apps/v1',
-  ReplicationController: 'v1',
-};
+/** The owners that create a pod again and say how many they want. */
+const BROUGHT_BACK: readonly string[] = ['ReplicaSet', 'StatefulSet', 'ReplicationController'];
 
 /**
  * Decides what `clean` does about a pod. Nobody can remove tolerations from a pod, so a pod that has archaware's must be
@@ -54,7 +51,7 @@ const BROUGHT_BACK: Readonly<Record<string, string>> = {
 export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod = readPod(object)): PodCleaning {
   if (pod.deleting || pod.phase === 'Succeeded' || pod.phase === 'Failed') return { kind: 'none' };
   const tolerations = pod.tolerations ?? [];
-  if (isOfDaemonSet(pod.owner)) {
+  if (isDaemonSet(pod.owner)) {
     const ours = tolerations.flatMap((toleration) => cluster.keys.flatMap((key) => asOurs(toleration, key) ?? []));
     return cleanDaemonPod(ours, tolerations, cluster.daemonSetOf(pod.owner.uid), cluster);
   }
@@ -68,19 +65,13 @@ export function cleanPod(object: JsonObject, cluster: CleanedCluster, pod: Pod =
   return reason === undefined ? { kind: 'replace' } : { kind: 'keep', reason };
 }
 
-/** Whether a pod belongs to a DaemonSet of Kubernetes. Other API groups have kinds of the same name. */
-function isOfDaemonSet(owner: Owner | undefined): owner is Owner {
-  return owner?.kind === 'DaemonSet' && (owner.apiVersion === 'apps/v1' || owner.apiVersion === '');
-}
-
 /** Returns why an evicted pod may not come back; undefined if its owner creates another one. Not for daemon pods. */
 export function whyNotBroughtBack(owner: Owner | undefined): string | undefined {
   if (owner === undefined) return 'bare pod: nothing would bring it back';
-  const version = Object.hasOwn(BROUGHT_BACK, owner.kind) ? BROUGHT_BACK[owner.kind] : undefined;
-  if (version !== undefined && (owner.apiVersion === version || owner.apiVersion === '')) return undefined;
-  if (owner.kind === 'Job') return 'its Job would count it as failed';
-  const ofGroup = version === undefined ? '' : ` of ${owner.apiVersion}`;
-  return `owned by a ${owner.kind}${ofGroup}, which may not bring it back`;
+  const isOfGroup = isOfKubernetes(owner);
+  if (isOfGroup && BROUGHT_BACK.includes(owner.kind)) return undefined;
+  if (isOfGroup && owner.kind === 'Job') return 'its Job would count it as failed';
+  return `owned by a ${shownKind(owner)}, which may not bring it back`;
 }
 
 /** Returns the pod's tolerations that the controller or admission wrote. */

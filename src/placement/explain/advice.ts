@@ -4,9 +4,13 @@ import type { SkipReason } from '../eligibility.ts';
 import type { Demands, Obstacle } from '../fit.ts';
 import { intersect } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
+import { isOtherDaemonSet } from '../objects/kinds.ts';
+import { tolerationText } from '../patch/tolerations.ts';
 import { onlyObserves } from '../placing.ts';
 import { few, webAssemblyAmong } from '../reasons.ts';
 import type { Settings } from '../settings.ts';
+import { otherDaemonSetNote } from '../workloads/other-daemon-sets.ts';
+import { workloadOf } from '../workloads/owner.ts';
 import { whatLies } from '../wrong-node/eviction.ts';
 import { wrongNodeNote } from '../wrong-node/note.ts';
 import type { WrongNodeFinding } from '../wrong-node/verdict.ts';
@@ -26,7 +30,11 @@ export function advise(input: ExplainInput, explained: WithoutAdvice, evidence: 
   const { state } = explained.pod;
   if (state === 'finished' || state === 'deleting') return [];
   // As long as the known images have nothing in common, an answer about another one changes nothing.
-  const images = [...adviseHeld(input, explained, evidence), ...adviseUnresolved(input, explained)];
+  const images = [
+    ...adviseHeld(input, explained, evidence),
+    ...adviseUnresolved(input, explained),
+    ...adviseOtherDaemonSet(input, explained),
+  ];
   if (state === 'bound') return [...images, ...adviseBound(input, explained, evidence)];
   const os = missingOs(input);
   // Another build of an image would help nothing as long as no node has its operating system.
@@ -166,6 +174,20 @@ function adviseHeld(
   const classes =
     wasm.length === 0 ? [] : [`set runtimeClassName to a RuntimeClass that runs WebAssembly (${few(wasm)})`];
   return alternatives([...classes, ...beyond, ...waysTo(targets, input, narrowed, settings.schedulable)]);
+}
+
+/** Advises on a DaemonSet of another API group and on its pods: its template decides which nodes get a pod. */
+function adviseOtherDaemonSet(
+  { workload: { kind, name, pod }, namespace }: ExplainInput,
+  { decision, tolerations }: WithoutAdvice,
+): string[] {
+  const isTemplate = kind.startsWith('DaemonSet.');
+  if ((!isTemplate && !isOtherDaemonSet(pod?.owner)) || decision.kind !== 'place') return [];
+  const isOurs = pod?.written?.tolerations === true;
+  const missing = tolerations.filter(({ present, stale }) => !stale && (!present || isOurs)).map(tolerationText);
+  if (missing.length === 0) return [];
+  const named = pod === undefined ? { kind, namespace: namespace.name, name } : workloadOf(pod);
+  return [otherDaemonSetNote({ ...named, missing })];
 }
 
 function adviseGated({ pod: { state, gates = [] } }: WithoutAdvice): string[] {

@@ -1,4 +1,5 @@
 import { type Demands, readDemands } from '../fit.ts';
+import { isForOneNode } from '../objects/kinds.ts';
 import { type AffinityIntent, type Requirement, withAffinity } from '../patch/affinity.ts';
 import type { Preference } from '../preference.ts';
 import type { ExplainInput } from './input.ts';
@@ -14,15 +15,20 @@ export type ExplainedAffinity = {
 
 /** Whether affinity can still be written: before the pod is created, and while it has archaware's gate. Never for a DaemonSet. */
 export function mayBeNarrowed({ workload, applied }: Pick<ExplainInput, 'workload' | 'applied'>): boolean {
-  if (workload.kind === 'DaemonSet' || workload.pod?.owner?.kind === 'DaemonSet') return false;
+  if (isAgent(workload)) return false;
   if (workload.demands.nodeName !== undefined) return false;
   return !applied || workload.pod?.gated !== undefined;
+}
+
+/** Whether this is a DaemonSet of any API group, or one of its pods. */
+function isAgent({ kind, pod, spec }: ExplainInput['workload']): boolean {
+  return kind.split('.', 1)[0] === 'DaemonSet' || isForOneNode(pod?.owner, spec);
 }
 
 /** Whether a pending pod lacks a requirement that cannot be written any more. */
 export function isTooLate(input: Pick<ExplainInput, 'workload' | 'applied'>, intent: AffinityIntent): boolean {
   const { workload, applied } = input;
-  const waits = applied && workload.pod?.nodeName === undefined && workload.pod?.owner?.kind !== 'DaemonSet';
+  const waits = applied && workload.pod?.nodeName === undefined && !isAgent(workload);
   if (!waits || mayBeNarrowed(input)) return false;
   return withAffinity(workload.spec, { ...intent, preferred: [] }) !== undefined;
 }

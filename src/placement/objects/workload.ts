@@ -6,11 +6,13 @@ import type { Settings } from '../settings.ts';
 import { type HardSpread, readHardSpread } from '../spread/constraint.ts';
 import { rollsAhead } from '../spread/pod.ts';
 import { type DaemonSet, readDaemonSet } from './daemonset.ts';
+import { isOfKubernetes, shownKind } from './kinds.ts';
 import { type Pod, type PodTemplate, readPod, readTemplate } from './pod.ts';
 import { writersOf } from './written.ts';
 
 /** A pod, or an object that creates pods, as `explain` reads it. */
 export type Workload = {
+  /** With the API group, if that is not Kubernetes' own: `DaemonSet.apps.kruise.io`. */
   readonly kind: string;
   /** Empty if the object has none. */
   readonly namespace: string;
@@ -55,21 +57,25 @@ export function readWorkload(object: JsonObject): Workload | undefined {
   const kind = stringAt(object, 'kind') ?? '';
   const path = Object.hasOwn(TEMPLATES, kind) ? TEMPLATES[kind] : undefined;
   if (path === undefined) return undefined;
+  const typed = { kind, apiVersion: stringAt(object, 'apiVersion') ?? '' };
+  const isOwn = isOfKubernetes(typed);
   const metadata = objectAt(object, 'metadata');
   const holder = path.reduce(objectAt, object);
   const spec = objectAt(holder, 'spec');
+  // A kind of another API group may have its pods' template elsewhere.
+  if (!isOwn && listAt(spec, 'containers') === undefined) return undefined;
   const demands = readDemands(spec);
   const template = readTemplate(objectAt(holder, 'metadata'), spec);
   const replicas = wantedReplicas(kind, object);
   const conditions = listAt(objectAt(object, 'status'), 'conditions') ?? [];
   const unscheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   return {
-    kind,
+    kind: shownKind(typed),
     namespace: stringAt(metadata, 'namespace') ?? '',
     name: stringAt(metadata, 'name') || stringAt(metadata, 'generateName') || '',
     template,
     pod: kind === 'Pod' ? readPod(object) : undefined,
-    daemonSet: kind === 'DaemonSet' ? readDaemonSet(object) : undefined,
+    daemonSet: kind === 'DaemonSet' && isOwn ? readDaemonSet(object) : undefined,
     demands:
       kind === 'DaemonSet'
         ? { ...demands, tolerations: [...demands.tolerations, ...daemonTolerations(spec)] }

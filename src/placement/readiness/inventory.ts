@@ -1,4 +1,5 @@
 import { type JsonObject, objectAt } from '../../kit/json.ts';
+import { isDaemonSet, isOfKubernetes, isOtherDaemonSet, shownKind } from '../objects/kinds.ts';
 import { type Owner, readOwner } from '../objects/pod.ts';
 import { type Candidate, readCandidate } from './candidate.ts';
 
@@ -53,7 +54,7 @@ export function createInventory(): Inventory {
     const key = JSON.stringify([owner.uid, owner.kind, candidate.namespace, owner.name]);
     const family = families.get(key) ?? { owner, namespace: candidate.namespace, deployment, parts: new Map() };
     families.set(key, family);
-    const part = owner.kind === 'DaemonSet' ? anyNode(candidate) : candidate;
+    const part = isDaemonSet(owner) || isOtherDaemonSet(owner) ? anyNode(candidate) : candidate;
     const likeness = likenessOf(part);
     const known = family.parts.get(likeness);
     family.parts.set(likeness, known === undefined ? part : { ...known, replicas: known.replicas + part.replicas });
@@ -82,7 +83,7 @@ export function createInventory(): Inventory {
         .map(({ owner, namespace, parts }) => {
           const [first] = parts.values();
           return {
-            kind: owner.kind,
+            kind: shownKind(owner),
             namespace,
             name: owner.name,
             labels: first?.labels ?? {},
@@ -100,7 +101,8 @@ export function createInventory(): Inventory {
  */
 function deploymentOf(owner: Owner, { kind, namespace, labels }: Candidate): string | undefined {
   const hash = Object.hasOwn(labels, TEMPLATE_HASH) ? labels[TEMPLATE_HASH] : undefined;
-  const isOfDeployment = kind === 'Pod' && owner.kind === 'ReplicaSet' && hash && owner.name.endsWith(`-${hash}`);
+  const isOfDeployment =
+    kind === 'Pod' && owner.kind === 'ReplicaSet' && isOfKubernetes(owner) && hash && owner.name.endsWith(`-${hash}`);
   return isOfDeployment ? `${namespace}/${owner.name.slice(0, -hash.length - 1)}` : undefined;
 }
 

@@ -1,3 +1,4 @@
+import { isOfKubernetes, shownKind } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 
 /** The object that a user knows as the source of pods. */
@@ -18,8 +19,14 @@ export function workloadOf({
 }: Pick<Pod, 'namespace' | 'name' | 'owner' | 'labels'>): WorkloadName {
   if (owner === undefined) return { kind: 'Pod', namespace, name };
   const end = `-${labels[TEMPLATE_HASH] ?? ''}`;
-  if (owner.kind === 'ReplicaSet' && end !== '-' && owner.name.endsWith(end) && owner.name !== end) {
+  if (
+    owner.kind === 'ReplicaSet' &&
+    isOfKubernetes(owner) &&
+    end !== '-' &&
+    owner.name.endsWith(end) &&
+    owner.name !== end
+  ) {
     return { kind: 'Deployment', namespace, name: owner.name.slice(0, -end.length) };
   }
-  return { kind: owner.kind, namespace, name: owner.name };
+  return { kind: shownKind(owner), namespace, name: owner.name };
 }

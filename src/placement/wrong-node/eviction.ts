@@ -4,6 +4,7 @@ import { type Demands, obstaclesTo, readDemands } from '../fit.ts';
 import { onlySchedulable } from '../images.ts';
 import { taintText } from '../nodes/managed.ts';
 import { type Node, nodeArchitecture } from '../nodes/node.ts';
+import { isDaemonSet } from '../objects/kinds.ts';
 import type { Pod } from '../objects/pod.ts';
 import { writersOf, wroteTolerations } from '../objects/written.ts';
 import { asOurs, tolerates } from '../patch/tolerations.ts';
@@ -62,7 +63,7 @@ export function whyNotEvicted(
       ({ key, value, effect }) => key === keptOff.key && value === keptOff.value && effect === keptOff.effect,
     );
   const notKeptOff = `node ${node.name} has no taint ${taintText(keptOff)} that would keep it off`;
-  if (pod.owner?.kind === 'DaemonSet') {
+  if (isDaemonSet(pod.owner)) {
     if (!isKeptOff) return notKeptOff;
     const staysOff = daemonTolerations !== undefined && !daemonTolerations.some((entry) => tolerates(entry, keptOff));
     return staysOff ? undefined : 'its DaemonSet would create another one here';

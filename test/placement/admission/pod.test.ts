@@ -7,7 +7,10 @@ import { failed, known, pending, settings, toleration } from '../objects.ts';
 
 const ARM = known('linux/arm64');
 const AMD = known('linux/amd64');
-const ownedBy = (kind: string) => ({ ownerReferences: [{ kind, name: 'o', uid: 'u', controller: true }] });
+const ownedBy = (kind: string, apiVersion = 'apps/v1') => ({
+  ownerReferences: [{ apiVersion, kind, name: 'o', uid: 'u', controller: true }],
+});
+const KRUISE = 'apps.kruise.io/v1alpha1';
 const BOTH_TOLERATED = 'tolerates supported-arch=amd64,supported-arch=arm64';
 const NOTED = 'notes archaware.dev/managed';
 const GATED = `gated: gates ${GATE}`;
@@ -199,6 +202,13 @@ describe('a new pod whose images are not known', () => {
     ],
     ['is gated where a ReplicaSet makes it', pod({}, ownedBy('ReplicaSet')), { ...affinity(), ...cold }, GATED],
     ['passes where a DaemonSet makes it', pod({}, ownedBy('DaemonSet')), { ...affinity(), ...cold }, 'unchanged'],
+    [
+      "passes where OpenKruise's DaemonSet makes it",
+      pod({}, ownedBy('DaemonSet', KRUISE)),
+      { ...affinity(), ...cold },
+      'unchanged',
+    ],
+    ['waits where a CloneSet makes it', pod({}, ownedBy('CloneSet', KRUISE)), { ...affinity(), ...cold }, GATED],
     ['passes in a system namespace', pod(), { ...affinity(), ...cold, ...system }, 'unchanged'],
     ['passes in our own namespace', pod(), { ...affinity(), ...cold, namespace: { name: 'archaware' } }, 'unchanged'],
     [

@@ -122,7 +122,7 @@ describe("what clean does about a pod with archaware's tolerations", () => {
     [
       'of a StatefulSet of another API group',
       { owner: 'StatefulSet', apiVersion: 'apps.kruise.io/v1beta1' },
-      'leave: owned by a StatefulSet of apps.kruise.io/v1beta1, which may not bring it back',
+      'leave: owned by a StatefulSet.apps.kruise.io, which may not bring it back',
     ],
     ['of a StatefulSet of its own API group', { owner: 'StatefulSet', apiVersion: 'apps/v1' }, 'replace'],
     [
@@ -133,7 +133,7 @@ describe("what clean does about a pod with archaware's tolerations", () => {
     [
       'of a DaemonSet of another API group',
       { owner: 'DaemonSet', apiVersion: 'apps.kruise.io/v1alpha1', template: [] },
-      'leave: owned by a DaemonSet, which may not bring it back',
+      'leave: owned by a DaemonSet.apps.kruise.io, which may not bring it back',
     ],
     ['of something else', { owner: 'Workflow' }, 'leave: owned by a Workflow, which may not bring it back'],
     ['bare', {}, 'leave: bare pod: nothing would bring it back'],

@@ -537,6 +537,27 @@ describe('the advice', () => {
       ['explain its DaemonSet: kubectl -n shop get daemonset agent -o yaml | archaware-controller explain -f -'],
     ],
     [
+      "a bound pod of OpenKruise's DaemonSet, which archaware gave what its template lacks",
+      {
+        images: { a: 'linux/arm64' },
+        spec: { nodeName: 'arm-1', tolerations: [toleration('supported-arch=arm64:NoSchedule')] },
+        metadata: {
+          ownerReferences: [
+            { apiVersion: 'apps.kruise.io/v1alpha1', kind: 'DaemonSet', name: 'agent', controller: true },
+          ],
+          managedFields: [{ manager: 'archaware-controller', fieldsV1: { 'f:spec': { 'f:tolerations': {} } } }],
+        },
+      },
+      [
+        /^DaemonSet[.]apps[.]kruise[.]io shop\/agent .*add the tolerations supported-arch=arm64:NoSchedule to its template$/,
+      ],
+    ],
+    [
+      "a template of OpenKruise's DaemonSet",
+      { kind: 'DaemonSet', apiVersion: 'apps.kruise.io/v1alpha1', images: { a: 'linux/arm64' } },
+      [/^DaemonSet[.]apps[.]kruise[.]io shop\/p creates pods only on nodes/],
+    ],
+    [
       'a pod that is held by a gate',
       { images: { a: BOTH }, spec: { containers: [{ image: 'a' }], schedulingGates: [{ name: 'g.example.com/x' }] } },
       [/^the pod waits until the gate g.example.com\/x is removed/, /^run writes/],

@@ -19,6 +19,7 @@ export type Given = {
   readonly replicas?: number;
   readonly metadata?: JsonObject;
   readonly status?: JsonObject;
+  readonly apiVersion?: string;
   readonly settings?: Partial<Settings>;
   readonly nodes?: readonly JsonObject[];
   readonly secrets?: readonly { readonly name: string; readonly problem?: string }[];
@@ -45,6 +46,7 @@ export function inputOf(given: Given): ExplainInput {
   const spec = { containers, ...given.spec };
   const workload = readWorkload({
     kind,
+    apiVersion: given.apiVersion,
     metadata: { name: 'p', namespace: namespace.name, ...metadata },
     spec: kind === 'Pod' ? spec : { template: { metadata, spec }, replicas: given.replicas },
     status,

@@ -20,6 +20,12 @@ describe('what can be explained', () => {
     ['a CronJob', object('CronJob', { jobTemplate: { spec: { template } } }), ['nginx']],
     ['a CronJob as if it were a Job', object('CronJob'), []],
     ['a Deployment without anything in it', { kind: 'Deployment' }, []],
+    ["OpenKruise's DaemonSet", { ...object('DaemonSet'), apiVersion: 'apps.kruise.io/v1alpha1' }, ['nginx']],
+    [
+      "Volcano's Job, whose templates are elsewhere",
+      { ...object('Job', {}), apiVersion: 'batch.volcano.sh/v1alpha1' },
+      undefined,
+    ],
     ['a Service', object('Service'), undefined],
     ['an object without a kind', {}, undefined],
     ['a kind named like a method of objects', object('toString'), undefined],
@@ -34,6 +40,12 @@ describe('what can be explained', () => {
       }
     });
   }
+
+  it('names the API group of a kind that only has the name of a kind of Kubernetes, and does not take it for the latter', () => {
+    const kruise = readWorkload({ ...object('DaemonSet'), apiVersion: 'apps.kruise.io/v1alpha1' });
+    expect(kruise).to.deep.include({ kind: 'DaemonSet.apps.kruise.io', daemonSet: undefined });
+    expect(readWorkload({ ...object('DaemonSet'), apiVersion: 'apps/v1' })?.kind).to.equal('DaemonSet');
+  });
 
   it('adds the tolerations that the DaemonSet controller gives its pods', () => {
     const keys = (spec: JsonObject) =>

@@ -53,7 +53,9 @@ export function object(given: Given = {}): JsonObject {
 
 /** `ownerReferences` of an object that something controls. */
 export function owned(kind: string, name: string, uid: string): JsonObject {
-  return { ownerReferences: [{ controller: true, apiVersion: 'example.com/v1', kind, name, uid }] };
+  const isOfKubernetes = ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet'].includes(kind);
+  const apiVersion = isOfKubernetes ? 'apps/v1' : 'example.com/v1';
+  return { ownerReferences: [{ controller: true, apiVersion, kind, name, uid }] };
 }
 
 /** A node with the labels that a kubelet sets. */

@@ -1,0 +1,68 @@
+import type { JsonObject } from '../../kit/json.ts';
+import { readDemands } from '../fit.ts';
+import type { Owner } from './pod.ts';
+
+/** The API groups of Kubernetes' own kinds that create pods. Other groups have kinds of the same names, such as OpenKruise's. */
+const GROUPS: Readonly<Record<string, string>> = {
+  Pod: '',
+  ReplicationController: '',
+  Deployment: 'apps',
+  ReplicaSet: 'apps',
+  StatefulSet: 'apps',
+  DaemonSet: 'apps',
+  Job: 'batch',
+  CronJob: 'batch',
+};
+
+type Typed = Pick<Owner, 'kind' | 'apiVersion'>;
+
+/** Whether this is Kubernetes' own kind of that name. An object in a list of its kind has no `apiVersion`, and counts as such. */
+export function isOfKubernetes({ kind, apiVersion }: Typed): boolean {
+  return apiVersion === '' || (Object.hasOwn(GROUPS, kind) && groupOf(apiVersion) === GROUPS[kind]);
+}
+
+/**
+ * Returns the name under which a kind is shown: with its API group, as kubectl writes it (`DaemonSet.apps.kruise.io`), where
+ * Kubernetes has another kind of this name.
+ */
+export function shownKind({ kind, apiVersion }: Typed): string {
+  const isAmbiguous = Object.hasOwn(GROUPS, kind) && !isOfKubernetes({ kind, apiVersion });
+  return isAmbiguous ? `${kind}.${groupOf(apiVersion)}` : kind;
+}
+
+/** Whether an owner is a DaemonSet of Kubernetes itself, whose template archaware serves. */
+export function isDaemonSet(owner: Typed | undefined): owner is Owner {
+  return owner?.kind === 'DaemonSet' && isOfKubernetes(owner);
+}
+
+/**
+ * Whether an owner is another kind of DaemonSet (`apps.kruise.io`, ExtendedDaemonSetReplicaSet): it judges a node's taints by a
+ * template that archaware does not serve, before it creates the pod for that node.
+ */
+export function isOtherDaemonSet(owner: Typed | undefined): owner is Owner {
+  return owner?.kind.includes('DaemonSet') === true && !isOfKubernetes(owner);
+}
+
+/**
+ * Whether a controller made a pod with this spec for one node: a DaemonSet of any API group, or the owner of another kind whose
+ * pods name their node. Such a pod goes to that node or to none, so affinity cannot help it, and the node may need it before
+ * a registry can be reached, so a gate could hold up both.
+ */
+export function isForOneNode(owner: Typed | undefined, spec: JsonObject): boolean {
+  if (owner === undefined) return false;
+  if (isDaemonSet(owner) || isOtherDaemonSet(owner)) return true;
+  return !isOfKubernetes(owner) && namesOneNode(spec);
+}
+
+/** Whether required node affinity names one node, as a DaemonSet's controller writes it: `matchFields` on `metadata.name`. */
+function namesOneNode(spec: JsonObject): boolean {
+  const { terms = [] } = readDemands(spec);
+  const namesOne = ({ fields }: (typeof terms)[number]) =>
+    fields.some(({ key, operator, values }) => key === 'metadata.name' && operator === 'In' && values.length === 1);
+  return terms.length > 0 && terms.every(namesOne);
+}
+
+function groupOf(apiVersion: string): string {
+  const slash = apiVersion.lastIndexOf('/');
+  return slash === -1 ? '' : apiVersion.slice(0, slash);
+}
