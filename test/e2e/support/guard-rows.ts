@@ -6,6 +6,7 @@ import { daemonSet, type KubernetesObject, pod } from './workloads.ts';
 export const NS = 'guarded';
 const PLAIN = `/api/v1/namespaces/${NS}/pods/plain`;
 const HELD = `/api/v1/namespaces/${NS}/pods/held`;
+const DEVICES = `/api/v1/namespaces/${NS}/pods/devices`;
 const OTHERS = `/api/v1/namespaces/${NS}/pods/of-others`;
 const SET = `/apis/apps/v1/namespaces/${NS}/daemonsets/agent`;
 
@@ -43,6 +44,12 @@ export const away = (name: string, more: object = {}) => ({
 
 export const STAYS = ['not-ready', 'unreachable'].map((name) => away(name, { tolerationSeconds: 300 }));
 
+/** As the admission plug-ins ExtendedResourceToleration and PodTolerationRestriction write them. */
+const plugged = (key: string, more: object = {}) => ({ key, operator: 'Exists', effect: 'NoSchedule', ...more });
+const DEVICE = 'example.com/device';
+const PRESSURE = 'node.kubernetes.io/memory-pressure';
+const devices = { requests: { [DEVICE]: '1', cpu: '100m' }, limits: { [DEVICE]: '1' } };
+
 /** What is there. */
 export const OBJECTS: readonly KubernetesObject[] = [
   pod(NS, 'plain', { images, annotations, tolerations: [foreign, ...STAYS], spec: nowhere }),
@@ -50,6 +57,11 @@ export const OBJECTS: readonly KubernetesObject[] = [
     images,
     tolerations: [foreign],
     spec: { ...nowhere, schedulingGates: [{ name: others }, { name: GATE }], affinity: { nodeAffinity } },
+  }),
+  pod(NS, 'devices', {
+    images: [],
+    tolerations: [foreign],
+    spec: { ...nowhere, containers: [{ name: 'c', image: 'registry.example.com/app:1', resources: devices }] },
   }),
   pod(NS, 'of-others', { images, spec: { schedulingGates: [{ name: others }] } }),
   daemonSet(NS, 'agent', { images, tolerations: [foreign, own('amd64'), own('arm64')], spec: nowhere }),
@@ -61,6 +73,11 @@ const toleration = (value: unknown) => [add('/spec/tolerations/-', value)];
 
 export const PODS_ALLOWED: readonly Attempt[] = [
   ['add our tolerations', PLAIN, [...toleration(own('amd64')), ...toleration(own('arm64'))]],
+  [
+    'add ours where ExtendedResourceToleration and PodTolerationRestriction add theirs',
+    DEVICES,
+    [...toleration(own('amd64')), ...toleration(plugged(DEVICE)), ...toleration(plugged(PRESSURE))],
+  ],
   ['remove our annotation', PLAIN, [remove(managed)]],
   ['release a pod that holds our gate', HELD, [remove('/spec/schedulingGates/1')]],
   [
@@ -77,6 +94,17 @@ export const PODS_ALLOWED: readonly Attempt[] = [
 ];
 
 export const PODS_REFUSED: readonly Attempt[] = [
+  ['tolerate a resource that the pod does not request', DEVICES, toleration(plugged('example.com/other'))],
+  ['tolerate a resource of Kubernetes', DEVICES, toleration(plugged('cpu'))],
+  ['tolerate a requested resource whatever the effect', DEVICES, toleration(plugged(DEVICE, { effect: '' }))],
+  ['tolerate a requested resource with another effect', DEVICES, toleration(plugged(DEVICE, { effect: 'NoExecute' }))],
+  [
+    'tolerate a requested resource by a value',
+    DEVICES,
+    toleration(plugged(DEVICE, { operator: 'Equal', value: 'special' })),
+  ],
+  ['have a pod without requests tolerate memory pressure', PLAIN, toleration(plugged(PRESSURE))],
+  ['have a pod tolerate disk pressure', DEVICES, toleration(plugged('node.kubernetes.io/disk-pressure'))],
   ['change an image', PLAIN, [replace('/spec/containers/0/image', 'registry.example.com/evil:1')]],
   ['add a foreign toleration', PLAIN, toleration({ ...foreign, key: 'other' })],
   ['add a toleration of everything', PLAIN, toleration({ operator: 'Exists' })],
