@@ -66,8 +66,11 @@ if [[ -n $all ]]; then
   step "Karpenter, on the real control plane"
   hack/cluster/build-karpenter.sh
   WRITE_TABLE=1 npm run test:autoscalers
-  step "cert-manager, on a real node"
+  step "cert-manager, on a real node; Argo Rollouts, the Vertical Pod Autoscaler and Istio's injector"
   hack/cluster/build-cert-manager.sh
+  hack/cluster/build-rollouts.sh
+  hack/cluster/build-vpa-updater.sh
+  hack/cluster/build-istio.sh
   npm run test:neighbours
   step "the page of report -o html, in Chromium"
   hack/browser.sh

@@ -1,4 +1,4 @@
-# Sourced by build-karpenter.sh and build-cert-manager.sh.
+# Sourced by the scripts that build one program each, such as build-karpenter.sh.
 #
 # build_one NAME PACKAGE MODULE FOLDER...: builds PACKAGE of tools/NAME as NAME, and joins the kinds of its objects, which lie in
 # these folders of MODULE, into NAME-crds.yaml. Both go into the folder of build.sh. A second run finds its stamp and ends at once.
