@@ -47,7 +47,15 @@ describe('archaware beside others that write pods, on the real control plane', (
   before(async () => {
     world = await startWorld({ cluster: { apiServerArgs: [`--enable-admission-plugins=${PLUGINS.join()}`] } });
     const { flags } = await arrangeWebhook(world);
-    controller = await world.run([...flags, '--placement.mode', 'both', '--bootstrap.timeout', '5s']);
+    controller = await world.run([
+      ...flags,
+      '--placement.mode',
+      'both',
+      '--bootstrap.timeout',
+      '5s',
+      '--images.cache.alwaysTagTtl',
+      '1s',
+    ]);
     await eventuallyTrusted(world);
     others = await startWebhookServer();
     warm = { multi: world.image('multi'), arm64: world.image('arm64') };
@@ -69,6 +77,16 @@ describe('archaware beside others that write pods, on the real control plane', (
   const placement = (found: unknown) => [affinity(found), tolerations(found), gates(found)];
   const change = async (path: string, body: unknown) =>
     expectSuccess(path, await world.cluster.request('PATCH', path, body));
+
+  const scale = (ns: string, replicas: number) =>
+    change(`${pathOf('Deployment', ns, 'app')}/scale`, { spec: { replicas } });
+  /** With one pod that has run, at zero. */
+  const atZero = async (ns: string, options: Omit<PodOptions, 'spec'>) => {
+    await world.create(deployment(ns, 'app', { ...options, replicas: 1 }));
+    await running(ns, 1);
+    await scale(ns, 0);
+    await world.eventually('no pod to be left', async () => (await world.list('Pod', ns)).length === 0);
+  };
 
   /** Puts a webhook of somebody else before or after ours, until the test ends. API servers call them in the order of their names. */
   async function webhook(name: string, settings: Readonly<Record<string, unknown>>): Promise<void> {
@@ -165,14 +183,10 @@ describe('archaware beside others that write pods, on the real control plane', (
     it('scale to zero and back: the pods of the burst are placed at their creation, while no registry answers', async () => {
       const ns = await namespace();
       const image = await freshImage(world, 'arm64');
-      await world.create(deployment(ns, 'app', { images: [image], replicas: 1 }));
-      await running(ns, 1);
-      const scale = (replicas: number) => change(`${pathOf('Deployment', ns, 'app')}/scale`, { spec: { replicas } });
-      await scale(0);
-      await world.eventually('no pod to be left', async () => (await world.list('Pod', ns)).length === 0);
+      await atZero(ns, { images: [image] });
       const gated = await controller.metric('archaware_admission_reviews_total', { outcome: 'gated' });
       await inSilence(world, async () => {
-        await scale(10);
+        await scale(ns, 10);
         for (const found of await running(ns, 10)) {
           expect(placement(found)).to.deep.equal([ON_ARM, ours('arm64'), []]);
           expect(await patchesOf(world, ns, nameOf(found))).to.equal(0);
@@ -180,6 +194,21 @@ describe('archaware beside others that write pods, on the real control plane', (
       });
       expect(await controller.metric('archaware_admission_reviews_total', { outcome: 'gated' })).to.equal(gated);
       expect(await lookUps(world, image)).to.equal(1);
+    });
+  });
+
+  describe('a workload that was at zero for longer than archaware knows its tag', () => {
+    it('has its pods wait for one lookup together', async () => {
+      const ns = await namespace();
+      const options = { images: [await freshImage(world, 'arm64')], pullPolicy: 'Always' };
+      await atZero(ns, options);
+      const probe = pod(ns, 'probe', options);
+      await world.eventually('the tag to be due', async () => gates(await admit(world, probe, true)).includes(GATE));
+      const [image = ''] = options.images;
+      const asked = await lookUps(world, image);
+      await scale(ns, 10);
+      for (const found of await running(ns, 10)) expect(placement(found)).to.deep.equal([ON_ARM, ours('arm64'), []]);
+      expect(await lookUps(world, image)).to.equal(asked + 1);
     });
   });
 

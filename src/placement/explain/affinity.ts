@@ -1,5 +1,5 @@
 import { type Demands, readDemands } from '../fit.ts';
-import { isForOneNode } from '../objects/kinds.ts';
+import { isDaemonSetOfAnyGroup, isForOneNode } from '../objects/kinds.ts';
 import { type AffinityIntent, type Requirement, withAffinity } from '../patch/affinity.ts';
 import type { Preference } from '../preference.ts';
 import type { ExplainInput } from './input.ts';
@@ -22,7 +22,7 @@ export function mayBeNarrowed({ workload, applied }: Pick<ExplainInput, 'workloa
 
 /** Whether this is a DaemonSet of any API group, or one of its pods. */
 function isAgent({ kind, pod, spec }: ExplainInput['workload']): boolean {
-  return kind.split('.', 1)[0] === 'DaemonSet' || isForOneNode(pod?.owner, spec);
+  return isDaemonSetOfAnyGroup(kind) || isForOneNode(pod?.owner, spec);
 }
 
 /** Whether a pending pod lacks a requirement that cannot be written any more. */

@@ -30,6 +30,11 @@ export function shownKind({ kind, apiVersion }: Typed): string {
   return isAmbiguous ? `${kind}.${groupOf(apiVersion)}` : kind;
 }
 
+/** Whether a kind, as {@link shownKind} names it, is a DaemonSet of any API group. Its pods get no affinity. */
+export function isDaemonSetOfAnyGroup(kind: string): boolean {
+  return kind === 'DaemonSet' || kind.startsWith('DaemonSet.');
+}
+
 /** Whether an owner is a DaemonSet of Kubernetes itself, whose template archaware serves. */
 export function isDaemonSet(owner: Typed | undefined): owner is Owner {
   return owner?.kind === 'DaemonSet' && isOfKubernetes(owner);

@@ -4,6 +4,7 @@ import type { Namespace, SkipReason } from '../eligibility.ts';
 import type { Demands } from '../fit.ts';
 import { type ImageAnswer, type Narrowing, narrowingOf, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
+import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
 import { skipWorkload } from '../objects/workload.ts';
 import { placingFor, usesAffinity } from '../placing.ts';
 import { settingsFor } from '../policy.ts';
@@ -80,7 +81,7 @@ export function labelsRequired(
   { kind, template, demands }: Pick<Candidate, 'kind' | 'template' | 'demands'>,
   { settings, outcome }: Assessment,
 ): Demands['nodeSelector'] {
-  if (outcome.kind !== 'place' || kind === 'DaemonSet' || !usesAffinity(settings)) return {};
+  if (outcome.kind !== 'place' || isDaemonSetOfAnyGroup(kind) || !usesAffinity(settings)) return {};
   const required = placingFor(outcome, template, { preferred: undefined }, settings).affinity?.required ?? [];
   const mentioned = (demands.terms ?? []).flatMap(({ expressions }) => expressions.map(({ key }) => key));
   const own = [ARCHITECTURE_LABEL, OS_LABEL, ...Object.keys(demands.nodeSelector), ...mentioned];

@@ -1,7 +1,7 @@
 import { ARCHITECTURES_ANNOTATION } from '../../names.ts';
 import { type Narrowing, onlySchedulable, statementOf } from '../images.ts';
 import type { PodImage } from '../objects/image.ts';
-import { isDaemonSet, isOtherDaemonSet } from '../objects/kinds.ts';
+import { isDaemonSet, isDaemonSetOfAnyGroup, isOtherDaemonSet } from '../objects/kinds.ts';
 import { few, skipNote, webAssemblyAmong } from '../reasons.ts';
 import type { SpreadReasonsOf } from '../spread/readiness.ts';
 import { type Assessment, labelsRequired } from './assess.ts';
@@ -50,7 +50,7 @@ function stateOf(
   pins: readonly Reason[],
 ): ReadinessState {
   if (blocking.length > 0) {
-    if (kind.split('.', 1)[0] !== 'DaemonSet' && !isDaemonSet(owner) && !isOtherDaemonSet(owner)) return 'blocked';
+    if (!isDaemonSetOfAnyGroup(kind) && !isDaemonSet(owner) && !isOtherDaemonSet(owner)) return 'blocked';
     // Its author keeps it away from these nodes, so nothing is missing there.
     return pins.length > 0 ? 'pinned' : 'missing';
   }

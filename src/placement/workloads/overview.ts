@@ -4,6 +4,7 @@ import { contradictionOf } from '../contradiction.ts';
 import type { Decision } from '../decide.ts';
 import { isLeftAlone, type SkipReason } from '../eligibility.ts';
 import { onlySchedulable, withCompatible } from '../images.ts';
+import { isDaemonSetOfAnyGroup } from '../objects/kinds.ts';
 import { lacking } from '../patch/tolerations.ts';
 import { onlyObserves, usesTaints, wantedTolerations } from '../placing.ts';
 import { decisionNote, skipNote, withinText } from '../reasons.ts';
@@ -176,8 +177,8 @@ export function isOnWrongNode({ decision, settings, nodeArchitecture: node }: Su
 function whyNoNode(subject: Subject, { architectures, allTainted }: Surroundings): string | undefined {
   const { decision, settings, tolerations, workload, asked } = subject;
   if (onlyObserves(settings)) return undefined;
-  // The DaemonSet controller creates no pod for a node that the template does not tolerate.
-  if (workload.kind === 'DaemonSet') return undefined;
+  // Its controller creates no pod for a node that the template does not tolerate.
+  if (isDaemonSetOfAnyGroup(workload.kind)) return undefined;
   switch (decision.kind) {
     case 'skip': {
       if (!isLeftAlone(decision.reason) || !allTainted || !usesTaints(settings)) return undefined;

@@ -1,6 +1,12 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../src/kit/json.ts';
-import { isDaemonSet, isForOneNode, isOtherDaemonSet, shownKind } from '../../../src/placement/objects/kinds.ts';
+import {
+  isDaemonSet,
+  isDaemonSetOfAnyGroup,
+  isForOneNode,
+  isOtherDaemonSet,
+  shownKind,
+} from '../../../src/placement/objects/kinds.ts';
 
 const KRUISE = 'apps.kruise.io/v1alpha1';
 const nodes = (...values: readonly string[]) => ({
@@ -33,6 +39,19 @@ describe('the kind of an owner', () => {
       const owner = { kind, apiVersion };
       expect(shownKind(owner)).to.equal(shown);
       expect([isDaemonSet(owner), isOtherDaemonSet(owner)]).to.deep.equal([is === 'served', is === 'other']);
+    });
+  }
+});
+
+describe('a kind as it is shown', () => {
+  for (const [kind, expected] of [
+    ['DaemonSet', true],
+    ['DaemonSet.apps.kruise.io', true],
+    ['DaemonSets', false],
+    ['StatefulSet.apps.kruise.io', false],
+  ] as const) {
+    it(`${kind} is${expected ? '' : ' not'} a DaemonSet of any API group`, () => {
+      expect(isDaemonSetOfAnyGroup(kind)).to.equal(expected);
     });
   }
 });
