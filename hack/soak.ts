@@ -18,12 +18,15 @@ import { manifestWithoutDeployment, webhookManifest } from '../test/support/mani
 import { freePorts } from './cluster/ports.ts';
 import { waitFor } from './cluster/wait.ts';
 import { churn, LOAD } from './soak/churn.ts';
+import { GROUPS, type NeighboursDid, neighbours } from './soak/neighbours.ts';
 import { createSampler, type Sample } from './soak/sample.ts';
-import { soakTable, TOO_SHORT_MINUTES, verdicts } from './soak/table.ts';
+import { soakTable, TOO_SHORT_MINUTES, verdicts, writesTable } from './soak/table.ts';
+import { createTally, type Judged, judgeWrites } from './soak/writes.ts';
 import { writeBetween } from './write-between.ts';
 
 const DOCUMENT = new URL('../docs/reliability.md', import.meta.url);
 const PROBE = new URL('./soak/probe.mjs', import.meta.url);
+const ACCOUNT = 'system:serviceaccount:archaware:archaware-controller';
 const SAMPLE_EVERY_MS = 10_000;
 const DEADLINE_MS = 120_000;
 
@@ -67,11 +70,21 @@ async function main(): Promise<boolean> {
     const end = new AbortController();
     // Each pod of the churn waits for it.
     setMaxListeners(0, end.signal);
-    const changing = churn(cluster, registry, createDice(seed, 'soak'), end.signal);
-    changing.catch(() => end.abort());
+    const tally = createTally(ACCOUNT);
+    // What this process remembers would slow it down after an hour.
+    const forget = () => {
+      tally.add(cluster.requests());
+      cluster.forgetRequests();
+    };
+    const changing = churn(cluster, registry, createDice(seed, 'soak'), forget, end.signal);
+    const annoying = neighbours(cluster, registry, end.signal);
+    for (const work of [changing, annoying]) work.catch(() => end.abort());
     await sampleUntil(watched, minutes * 60, elapsed, end.signal);
     end.abort();
     const counts = await changing;
+    const did = await annoying;
+    forget();
+    const writes = judgeWrites(tally.counts, elapsed() / 60, did.changes);
     await waitFor(
       'the state that the rules say',
       async () => {
@@ -81,7 +94,7 @@ async function main(): Promise<boolean> {
       },
       DEADLINE_MS,
     );
-    return await report(watched, counts);
+    return await report(watched, counts, did, writes);
   } finally {
     await Promise.all(stops.map((stop) => stop()));
     await Promise.all([cluster.stop(), registry.stop()]);
@@ -109,8 +122,14 @@ async function wrongOf(cluster: EmbeddedCluster): Promise<string[]> {
   ].filter((problem) => problem !== undefined);
 }
 
-/** Prints the table; returns whether everything is flat. */
-async function report(watched: readonly Watched[], counts: Awaited<ReturnType<typeof churn>>): Promise<boolean> {
+/** Prints the table; returns whether everything is flat and no object is written without end. */
+async function report(
+  watched: readonly Watched[],
+  counts: Awaited<ReturnType<typeof churn>>,
+  did: NeighboursDid,
+  writes: readonly Judged[],
+): Promise<boolean> {
+  const hasEnd = !writes.some(({ isEndless }) => isEndless);
   const judged = watched.map(({ name, samples }) => verdicts(name, samples, minutes * 60));
   const used = judged.map(({ name, cpu }) => `${name} ${(cpu * 100).toFixed(1)} %`).join(', ');
   const text = [
@@ -119,16 +138,21 @@ async function report(watched: readonly Watched[], counts: Awaited<ReturnType<ty
     `came and went; all watches ended every ${LOAD.watchesEndEverySeconds} s. Processor time: ${used} of a core.`,
     '',
     soakTable(judged),
+    '',
+    `The neighbours reverted ${did.reverted} times, refused ${did.refused} requests, and rolled a DaemonSet ${did.rolled} times. The`,
+    'objects of each that the controller wrote most often, and of all others:',
+    '',
+    writesTable(writes, GROUPS),
   ].join('\n');
   process.stdout.write(`\n${text}\n\n`);
   if (process.env.WRITE_TABLE) await writeBetween(DOCUMENT, 'soak', text);
   if (minutes < TOO_SHORT_MINUTES) {
     process.stdout.write(
-      `Under ${TOO_SHORT_MINUTES} minutes a program still warms up: this was a try, and its lines say nothing.\n`,
+      `Under ${TOO_SHORT_MINUTES} minutes a program still warms up: this was a try, and the lines of its table say nothing.\n`,
     );
-    return true;
+    return hasEnd;
   }
-  return judged.every(({ lines }) => lines.every(({ trend }) => !trend.grows));
+  return hasEnd && judged.every(({ lines }) => lines.every(({ trend }) => !trend.grows));
 }
 
 const isFlat = await main();

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { writesTable } from '../hack/soak/table.ts';
 import { type Point, trendOf } from '../hack/soak/trend.ts';
+import { createTally, judgeWrites, mostWrites, type Sent } from '../hack/soak/writes.ts';
 
 const FLOOR = { of: 'floor', least: 4, part: 0.05 } as const;
 const MIDDLE = { of: 'middle', least: 3, part: 0.1 } as const;
@@ -37,6 +39,83 @@ describe('the line through the samples of a soak', () => {
 
   it('needs more than one window', () => {
     expect(() => trendOf([[0, 1]], FLOOR)).to.throw('too few samples');
+  });
+});
+
+describe('the writes of a soak', () => {
+  const US = 'system:serviceaccount:archaware:archaware-controller';
+  const POD = '/api/v1/namespaces/shop/pods/web';
+  const sent = (method: string, path: string, status = 200, more: Partial<Sent> = {}): Sent => ({
+    method,
+    path,
+    status,
+    user: US,
+    ...more,
+  });
+  const times = (count: number, one: Sent) => Array.from({ length: count }, () => one);
+  const counted = (...requests: Sent[]) => {
+    const tally = createTally(US);
+    tally.add(requests);
+    return Object.fromEntries(tally.counts);
+  };
+
+  it('are counted by object, those that were refused apart', () => {
+    const write = sent('PATCH', `${POD}?fieldManager=archaware-controller`);
+    const event = (name: string) => ({ body: { regarding: { kind: 'Pod', namespace: 'shop', name } } });
+    expect(
+      counted(
+        write,
+        { ...write, status: 422 },
+        sent('PATCH', `${POD}?fieldManager=archaware-controller&dryRun=All`),
+        sent('POST', `${POD}/eviction`, 201),
+        sent('POST', '/apis/events.k8s.io/v1/namespaces/shop/events?x=y', 201, event('web')),
+        sent('POST', '/apis/events.k8s.io/v1/namespaces/shop/events', 201, event('web')),
+      ),
+    ).to.deep.equal({
+      [POD]: { taken: 1, refused: 2 },
+      [`${POD}/eviction`]: { taken: 1, refused: 0 },
+      'Events about Pod shop/web': { taken: 2, refused: 0 },
+    });
+  });
+
+  it('are not those of others, reads, and what keeps the Lease', () => {
+    expect(
+      counted(
+        sent('PATCH', POD, 200, { user: 'admin' }),
+        sent('GET', POD),
+        sent('PUT', '/apis/coordination.k8s.io/v1/namespaces/archaware/leases/archaware-controller'),
+      ),
+    ).to.deep.equal({});
+  });
+
+  const rows: readonly [what: string, minutes: number, changes: number, taken: number, refused: number][] = [
+    ['nobody undoes', 10, 0, 4, 0],
+    ['somebody undoes, as often as the pauses let it be written', 60, 0, 3 + 2 + 3, 0],
+    ['its author changes, once for each change', 60, 240, 240 + 8, 0],
+    ['admission refuses, with the pauses of the queue', 60, 0, 0, 2 * (12 + 60)],
+  ];
+  for (const [what, minutes, changes, taken, refused] of rows) {
+    it(`end for an object that ${what}, and not with one write more`, () => {
+      const judge = (written: { taken: number; refused: number }) =>
+        judgeWrites(new Map([[POD, written]]), minutes, new Map([[POD, changes]])).map(({ isEndless }) => isEndless);
+      const most = mostWrites(minutes, changes);
+      expect(judge({ taken, refused })).to.deep.equal([false]);
+      expect(judge({ taken: most.taken + 1, refused })).to.deep.equal([true]);
+      expect(judge({ taken, refused: most.refused + 1 })).to.deep.equal([true]);
+    });
+  }
+
+  it('have a table with the first of each group, and with all that do not end', () => {
+    const tally = createTally(US);
+    const path = (namespace: string, name: string) => `/api/v1/namespaces/${namespace}/pods/${name}`;
+    tally.add(times(2, sent('PATCH', path('a', 'one'))));
+    tally.add(times(3, sent('PATCH', path('a', 'two'))));
+    tally.add(times(1, sent('PATCH', path('b', 'three'))));
+    tally.add(times(99, sent('PATCH', path('c', 'four'))));
+    tally.add(times(98, sent('PATCH', path('c', 'five'))));
+    const table = writesTable(judgeWrites(tally.counts, 10, new Map()), [/\/a\//, /\/b\//]);
+    expect([...table.matchAll(/pods\/(\w+)/g)].map(([, name]) => name)).to.deep.equal(['four', 'five', 'two', 'three']);
+    expect(table.match(/without end/g)).to.have.lengthOf(2);
   });
 });
 

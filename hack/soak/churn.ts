@@ -32,8 +32,17 @@ const KIND_OF_POD: readonly Kind[] = [
 ];
 const NAMESPACE = 'soak';
 
-/** Lets things change until the signal aborts; resolves when the pods of the churn are gone. Throws what went wrong. */
-export async function churn(cluster: EmbeddedCluster, registry: TestRegistry, dice: Dice, signal: AbortSignal) {
+/**
+ * Lets things change until the signal aborts; resolves when the pods of the churn are gone. Throws what went wrong. `forget`: called
+ * whenever the log of requests should be emptied.
+ */
+export async function churn(
+  cluster: EmbeddedCluster,
+  registry: TestRegistry,
+  dice: Dice,
+  forget: () => void,
+  signal: AbortSignal,
+) {
   const failures: unknown[] = [];
   const underWay = new Set<Promise<void>>();
   const counts = { pods: 0, nodes: 0, namespaces: 0 };
@@ -109,7 +118,7 @@ export async function churn(cluster: EmbeddedCluster, registry: TestRegistry, di
     every(LOAD.watchesEndEverySeconds, () => {
       cluster.faults.closeWatches();
       // What this process remembers would slow it down after an hour.
-      cluster.forgetRequests();
+      forget();
       registry.clearRequests();
     }),
   ]);

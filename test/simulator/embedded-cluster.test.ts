@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { type ContractClient, connect } from '../contract/client.ts';
 import { type EmbeddedCluster, type EmbeddedOptions, startEmbeddedCluster } from './embedded-cluster.ts';
-import { at, list, objects, text } from './json.ts';
+import { assign, at, list, objects, text } from './json.ts';
+import { ApiError } from './objects/status.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const ADD = [{ op: 'add', path: '/spec/tolerations/-', value: { key: 'a', operator: 'Exists' } }];
@@ -80,6 +81,23 @@ describe('the embedded cluster, in addition to the contract', () => {
     for (let index = 0; index < 3; index += 1) answers.push(await ours.request('PATCH', `${PODS}/a`, ADD));
     expect(answers.map(({ status }) => status)).to.deep.equal([503, 503, 200]);
     expect(answers[0]?.headers['retry-after']).to.equal('1');
+  });
+
+  it('lets a plug-in of others change or refuse what is created and updated, until it is removed', async () => {
+    await start();
+    const labels = (body: unknown) => at(body, 'metadata', 'labels', 'by');
+    const remove = cluster.faults.admit((item, { resource, operation }) => {
+      if (resource !== 'pods') return item;
+      if (at(item, 'metadata', 'name') === 'refused') throw new ApiError(403, 'Forbidden', 'not here');
+      return assign(item, ['metadata', 'labels', 'by'], operation.toLowerCase());
+    });
+    expect(labels(await cluster.createPod({ name: 'plugged' }))).to.equal('create');
+    const patch = { metadata: { annotations: { some: 'thing' } } };
+    expect(labels((await cluster.request('PATCH', `${PODS}/plugged`, patch)).body)).to.equal('update');
+    const refused = { metadata: { name: 'refused' }, spec: { containers: [{ name: 'app', image: 'x' }] } };
+    expect((await cluster.request('POST', PODS, refused)).status).to.equal(403);
+    remove();
+    expect((await cluster.request('POST', PODS, refused)).status).to.equal(201);
   });
 
   it('resets connections, and loses answers of finished work', async () => {

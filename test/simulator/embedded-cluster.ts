@@ -90,7 +90,8 @@ export async function startEmbeddedCluster(options: EmbeddedOptions = {}): Promi
   const holdTermination = () => faults.holdTermination;
   const { defaultTolerations = true, daemonSetGuard = true, gitVersion = 'v1.37.2' } = options;
   const webhooks = createWebhooks(store);
-  const api = createApi(store, { defaultTolerations, daemonSetGuard, webhooks, holdTermination });
+  const others = faults.admitted;
+  const api = createApi(store, { defaultTolerations, daemonSetGuard, webhooks, holdTermination, others });
   const world: World = { store, api, pods: indexPods(store) };
   const { imagePlatforms } = options;
   const kubelet = { holdTermination, enabled: options.kubelet ?? true, ...(imagePlatforms ? { imagePlatforms } : {}) };

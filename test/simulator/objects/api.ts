@@ -1,4 +1,5 @@
 import { FIELD_MANAGER, GUARD_POLICY } from '../../../src/names.ts';
+import type { Faults } from '../faults.ts';
 import { assign, at, equal, isObject, type JsonObject, list, normalise, object, text } from '../json.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 import { asSent, carryOver, content, sameContent } from './carry-over.ts';
@@ -27,6 +28,8 @@ export interface ApiOptions {
   readonly webhooks: Webhooks;
   /** Whether a pod stays Terminating until `remove` is called with a grace period of 0. */
   readonly holdTermination: () => boolean;
+  /** The plug-ins of others, after all that is built in; default none. */
+  readonly others?: Faults['admitted'];
   /** Milliseconds since the epoch; default: the machine's. */
   readonly wall?: () => number;
 }
@@ -67,7 +70,10 @@ export function createApi(store: Store, options: ApiOptions) {
     const prepare = (item: JsonObject) => admit(resource, item);
     const shown = prepare(resource.status ? { status: {}, ...owned } : owned);
     const asked = { resource, operation: 'CREATE', namespace, name, writer, dryRun, prepare, fill } as const;
-    const admitted = born(await options.webhooks.mutate(asked, shown), metadata);
+    const { user } = writer;
+    const mutated = born(await options.webhooks.mutate(asked, shown), metadata);
+    const plural = { operation: 'CREATE', resource: resource.plural, namespace, user } as const;
+    const admitted = options.others?.(mutated, plural) ?? mutated;
     const newStatus = resource === PODS ? newPodStatus(admitted) : filled.status;
     const next = object(normalise(assign(admitted, ['status'], newStatus)));
     // Time has passed.
@@ -147,7 +153,14 @@ export function createApi(store: Store, options: ApiOptions) {
     dryRun: boolean,
   ): JsonObject {
     const { resource, name, subresource } = address;
-    const next = object(normalise(carryOver(address, previous, admitted)));
+    const asked = {
+      operation: 'UPDATE',
+      resource: resource.plural,
+      namespace: namespaceOf(previous),
+      user: writer.user,
+    } as const;
+    const reviewed = subresource === '' ? (options.others?.(admitted, asked) ?? admitted) : admitted;
+    const next = object(normalise(carryOver(address, previous, reviewed)));
     const causes = subresource === '' ? validate(resource, next, previous) : [];
     if (causes.length > 0) throw invalid(resource, name, causes);
     if (sameContent(previous, next)) return previous;
