@@ -40,6 +40,16 @@ describe('the manifests', () => {
     }
   });
 
+  it('wait for the answer to a probe for as long as its period, so that a busy replica is neither left out nor restarted', () => {
+    for (const [file, deployment] of ofKind('Deployment')) {
+      const [container] = objects(at(deployment, 'spec', 'template', 'spec', 'containers'));
+      for (const name of ['readinessProbe', 'livenessProbe']) {
+        const { periodSeconds, timeoutSeconds } = object(container?.[name]);
+        expect(Number(timeoutSeconds), `${file} ${name}`).to.be.above(1).and.to.equal(periodSeconds);
+      }
+    }
+  });
+
   it('bind archaware-reader to nobody, and let it read no Secret and write nothing', () => {
     const named = [...ofKind('ClusterRoleBinding'), ...ofKind('RoleBinding')].map(([, binding]) =>
       text(at(binding, 'roleRef', 'name')),

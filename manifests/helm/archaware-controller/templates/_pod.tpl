@@ -55,10 +55,12 @@ containers:
   livenessProbe:
     httpGet: {path: /healthz, port: metrics}
     periodSeconds: 10
+    timeoutSeconds: 10
     failureThreshold: 6
   readinessProbe:
     httpGet: {path: /readyz, port: metrics}
     periodSeconds: 5
+    timeoutSeconds: 5
   {{- end }}
   resources:
     {{- toYaml $values.resources | nindent 4 }}
