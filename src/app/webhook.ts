@@ -52,8 +52,8 @@ export type WebhookParts = {
 export type Webhook = {
   /** Starts to serve. Call it when the watches are filled. Throws if it cannot listen. */
   serve(): Promise<void>;
-  /** Whether there is a certificate to serve with. */
-  ready(): boolean;
+  /** Returns what it still needs to answer reviews; empty if it answers them. */
+  notReady(): readonly ('certificate' | 'webhook')[];
   /** Returns when the certificate expires, in milliseconds since the epoch. */
   expiry(): number | undefined;
   /** Resolves when the webhook has stopped listening and has sent the last answer; at once if it never listened. */
@@ -89,8 +89,12 @@ export function startWebhook(parts: WebhookParts): Webhook {
     clock,
   });
   let closed = Promise.resolve();
+  let listens = false;
   return {
-    ready: () => certificate.current() !== undefined,
+    notReady: () => [
+      ...(certificate.current() === undefined ? ['certificate' as const] : []),
+      ...(listens ? [] : ['webhook' as const]),
+    ],
     closed: () => closed,
     expiry: () => certificate.current()?.notAfter,
     async serve() {
@@ -105,6 +109,7 @@ export function startWebhook(parts: WebhookParts): Webhook {
         const options = { address, certificate, isServed, review, onReviewed: metrics.reviewed, onError, leaving };
         const server = await serveAdmission(options, signal);
         closed = server.closed;
+        listens = true;
         log.info({ port: server.port }, 'serving admission reviews');
       } catch (error) {
         throw cannotListen('webhook.address', address, error);

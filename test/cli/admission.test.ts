@@ -1,4 +1,10 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
+import { createAuthority } from '../../hack/cluster/certificates.ts';
 import { freePorts } from '../../hack/cluster/ports.ts';
 import { at, objects, text } from '../simulator/json.ts';
 import { webhookManifest } from '../support/manifest.ts';
@@ -14,9 +20,10 @@ const required = (pod: unknown) => JSON.stringify(objects(at(pod, 'spec', ...TER
 describe('run with the webhook', () => {
   let product: Product;
   let flags: string[];
+  let port: number;
   beforeEach(async () => {
     product = await startProduct();
-    const [port = 0] = await freePorts(1);
+    [port = 0] = await freePorts(1);
     await product.cluster.apply(await webhookManifest(`https://127.0.0.1:${port}`));
     flags = ['--webhook.enabled', '--webhook.address', `127.0.0.1:${port}`, '--placement.mode', 'both'];
   });
@@ -89,6 +96,21 @@ describe('run with the webhook', () => {
     await product.run(called);
     await create('web', product.image('app', ['arm64']));
     expect(gates(await pod('web'))).to.deep.equal(['archaware.dev/architecture']);
+  });
+
+  it('is not ready before it listens, with nothing else to wait for', async () => {
+    const { certificate, key } = createAuthority('authority').issue('webhook', ['127.0.0.1']);
+    const directory = await mkdtemp(join(tmpdir(), 'archaware-certificates-'));
+    await writeFile(join(directory, 'tls.crt'), certificate);
+    await writeFile(join(directory, 'tls.key'), key);
+    // It listens after its first look at the configuration.
+    product.cluster.faults.inject({ method: 'GET', path: /mutatingwebhookconfigurations/, times: 1, delayMs: 2_000 });
+    const alone = ['--leaderElection.enabled=false', '--webhook.certificates', directory, '--webhook.path', '/reviews'];
+    await product.run([...flags, ...alone]);
+    const socket = connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.destroy();
+    await rm(directory, { recursive: true });
   });
 
   it('gates nothing without a live leader', async () => {

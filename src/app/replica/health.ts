@@ -61,7 +61,7 @@ function notReady(
     ...(signal.aborted ? ['ending'] : []),
     ...watches.notSynced(),
     ...leftovers(watches, settings(), terms.gatedElsewhere()),
-    ...(admission?.ready() === false ? ['certificate'] : []),
+    ...(admission?.notReady() ?? []),
     // A replica gates no pod before it has seen a leader, so pods with unknown images would pass without a gate.
     ...(admission && !leadership.hasSeenLeader() ? ['leader'] : []),
     // A replica that answers reviews stays ready with a broken watch: it answers with its last knowledge.
