@@ -92,6 +92,8 @@ for (const [name, promised, rights] of served) {
     let ns: string;
     let flags: string[];
     let controller: RunningController;
+    /** The log of the controller before the present one. */
+    const earlier: string[] = [];
 
     before(async () => {
       overlay = await buildOverlay(name);
@@ -226,6 +228,17 @@ for (const [name, promised, rights] of served) {
       });
     }
 
+    if (promised.key !== undefined) {
+      it('finds out with its rights, by a dry run, that this is kept', async () => {
+        earlier.push(...controller.logs());
+        await world.stopControllers();
+        controller = await world.run(flags);
+        await world.eventually('the verdict', async () => {
+          return (await controller.metric('archaware_safety_net_holds', { net: 'daemonsets' })) === 1;
+        });
+      });
+    }
+
     if (promised.labels) {
       it('sets labels and takes them back', async () => {
         const label = async () => at(await world.node('amd64-1'), 'metadata', 'labels', LABEL);
@@ -271,7 +284,9 @@ for (const [name, promised, rights] of served) {
       const sought = /\/(mutatingwebhookconfigurations|secrets)\/archaware-/;
       const asked = refused.filter(({ path }) => !sought.test(path));
       expect(asked.map(({ verb, path }) => `${verb} ${path}`)).to.deep.equal([]);
-      expect(controller.logs().filter((line) => /ValidatingAdmissionPolicy|forbidden/.test(line))).to.deep.equal([]);
+      expect(
+        [...earlier, ...controller.logs()].filter((line) => /ValidatingAdmissionPolicy|forbidden/.test(line)),
+      ).to.deep.equal([]);
     });
   });
 }
