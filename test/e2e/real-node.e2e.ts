@@ -69,7 +69,7 @@ describe('a real node, in this order', function () {
     it('is Ready, with the versions that were built', async () => {
       const node = await world.node(real.node.name);
       const info = at(node, 'status', 'nodeInfo');
-      expect(at(info, 'kubeletVersion')).to.match(/^v1\.36\./);
+      expect(at(info, 'kubeletVersion')).to.match(/^v1\.37\./);
       expect(at(info, 'containerRuntimeVersion')).to.match(/^containerd:\/\/2\./);
       expect(at(info, 'architecture')).to.equal(own);
     });
