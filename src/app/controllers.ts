@@ -53,6 +53,8 @@ export type LoopsOptions = {
   readonly onJoinedUntainted?: PoolNodesOptions['onJoinedUntainted'];
   /** Called when the API server refused a write of this controller. */
   readonly onRefused?: (controller: string) => void;
+  /** Returns when a write last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: () => number | undefined;
   /** Absent: there is no wrong-node controller, and nothing is evicted. */
   readonly wrongNode?: WrongNodeParts;
 };
@@ -112,7 +114,8 @@ export function createLoops(options: LoopsOptions): Loops {
     },
   });
 
-  const common = { settings, images, write, events, clock, namespaces: watches.namespaces.store };
+  const { lastWriteMs } = options;
+  const common = { settings, images, write, events, clock, lastWriteMs, namespaces: watches.namespaces.store };
   const pod = createPodController({
     ...common,
     pods,
@@ -173,6 +176,7 @@ export function createLoops(options: LoopsOptions): Loops {
     write,
     events,
     clock,
+    lastWriteMs,
     onRefused: () => options.onRefused?.('node'),
   });
 

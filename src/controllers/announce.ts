@@ -189,7 +189,8 @@ export function announceRefusal(
   placing: PlacementIntent | undefined,
   announcer: Announcer,
 ): void {
-  const without = placing === undefined ? 'node affinity and tolerations' : 'node affinity';
+  const left = placing?.affinity === undefined ? 'node affinity' : 'tolerations';
+  const without = placing === undefined ? 'node affinity and tolerations' : left;
   const note = `released without ${without}, because the API server refuses the change: ${refusal.message}`;
   announcer.report(key, { regarding, type: 'Warning', reason: 'OpenPlacement', action: 'Placing', note });
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
-import { type ApiError, isRefusal, refusesContent } from '../kube/errors.ts';
+import { type ApiError, isRefusal, mayBeWrongStatus, refusesContent } from '../kube/errors.ts';
 import type { WriteResult } from '../kube/writer.ts';
 
 /**
@@ -27,6 +27,8 @@ export type RefusedEntries = {
 
 type SiftParts = {
   readonly hasOthers: boolean;
+  /** Whether the refusal counts as permanent (see refusals.ts), so that a 500 is one, too. Default: false. */
+  readonly isForGood?: boolean;
   /** Has the API server check a write of this entry alone, without storing it. */
   readonly dryRun: (entry: string) => Promise<WriteResult>;
 };
@@ -57,8 +59,9 @@ export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEn
 
   return {
     pauseMs: (namespace, entry) => leftOf(keyOf(namespace, entry)),
-    async sift(namespace, entries, refusal, { hasOthers, dryRun }) {
-      if (!refusesContent(refusal)) return undefined;
+    async sift(namespace, entries, refusal, { hasOthers, isForGood = false, dryRun }) {
+      const isOfContent = (error: ApiError) => refusesContent(error) || (isForGood && mayBeWrongStatus(error));
+      if (!isOfContent(refusal)) return undefined;
       const [only, ...others] = entries;
       if (only !== undefined && others.length === 0) {
         // Nothing is left to be written, but other objects need not send it, too.
@@ -77,7 +80,7 @@ export function createRefusedEntries(clock: Pick<Clock, 'monotonic'>): RefusedEn
           if (result.kind !== 'written') return undefined;
           taken.add(entry);
         } catch (error) {
-          if (!isRefusal(error) || !refusesContent(error)) throw error;
+          if (!isRefusal(error) || !isOfContent(error)) throw error;
           left.push(entry);
         }
       }

@@ -64,6 +64,18 @@ export function concernsObject(error: ApiError): boolean {
   return [400, 403, 422].includes(error.status) && error.hasCauses && !error.message.includes(OWN_POLICY);
 }
 
+/** What the API server says when the fault is not in the request: another webhook or etcd does not answer. */
+const AWAY =
+  /failed (?:calling|to call) webhook|etcdserver|context deadline exceeded|connection refused|request timed out/i;
+
+/**
+ * Whether a 500 may be the refusal of an admission plug-in that answers with the wrong status, as PodTolerationRestriction does.
+ * It is one only if the same message lasts while other writes succeed.
+ */
+export function mayBeWrongStatus({ status, message }: ApiError): boolean {
+  return status === 500 && !AWAY.test(message);
+}
+
 /**
  * Whether a refusal is about what was to be written: a field that is not allowed, or a policy or a webhook that denied the request.
  * False for missing rights, which the API server answers for every write of this kind.

@@ -28,7 +28,17 @@ const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patc
 const busy = new ApiError(429, { reason: 'TooManyRequests', message: 'later' }, 'patch');
 const broken = new ApiError(500, { reason: 'InternalError', message: 'etcd' }, 'patch');
 
-function refuse() {
+const whitelist = new ApiError(500, { message: 'pod tolerations conflict with its namespace whitelist' }, 'patch');
+const awayWebhook = new ApiError(
+  500,
+  { reason: 'InternalError', message: 'Internal error occurred: failed calling webhook "a.b": connection refused' },
+  'patch',
+);
+const awayStore = new ApiError(500, { message: 'etcdserver: leader changed' }, 'patch');
+const unavailable = new ApiError(503, { message: 'pod tolerations conflict with its namespace whitelist' }, 'patch');
+
+/** `lastWriteAt`: when another write last succeeded, as an age in milliseconds. */
+function refuse(lastWriteAge?: number) {
   const clock = createHandClock();
   const reported: Occurrence[] = [];
   let counted = 0;
@@ -36,6 +46,7 @@ function refuse() {
     clock,
     announcer: { report: (_key, occurrence) => void reported.push(occurrence), forget() {} },
     onRefused: () => void counted++,
+    lastWriteMs: () => (lastWriteAge === undefined ? undefined : clock.monotonic() - lastWriteAge),
   });
   /** Records the same refusal this often, at this interval. Returns the result of the last call. */
   async function notes(error: ApiError, times: number, everyMs: number): Promise<boolean> {
@@ -63,6 +74,26 @@ describe('a refused write', () => {
       expect(await notes(error, 7, 10_000)).to.equal(expected);
     });
   }
+
+  for (const [what, error, lastWriteAge, expected] of [
+    ['a 500 with the same message, while other writes succeed', whitelist, 1_000, true],
+    ['a 500 with the same message, while no other write succeeds', whitelist, undefined, false],
+    ['a 500 with the same message, since before the last write that succeeded', whitelist, 65_000, false],
+    ['a 500 of a webhook of others that does not answer', awayWebhook, 1_000, false],
+    ['a 500 of an etcd that elects a leader', awayStore, 1_000, false],
+    ['another status than 500', unavailable, 1_000, false],
+  ] as const) {
+    it(`for ${what}, for over a minute: ${expected ? 'is permanent' : 'is retried'}`, async () => {
+      const { notes } = refuse(lastWriteAge);
+      expect(await notes(error, 7, 10_000)).to.equal(expected);
+    });
+  }
+
+  it('begins again if the message of a 500 changes', async () => {
+    const { notes } = refuse(1_000);
+    await notes(whitelist, 6, 10_000);
+    expect(await notes(new ApiError(500, { message: 'something else' }, 'patch'), 1, 0)).to.equal(false);
+  });
 
   it('is never permanent within a minute, however often it is tried', async () => {
     const { notes } = refuse();

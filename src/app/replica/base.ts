@@ -1,6 +1,7 @@
 import { loopsThatRun } from '../../config/settings.ts';
 import { createAnswers } from '../../kube/watch/watch-health.ts';
 import { createClientWithoutWrites } from '../../kube/without-writes.ts';
+import { createWriteWitness } from '../../kube/write-witness.ts';
 import { createLog } from '../../observability/log.ts';
 import { createMetrics } from '../../observability/metrics.ts';
 import { createImageCache } from '../../oci/cache/cache.ts';
@@ -29,9 +30,11 @@ export async function createBase(context: Context) {
   const cache = createImageCache(config.images.cache.maxEntries);
   const cacheFile = await startCacheFile(config, cache, clock, log);
   const answers = createAnswers(clock);
+  const writes = createWriteWitness(clock);
   const connection = await connect(context, (request) => {
     metrics.apiAnswered(request);
     answers.finished(request);
+    writes.finished(request);
   });
   const { leaseClient, leaseNamespace, close } = connection;
   const observes = onlyObserves(config.placement);
@@ -54,6 +57,8 @@ export async function createBase(context: Context) {
     cache,
     cacheFile,
     answers,
+    /** Returns when a write last succeeded, in milliseconds on the monotonic clock. */
+    lastWriteMs: writes.lastMs,
     /** In the mode `observe` it sends no write but Events. */
     client,
     leaseClient,

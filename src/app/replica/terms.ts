@@ -43,7 +43,7 @@ const PROBE_AT_LATEST_MS = 5 * 60_000;
 
 /** Creates the terms; none runs yet. */
 export function createTerms(base: Base, leadership: Leadership, parts: TermParts): Terms {
-  const { context, client, clock, config, loops, observes, signal, ending, log, metrics, labels } = base;
+  const { context, client, clock, config, loops, observes, signal, ending, log, metrics, labels, lastWriteMs } = base;
   const { mayWrite, identity } = leadership;
   const { settings, ...shared } = parts;
   let current: Loops | undefined;
@@ -71,6 +71,7 @@ export function createTerms(base: Base, leadership: Leadership, parts: TermParts
       onPlaced: metrics.podPlaced,
       onAlike: (images) => metrics.cacheAnswered('hit', images),
       onRefused: metrics.writeRefused,
+      lastWriteMs,
       onUnmanagedTaints: unmanagedTaintLog(log),
       onJoinedUntainted: metrics.nodeJoinedUntainted,
       onBootstrapped(undecided) {

@@ -57,6 +57,8 @@ export type DaemonSetControllerOptions = {
   readonly onDecided: (key: string) => void;
   /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
+  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
 
 /** The DaemonSet controller: gathers the input of a template's decision, decides, writes. */
@@ -90,7 +92,7 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
   const waiting = createWaiting(clock);
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
-  const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
+  const refusals = createRefusals({ ...options, announcer });
   const entries = createRefusedEntries(clock);
   const turn = createRolloutTurn(daemonSets, clock, (name) => isSystemNamespace(name, options.settings()));
   const answered = createAnswered(daemonSets, clock);
@@ -311,8 +313,9 @@ export function createDaemonSetController(options: DaemonSetControllerOptions): 
       return written;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      refusals.note(key, regarding(daemonSet), error);
-      const part = await partTaken(entries, daemonSet, { wanted, liveTaints: options.liveTaints() }, error, (patch) =>
+      const isForGood = refusals.note(key, regarding(daemonSet), error);
+      const wish = { wanted, liveTaints: options.liveTaints(), isForGood };
+      const part = await partTaken(entries, daemonSet, wish, error, (patch) =>
         write({ ...target, dryRun: true }, patch, signal),
       );
       if (part !== undefined && contestedMs(key, daemonSet, part) === 0) {

@@ -34,7 +34,15 @@ export function withoutRefused(
 export async function partTaken(
   entries: RefusedEntries,
   daemonSet: DaemonSet,
-  { wanted, liveTaints }: { readonly wanted: readonly Toleration[]; readonly liveTaints: ReadonlySet<string> },
+  {
+    wanted,
+    liveTaints,
+    isForGood,
+  }: {
+    readonly wanted: readonly Toleration[];
+    readonly liveTaints: ReadonlySet<string>;
+    readonly isForGood: boolean;
+  },
   refusal: ApiError,
   dryRun: (patch: readonly Operation[]) => Promise<WriteResult>,
 ): Promise<Extract<TemplateDecision, { kind: 'set' }> | undefined> {
@@ -46,6 +54,7 @@ export async function partTaken(
   };
   const taken = await entries.sift(namespace, [...added.keys()], refusal, {
     hasOthers: (template.tolerations ?? []).some((one) => wanted.some((other) => asOurs(one, other) !== undefined)),
+    isForGood,
     async dryRun(entry) {
       const change = adding(new Set([entry]));
       return change.kind === 'set' ? await dryRun(daemonSetPatch(daemonSet, change)) : { kind: 'conflict' };

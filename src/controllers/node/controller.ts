@@ -27,6 +27,8 @@ export type NodeControllerOptions = {
   readonly clock: Clock;
   /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
+  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
 
 /** The node controller: decides and writes the taints and labels of nodes. Keys are their names. */
@@ -47,7 +49,7 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
   const { nodes, rules, bootstrapped, write, clock } = options;
   const contention = createContention(clock);
   const announcer = createAnnouncer(options.events, clock);
-  const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
+  const refusals = createRefusals({ ...options, announcer });
   /** Every node gets the same labels, so what is refused for one is refused for all. */
   const refused = createRefusedEntries(clock);
 
@@ -122,10 +124,11 @@ export function createNodeController(options: NodeControllerOptions): NodeContro
       return written;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      refusals.note(key, regardingNode(node), error);
+      const isForGood = refusals.note(key, regardingNode(node), error);
       const taken = await refused.sift('', entries, error, {
         // A single entry that is refused may be refused for this node only.
         hasOthers: false,
+        isForGood,
         async dryRun(entry) {
           const single = partOf(node, change, new Set([entry]));
           return single === undefined ? { kind: 'conflict' } : await send(single, true);

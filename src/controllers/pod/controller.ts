@@ -55,6 +55,8 @@ export type PodControllerOptions = {
   readonly onPlaced?: (seconds: number) => void;
   /** Called when the API server refused a write. */
   readonly onRefused?: () => void;
+  /** Returns when a write of any object last succeeded, in milliseconds on the monotonic clock. Absent: not known. */
+  readonly lastWriteMs?: (() => number | undefined) | undefined;
 };
 
 /** The pod controller: gathers the input of a pod's decision, decides, writes. */
@@ -87,7 +89,7 @@ export function createPodController(options: PodControllerOptions): PodControlle
   const announcer = createAnnouncer(options.events, clock);
   const outlooks = createOutlooks(clock);
   const undone = createUndone({ announcer, clock });
-  const refusals = createRefusals({ announcer, clock, onRefused: options.onRefused });
+  const refusals = createRefusals({ ...options, announcer });
   const release = createRelease({ refusals, entries: createRefusedEntries(clock), announcer });
   const backlog = createBacklog(clock, options.onTurn);
   const larges = createLargeTurns(clock, options.isPaced, options.onTurn);

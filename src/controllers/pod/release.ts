@@ -6,6 +6,7 @@ import type { Pod } from '../../placement/objects/pod.ts';
 import { podPatch, releasePatch } from '../../placement/patch/patch.ts';
 import { asOurs, lacking, type Toleration, tolerationText } from '../../placement/patch/tolerations.ts';
 import type { PlacementIntent } from '../../placement/placing.ts';
+import { refusedParts } from '../../placement/refused-parts.ts';
 import { type Announcer, announceRefusal } from '../announce.ts';
 import type { Refusals } from '../refusals.ts';
 import type { RefusedEntries } from '../refused-entries.ts';
@@ -42,7 +43,7 @@ export type Release = {
    * Writes what a pod lacks of an intent, and removes archaware's gate. Without an intent it removes only the gate. Throws the API
    * server's refusal: the gate stays, and the caller tries again. If the refusal is about single tolerations, the others are
    * written first. If the API server keeps refusing for a reason in the pod itself, the gate is removed with a smaller write:
-   * without node affinity, then also without tolerations.
+   * without the part that the refusal names (tolerations or node affinity), then without both.
    */
   write(key: string, pod: Pod, placing: PlacementIntent | undefined, sender: SendRelease): Promise<WrittenPlacing>;
   forget(key: string): void;
@@ -53,10 +54,21 @@ function patchFor(pod: Pod, placing: PlacementIntent | undefined): Operation[] {
   return pod.gated ? releasePatch(pod, pod.gated, placing) : podPatch(pod, placing?.tolerations ?? []);
 }
 
-/** Returns the intent and, for a gated pod, the smaller intents to try if the API server keeps refusing it. */
-function partsOf(pod: Pod, placing: PlacementIntent | undefined): (PlacementIntent | undefined)[] {
+/**
+ * Returns the intent and, for a gated pod, the smaller intents to try if the API server keeps refusing it. `refusal`: if its message
+ * is about tolerations alone, they are left out first, else the affinity.
+ */
+function partsOf(
+  pod: Pod,
+  placing: PlacementIntent | undefined,
+  refusal: Error | undefined,
+): (PlacementIntent | undefined)[] {
   if (pod.gated === undefined || placing === undefined) return [placing];
-  return [placing, ...(placing.affinity === undefined ? [] : [{ ...placing, affinity: undefined }]), undefined];
+  const [first] = placing.tolerations;
+  if (placing.affinity === undefined) return [placing, undefined];
+  const named = first === undefined || refusal === undefined ? [] : refusedParts(refusal.message, first.key);
+  const isOfTolerations = named.includes('tolerations') && !named.includes('affinity');
+  return [placing, isOfTolerations ? { ...placing, tolerations: [] } : { ...placing, affinity: undefined }, undefined];
 }
 
 /** Returns the tolerations of an intent that a pod lacks. */
@@ -88,10 +100,17 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
   }
 
   /** Returns the part of an intent that the API server takes after it has refused the whole; undefined if there is none. */
-  async function partTaken(pod: Pod, placing: PlacementIntent, refusal: ApiError, { check }: SendRelease) {
+  async function partTaken(
+    pod: Pod,
+    placing: PlacementIntent,
+    refusal: ApiError,
+    isForGood: boolean,
+    { check }: SendRelease,
+  ) {
     const missing = new Map(lackedBy(pod, placing).map((toleration) => [tolerationText(toleration), toleration]));
     const taken = await entries.sift(pod.namespace, [...missing.keys()], refusal, {
       hasOthers: hasOurs(pod, placing.tolerations),
+      isForGood,
       dryRun: (entry) => check(pod, podPatch(pod, [missing.get(entry) ?? []].flat())),
     });
     return taken && without(placing, (toleration) => missing.has(toleration) && !taken.has(toleration));
@@ -103,9 +122,9 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
     placing: PlacementIntent | undefined,
     sender: SendRelease,
   ): Promise<WrittenPlacing> {
-    const parts = partsOf(pod, placing);
     const before = lessened.get(key);
     const less = before?.uid === pod.uid ? before : undefined;
+    const parts = partsOf(pod, placing, less?.refusal);
     const by = Math.min(less?.by ?? 0, parts.length - 1);
     const part = parts[by];
     const { missing, refused, againInMs } = known(pod, part);
@@ -131,7 +150,7 @@ export function createRelease({ refusals, entries, announcer }: ReleaseOptions):
     } catch (error) {
       if (!isRefusal(error)) throw error;
       const isForGood = refusals.note(key, regardingPod(pod), error);
-      const taken = part && (await partTaken(pod, part, error, sender));
+      const taken = part && (await partTaken(pod, part, error, isForGood, sender));
       if (taken !== undefined) await sender.send(pod, taken, patchFor(pod, taken));
       if (taken !== undefined || !isForGood || by === parts.length - 1) throw error;
       lessened.set(key, { uid: pod.uid, by: by + 1, refusal: less?.refusal ?? error });

@@ -22,13 +22,17 @@ const invalid = new ApiError(422, { reason: 'Invalid', message: 'spec.affinity: 
 const forbidden = new ApiError(403, { reason: 'Forbidden', message: 'cannot patch resource "pods"' }, 'patch');
 
 /** Tries to release the pod every ten seconds while the API server refuses what `refuses` says. */
-function attempts(refuses: (placing: PlacementIntent | undefined) => ApiError | undefined, pod = POD) {
+function attempts(
+  refuses: (placing: PlacementIntent | undefined) => ApiError | undefined,
+  pod = POD,
+  lastWriteAt: (now: number) => number | undefined = () => undefined,
+) {
   const clock = createHandClock();
   const reported: Occurrence[] = [];
   const announcer = { report: (_key: string, occurrence: Occurrence) => void reported.push(occurrence), forget() {} };
   const release = createRelease({
     announcer,
-    refusals: createRefusals({ announcer, clock }),
+    refusals: createRefusals({ announcer, clock, lastWriteMs: () => lastWriteAt(clock.monotonic()) }),
     entries: createRefusedEntries(clock),
   });
   let given: PlacementIntent | undefined | 'nothing' = 'nothing';
@@ -74,6 +78,35 @@ describe('the release of a gated pod', () => {
     expect(reported.at(-1)?.note).to.contain('released without node affinity');
   });
 
+  it('goes without tolerations, and with its affinity, if the refusal is about tolerations', async () => {
+    const message = 'ValidatingAdmissionPolicy denied request: tolerations are not allowed';
+    const denied = new ApiError(422, { reason: 'Invalid', message, details }, 'patch');
+    const { tries, reported, given } = attempts((placing) => (placing?.tolerations.length ? denied : undefined));
+    expect(await tries(20)).to.equal(7);
+    expect(given()).to.deep.equal({ ...PLACING, tolerations: [] });
+    expect(reported.at(-1)?.note).to.match(/^released without tolerations, because/);
+  });
+
+  it('goes after a minute of the same 500 while other writes succeed, as after PodTolerationRestriction', async () => {
+    const message =
+      'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist';
+    const conflict = new ApiError(500, { message }, 'patch');
+    const refuses = (placing: PlacementIntent | undefined) => (placing?.tolerations.length ? conflict : undefined);
+    const { tries, given } = attempts(refuses, POD, (now) => now);
+    expect(await tries(20)).to.equal(7);
+    expect(given()).to.deep.equal({ ...PLACING, tolerations: [] });
+  });
+
+  it('is retried as long as the API server answers every write with 500', async () => {
+    const broken = new ApiError(500, { message: 'cannot store it' }, 'patch');
+    const { tries } = attempts(
+      () => broken,
+      POD,
+      () => 0,
+    );
+    expect(await tries(100)).to.equal(0);
+  });
+
   it('is not tried with less if the pod is not gated, because nothing holds it', async () => {
     const { tries, given } = attempts((placing) => (placing === undefined ? undefined : invalid), {
       ...POD,
@@ -112,7 +145,8 @@ describe('a pod, if the API server refuses one of its tolerations,', () => {
     const clock = createHandClock();
     const announcer = { report() {}, forget() {} };
     const entries = createRefusedEntries(clock);
-    const release = createRelease({ announcer, refusals: createRefusals({ announcer, clock }), entries });
+    const refusals = createRefusals({ announcer, clock, lastWriteMs: clock.monotonic });
+    const release = createRelease({ announcer, refusals, entries });
     const sent: string[] = [];
     const send = (what: string, patch: unknown) => {
       const text = values([patch]);
@@ -149,6 +183,16 @@ describe('a pod, if the API server refuses one of its tolerations,', () => {
       'write amd64 arm64',
       'refused',
     ]);
+  });
+
+  it('gets the others if the refusal is a 500 that has lasted for a minute while other writes succeed', async () => {
+    const conflict = new ApiError(500, { message: 'pod tolerations conflict with its namespace whitelist' }, 'patch');
+    const { write, clock } = world(['s390x'], conflict);
+    for (let time = 0; time < 6; time++) {
+      expect(await write(podOf('web-1'))).to.deep.equal(['write amd64 arm64 s390x', 'refused']);
+      await clock.advance(10_000);
+    }
+    expect((await write(podOf('web-1'))).slice(-2)).to.deep.equal(['write amd64 arm64', 'refused']);
   });
 
   it('is released with the others', async () => {
